@@ -1,0 +1,1 @@
+"""For your own tests: event factories, fakes and a pytest plugin."""
