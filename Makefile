@@ -1,0 +1,77 @@
+# Everything a contributor does, from a fresh clone: each target sets up what it needs, and is quick when nothing changed.
+PYTHON ?= python3
+NPM ?= npm
+# Further arguments: make test ARGS="tests/engine -k merge", make bench ARGS="--only core"
+ARGS ?=
+
+BIN := .venv/bin
+READY := .venv/.ready
+BENCH_READY := .venv-bench/.ready
+NODE_DIR := .cache/node
+NODE_READY := $(NODE_DIR)/.ready
+TS_SDK := @anthropic-ai/claude-agent-sdk@0.3.325
+PIP := -m pip install -qq --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# The core, where every branch is tested.
+CORE := src/hookline/events/*,src/hookline/replies.py,src/hookline/hooks/*,src/hookline/wire/*,src/hookline/engine/*
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check lint types bench docs node_modules clean
+
+help:  ## what there is
+	@grep -hE '^[a-z_]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
+
+demo: $(READY)  ## an agent, guarded by hooks; no key, no network
+	@$(BIN)/hookline demo
+
+test: $(READY) node_modules  ## all tests, on two cores
+	@$(PYTEST) $(ARGS)
+
+check: lint types node_modules  ## ruff, mypy, all tests with coverage; every branch of the core is tested
+	@$(PYTEST) --cov --cov-report=
+	@$(BIN)/coverage report --skip-covered --skip-empty
+	@$(BIN)/coverage report --include='$(CORE)' --fail-under=100 --precision=2
+
+lint: $(READY)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(READY)
+	@$(BIN)/mypy
+
+bench: $(BENCH_READY)  ## the table of numbers, beside the peers, in an environment of its own
+	@.venv-bench/bin/python -m bench $(ARGS)
+
+docs: $(READY)  ## the documentation, into site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+clean:  ## removes everything that make made
+	rm -rf .venv .venv-bench .cache site dist build .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The TypeScript SDK, whose tests drive our command line; without npm those tests are skipped, and say so.
+node_modules:
+	@if command -v $(NPM) >/dev/null 2>&1; then $(MAKE) --no-print-directory $(NODE_READY); \
+	else echo "npm not found: the TypeScript SDK's tests will be skipped"; fi
+
+$(NODE_READY): Makefile
+	@echo "setting up $(NODE_DIR)"
+	@mkdir -p $(NODE_DIR)
+	@echo '{"private": true}' > $(NODE_DIR)/package.json
+	@$(NPM) install --prefix $(NODE_DIR) --silent --no-audit --no-fund --no-package-lock --omit=optional $(TS_SDK)
+	@touch $@
+
+$(READY): pyproject.toml constraints.txt
+	@echo "setting up .venv"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python $(PIP) -c constraints.txt -e '.[all,dev]'
+	@touch $@
+
+$(BENCH_READY): pyproject.toml bench/requirements.txt
+	@echo "setting up .venv-bench"
+	@test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
+	@.venv-bench/bin/python $(PIP) -e '.[all]' -r bench/requirements.txt
+	@touch $@
