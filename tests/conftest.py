@@ -1,0 +1,43 @@
+"""What all tests share: the contract's folder, and a lock that lets `serial` tests run alone."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# The plugin that users get. `-p no:hookline` in pyproject keeps pytest from loading it by its entry point, which would
+# import the package before coverage is measured.
+pytest_plugins = ["hookline.testing.plugin"]
+
+
+@pytest.fixture(scope="session")
+def contract() -> Path:
+    """The folder of the recorded contract: events.json, cases/, expected/."""
+    return Path(__file__).parent / "contract"
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """A test marked `serial` runs while no other worker runs one."""
+    with _turn(item.config.rootpath / ".cache", alone=item.get_closest_marker("serial") is not None):
+        return (yield)
+
+
+@contextlib.contextmanager
+def _turn(folder: Path, *, alone: bool) -> Iterator[None]:
+    if "PYTEST_XDIST_WORKER" not in os.environ or os.name == "nt":  # one process, or no flock: nothing to arrange
+        yield
+        return
+    import fcntl
+
+    folder.mkdir(exist_ok=True)
+    with (folder / "tests.lock").open("w") as lock, (folder / "tests.queue").open("w") as queue:
+        fcntl.flock(queue, fcntl.LOCK_EX)  # who waits to be alone is not overtaken
+        fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(queue, fcntl.LOCK_UN)
+        try:
+            yield
+        finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)  # said aloud: a forked child may still hold the file open

@@ -1,0 +1,231 @@
+"""The import rule: imports point down, pure packages touch no world, the core needs msgspec alone."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import hookline
+
+SRC = Path(hookline.__file__).parent
+
+# Rows from the bottom up: a module imports from rows below its own, never from its own row's neighbours or from above.
+ROWS: tuple[tuple[str, ...], ...] = (
+    ("errors",),
+    ("events", "replies"),
+    ("hooks", "wire"),
+    ("engine",),
+    ("config", "guards", "observe", "permissions", "runners"),
+    ("agent", "claude"),
+    ("cli",),
+)
+RANK = {package: rank for rank, row in enumerate(ROWS) for package in row}
+CORE = ("", "errors", "events", "replies", "hooks", "wire", "engine")  # "" is hookline/__init__.py itself
+PURE = ("events", "replies", "hooks", "wire", "engine.select", "engine.merge", "permissions", "claude.protocol")
+WORLD = {"asyncio", "os", "time", "subprocess", "socket", "logging"}
+CORE_MAY_IMPORT = sys.stdlib_module_names | {"msgspec"}
+CORE_MAY_IMPORT_LAZILY = {"hooks.shell": {"tree_sitter", "tree_sitter_bash"}}
+MAY_IMPORT_TESTING = ("testing", "cli.demo")
+MAY_IMPORT_THE_DOOR = ("testing", "cli")
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module, as `hookline.x.y` or `os.path`, and where."""
+
+    module: str
+    line: int
+    lazy: bool
+
+    @property
+    def top(self) -> str:
+        return self.module.partition(".")[0]
+
+    @property
+    def own(self) -> str | None:
+        """The path inside hookline, `engine.merge`; "" is the package itself; None if it is someone else's module."""
+        return self.module.removeprefix("hookline").removeprefix(".") if self.top == "hookline" else None
+
+
+def package_of(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def belongs(module: str, packages: tuple[str, ...]) -> bool:
+    return any(module == package or (package and module.startswith(package + ".")) for package in packages)
+
+
+def module_name(path: Path, root: Path = SRC) -> str:
+    """`engine.merge` for engine/merge.py, `engine` for engine/__init__.py, "" for the package itself."""
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(source: str, module: str, *, is_package: bool) -> Iterator[Import]:
+    """Every import of a source text, the ones inside functions and under TYPE_CHECKING included."""
+    tree = ast.parse(source)
+    inside = {id(node) for function in ast.walk(tree) if _is_function(function) for node in ast.walk(function)}
+    for node in ast.walk(tree):
+        lazy = id(node) in inside
+        if isinstance(node, ast.Import):
+            yield from (Import(alias.name, node.lineno, lazy) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(node, module, is_package=is_package)
+            if base == "hookline":  # `from hookline import errors` names a submodule, `from hookline import deny` the door
+                names = (alias.name for alias in node.names)
+                yield from (Import(f"{base}.{name}" if name in TOP else base, node.lineno, lazy) for name in names)
+            else:
+                yield Import(base, node.lineno, lazy)
+
+
+TOP = {*RANK, "testing"}
+
+
+def _is_function(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+
+
+def _absolute(node: ast.ImportFrom, module: str, *, is_package: bool) -> str:
+    if node.level == 0:
+        return node.module or ""
+    here = ["hookline", *filter(None, module.split("."))]
+    climb = node.level - (1 if is_package else 0)
+    return ".".join([*here[: len(here) - climb], *filter(None, [node.module])])
+
+
+def violations(source: str, module: str, where: str, *, is_package: bool = False) -> list[str]:
+    """What a source text breaks, each as `file:line: what; the rule`."""
+    found = imports(source, module, is_package=is_package)
+    return [f"{where}:{imp.line}: {problem}" for imp in found for problem in _problems(imp, module)]
+
+
+def _problems(imp: Import, module: str) -> Iterator[str]:
+    for rule in (_direction, _purity, _core):
+        if problem := rule(imp, module):
+            yield problem
+
+
+def _direction(imp: Import, module: str) -> str | None:
+    mine, theirs = package_of(module), package_of(imp.own or "")
+    if imp.own is None or module == "" or mine == theirs:
+        return None
+    if imp.own == "":
+        ok = belongs(module, MAY_IMPORT_THE_DOOR)
+        return None if ok else f"`{module}` imports from `hookline` itself; import from the module that defines the name"
+    if theirs == "testing":
+        ok = belongs(module, MAY_IMPORT_TESTING)
+        return None if ok else f"`{module}` imports `{imp.module}`; only tests and `cli.demo` may import `testing`"
+    if mine == "testing":
+        return None
+    if theirs not in RANK:
+        return f"`{module}` imports `{imp.module}`, which has no row in the import rule"
+    if RANK[theirs] == RANK[mine]:
+        return f"`{module}` imports `{imp.module}`; packages of one row do not import each other"
+    if RANK[theirs] > RANK[mine]:
+        return f"`{module}` imports `{imp.module}`; imports point down"
+    return None
+
+
+def _purity(imp: Import, module: str) -> str | None:
+    if belongs(module, PURE) and imp.top in WORLD:
+        return f"`{module}` imports `{imp.module}`; pure packages import none of {', '.join(sorted(WORLD))}"
+    return None
+
+
+def _core(imp: Import, module: str) -> str | None:
+    if not belongs(module, CORE) or imp.own is not None or imp.top in CORE_MAY_IMPORT:
+        return None
+    if imp.lazy and imp.top in CORE_MAY_IMPORT_LAZILY.get(module, ()):
+        return None
+    return f"`{module or 'hookline'}` imports `{imp.module}`; the core needs the standard library and msgspec, nothing else"
+
+
+@pytest.mark.parametrize("path", sorted(SRC.rglob("*.py")), ids=lambda path: str(path.relative_to(SRC)))
+def test_imports_keep_the_rule(path: Path) -> None:
+    """Every import of every module points down, and pure and core modules import only what they may."""
+    where = f"src/hookline/{path.relative_to(SRC)}"
+
+    assert violations(path.read_text(), module_name(path), where, is_package=path.name == "__init__.py") == []
+
+
+def test_every_package_has_a_row() -> None:
+    """A new package must be given its place in the import rule."""
+    names = {path.stem for path in SRC.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+
+    assert names - {"__init__", "testing"} - set(RANK) == set()
+
+
+def test_importing_hookline_loads_nothing_but_msgspec() -> None:
+    """`import hookline` and the whole core work where no extra is installed."""
+    modules = sorted(
+        ".".join(["hookline", *filter(None, [module_name(path)])])
+        for path in SRC.rglob("*.py")
+        if belongs(module_name(path), CORE) and path.stem != "__main__"
+    )
+    script = f"""
+import importlib, sys
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] not in {{*sys.stdlib_module_names, "hookline", "msgspec"}}:
+            raise ImportError(f"the core imported {{name}}")
+before = set(sys.modules)
+sys.meta_path.insert(0, Refuse())
+for module in {modules!r}:
+    importlib.import_module(module)
+print(sorted({{name.partition(".")[0] for name in set(sys.modules) - before}} - set(sys.stdlib_module_names)))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert set(ast.literal_eval(done.stdout)) <= {"hookline", "msgspec"}
+
+
+BROKEN = [
+    ("events.base", "from hookline.engine import Hooks", "imports point down"),
+    ("events.base", "from hookline.replies import Reply", "packages of one row do not import each other"),
+    ("errors", "import hookline.events", "imports point down"),
+    ("agent.loop", "from hookline.claude.client import Client", "packages of one row do not import each other"),
+    ("runners.command", "from ..config import load", "packages of one row do not import each other"),
+    ("engine.engine", "def f():\n    from hookline.runners import RUNNERS", "imports point down"),
+    ("hooks.hook", "from hookline import deny", "import from the module that defines the name"),
+    ("hooks.hook", "from hookline import engine", "imports point down"),
+    ("agent.loop", "import hookline.testing", "only tests and `cli.demo` may import `testing`"),
+    ("wire.claude", "import os.path", "pure packages import none of"),
+    ("engine.merge", "import asyncio", "pure packages import none of"),
+    ("claude.protocol", "def f():\n    import time", "pure packages import none of"),
+    ("engine.execute", "import aiohttp", "the core needs the standard library and msgspec"),
+    ("hooks.shell", "import tree_sitter", "the core needs the standard library and msgspec"),
+    ("events.base", "def f():\n    import tree_sitter", "the core needs the standard library and msgspec"),
+    ("", "import rich", "the core needs the standard library and msgspec"),
+    ("engine.engine", "import hookline.plugins", "no row in the import rule"),
+    ("events.base", "if TYPE_CHECKING:\n    from hookline.hooks import Hook", "imports point down"),
+]
+
+
+@pytest.mark.parametrize("module, source, rule", BROKEN)
+def test_a_broken_rule_is_named_with_its_place(module: str, source: str, rule: str) -> None:
+    """The check can fail: each rule, broken, gives one message with file and line."""
+    [message] = violations(source, module, "src/x.py")
+
+    assert message.startswith(f"src/x.py:{source.count(chr(10)) + 1}: ")
+    assert rule in message
+
+
+KEPT = [
+    ("engine.engine", "import asyncio\nfrom hookline.hooks import Hook\nfrom .merge import merge"),
+    ("hooks.shell", "def f():\n    import tree_sitter"),
+    ("engine.merge", "import msgspec\nfrom hookline import errors"),
+    ("cli.demo", "from hookline import Hooks\nfrom hookline.testing import fakes\nimport rich"),
+    ("testing.plugin", "from hookline.cli import main\nfrom hookline import Hooks"),
+    ("", "from hookline.engine import Hooks"),
+]
+
+
+@pytest.mark.parametrize("module, source", KEPT)
+def test_a_kept_rule_is_no_violation(module: str, source: str) -> None:
+    """What the rule allows passes."""
+    assert violations(source, module, "src/x.py") == []
