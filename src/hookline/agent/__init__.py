@@ -1,0 +1,1 @@
+"""An agent whose every step passes the engine."""

@@ -1,0 +1,212 @@
+"""What the agent and its model have said to each other, as values.
+
+A conversation is a tuple of messages; a message is a tuple of blocks. The shapes follow the Messages API, so a transcript
+written by Claude Code reads as one of ours. Blocks we do not act on (thinking, images, …) are kept as they came, in `Raw`,
+and go back to the model unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+__all__ = [
+    "Assistant",
+    "Block",
+    "Message",
+    "Raw",
+    "Reminder",
+    "StopReason",
+    "Text",
+    "ToolOutput",
+    "ToolUse",
+    "Usage",
+    "User",
+    "decode_message",
+    "encode_message",
+    "text_of",
+]
+
+
+class StopReason(StrEnum):
+    """Why the model stopped talking."""
+
+    END_TURN = "end_turn"
+    TOOL_USE = "tool_use"
+    MAX_TOKENS = "max_tokens"
+    STOP_SEQUENCE = "stop_sequence"
+    REFUSAL = "refusal"
+    PAUSE_TURN = "pause_turn"
+    CONTEXT_FULL = "model_context_window_exceeded"
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """The tokens one answer cost; usages add up with `+`."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(**{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__})
+
+    @property
+    def context_tokens(self) -> int:
+        """How much of the context window the conversation fills after this answer."""
+        return sum(getattr(self, name) for name in self.__struct_fields__)
+
+
+class Text(Struct, frozen=True):
+    """Words, from either side."""
+
+    text: str
+
+
+class ToolUse(Struct, frozen=True):
+    """The model asks for a tool; `malformed` holds its arguments when they were not a JSON object (`input` is then empty)."""
+
+    id: str
+    name: str
+    input: dict[str, Any]
+    malformed: str = ""
+
+
+class ToolOutput(Struct, frozen=True):
+    """What a tool call came to, as the model is told: text, or content blocks (images, MCP results)."""
+
+    tool_use_id: str
+    content: str | list[dict[str, Any]] = ""
+    is_error: bool = False
+
+
+class Raw(Struct, frozen=True):
+    """A block passed through as it came: thinking, an image, a server tool's result."""
+
+    value: dict[str, Any]
+
+
+Block: TypeAlias = Text | ToolUse | ToolOutput | Raw
+
+
+class User(Struct, frozen=True):
+    """What the user, or a tool on the user's side, said; `synthetic` when no person typed it (hook feedback, summaries)."""
+
+    content: tuple[Block, ...]
+    synthetic: bool = False
+
+    @classmethod
+    def of(cls, *parts: str | Block, synthetic: bool = False) -> User:
+        """A user message from plain strings and blocks."""
+        return cls(tuple(Text(part) if isinstance(part, str) else part for part in parts), synthetic)
+
+    @property
+    def text(self) -> str:
+        return text_of(self.content)
+
+
+class Assistant(Struct, frozen=True):
+    """One answer of the model."""
+
+    content: tuple[Block, ...]
+    id: str = ""
+    model: str = ""
+    stop_reason: str | None = None
+    usage: Usage = Usage()
+
+    @property
+    def text(self) -> str:
+        return text_of(self.content)
+
+    @property
+    def tool_uses(self) -> tuple[ToolUse, ...]:
+        return tuple(block for block in self.content if isinstance(block, ToolUse))
+
+
+class Reminder(Struct, frozen=True):
+    """What a hook (or the host) adds for the model; each model adapter words it as its model expects (FACTS §1)."""
+
+    text: str
+
+
+Message: TypeAlias = User | Assistant | Reminder
+
+
+def text_of(content: Iterable[Block]) -> str:
+    """The words of some blocks, joined by nothing, as the Messages API splits them."""
+    return "".join(block.text for block in content if isinstance(block, Text))
+
+
+def encode_message(message: Message) -> dict[str, Any]:
+    """A message as the Messages API writes it: `{"role": …, "content": […]}`."""
+    if isinstance(message, Reminder):
+        return {"role": "system", "content": message.text}
+    role = "user" if isinstance(message, User) else "assistant"
+    return {"role": role, "content": [encode_block(block) for block in message.content]}
+
+
+def encode_block(block: Block) -> dict[str, Any]:
+    """A block as the Messages API writes it."""
+    if isinstance(block, Text):
+        return {"type": "text", "text": block.text}
+    if isinstance(block, ToolUse):
+        return {"type": "tool_use", "id": block.id, "name": block.name, "input": block.input}
+    if isinstance(block, ToolOutput):
+        wire = {"type": "tool_result", "tool_use_id": block.tool_use_id, "content": block.content}
+        return {**wire, "is_error": True} if block.is_error else wire
+    return block.value
+
+
+def decode_message(wire: Mapping[str, Any]) -> Message:
+    """The message behind `{"role": …, "content": …}`; unknown blocks survive as `Raw`."""
+    content = wire.get("content") or ()
+    blocks = (Text(content),) if isinstance(content, str) else tuple(decode_block(block) for block in content)
+    if wire.get("role") == "system":
+        return Reminder(text_of(blocks))
+    if wire.get("role") != "assistant":
+        return User(blocks)
+    return Assistant(
+        blocks,
+        id=wire.get("id") or "",
+        model=wire.get("model") or "",
+        stop_reason=wire.get("stop_reason"),
+        usage=decode_usage(wire.get("usage")),
+    )
+
+
+def decode_block(wire: Any) -> Block:
+    """The block behind one entry of `content`."""
+    if not isinstance(wire, dict):
+        return Text(str(wire))
+    make = BLOCKS.get(wire.get("type", ""))
+    return make(wire) if make else Raw(wire)
+
+
+def decode_usage(wire: Any) -> Usage:
+    """The token counts of an answer; what is missing or not a number counts as none."""
+    if not isinstance(wire, Mapping):
+        return Usage()
+    counts = {name: wire.get(name) for name in Usage.__struct_fields__}
+    return Usage(**{name: count for name, count in counts.items() if isinstance(count, int)})
+
+
+def _tool_use(wire: dict[str, Any]) -> Block:
+    given = wire.get("input")
+    if isinstance(given, dict):
+        return ToolUse(str(wire.get("id", "")), str(wire.get("name", "")), given)
+    return ToolUse(str(wire.get("id", "")), str(wire.get("name", "")), {}, malformed=repr(given))
+
+
+def _tool_output(wire: dict[str, Any]) -> Block:
+    content = wire.get("content") or ""
+    return ToolOutput(str(wire.get("tool_use_id", "")), content, bool(wire.get("is_error")))
+
+
+BLOCKS = {
+    "text": lambda wire: Text(str(wire.get("text", ""))),
+    "tool_use": _tool_use,
+    "tool_result": _tool_output,
+}

@@ -1,0 +1,156 @@
+"""A tool is something the model can ask for: a name, a schema, and what happens.
+
+The loop's order is `validate` → `check` (both before any hook sees the input) → hooks and permissions → `run`. A tool raises
+`ToolInputInvalid` from `validate` and nothing from `run`: what goes wrong while running is a `ToolResult` with `is_error`,
+because the model must hear of it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+from msgspec import Struct
+
+from hookline.agent.models.base import ToolSpec
+from hookline.agent.tools.schema import schema_of, validate
+
+if TYPE_CHECKING:
+    from hookline.agent.tools.jobs import Jobs
+    from hookline.agent.tools.tasks import Task, TaskList
+
+__all__ = ["SessionState", "Tool", "ToolEnv", "ToolResult", "failure"]
+
+
+class ToolResult(Struct, frozen=True):
+    """What a call came to: `content` for the model, `response` for hooks (`tool_response`), `is_error` for both."""
+
+    content: str | list[dict[str, Any]]
+    response: Any = None
+    is_error: bool = False
+
+
+def failure(text: str, response: Any = None) -> ToolResult:
+    """A call that failed; the model reads `text`."""
+    return ToolResult(text, text if response is None else response, is_error=True)
+
+
+@dataclass
+class SessionState:
+    """What tool calls of one session leave behind for the next ones: where the shell is, which files were read, tasks, jobs.
+
+    `env_files` are the CLAUDE_ENV_FILE scripts hooks wrote exports into; Bash reads them before every command.
+    """
+
+    cwd: str
+    project_dir: str = ""
+    env_files: list[Path] = field(default_factory=list)
+    files_read: dict[str, float] = field(default_factory=dict)
+    tasks: TaskList = field(default_factory=lambda: _tasks())
+    jobs: Jobs = field(default_factory=lambda: _jobs())
+
+    def __post_init__(self) -> None:
+        self.project_dir = self.project_dir or self.cwd
+
+    def fork(self) -> SessionState:
+        """A subagent's view: its own directory and reads, the same tasks and background jobs."""
+        return SessionState(
+            self.cwd, self.project_dir, self.env_files, dict(self.files_read), self.tasks, self.jobs
+        )
+
+
+@dataclass(frozen=True)
+class ToolEnv:
+    """Everything a call may need, handed in; the callables are the loop's, and missing ones mean "not possible here".
+
+    Use `dataclasses.replace(env, tool_use_id=…)` per call: the mutable part is `state`, and it is shared.
+    """
+
+    state: SessionState
+    session_id: str = ""
+    tool_use_id: str = ""
+    agent_id: str | None = None
+    environ: Mapping[str, str] = field(default_factory=dict)
+    #: sends an event through the engine: `await env.fire(event) -> Verdict`
+    fire: Callable[..., Awaitable[Any]] | None = None
+    #: told of output while a tool runs: `env.progress("stdout", "…")`
+    progress: Callable[[str, str], None] | None = None
+    #: `await env.cwd_changed(old, new)` after a `cd` moved the session
+    cwd_changed: Callable[[str, str], Awaitable[None]] | None = None
+    #: `await env.task_created(task)` / `task_completed(task)`: feedback that refuses the step, or None
+    task_created: Callable[[Task], Awaitable[str | None]] | None = None
+    task_completed: Callable[[Task], Awaitable[str | None]] | None = None
+    #: `await env.spawn_agent(input: dict, env) -> ToolResult`; `await env.run_skill(input: dict, env) -> ToolResult`
+    spawn_agent: Callable[[dict[str, Any], ToolEnv], Awaitable[ToolResult]] | None = None
+    run_skill: Callable[[dict[str, Any], ToolEnv], Awaitable[ToolResult]] | None = None
+    #: `await env.elicit(server, request)`: an MCP server asks the user; answers `{"action": "accept", "content": {…}}`
+    elicit: Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None
+    #: the tools ToolSearch may look through
+    tools: Callable[[], Mapping[str, Tool]] | None = None
+
+    @property
+    def cwd(self) -> str:
+        """Where the session's shell is now."""
+        return self.state.cwd
+
+    def path(self, given: str) -> Path:
+        """A path the model wrote, from the session's directory, `~` expanded."""
+        return Path(self.cwd, Path(given).expanduser())
+
+
+class Tool(ABC):
+    """One tool. Subclasses say what they take in `Input`, a frozen Struct; its defaults are filled in before hooks look.
+
+    `read_only` tools change nothing (they need no permission); `concurrency_safe` calls of one turn may run at once.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    Input: ClassVar[type[Struct]]
+    read_only: ClassVar[bool] = False
+    concurrency_safe: ClassVar[bool] = False
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """The JSON Schema the model is given."""
+        return schema_of(self.Input)
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec(self.name, self.description, self.input_schema)
+
+    def validate(self, given: Any) -> dict[str, Any]:
+        """The input with defaults filled in; raises `ToolInputInvalid` saying every problem the model can mend."""
+        return validate(self.name, self.Input, given)
+
+    def parse(self, valid: Mapping[str, Any]) -> Any:
+        """The validated input as the tool's own `Input`."""
+        return msgspec.convert(valid, self.Input)
+
+    async def check(self, given: dict[str, Any], env: ToolEnv) -> str | None:
+        """Why this call cannot work as things stand, or None; asked after `validate` and before any hook (as in Claude Code)."""
+        return None
+
+    def is_read_only(self, valid: Mapping[str, Any]) -> bool:
+        """Whether this very call changes nothing."""
+        return self.read_only
+
+    @abstractmethod
+    async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
+        """Do it; `given` is what `validate` returned (or a hook's rewrite of it, validated again)."""
+
+
+def _tasks() -> TaskList:
+    from hookline.agent.tools.tasks import TaskList
+
+    return TaskList()
+
+
+def _jobs() -> Jobs:
+    from hookline.agent.tools.jobs import Jobs
+
+    return Jobs()

@@ -1,0 +1,108 @@
+"""Shell commands that go on while the conversation does: started by Bash's `run_in_background`, ended with the session.
+
+A job's output goes to a file the model can read. When it ends, `on_done` is told (the loop turns that into a
+notification). `aclose` ends every job and everything its commands left running: nothing outlives the session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from hookline.agent.tools.shell import Shell, kill_group
+
+__all__ = ["Job", "Jobs"]
+
+
+@dataclass
+class Job:
+    """One background command; `status` is `running`, `completed`, `failed` or `killed`."""
+
+    id: str
+    command: str
+    output: Path
+    description: str = ""
+    tool_use_id: str = ""
+    status: str = "running"
+    exit_code: int | None = None
+    shell: Shell | None = field(default=None, repr=False)
+
+    def summary(self) -> dict[str, Any]:
+        """The job as Stop hooks are told of it (`background_tasks`)."""
+        return {"id": self.id, "type": "shell", "status": self.status, "description": self.description, "command": self.command}
+
+
+class Jobs:
+    """The session's background commands."""
+
+    def __init__(self, on_done: Callable[[Job], None] | None = None) -> None:
+        self.on_done = on_done
+        self._jobs: dict[str, Job] = {}
+        self._watchers: set[asyncio.Task[None]] = set()
+        self._strays: set[int] = set()
+        self._folder: Path | None = None
+
+    async def start(self, shell: Shell, description: str = "", tool_use_id: str = "") -> Job:
+        """Start a command and return at once."""
+        id = "b" + token_hex(4)
+        job = Job(id, shell.command, self.folder() / f"{id}.output", description, tool_use_id, shell=shell)
+        with job.output.open("wb") as sink:
+            await shell.start(stdout=sink.fileno())
+        self._jobs[id] = job
+        watcher = asyncio.create_task(self._watch(job, shell), name=f"job {id}")
+        self._watchers.add(watcher)
+        watcher.add_done_callback(self._watchers.discard)
+        return job
+
+    def get(self, id: str) -> Job | None:
+        return self._jobs.get(id)
+
+    def running(self) -> list[Job]:
+        return [job for job in self._jobs.values() if job.status == "running"]
+
+    def stop(self, id: str) -> Job | None:
+        """End a job; None when there is none of that id."""
+        job = self._jobs.get(id)
+        if job and job.status == "running" and job.shell:
+            job.status = "killed"
+            job.shell.kill()
+        return job
+
+    def leave(self, group: int) -> None:
+        """Remember a process group whose command ended while something of it goes on (`server &`)."""
+        self._strays.add(group)
+
+    def folder(self) -> Path:
+        """Where outputs lie, until the session ends."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="hookline-jobs-"))
+        return self._folder
+
+    async def aclose(self) -> None:
+        """End what still runs, wait for it, remove the outputs."""
+        for job in self.running():
+            self.stop(job.id)
+        for group in self._strays:
+            kill_group(group)
+        self._strays.clear()
+        if self._watchers:
+            await asyncio.wait(set(self._watchers))
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    async def _watch(self, job: Job, shell: Shell) -> None:
+        job.exit_code = await shell.wait()
+        shell.close()
+        if shell.group_alive():
+            self.leave(shell.group)
+        if job.status == "running":
+            job.status = "completed" if job.exit_code == 0 else "failed"
+        if self.on_done:
+            self.on_done(job)

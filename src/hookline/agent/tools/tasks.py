@@ -1,0 +1,239 @@
+"""The shared task list: what is to be done, by whom, and what waits for what.
+
+Tools and teammates of one session share one `TaskList`. Creating or completing a task first asks `env.task_created` /
+`env.task_completed` (the TaskCreated and TaskCompleted hooks); feedback refuses the step and is told to the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType, structs
+
+from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
+
+__all__ = ["Task", "TaskCreate", "TaskGet", "TaskList", "TaskListTool", "TaskUpdate"]
+
+Status = Literal["pending", "in_progress", "completed"]
+
+
+class Task(Struct, frozen=True):
+    """One piece of work."""
+
+    id: str
+    subject: str
+    description: str = ""
+    status: Status = "pending"
+    owner: str | None = None
+    active_form: str | None = None
+    blocks: tuple[str, ...] = ()
+    blocked_by: tuple[str, ...] = ()
+    metadata: dict[str, Any] = {}
+
+
+class TaskList:
+    """Tasks by id, numbered from 1 in the order they were created."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, Task] = {}
+        self._last = 0
+
+    def draft(self, subject: str, description: str, **more: Any) -> Task:
+        """The next task, numbered but not yet listed; a refused draft's number is not used again."""
+        self._last += 1
+        return Task(str(self._last), subject, description, **more)
+
+    def put(self, task: Task) -> Task:
+        """List a task, or replace the one of its id."""
+        self._tasks[task.id] = task
+        return task
+
+    def get(self, id: str) -> Task | None:
+        return self._tasks.get(id)
+
+    def remove(self, id: str) -> None:
+        """Forget a task and every link to it."""
+        self._tasks.pop(id, None)
+        for task in self.all():
+            self.put(structs.replace(task, blocks=_without(task.blocks, id), blocked_by=_without(task.blocked_by, id)))
+
+    def link(self, blocker: str, blocked: str) -> None:
+        """`blocked` waits for `blocker`; ids that are not listed are left alone."""
+        first, second = self.get(blocker), self.get(blocked)
+        if first and second and blocker != blocked:
+            self.put(structs.replace(first, blocks=_with(first.blocks, blocked)))
+            self.put(structs.replace(second, blocked_by=_with(second.blocked_by, blocker)))
+
+    def all(self) -> tuple[Task, ...]:
+        return tuple(self._tasks.values())
+
+    def open_blockers(self, task: Task) -> list[str]:
+        """The unfinished tasks this one waits for."""
+        return [id for id in task.blocked_by if (other := self.get(id)) and other.status != "completed"]
+
+    def claim(self, owner: str) -> Task | None:
+        """Give `owner` the first task that is pending, unowned and not blocked, now in progress; None when there is none."""
+        for task in self.all():
+            if task.status == "pending" and task.owner is None and not self.open_blockers(task):
+                return self.put(structs.replace(task, owner=owner, status="in_progress"))
+        return None
+
+
+class CreateInput(Struct, frozen=True):
+    subject: Annotated[str, Meta(description="a short title, in the imperative")]
+    description: Annotated[str, Meta(description="what needs to be done")]
+    activeForm: Annotated[str, Meta(description="shown while in progress: `Running tests`")] | UnsetType = UNSET
+    metadata: dict[str, Any] | UnsetType = UNSET
+
+
+class TaskCreate(Tool):
+    """Adds a task to the list, unless a TaskCreated hook objects."""
+
+    name = "TaskCreate"
+    description = "Add a task to the session's task list."
+    Input = CreateInput
+    concurrency_safe = True
+
+    async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
+        tasks = env.state.tasks
+        task = tasks.draft(
+            given["subject"], given["description"], active_form=given.get("activeForm"), metadata=given.get("metadata") or {}
+        )
+        feedback = await _ask(env.task_created, task)
+        if feedback is not None:
+            return failure(f"TaskCreated hook feedback:\n{feedback}")
+        tasks.put(task)
+        response = {"task": {"id": task.id, "subject": task.subject, "description": task.description}}
+        return ToolResult(f"Task #{task.id} created successfully: {task.subject}", response)
+
+
+class UpdateInput(Struct, frozen=True):
+    taskId: Annotated[str, Meta(description="the task's number")]
+    subject: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    activeForm: str | UnsetType = UNSET
+    status: Literal["pending", "in_progress", "completed", "deleted"] | UnsetType = UNSET
+    addBlocks: Annotated[list[str], Meta(description="tasks that wait for this one")] | UnsetType = UNSET
+    addBlockedBy: Annotated[list[str], Meta(description="tasks this one waits for")] | UnsetType = UNSET
+    owner: Annotated[str, Meta(description="who works on it")] | UnsetType = UNSET
+    metadata: Annotated[dict[str, Any], Meta(description="merged in; a null value removes its key")] | UnsetType = UNSET
+
+
+#: input name → field of Task, for the plain replacements, in the order they are reported
+PLAIN = {"subject": "subject", "description": "description", "activeForm": "active_form", "owner": "owner"}
+
+
+class TaskUpdate(Tool):
+    """Changes a task; completing one first asks the TaskCompleted hooks."""
+
+    name = "TaskUpdate"
+    description = "Change a task: its status, owner, words, or what it waits for. Status `deleted` removes it."
+    Input = UpdateInput
+    concurrency_safe = True
+
+    async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
+        tasks, id = env.state.tasks, given["taskId"]
+        task = tasks.get(id)
+        if task is None:
+            return ToolResult("Task not found", {"success": False, "taskId": id, "updatedFields": [], "error": "Task not found"})
+        if given.get("status") == "deleted":
+            tasks.remove(id)
+            return _updated(id, ["deleted"], {"from": task.status, "to": "deleted"})
+        changes = {target: given[name] for name, target in PLAIN.items() if given.get(name, getattr(task, target)) != getattr(task, target)}
+        if "metadata" in given:
+            merged = {**task.metadata, **given["metadata"]}
+            changes["metadata"] = {key: value for key, value in merged.items() if value is not None}
+        updated = structs.replace(task, **changes)
+        new = given.get("status", task.status)
+        if new == "completed" and task.status != "completed":
+            feedback = await _ask(env.task_completed, updated)
+            if feedback is not None:
+                response = {"success": False, "taskId": id, "updatedFields": [], "error": feedback}
+                return ToolResult(f"TaskCompleted hook feedback:\n{feedback}", response)
+        tasks.put(structs.replace(updated, status=new))
+        change = {"from": task.status, "to": new} if new != task.status else None
+        names = [name for name, target in PLAIN.items() if target in changes] + ["metadata"] * ("metadata" in changes)
+        return _updated(id, names + ["status"] * bool(change) + _link(tasks, id, given), change)
+
+
+class GetInput(Struct, frozen=True):
+    taskId: Annotated[str, Meta(description="the task's number")]
+
+
+class TaskGet(Tool):
+    """Shows one task in full."""
+
+    name = "TaskGet"
+    description = "Show one task in full."
+    Input = GetInput
+    read_only = True
+    concurrency_safe = True
+
+    async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
+        task = env.state.tasks.get(given["taskId"])
+        if task is None:
+            return ToolResult("Task not found", {"task": None})
+        lines = [f"Task #{task.id}: {task.subject}", f"Status: {task.status}", f"Description: {task.description}"]
+        links = (("Blocked by", task.blocked_by), ("Blocks", task.blocks))
+        lines += [f"{word}: {', '.join(f'#{id}' for id in ids)}" for word, ids in links if ids]
+        shown = {"id": task.id, "subject": task.subject, "description": task.description, "status": task.status}
+        return ToolResult("\n".join(lines), {"task": {**shown, "blocks": list(task.blocks), "blockedBy": list(task.blocked_by)}})
+
+
+class ListInput(Struct, frozen=True):
+    pass
+
+
+class TaskListTool(Tool):
+    """Shows every task in a line."""
+
+    name = "TaskList"
+    description = "Show every task of the session, one line each."
+    Input = ListInput
+    read_only = True
+    concurrency_safe = True
+
+    async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
+        tasks = env.state.tasks
+        rows = [_summary(task, tasks.open_blockers(task)) for task in tasks.all()]
+        lines = [_line(row) for row in rows]
+        return ToolResult("\n".join(lines) or "No tasks found", {"tasks": rows})
+
+
+async def _ask(hook: Callable[[Task], Awaitable[str | None]] | None, task: Task) -> str | None:
+    return await hook(task) if hook else None
+
+
+def _updated(id: str, names: list[str], change: dict[str, str] | None) -> ToolResult:
+    response: dict[str, Any] = {"success": True, "taskId": id, "updatedFields": names}
+    if change:
+        response["statusChange"] = change
+    return ToolResult(f"Updated task #{id} {', '.join(names)}".rstrip(), response)
+
+
+def _link(tasks: TaskList, id: str, given: dict[str, Any]) -> list[str]:
+    for other in given.get("addBlocks", ()):
+        tasks.link(id, other)
+    for other in given.get("addBlockedBy", ()):
+        tasks.link(other, id)
+    return [name for key, name in (("addBlocks", "blocks"), ("addBlockedBy", "blockedBy")) if given.get(key)]
+
+
+def _summary(task: Task, blockers: list[str]) -> dict[str, Any]:
+    owner = {"owner": task.owner} if task.owner else {}
+    return {"id": task.id, "subject": task.subject, "status": task.status, **owner, "blockedBy": blockers}
+
+
+def _line(row: dict[str, Any]) -> str:
+    owner = f" ({row['owner']})" if "owner" in row else ""
+    waits = f" [blocked by {', '.join(f'#{id}' for id in row['blockedBy'])}]" if row["blockedBy"] else ""
+    return f"#{row['id']} [{row['status']}] {row['subject']}{owner}{waits}"
+
+
+def _with(ids: tuple[str, ...], id: str) -> tuple[str, ...]:
+    return ids if id in ids else (*ids, id)
+
+
+def _without(ids: tuple[str, ...], id: str) -> tuple[str, ...]:
+    return tuple(other for other in ids if other != id)
