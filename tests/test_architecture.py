@@ -75,7 +75,9 @@ def imports(source: str, module: str, *, is_package: bool) -> Iterator[Import]:
             yield from (Import(alias.name, node.lineno, lazy) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = _absolute(node, module, is_package=is_package)
-            if base == "hookline":  # `from hookline import errors` names a submodule, `from hookline import deny` the door
+            if (
+                base == "hookline"
+            ):  # `from hookline import errors` names a submodule, `from hookline import deny` the door
                 names = (alias.name for alias in node.names)
                 yield from (Import(f"{base}.{name}" if name in TOP else base, node.lineno, lazy) for name in names)
             else:
@@ -115,7 +117,9 @@ def _direction(imp: Import, module: str) -> str | None:
         return None
     if imp.own == "":
         ok = belongs(module, MAY_IMPORT_THE_DOOR)
-        return None if ok else f"`{module}` imports from `hookline` itself; import from the module that defines the name"
+        return (
+            None if ok else f"`{module}` imports from `hookline` itself; import from the module that defines the name"
+        )
     if theirs == "testing":
         ok = belongs(module, MAY_IMPORT_TESTING)
         return None if ok else f"`{module}` imports `{imp.module}`; only tests and `cli.demo` may import `testing`"
@@ -141,7 +145,7 @@ def _core(imp: Import, module: str) -> str | None:
         return None
     if imp.lazy and imp.top in CORE_MAY_IMPORT_LAZILY.get(module, ()):
         return None
-    return f"`{module or 'hookline'}` imports `{imp.module}`; the core needs the standard library and msgspec, nothing else"
+    return f"`{module or 'hookline'}` imports `{imp.module}`; the core needs the standard library and msgspec"
 
 
 @pytest.mark.parametrize("path", sorted(SRC.rglob("*.py")), ids=lambda path: str(path.relative_to(SRC)))

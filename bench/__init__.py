@@ -1,0 +1,1 @@
+"""How fast Hookline is, beside its peers: `make bench`."""

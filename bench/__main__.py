@@ -1,0 +1,48 @@
+"""Measure every row and print the table: `python -m bench [--only PREFIX] [--json FILE]`."""
+
+import argparse
+import importlib
+import json
+import pkgutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench import rows as row_modules
+from bench.harness import Result, Row, measure, table
+
+
+def rows() -> Iterator[Row]:
+    """The rows of every module in `bench/rows/`, by module name."""
+    for module in sorted(pkgutil.iter_modules(row_modules.__path__), key=lambda module: module.name):
+        yield from importlib.import_module(f"{row_modules.__name__}.{module.name}").rows()
+
+
+def measured(chosen: list[Row]) -> Iterator[Result]:
+    """Each row's result, with its progress on stderr."""
+    for index, row in enumerate(chosen, 1):
+        print(f"[{index}/{len(chosen)}] {row.name}", file=sys.stderr, flush=True)
+        yield measure(row)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """0 if every row that could be measured met its target, 1 if one did not or failed."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Hookline's numbers, beside its peers'.")
+    parser.add_argument(
+        "--only", default="", metavar="PREFIX", help="rows whose name begins so, as in core or core.none"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
+    options = parser.parse_args(argv)
+    chosen = [row for row in rows() if row.name.startswith(options.only)]
+    if not chosen:
+        print(f"no row's name begins with `{options.only}`" if options.only else "there are no rows yet")
+        return 1 if options.only else 0
+    results = list(measured(chosen))
+    print(table(results))
+    if options.json:
+        options.json.write_text(json.dumps([result.as_json() for result in results], indent=1) + "\n")
+    return int(any(result.broken or result.met is False for result in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,257 @@
+"""Measuring side by side: candidates take turns, so that a noisy moment hits them all; medians and ratios are compared.
+
+A module in `bench/rows/` looks like this:
+
+    def rows() -> Iterator[Row]:
+        yield Row("core.none", "one async hook that answers None", at_most(4, "× a bare await"), measure_none)
+
+    async def measure_none() -> Measured:
+        times = await interleave({"bare": bare, "ours": ours, "pluggy": pluggy})
+        return Measured(times.ratio("ours", "bare"), {"pluggy": times.ratio("pluggy", "bare")})
+
+A peer that is not installed, or a thing this machine cannot do, raises `Unavailable("why")`; the table shows it.
+"""
+
+import asyncio
+import gc
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+Candidate = Callable[[], Any]
+Clock = Callable[[], float]
+
+
+class Unavailable(Exception):
+    """A row cannot be measured here; its text says why."""
+
+
+# ---------------------------------------------------------------------------------------------------------- rows
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a row must reach: at most or at least so much of a unit."""
+
+    sign: str
+    bound: float
+    unit: str
+
+    def met_by(self, value: float) -> bool:
+        return value <= self.bound if self.sign == "≤" else value >= self.bound
+
+    def __str__(self) -> str:
+        return f"{self.sign} {self.bound:g} {self.unit}"
+
+
+def at_most(bound: float, unit: str) -> Target:
+    return Target("≤", bound, unit)
+
+
+def at_least(bound: float, unit: str) -> Target:
+    return Target("≥", bound, unit)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One row's number, the peers' numbers in the same unit, and a remark."""
+
+    value: float
+    peers: Mapping[str, float | str] = field(default_factory=dict)  # a text says why there is no number
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table, not yet measured; `name` is what `--only` looks at."""
+
+    name: str
+    what: str
+    target: Target
+    measure: Callable[[], Measured | Awaitable[Measured]]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A line of the table: a number, or why there is none."""
+
+    row: Row
+    measured: Measured | None = None
+    problem: str = ""
+    broken: bool = False  # the problem is a failure of the measurement, not something this machine lacks
+
+    @property
+    def met(self) -> bool | None:
+        return None if self.measured is None else self.row.target.met_by(self.measured.value)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.row.name,
+            "what": self.row.what,
+            "target": str(self.row.target),
+            "measured": self.measured and self.measured.value,
+            "peers": dict(self.measured.peers) if self.measured else {},
+            "note": self.measured.note if self.measured else "",
+            "met": self.met,
+            "problem": self.problem,
+        }
+
+
+def measure(row: Row) -> Result:
+    """Measure one row; a failure becomes its result, so that the other rows are still measured."""
+    try:
+        value = row.measure()
+        if inspect.isawaitable(value):
+            value = asyncio.run(_await(value))
+    except Unavailable as reason:
+        return Result(row, problem=f"not measured: {reason}")
+    except Exception as error:  # noqa: BLE001  (any failure of a row is shown in its line, and fails the run)
+        return Result(row, problem=f"failed: {type(error).__name__}: {error}", broken=True)
+    return Result(row, value)
+
+
+async def _await(value: Awaitable[Measured]) -> Measured:
+    return await value
+
+
+# --------------------------------------------------------------------------------------------------- interleaving
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A candidate that repeats by itself: `run(n)` does the work n times, for work that is pipelined or inlined."""
+
+    run: Callable[[int], Any]
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds per call of each candidate, round by round."""
+
+    rounds: Mapping[str, Sequence[float]]
+
+    def seconds(self, name: str) -> float:
+        """The median time of one call."""
+        return median(self.rounds[name])
+
+    def ratio(self, name: str, base: str) -> float:
+        """How many times as long as `base` it takes: the median over the rounds, each compared within itself."""
+        return median(a / b for a, b in zip(self.rounds[name], self.rounds[base], strict=True))
+
+
+async def interleave(
+    candidates: Mapping[str, Candidate | Batch],
+    *,
+    rounds: int = 15,
+    batch_seconds: float = 0.02,
+    clock: Clock = time.perf_counter,
+) -> Times:
+    """Time candidates in turns, in one event loop.
+
+    A candidate is a function, an async function, or a `Batch`. In each round each runs one batch of about
+    `batch_seconds`, beginning with another one every time; the garbage collector rests meanwhile.
+    """
+    runs = {name: _repeated(candidate) for name, candidate in candidates.items()}
+    counts = {name: await _calibrate(run, batch_seconds, clock) for name, run in runs.items()}
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for turn in range(rounds):
+        for name in rotated(list(runs), turn):
+            times[name].append(await _timed(runs[name], counts[name], clock) / counts[name])
+    return Times(times)
+
+
+def rotated(names: Sequence[str], by: int) -> list[str]:
+    """The names in order, beginning at another one each turn."""
+    by %= max(len(names), 1)
+    return [*names[by:], *names[:by]]
+
+
+def _repeated(candidate: Candidate | Batch) -> Callable[[int], Awaitable[None]]:
+    if isinstance(candidate, Batch):
+        return _repeated_batch(candidate.run)
+    return _repeated_async(candidate) if inspect.iscoroutinefunction(candidate) else _repeated_sync(candidate)
+
+
+def _repeated_async(call: Callable[[], Awaitable[Any]]) -> Callable[[int], Awaitable[None]]:
+    async def run(count: int) -> None:
+        for _ in range(count):
+            await call()
+
+    return run
+
+
+def _repeated_sync(call: Callable[[], Any]) -> Callable[[int], Awaitable[None]]:
+    async def run(count: int) -> None:
+        for _ in range(count):
+            call()
+
+    return run
+
+
+def _repeated_batch(call: Callable[[int], Any]) -> Callable[[int], Awaitable[None]]:
+    async def run(count: int) -> None:
+        result = call(count)
+        if inspect.isawaitable(result):
+            await result
+
+    return run
+
+
+async def _calibrate(run: Callable[[int], Awaitable[None]], seconds: float, clock: Clock) -> int:
+    """How many calls fill a batch; it warms the candidate up on the way."""
+    count = 1
+    while True:
+        took = await _timed(run, count, clock)
+        if took >= seconds / 2:
+            return max(1, round(count * seconds / took))
+        count = min(count * 10, max(count * 2, int(count * seconds / took) if took > 0 else 0))
+
+
+async def _timed(run: Callable[[int], Awaitable[None]], count: int, clock: Clock) -> float:
+    was_enabled = gc.isenabled()
+    gc.collect(0)
+    gc.disable()
+    try:
+        start = clock()
+        await run(count)
+        return clock() - start
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+# ---------------------------------------------------------------------------------------------------------- table
+
+HEAD = ("what", "target", "measured", "for scale", "met?")
+MET = {True: "yes", False: "NO", None: "-"}
+
+
+def cells(result: Result) -> tuple[str, str, str, str, str]:
+    """One line of the table as texts."""
+    row, measured = result.row, result.measured
+    if measured is None:
+        return row.what, str(row.target), result.problem, "", MET[None]
+    peers = ", ".join(f"{name} {number(value)}" for name, value in measured.peers.items())
+    scale = "; ".join(filter(None, [peers, measured.note]))
+    return row.what, str(row.target), number(measured.value), scale, MET[result.met]
+
+
+def number(value: float | str) -> str:
+    """A number with three digits that count, thousands grouped; a text as it is."""
+    if isinstance(value, str):
+        return value
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def table(results: Iterable[Result]) -> str:
+    """All lines, in columns."""
+    lines = [HEAD, *(cells(result) for result in results)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(HEAD))]
+    rule = tuple("-" * width for width in widths)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in [lines[0], rule, *lines[1:]]
+    )

@@ -1,0 +1,180 @@
+"""The benchmark's arithmetic: turns, medians, ratios, targets, and what a row that cannot run says."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench import __main__ as command
+from bench.harness import (
+    Batch,
+    Measured,
+    Row,
+    Target,
+    Times,
+    Unavailable,
+    at_least,
+    at_most,
+    interleave,
+    measure,
+    number,
+    rotated,
+    table,
+)
+
+
+class Clock:
+    """A clock that only work moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def work(self, seconds: float) -> Callable[[], None]:
+        def run() -> None:
+            self.now += seconds
+
+        return run
+
+    def async_work(self, seconds: float) -> Callable[[], object]:
+        async def run() -> None:
+            self.now += seconds
+
+        return run
+
+
+def row(target: Target, value: float, name: str = "x.y", **peers: float) -> Row:
+    return Row(name, "what it does", target, lambda: Measured(value, peers))
+
+
+async def test_seconds_per_call_are_found_for_functions_coroutines_and_batches() -> None:
+    """Each kind of candidate is repeated in its own way and divided by its own count."""
+    clock = Clock()
+
+    def batch(count: int) -> None:
+        clock.now += 0.005 * count
+
+    times = await interleave(
+        {"sync": clock.work(0.001), "async": clock.async_work(0.003), "batch": Batch(batch)}, rounds=3, clock=clock
+    )
+
+    assert times.seconds("sync") == pytest.approx(0.001)
+    assert times.seconds("async") == pytest.approx(0.003)
+    assert times.ratio("batch", "sync") == pytest.approx(5)
+
+
+async def test_a_call_longer_than_a_batch_runs_once_per_round() -> None:
+    """Starting a process 15 times is 15 starts and one to warm up, not thousands."""
+    clock, calls = Clock(), []
+
+    def slow() -> None:
+        calls.append(1)
+        clock.now += 1.0
+
+    times = await interleave({"slow": slow}, rounds=15, clock=clock)
+
+    assert (len(calls), times.seconds("slow")) == (16, 1.0)
+
+
+async def test_a_call_too_short_for_the_clock_is_repeated_until_it_shows() -> None:
+    """Calibration ends also when single calls take no measurable time."""
+    clock = Clock()
+
+    def batch(count: int) -> None:
+        clock.now += 0.0 if count < 50 else 1e-6 * count
+
+    times = await interleave({"short": Batch(batch)}, rounds=1, clock=clock)
+
+    assert times.seconds("short") == pytest.approx(1e-6)
+
+
+def test_a_ratio_is_the_median_of_rounds_compared_within_themselves() -> None:
+    """A round in which the whole machine was slow does not count against one of the two."""
+    times = Times({"bare": [1.0, 10.0, 1.0], "ours": [2.0, 20.0, 30.0]})
+
+    assert times.ratio("ours", "bare") == 2.0
+    assert times.seconds("ours") == 20.0
+
+
+def test_every_candidate_begins_a_round_in_turn() -> None:
+    """No candidate always runs first, when caches are cold."""
+    assert [rotated(["a", "b", "c"], turn)[0] for turn in range(4)] == ["a", "b", "c", "a"]
+    assert rotated([], 3) == []
+
+
+def test_targets_are_bounds_that_include_themselves() -> None:
+    """`≤ 4` is met by 4, `≥ 2` by 2."""
+    assert [at_most(4, "×").met_by(value) for value in (3.9, 4.0, 4.1)] == [True, True, False]
+    assert [at_least(2, "×").met_by(value) for value in (1.9, 2.0, 2.1)] == [False, True, True]
+
+
+def test_the_table_shows_target_number_peers_and_whether_it_is_met() -> None:
+    """One line per row, in columns."""
+    results = [measure(row(at_most(4, "× a bare await"), 3.456, pluggy=7.0)), measure(row(at_least(99, "%"), 12))]
+
+    assert table(results).splitlines() == [
+        "what          target              measured  for scale  met?",
+        "------------  ------------------  --------  ---------  ----",
+        "what it does  ≤ 4 × a bare await  3.46      pluggy 7   yes",
+        "what it does  ≥ 99 %              12                   NO",
+    ]
+
+
+def test_numbers_have_three_digits_that_count() -> None:
+    """A throughput reads as 46,000; a text, such as why a peer has no number, stays."""
+    assert [number(value) for value in (0.0123456, 3.456, 46000.4, "not installed")] == [
+        "0.0123",
+        "3.46",
+        "46,000",
+        "not installed",
+    ]
+
+
+def test_a_row_that_cannot_run_says_why_and_one_that_fails_is_broken() -> None:
+    """Neither stops the other rows; only the failure fails the run."""
+
+    def missing() -> Measured:
+        raise Unavailable("strands is not installed")
+
+    async def failing() -> Measured:
+        await asyncio.sleep(0)
+        raise ValueError("boom")
+
+    results = [measure(Row("x", "x", at_most(1, "×"), what)) for what in (missing, failing)]
+
+    assert [(result.problem, result.met, result.broken) for result in results] == [
+        ("not measured: strands is not installed", None, False),
+        ("failed: ValueError: boom", None, True),
+    ]
+
+
+@pytest.mark.parametrize("value, code", [(3.0, 0), (5.0, 1)])
+def test_the_command_fails_when_a_target_is_not_met(
+    value: float, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The exit code is the answer, the JSON file has the same lines as the table."""
+    monkeypatch.setattr(command, "rows", lambda: [row(at_most(4, "×"), value, "a.b"), row(at_most(4, "×"), 9, "c.d")])
+
+    assert command.main(["--only", "a.", "--json", str(tmp_path / "out.json")]) == code
+    assert "what it does" in capsys.readouterr().out
+    assert '"name": "a.b"' in (tmp_path / "out.json").read_text()
+
+
+def test_no_rows_are_no_error_but_a_wrong_name_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An empty folder of rows works; a prefix that matches nothing is told."""
+    monkeypatch.setattr(command, "rows", list)
+
+    assert (command.main([]), command.main(["--only", "zzz"])) == (0, 1)
+    assert capsys.readouterr().out == "there are no rows yet\nno row's name begins with `zzz`\n"
+
+
+def test_every_module_of_rows_is_found_and_names_its_rows_uniquely() -> None:
+    """A new file in bench/rows/ needs no registration."""
+    names = [row.name for row in command.rows()]
+
+    assert len(names) == len(set(names))

@@ -1,0 +1,135 @@
+"""README and documentation tell the truth: their blocks are executed, their links lead somewhere."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.pages import ROOT, Page, blocks, broken_links, slug, steady
+
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+EXECUTED = [path for path in PAGES if path.name not in ("CHANGELOG.md", "CONTRIBUTING.md")]
+
+
+def cases() -> Iterator[object]:
+    for path in EXECUTED:
+        name = str(path.relative_to(ROOT))
+        for index, block in enumerate(blocks(path.read_text())):
+            if block.runs:
+                group = pytest.mark.xdist_group(name)
+                yield pytest.param(path, index, id=f"{name}:{block.line}", marks=group)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Path, Page]]:
+    opened = {path: Page(path, tmp_path_factory.mktemp(path.stem), blocks(path.read_text())) for path in EXECUTED}
+    yield opened
+    for page in opened.values():
+        page.loop.close()
+
+
+@pytest.mark.parametrize("path, index", list(cases()))
+def test_the_block_runs_and_prints_what_the_page_says(path: Path, index: int, pages: dict[Path, Page]) -> None:
+    """A reader who copies the page's blocks in order sees what the page shows."""
+    page = pages[path]
+    if "skip" in page.blocks[index].comments:
+        pytest.skip(page.blocks[index].comments["skip"])
+
+    page.run_to(index)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_relative_links_lead_somewhere(path: Path) -> None:
+    """Every link to a file or a heading of the project finds it."""
+    assert broken_links(path) == []
+
+
+# ------------------------------------------------------------------------------------------ the check can fail
+
+
+def page_of(markdown: str, folder: Path) -> Page:
+    return Page(Path("page.md"), folder, blocks(markdown))
+
+
+def run_all(page: Page) -> None:
+    try:
+        for index in range(len(page.blocks)):
+            page.run_to(index)
+    finally:
+        page.loop.close()
+
+
+def test_blocks_share_a_namespace_and_may_await(tmp_path: Path) -> None:
+    """A later block sees the names of an earlier one; `await` works at the top, `asyncio.run` too."""
+    page = page_of(
+        "```python\nimport asyncio\nx = 1\n```\n"
+        "```python\nawait asyncio.sleep(0)\nprint(x)\n```\n"
+        "<!-- prints -->\n```text\n1\n```\n"
+        "```python\nif __name__ == '__main__':\n    print(asyncio.run(asyncio.sleep(0, 2)))\n```\n"
+        "<!-- prints -->\n```text\n2\n```\n",
+        tmp_path,
+    )
+
+    run_all(page)
+
+
+def test_another_output_than_the_page_shows_fails(tmp_path: Path) -> None:
+    """The comparison is exact but for durations."""
+    page = page_of("```python\nprint('3.2 ms no')\n```\n\n<!-- prints -->\n```text\n0.1 ms yes\n```\n", tmp_path)
+
+    with pytest.raises(AssertionError, match=r"page\.md:7: prints otherwise"):
+        run_all(page)
+
+
+def test_a_failing_block_fails_at_the_pages_own_line(tmp_path: Path) -> None:
+    """The traceback names the page and the line in it."""
+    page = page_of("# Title\n\n```python\nx = 1\nx / 0\n```\n", tmp_path)
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        run_all(page)
+
+    last = caught.traceback[-1]
+    assert (Path(last.path).name, last.lineno + 1) == ("page.md", 5)
+
+
+def test_shell_blocks_run_only_when_asked_and_see_written_files(tmp_path: Path) -> None:
+    """`run` runs in the page's folder, `run: exit N` expects that exit code, `file: NAME` writes."""
+    page = page_of(
+        '<!-- file: a/b.json -->\n```json\n{"a": 1}\n```\n'
+        "```sh\nexit 9\n```\n"
+        "<!-- run -->\n```sh\ncat a/b.json\n```\n"
+        '<!-- prints -->\n```text\n{"a": 1}\n```\n'
+        "<!-- run: exit 2 -->\n```sh\nexit 2\n```\n",
+        tmp_path,
+    )
+
+    run_all(page)
+
+
+def test_a_shell_block_with_another_exit_code_fails(tmp_path: Path) -> None:
+    """A command that fails on the page fails the test, with its output."""
+    page = page_of("<!-- run -->\n```sh\necho no; exit 3\n```\n", tmp_path)
+
+    with pytest.raises(AssertionError, match="exit 3\nno"):
+        run_all(page)
+
+
+def test_links_that_lead_nowhere_are_named(tmp_path: Path) -> None:
+    """A missing file and a missing heading are told with their line; code and web addresses are left alone."""
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Top words\n[a](page.md#top-words) [b](gone.md) `[c](x.md)`\n"
+        "[d](#nowhere) [e](https://example.com/)\n```text\n[f](y.md)\n```\n"
+    )
+
+    assert broken_links(page) == [
+        "page.md:2: `gone.md` leads to no file",
+        "page.md:3: `#nowhere` leads to no heading",
+    ]
+
+
+def test_durations_and_trailing_space_do_not_count() -> None:
+    """Two runs of one example differ in these only."""
+    assert steady("allow   0.1 ms  x \n") == steady("allow  12.34 ms  x")
+    assert steady("within 5 s") != steady("within 6 s")
+    assert slug("What `it` reads like, now") == "what-it-reads-like-now"
