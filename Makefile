@@ -8,8 +8,9 @@ BIN := .venv/bin
 READY := .venv/.ready
 BENCH_READY := .venv-bench/.ready
 NODE_DIR := .cache/node
-NODE_READY := $(NODE_DIR)/.ready
-TS_SDK := @anthropic-ai/claude-agent-sdk@0.3.325
+TS_SDK := @anthropic-ai/claude-agent-sdk
+TS_SDK_VERSION := 0.3.325
+NODE_READY := $(NODE_DIR)/.ready-$(TS_SDK_VERSION)
 PIP := -m pip install -qq --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 
@@ -54,14 +55,14 @@ clean:  ## removes everything that make made
 
 # The TypeScript SDK, whose tests drive our command line; without npm those tests are skipped, and say so.
 node_modules:
-	@if command -v $(NPM) >/dev/null 2>&1; then $(MAKE) --no-print-directory $(NODE_READY); \
+	@if command -v $(NPM) >/dev/null 2>&1; then $(MAKE) -s --no-print-directory $(NODE_READY); \
 	else echo "npm not found: the TypeScript SDK's tests will be skipped"; fi
 
-$(NODE_READY): Makefile
+$(NODE_READY):
 	@echo "setting up $(NODE_DIR)"
 	@mkdir -p $(NODE_DIR)
 	@echo '{"private": true}' > $(NODE_DIR)/package.json
-	@$(NPM) install --prefix $(NODE_DIR) --silent --no-audit --no-fund --no-package-lock --omit=optional $(TS_SDK)
+	@$(NPM) install --prefix $(NODE_DIR) --silent --no-audit --no-fund --no-package-lock --omit=optional $(TS_SDK)@$(TS_SDK_VERSION)
 	@touch $@
 
 $(READY): pyproject.toml constraints.txt
