@@ -1,1 +1,32 @@
+"""Tools the agent can use; `default_tools()` has one of each."""
 
+from hookline.agent.tools.base import SessionState, Tool, ToolEnv, ToolResult, failure
+from hookline.agent.tools.bash import Bash, TaskStop
+from hookline.agent.tools.delegate import Agent, Skill, ToolSearch
+from hookline.agent.tools.files import Edit, Read, Write
+from hookline.agent.tools.search import Glob, Grep
+from hookline.agent.tools.tasks import Task, TaskCreate, TaskGet, TaskList, TaskListTool, TaskUpdate
+
+__all__ = ["BUILT_IN", "SessionState", "Task", "TaskList", "Tool", "ToolEnv", "ToolResult", "default_tools", "failure"]
+
+BUILT_IN: tuple[type[Tool], ...] = (
+    Agent,
+    Bash,
+    Edit,
+    Glob,
+    Grep,
+    Read,
+    Skill,
+    TaskCreate,
+    TaskGet,
+    TaskListTool,
+    TaskStop,
+    TaskUpdate,
+    ToolSearch,
+    Write,
+)
+
+
+def default_tools() -> dict[str, Tool]:
+    """One of each built-in tool, by name."""
+    return {kind.name: kind() for kind in BUILT_IN}

@@ -35,6 +35,7 @@ class Bounded:
         self.total = 0
 
     def feed(self, data: bytes) -> None:
+        """Take the next piece of output."""
         self.total += len(data)
         room = self._half - len(self._head)
         if room > 0:
@@ -94,8 +95,14 @@ class Shell:
 
     @property
     def group(self) -> int:
+        """The process group everything the command starts belongs to."""
         assert self._process is not None, "start it first"
         return self._process.pid
+
+    @property
+    def ended(self) -> bool:
+        """Whether the command itself is over."""
+        return self._process is not None and self._process.returncode is not None
 
     async def read(self, sink: Bounded, progress: Callable[[str, str], None] | None = None) -> int:
         """Feed the output to `sink` until the command ends; its exit code."""
@@ -149,7 +156,8 @@ class Shell:
             transport.close()
 
     async def _drain(self, sink: Bounded, progress: Callable[[str, str], None] | None) -> None:
-        assert self._process is not None and self._process.stdout is not None, "started with a pipe"
+        assert self._process is not None, "start it first"
+        assert self._process.stdout is not None, "started with a pipe"
         while data := await self._process.stdout.read(READ_SIZE):
             sink.feed(data)
             if progress:
@@ -164,7 +172,7 @@ def kill_group(group: int) -> None:
 
 @cache
 def shell_path() -> str:
-    """bash where there is one, since models write bash; else sh."""
+    """The shell: bash where there is one, since models write bash; else sh."""
     return shutil.which("bash") or "/bin/sh"
 
 

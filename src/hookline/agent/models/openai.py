@@ -1,0 +1,201 @@
+"""Any model behind a chat completions endpoint, through the official SDK; other servers via `OPENAI_BASE_URL`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hookline.agent.messages import (
+    Assistant,
+    Block,
+    Message,
+    Reminder,
+    StopReason,
+    Text,
+    ToolOutput,
+    ToolUse,
+    Usage,
+    User,
+    text_of,
+)
+from hookline.agent.models.base import Delta, ModelRequest, ModelResponse, OnDelta
+from hookline.agent.models.kinds import api_error
+from hookline.agent.models.stream import parse_arguments
+from hookline.errors import MissingExtra, ModelError
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+__all__ = ["OpenAI", "encode_messages"]
+
+STOP_REASONS = {
+    "stop": StopReason.END_TURN,
+    "tool_calls": StopReason.TOOL_USE,
+    "function_call": StopReason.TOOL_USE,
+    "length": StopReason.MAX_TOKENS,
+    "content_filter": StopReason.REFUSAL,
+}
+TRANSPORTS = ("httpx", "httpcore", "h11", "anyio")
+
+
+class OpenAI:
+    """One model of a chat completions server."""
+
+    def __init__(self, name: str, *, api_key: str, base_url: str | None = None, max_retries: int = 5) -> None:
+        self.name = name
+        self._options = {"api_key": api_key, "base_url": base_url, "max_retries": max_retries}
+        self._client: AsyncOpenAI | None = None
+
+    async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
+        """The answer, streamed; raises `ModelError`."""
+        sdk = import_sdk()
+        if self._client is None:
+            self._client = sdk.AsyncOpenAI(**self._options)
+        answer = Completion(request.model or self.name)
+        try:
+            chunks = await self._client.chat.completions.create(**encode_request(request, answer.model), stream=True)
+            async with chunks:
+                async for chunk in chunks:
+                    for delta in answer.feed(chunk.to_dict(mode="json")):
+                        if on_delta:
+                            on_delta(delta)
+            return ModelResponse(message=answer.done())
+        except sdk.APIStatusError as problem:
+            raise api_error(problem.status_code, problem.body, problem.response.headers, model=answer.model) from problem
+        except sdk.APIError as problem:
+            raise ModelError(f"model `{answer.model}`: {problem.message}", "server_error") from problem
+        except (ValueError, TypeError, KeyError, AttributeError) as problem:
+            raise ModelError(f"model `{answer.model}`: the answer makes no sense: {problem}", "server_error") from problem
+        except Exception as problem:
+            if not type(problem).__module__.startswith(TRANSPORTS):
+                raise
+            raise ModelError(f"model `{answer.model}`: the connection broke: {problem}", "server_error") from problem
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+
+class Completion:
+    """One chat completion while it streams in (no I/O)."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self._id = ""
+        self._text: list[str] = []
+        self._calls: dict[int, dict[str, str]] = {}
+        self._finish: str | None = None
+        self._usage = Usage()
+
+    def feed(self, chunk: dict[str, Any]) -> Iterable[Delta]:
+        """Take one chunk; the pieces of text in it."""
+        self._id = chunk.get("id") or self._id
+        if chunk.get("usage"):
+            self._usage = decode_usage(chunk["usage"])
+        for choice in (chunk.get("choices") or [])[:1]:
+            self._finish = choice.get("finish_reason") or self._finish
+            yield from self._grow(choice.get("delta") or {})
+
+    def done(self) -> Assistant:
+        """The whole answer; raises `ModelError` when the stream ended before it did."""
+        if self._finish is None:
+            raise ModelError(f"model `{self.model}`: the answer broke off before it was complete", "server_error")
+        blocks: list[Block] = [Text("".join(self._text))] if self._text else []
+        blocks += [parse_arguments(call["id"] or f"call_{at}", call["name"], call["arguments"]) for at, call in sorted(self._calls.items())]
+        stop = StopReason.TOOL_USE if self._calls and self._finish == "stop" else STOP_REASONS.get(self._finish, StopReason.END_TURN)
+        return Assistant(tuple(blocks), self._id, self.model, str(stop), self._usage)
+
+    def _grow(self, delta: dict[str, Any]) -> Iterable[Delta]:
+        if delta.get("content"):
+            self._text.append(delta["content"])
+            yield Delta(delta["content"])
+        for piece in delta.get("tool_calls") or ():
+            call = self._calls.setdefault(piece.get("index", len(self._calls)), {"id": "", "name": "", "arguments": ""})
+            function = piece.get("function") or {}
+            call["id"] = piece.get("id") or call["id"]
+            call["name"] += function.get("name") or ""
+            call["arguments"] += function.get("arguments") or ""
+            if function.get("arguments"):
+                yield Delta(function["arguments"], piece.get("index", 0) + 1, "tool")
+
+
+def import_sdk() -> Any:
+    """The SDK, or the error that says how to get it."""
+    try:
+        import openai
+    except ImportError as problem:
+        raise MissingExtra("the OpenAI models", "agent") from problem
+    return openai
+
+
+def encode_request(request: ModelRequest, model: str) -> dict[str, Any]:
+    """The request as a chat completions server takes it."""
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": encode_messages(request.system, request.messages),
+        "max_completion_tokens": request.max_tokens,
+        "stream_options": {"include_usage": True},
+    }
+    if request.tools:
+        body["tools"] = [
+            {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}}
+            for tool in request.tools
+        ]
+    if request.output_schema is not None:
+        body["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "schema": request.output_schema}}
+    if request.effort:
+        body["reasoning_effort"] = request.effort
+    return body
+
+
+def encode_messages(system: tuple[str, ...], messages: tuple[Message, ...]) -> list[dict[str, Any]]:
+    """The conversation in chat completions form: tool results are messages of their own."""
+    rows: list[dict[str, Any]] = [{"role": "system", "content": "\n\n".join(system)}] if system else []
+    for message in messages:
+        if isinstance(message, Reminder):
+            rows.append({"role": "system", "content": message.text})
+        elif isinstance(message, User):
+            rows += encode_user(message)
+        elif message.content:
+            rows.append(encode_assistant(message))
+    return rows
+
+
+def encode_user(message: User) -> list[dict[str, Any]]:
+    """Tool results first, each its own message, then what the user said."""
+    outputs = [block for block in message.content if isinstance(block, ToolOutput)]
+    rows = [{"role": "tool", "tool_call_id": block.tool_use_id, "content": plain(block.content)} for block in outputs]
+    words = text_of(message.content)
+    return [*rows, {"role": "user", "content": words}] if words else rows
+
+
+def encode_assistant(message: Assistant) -> dict[str, Any]:
+    """What the model said and which tools it called."""
+    row: dict[str, Any] = {"role": "assistant", "content": message.text or None}
+    if message.tool_uses:
+        row["tool_calls"] = [encode_call(use) for use in message.tool_uses]
+    return row
+
+
+def encode_call(use: ToolUse) -> dict[str, Any]:
+    """A tool call with its arguments as the JSON text they were."""
+    arguments = use.malformed or msgspec.json.encode(use.input).decode()
+    return {"id": use.id, "type": "function", "function": {"name": use.name, "arguments": arguments}}
+
+
+def plain(content: str | list[dict[str, Any]]) -> str:
+    """A tool's result as text, since that is all the format takes."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(block.get("text") or f"[{block.get('type', 'block')}]") for block in content)
+
+
+def decode_usage(wire: dict[str, Any]) -> Usage:
+    """Chat completions' token counts in our names; cached tokens are a part of the prompt's there, apart here."""
+    cached = (wire.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+    prompt = wire.get("prompt_tokens") or 0
+    return Usage(input_tokens=prompt - cached, output_tokens=wire.get("completion_tokens") or 0, cache_read_input_tokens=cached)

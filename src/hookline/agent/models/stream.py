@@ -1,0 +1,125 @@
+"""The events of a streamed Messages API answer, put together (no I/O).
+
+Each event is a mapping as the API sends it. `Answer.feed` takes them one by one and says what is worth showing;
+`Answer.done` is the whole message. An answer that breaks off, or whose events make no sense, is a `ModelError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hookline.agent.messages import Assistant, Block, Raw, Text, ToolUse, decode_block, decode_usage
+from hookline.agent.models.base import Delta
+from hookline.agent.models.kinds import api_error
+from hookline.errors import ModelError
+
+__all__ = ["Answer", "parse_arguments"]
+
+#: delta type → (field of the delta, field of the block it grows, kind told to the user)
+GROWTH = {
+    "text_delta": ("text", "text", "text"),
+    "thinking_delta": ("thinking", "thinking", "thinking"),
+    "signature_delta": ("signature", "signature", ""),
+    "input_json_delta": ("partial_json", "partial_json", "tool"),
+}
+
+
+class Answer:
+    """One answer while it streams in."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self._message: dict[str, Any] = {}
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._pieces: dict[tuple[int, str], list[str]] = {}
+        self._complete = False
+
+    @property
+    def started(self) -> bool:
+        """Whether anything of the answer has arrived."""
+        return bool(self._blocks)
+
+    def feed(self, event: Mapping[str, Any]) -> Delta | None:
+        """Take one event; the piece of text in it, if it has one."""
+        step = STEPS.get(event.get("type", ""))
+        return step(self, event) if step else None  # pings and events of the future carry nothing we need
+
+    def done(self) -> Assistant:
+        """The whole answer; raises `ModelError` when the stream ended before it did."""
+        if not self._complete:
+            raise ModelError(f"model `{self.model}`: the answer broke off before it was complete", "server_error")
+        return Assistant(
+            tuple(self._block(index) for index in sorted(self._blocks)),
+            id=str(self._message.get("id") or ""),
+            model=str(self._message.get("model") or self.model),
+            stop_reason=self._message.get("stop_reason"),
+            usage=decode_usage(self._message.get("usage")),
+        )
+
+    def _start(self, event: Mapping[str, Any]) -> None:
+        self._message = dict(event.get("message") or {})
+
+    def _open(self, event: Mapping[str, Any]) -> None:
+        self._blocks[event["index"]] = dict(event["content_block"])
+
+    def _grow(self, event: Mapping[str, Any]) -> Delta | None:
+        index, delta = event["index"], event["delta"]
+        if index not in self._blocks:
+            raise ModelError(f"model `{self.model}`: the stream adds to block {index}, which it never opened", "server_error")
+        if delta.get("type") not in GROWTH:
+            return None
+        source, target, kind = GROWTH[delta["type"]]
+        piece = str(delta.get(source) or "")
+        self._pieces.setdefault((index, target), []).append(piece)
+        return Delta(piece, index, kind) if kind and piece else None
+
+    def _change(self, event: Mapping[str, Any]) -> None:
+        usage = {key: value for key, value in (event.get("usage") or {}).items() if value is not None}
+        self._message["usage"] = {**(self._message.get("usage") or {}), **usage}
+        self._message["stop_reason"] = (event.get("delta") or {}).get("stop_reason")
+
+    def _stop(self, event: Mapping[str, Any]) -> None:
+        self._complete = bool(self._message) and event.get("type") == "message_stop"
+
+    def _fail(self, event: Mapping[str, Any]) -> None:
+        raise api_error(200, event, model=self.model)
+
+    def _block(self, index: int) -> Block:
+        grown = {target: "".join(parts) for (at, target), parts in self._pieces.items() if at == index}
+        arguments = grown.pop("partial_json", "")
+        wire = dict(self._blocks[index])
+        for target, text in grown.items():
+            wire[target] = f"{wire.get(target) or ''}{text}"
+        if wire.get("type") == "text":
+            return Text(str(wire.get("text") or ""))
+        if wire.get("type") == "tool_use":
+            return parse_arguments(str(wire.get("id") or ""), str(wire.get("name") or ""), arguments or wire.get("input") or {})
+        return Raw({**wire, "input": _json(arguments)}) if arguments else decode_block(wire)
+
+
+def parse_arguments(id: str, name: str, arguments: Any) -> ToolUse:
+    """A tool call from its arguments' JSON; what is no JSON object is kept in `malformed` for the model to be told."""
+    given = _json(arguments) if isinstance(arguments, str) else arguments
+    if isinstance(given, dict):
+        return ToolUse(id, name, given)
+    return ToolUse(id, name, {}, malformed=arguments if isinstance(arguments, str) else repr(arguments))
+
+
+def _json(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text) if text.strip() else {}
+    except msgspec.DecodeError:
+        return None
+
+
+STEPS = {
+    "message_start": Answer._start,
+    "content_block_start": Answer._open,
+    "content_block_delta": Answer._grow,
+    "message_delta": Answer._change,
+    "message_stop": Answer._stop,
+    "error": Answer._fail,
+}

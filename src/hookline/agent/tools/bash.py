@@ -1,0 +1,164 @@
+"""Bash: one command at a time in the session's directory, which a `cd` moves, within the project.
+
+Output of both streams is joined as the command printed it and bounded; a command that runs too long, or whose call is
+cancelled, is killed with everything it started. `run_in_background` returns an id at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
+from hookline.agent.tools.shell import Bounded, Shell
+
+__all__ = ["Bash", "TaskStop"]
+
+OUTPUT_LIMIT = 30_000
+DEFAULT_TIMEOUT_MS = 120_000
+MAX_TIMEOUT_MS = 600_000
+#: commands that print nothing when all is well; hooks are told so (`noOutputExpected`)
+SILENT = {"cd", "mkdir", "mv", "cp", "rm", "touch", "chmod", "chown", "ln", "export", "unset", "kill"}
+
+
+class BashInput(Struct, frozen=True):
+    command: Annotated[str, Meta(description="the command to run")]
+    timeout: Annotated[float, Meta(description="milliseconds, at most 600000; 120000 if left out")] | UnsetType = UNSET
+    description: Annotated[str, Meta(description="what the command does, in a few words")] | UnsetType = UNSET
+    run_in_background: Annotated[bool, Meta(description="return at once; the output goes to a file")] | UnsetType = UNSET
+    dangerouslyDisableSandbox: bool | UnsetType = UNSET  # accepted because Claude's models may send it; there is no sandbox here
+
+
+class Bash(Tool):
+    """Runs a shell command in the session's directory."""
+
+    name = "Bash"
+    description = (
+        "Run a command in bash. The working directory is kept between calls; shell variables are not. "
+        "Standard output and standard error come back joined; long output is cut in the middle."
+    )
+    Input = BashInput
+
+    async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
+        """Run it; a command that fails is an error whose first line is its exit code."""
+        shell = Shell(given["command"], existing(env), environment(env), env.state.env_files)
+        if given.get("run_in_background"):
+            return await in_background(shell, given, env)
+        sink = Bounded(OUTPUT_LIMIT)
+        seconds = min(given.get("timeout") or DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS) / 1000
+        try:
+            await shell.start()
+        except OSError as problem:
+            return failure(f"cannot start the shell: {problem}")
+        try:
+            async with asyncio.timeout(seconds):
+                code = await shell.read(sink, env.progress)
+        except TimeoutError:
+            return timed_out(sink, seconds)
+        else:
+            note = await follow(shell.final_cwd(), env)
+            return finished(given["command"], code, sink.text().rstrip("\n"), note)
+        finally:
+            await tidy(shell, env)
+
+
+class StopInput(Struct, frozen=True):
+    task_id: Annotated[str, Meta(description="the id that Bash gave")]
+
+
+class TaskStop(Tool):
+    """Ends a background command."""
+
+    name = "TaskStop"
+    description = "End a command that was started with run_in_background."
+    Input = StopInput
+    concurrency_safe = True
+
+    async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
+        """Kill it with everything it started."""
+        job = env.state.jobs.stop(given["task_id"])
+        if job is None:
+            return failure(f"no background command has the id `{given['task_id']}`")
+        return ToolResult(f"Stopped {job.id}: {job.command}", {"task_id": job.id, "command": job.command})
+
+
+async def in_background(shell: Shell, given: dict[str, Any], env: ToolEnv) -> ToolResult:
+    """Start the command and tell the model where its output will be."""
+    try:
+        job = await env.state.jobs.start(shell, given.get("description") or given["command"], env.tool_use_id)
+    except OSError as problem:
+        return failure(f"cannot start the shell: {problem}")
+    text = f"Command running in background with ID: {job.id}. Output is being written to: {job.output}"
+    return ToolResult(text, {**response(given["command"]), "backgroundTaskId": job.id})
+
+
+def environment(env: ToolEnv) -> dict[str, str]:
+    """The variables a command sees."""
+    return {**(env.environ or os.environ), "CLAUDECODE": "1", "PWD": env.cwd}
+
+
+def existing(env: ToolEnv) -> str:
+    """The session's directory, or the project's when a command removed it."""
+    return env.cwd if Path(env.cwd).is_dir() else env.state.project_dir
+
+
+async def follow(cwd: str | None, env: ToolEnv) -> str:
+    """Move the session to where the command ended; outside the project it goes back, and the model is told (FACTS, `cd /`)."""
+    old, root = env.cwd, env.state.project_dir
+    if cwd is None or cwd == os.path.realpath(old):
+        return ""
+    await tell(env, old, cwd)
+    if Path(cwd).is_relative_to(os.path.realpath(root)):
+        env.state.cwd = cwd
+        return ""
+    env.state.cwd = root
+    return f"\nShell cwd was reset to {root}"
+
+
+async def tell(env: ToolEnv, old: str, new: str) -> None:
+    """Let the host know of the move, with the session already there."""
+    env.state.cwd = new
+    if env.cwd_changed:
+        await env.cwd_changed(old, new)
+
+
+async def tidy(shell: Shell, env: ToolEnv) -> None:
+    """After the call: kill what did not end by itself, remember what was left running on purpose."""
+    if not shell.ended:
+        shell.kill()
+        await shell.wait()
+    elif shell.group_alive():
+        env.state.jobs.leave(shell.group)
+    shell.close()
+
+
+def finished(command: str, code: int, output: str, note: str) -> ToolResult:
+    """What a command that ran to its end comes to."""
+    told = "\n".join(part for part in (output, note.strip()) if part)
+    if code != 0:
+        return failure(f"Exit code {code}\n{told}".rstrip("\n"), response(command, output, note))
+    return ToolResult(told or "(Bash completed with no output)", response(command, output, note))
+
+
+def timed_out(sink: Bounded, seconds: float) -> ToolResult:
+    """What a command that had to be killed comes to."""
+    output = sink.text().rstrip("\n")
+    told = f"Command timed out after {seconds:g} s\n{output}".rstrip("\n")
+    return failure(told, {**response("", output), "interrupted": True})
+
+
+def response(command: str, stdout: str = "", stderr: str = "") -> dict[str, Any]:
+    """The result as hooks see it (`tool_response`)."""
+    first = re.match(r"\s*([\w./-]+)", command)
+    return {
+        "stdout": stdout,
+        "stderr": stderr,
+        "interrupted": False,
+        "isImage": False,
+        "noOutputExpected": first is not None and first[1] in SILENT,
+    }

@@ -1,0 +1,307 @@
+"""Glob and Grep: finding files by name and by what is in them; with ripgrep where it is installed, else in Python."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
+from time import monotonic
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
+from hookline.agent.tools.shell import Bounded
+
+__all__ = ["Glob", "Grep", "walk"]
+
+MOST_FILES = 100
+DEFAULT_HEAD = 250
+OUTPUT_LIMIT = 20_000
+#: folders nobody means when they search
+SKIPPED = {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
+TYPES = {
+    "py": ("*.py", "*.pyi"),
+    "js": ("*.js", "*.jsx", "*.mjs", "*.cjs"),
+    "ts": ("*.ts", "*.tsx", "*.mts", "*.cts"),
+    "rust": ("*.rs",),
+    "go": ("*.go",),
+    "java": ("*.java",),
+    "c": ("*.c", "*.h"),
+    "cpp": ("*.cpp", "*.cc", "*.cxx", "*.hpp", "*.hh", "*.h"),
+    "md": ("*.md",),
+    "json": ("*.json",),
+    "yaml": ("*.yaml", "*.yml"),
+    "toml": ("*.toml",),
+    "sh": ("*.sh", "*.bash"),
+    "html": ("*.html", "*.htm"),
+    "css": ("*.css",),
+}
+
+
+class GlobInput(Struct, frozen=True):
+    pattern: Annotated[str, Meta(description="such as `**/*.py`")]
+    path: Annotated[str, Meta(description="where to look; the working directory if left out")] | UnsetType = UNSET
+
+
+class Glob(Tool):
+    """Finds files by name, the longest untouched first."""
+
+    name = "Glob"
+    description = "Find files by a pattern such as `src/**/*.py`."
+    Input = GlobInput
+    read_only = True
+    concurrency_safe = True
+
+    async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
+        """Names relative to the working directory, at most a hundred."""
+        began, root = monotonic(), env.path(given.get("path") or ".")
+        if not root.is_dir():
+            return failure(f"Directory does not exist: {root}")
+        found = await asyncio.to_thread(_matching, root, given["pattern"])
+        shown = [relative(path, env.cwd) for path in found[:MOST_FILES]]
+        cut = len(found) > MOST_FILES
+        note = f"\n(Results are truncated: {MOST_FILES} of {len(found)} files.)" if cut else ""
+        counts = {"durationMs": round((monotonic() - began) * 1000), "numFiles": len(shown), "truncated": cut}
+        response = {"filenames": shown, **counts, "totalMatches": len(found), "countIsComplete": True}
+        return ToolResult("\n".join(shown) + note or "No files found", response)
+
+
+class GrepInput(Struct, frozen=True):
+    pattern: Annotated[str, Meta(description="a regular expression")]
+    path: Annotated[str, Meta(description="file or folder; the working directory if left out")] | UnsetType = UNSET
+    glob: Annotated[str, Meta(description="only files whose name matches")] | UnsetType = UNSET
+    output_mode: Literal["content", "files_with_matches", "count"] | UnsetType = UNSET
+    before: Annotated[float, Meta(description="lines before a match")] | UnsetType = field(default=UNSET, name="-B")
+    after: Annotated[float, Meta(description="lines after a match")] | UnsetType = field(default=UNSET, name="-A")
+    around: Annotated[float, Meta(description="lines around a match")] | UnsetType = field(default=UNSET, name="-C")
+    context: Annotated[float, Meta(description="lines around a match")] | UnsetType = UNSET
+    numbers: Annotated[bool, Meta(description="with line numbers (they are shown anyway)")] | UnsetType = field(default=UNSET, name="-n")
+    ignore_case: bool | UnsetType = field(default=UNSET, name="-i")
+    only: Annotated[bool, Meta(description="only the matching part")] | UnsetType = field(default=UNSET, name="-o")
+    type: Annotated[str, Meta(description="a kind of file: py, js, rust, …")] | UnsetType = UNSET
+    head_limit: Annotated[float, Meta(description="at most this many lines; 0 for all")] | UnsetType = UNSET
+    offset: Annotated[float, Meta(description="lines to skip first")] | UnsetType = UNSET
+    multiline: Annotated[bool, Meta(description="let the pattern span lines")] | UnsetType = UNSET
+
+
+class Grep(Tool):
+    """Finds text in files."""
+
+    name = "Grep"
+    description = "Search files for a regular expression: names of matching files, the lines themselves, or counts."
+    Input = GrepInput
+    read_only = True
+    concurrency_safe = True
+
+    async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
+        """Search it; an invalid expression says where it is wrong."""
+        root = env.path(given.get("path") or ".")
+        if not root.exists():
+            return failure(f"Path does not exist: {root}")
+        try:
+            lines = await (_ripgrep(given, root, env.cwd) if ripgrep() else asyncio.to_thread(_search, given, root, env.cwd))
+        except re.error as problem:
+            return failure(f"invalid regular expression: {problem}")
+        except _RipgrepFailed as problem:
+            return failure(str(problem))
+        mode = given.get("output_mode", "files_with_matches")
+        return SHOW[mode](lines, _window(lines, given))
+
+
+class _RipgrepFailed(Exception):
+    """Ripgrep could not search; its own words."""
+
+
+@cache
+def ripgrep() -> str | None:
+    """Where ripgrep is, if it is installed."""
+    return shutil.which("rg")
+
+
+def walk(root: Path) -> Iterator[Path]:
+    """Every file under a folder, without the folders nobody means; links to folders are not followed."""
+    for folder, names, files in os.walk(root):
+        names[:] = sorted(name for name in names if name not in SKIPPED)
+        yield from (Path(folder, name) for name in sorted(files))
+
+
+def relative(path: Path, cwd: str) -> str:
+    """The path as it reads from the working directory."""
+    return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
+
+
+@cache
+def glob_pattern(pattern: str) -> re.Pattern[str]:
+    """A glob over whole relative paths: `*` stays within a folder, `**` crosses them, `{a,b}` is either."""
+    out, at = "", 0
+    while at < len(pattern):
+        token = next((token for token in TOKENS if pattern.startswith(token, at)), None)
+        out += TOKENS[token] if token else re.escape(pattern[at])
+        at += len(token) if token else 1
+    return re.compile(_braces(out) + r"\Z", re.DOTALL)
+
+
+TOKENS = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]", "{": "\0", "}": "\1", ",": "\2"}
+
+
+def _braces(expression: str) -> str:
+    if expression.count("\0") != expression.count("\1"):
+        return expression.replace("\0", r"\{").replace("\1", r"\}").replace("\2", ",")
+    depth, out = 0, ""
+    for char in expression:
+        depth += (char == "\0") - (char == "\1")
+        out += {"\0": "(?:", "\1": ")", "\2": "|" if depth else ","}.get(char, char)
+    return out
+
+
+def _matching(root: Path, pattern: str) -> list[Path]:
+    base = Path(pattern)
+    if base.is_absolute():
+        root, pattern = Path("/"), pattern.lstrip("/")
+        while not any(sign in pattern.split("/")[0] for sign in "*?{[") and "/" in pattern:
+            head, pattern = pattern.split("/", 1)
+            root /= head
+    wanted = glob_pattern(pattern.removeprefix("./"))
+    found = [path for path in walk(root) if wanted.match(str(path.relative_to(root)))]
+    return sorted(found, key=_modified)
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _wanted(path: Path, root: Path, given: dict[str, Any]) -> bool:
+    globs, kind = given.get("glob"), given.get("type")
+    if globs:
+        inside = str(path.relative_to(root)) if path != root else path.name
+        target = inside if "/" in globs else path.name
+        if not glob_pattern(globs).match(target):
+            return False
+    return not kind or any(fnmatch(path.name, pattern) for pattern in TYPES.get(kind, (f"*.{kind}",)))
+
+
+def _search(given: dict[str, Any], root: Path, cwd: str) -> list[str]:
+    flags = re.IGNORECASE if given.get("-i") else 0
+    flags |= re.DOTALL | re.MULTILINE if given.get("multiline") else re.MULTILINE
+    wanted = re.compile(given["pattern"], flags)
+    mode = given.get("output_mode", "files_with_matches")
+    lines: list[str] = []
+    for path in [root] if root.is_file() else walk(root):
+        if _wanted(path, root, given) and (content := _content(path)) is not None:
+            lines += _hits(mode, relative(path, cwd), content, wanted, given)
+    return lines
+
+
+def _content(path: Path) -> str | None:
+    try:
+        if not path.is_file():
+            return None
+        data = path.read_bytes()
+    except OSError:
+        return None  # vanished or forbidden: not a match, as for grep
+    return None if b"\0" in data[:8192] else data.decode("utf-8", "replace")
+
+
+def _hits(mode: str, name: str, content: str, wanted: re.Pattern[str], given: dict[str, Any]) -> list[str]:
+    hits = list(wanted.finditer(content))
+    if not hits:
+        return []
+    if mode == "files_with_matches":
+        return [name]
+    numbers = sorted({line for hit in hits for line in _lines_of(content, hit)})
+    if mode == "count":
+        return [f"{name}:{len(numbers)}"]
+    if given.get("-o"):
+        return [f"{name}:{content.count(chr(10), 0, hit.start()) + 1}:{hit.group()}" for hit in hits]
+    return _with_context(name, content.split("\n"), numbers, given)
+
+
+def _lines_of(content: str, hit: re.Match[str]) -> range:
+    first = content.count("\n", 0, hit.start())
+    return range(first, first + hit.group().rstrip("\n").count("\n") + 1)
+
+
+def _with_context(name: str, lines: list[str], numbers: list[int], given: dict[str, Any]) -> list[str]:
+    around = given.get("-C", given.get("context", 0))
+    before, after = int(given.get("-B", around)), int(given.get("-A", around))
+    hits = set(numbers)
+    shown = sorted({line for at in numbers for line in range(max(0, at - before), min(len(lines), at + after + 1))})
+    out: list[str] = []
+    for place, at in enumerate(shown):
+        if (before or after) and place and at != shown[place - 1] + 1:
+            out.append("--")
+        sign = ":" if at in hits else "-"
+        out.append(f"{name}{sign}{at + 1}{sign}{lines[at]}")
+    return out
+
+
+async def _ripgrep(given: dict[str, Any], root: Path, cwd: str) -> list[str]:
+    command = [ripgrep() or "rg", "--color=never", "--hidden", "--no-heading", "--with-filename", "--sort=path", *_flags(given)]
+    command += [f"--glob=!{name}" for name in sorted(SKIPPED)]
+    process = await asyncio.create_subprocess_exec(
+        *command, "-e", given["pattern"], "--", relative(root, cwd), cwd=cwd, stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        out, problem = await process.communicate()
+    except asyncio.CancelledError:
+        process.kill()
+        await process.wait()
+        raise
+    if process.returncode not in {0, 1} and not out:
+        raise _RipgrepFailed(problem.decode("utf-8", "replace").strip())
+    return [line.removeprefix("./") for line in out.decode("utf-8", "replace").splitlines()]
+
+
+def _flags(given: dict[str, Any]) -> list[str]:
+    modes = {"files_with_matches": ["--files-with-matches"], "count": ["--count"], "content": ["--line-number"]}
+    flags = list(modes[given.get("output_mode", "files_with_matches")])
+    flags += [flag for key, flag in (("-i", "-i"), ("-o", "-o")) if given.get(key)]
+    flags += ["--multiline", "--multiline-dotall"] if given.get("multiline") else []
+    flags += [f"{flag}{int(given[key])}" for key, flag in (("-B", "-B"), ("-A", "-A"), ("-C", "-C"), ("context", "-C")) if key in given]
+    flags += [f"--glob={given['glob']}"] if given.get("glob") else []
+    return flags + ([f"--type={given['type']}"] if given.get("type") else [])
+
+
+def _window(lines: list[str], given: dict[str, Any]) -> list[str]:
+    start, most = int(given.get("offset") or 0), int(given.get("head_limit", DEFAULT_HEAD))
+    return lines[start : start + most] if most else lines[start:]
+
+
+def _bounded(lines: list[str]) -> str:
+    sink = Bounded(OUTPUT_LIMIT)
+    sink.feed("\n".join(lines).encode())
+    return sink.text()
+
+
+def _show_files(lines: list[str], shown: list[str]) -> ToolResult:
+    response = {"mode": "files_with_matches", "filenames": shown, "numFiles": len(shown), "totalFiles": len(lines)}
+    noun = "file" if len(lines) == 1 else "files"
+    return ToolResult(f"Found {len(lines)} {noun}\n{_bounded(shown)}" if lines else "No files found", response)
+
+
+def _show_content(lines: list[str], shown: list[str]) -> ToolResult:
+    content = _bounded(shown)
+    response = {"mode": "content", "numFiles": 0, "filenames": [], "content": content, "numLines": len(shown)}
+    return ToolResult(content or "No matches found", {**response, "totalLines": len(lines)})
+
+
+def _show_counts(lines: list[str], shown: list[str]) -> ToolResult:
+    total = sum(int(line.rpartition(":")[2]) for line in lines)
+    content, files = _bounded(shown), len(lines)
+    response = {"mode": "count", "numFiles": files, "filenames": [], "content": content, "numMatches": total}
+    nouns = ("occurrence" if total == 1 else "occurrences", "file" if files == 1 else "files")
+    told = f"{content}\n\nFound {total} total {nouns[0]} across {files} {nouns[1]}."
+    return ToolResult(told if lines else "No matches found", response)
+
+
+SHOW = {"files_with_matches": _show_files, "content": _show_content, "count": _show_counts}
