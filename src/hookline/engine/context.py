@@ -1,0 +1,118 @@
+"""What a hook is handed besides the event."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hookline.events import Event
+from hookline.hooks.hook import Hook
+
+if TYPE_CHECKING:
+    from hookline.engine.engine import Engine
+    from hookline.engine.verdict import Verdict
+
+
+class Cancelled:
+    """Set when the hook's answer is no longer wanted; may be asked from any thread, and awaited on the loop."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def is_set(self) -> bool:
+        """Whether the hook should stop what it is doing."""
+        return self.reason is not None
+
+    __bool__ = is_set
+
+    def set(self, reason: str) -> None:
+        """Tell the hook; only the engine does this, on the loop."""
+        self.reason = self.reason or reason
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    async def wait(self) -> None:
+        """Return once the hook's answer is no longer wanted."""
+        if self.reason is None:
+            future = asyncio.get_running_loop().create_future()
+            self._waiting.append(future)
+            await future
+
+
+class Context(msgspec.Struct, weakref=True):
+    """Where and when a hook runs; made anew for each run, most of it looked up only when asked for."""
+
+    event: Event
+    hook: Hook
+    engine: Engine
+    started: float | None = None
+    fire_deadline: float | None = None
+    hook_id: str = ""
+    on_progress: Callable[[str, str], None] | None = None
+    signal: Cancelled | None = None
+
+    @property
+    def session_id(self) -> str:
+        """The session the event belongs to."""
+        return self.event.session_id
+
+    @property
+    def cwd(self) -> str:
+        """The folder the agent works in."""
+        return self.event.cwd
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The environment that hooks of this set see."""
+        return self.engine.env if self.engine.env is not None else os.environ
+
+    @property
+    def tool_use_id(self) -> str:
+        """The tool call the event is about, or the empty string."""
+        return getattr(self.event, "tool_use_id", "")
+
+    @property
+    def timeout(self) -> float:
+        """Seconds this run may take."""
+        return self.hook.limit(self.engine.timeout)
+
+    @property
+    def deadline(self) -> float:
+        """When the answer is due, in the event loop's time."""
+        if self.started is None:
+            self.started = self.engine.clock()
+        due = self.started + self.timeout
+        return due if self.fire_deadline is None else min(due, self.fire_deadline)
+
+    @property
+    def cancelled(self) -> Cancelled:
+        """Ask `ctx.cancelled.is_set()`, or `await ctx.cancelled.wait()`."""
+        if self.signal is None:
+            self.signal = Cancelled()
+        return self.signal
+
+    @property
+    def log(self) -> logging.Logger:
+        """A logger of the hook's own: `hookline.hook.<name>`."""
+        return logging.getLogger(f"hookline.hook.{self.hook.name}")
+
+    async def fire(self, event: Event) -> Verdict:
+        """Send another event through the same set of hooks."""
+        return await self.engine.fire(event)
+
+    def progress(self, stream: str, text: str) -> None:
+        """Tell observers what the hook printed so far."""
+        if self.on_progress is not None:
+            self.on_progress(stream, text)
+
+    def cancel(self, reason: str) -> None:
+        """The answer is no longer wanted; only the engine says so."""
+        self.cancelled.set(reason)

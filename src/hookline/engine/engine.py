@@ -1,0 +1,294 @@
+"""`Engine`: a set of hooks, and the sequence input → select → execute → merge → verdict."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import Any, Literal, Self, TypeVar, Unpack
+
+import msgspec
+
+from hookline.engine.background import Background, as_coroutine
+from hookline.engine.context import Context
+from hookline.engine.execute import Pause, Run, answered, failure, parallel, sequential, silently, understood
+from hookline.engine.merge import merge
+from hookline.engine.observers import Notice, Observer, Observers
+from hookline.engine.outcome import Outcome, Runner, Status
+from hookline.engine.select import Place, index, select, wanted
+from hookline.engine.step import Limits, Suspended, finish, first_step
+from hookline.engine.verdict import Verdict
+from hookline.errors import Closed, DuplicateHook, HookError, HooklineError, UnknownHook
+from hookline.events import Event, spec_of
+from hookline.hooks.actions import Action
+from hookline.hooks.declare import EventLike, F, Options, declared, make_hook
+from hookline.hooks.hook import Hook
+from hookline.replies import NOTHING, Reply
+
+log = logging.getLogger("hookline")
+Order = Literal["sequential", "parallel"]
+RunnerFor = Callable[["Engine", type[Any]], Runner]
+T = TypeVar("T")
+_warned_off = False
+
+
+class Engine:
+    """A set of hooks that events are sent through.
+
+    Hooks may be added and removed from any thread while events fire: a running `fire` keeps the set it started with.
+    Which runner performs which kind of action is handed in (`runners`), made at first use and closed with the set.
+    """
+
+    def __init__(
+        self,
+        *,
+        order: Order = "sequential",
+        timeout: float | None = None,
+        runners: RunnerFor | None = None,
+        env: Mapping[str, str] | None = None,
+        project_dir: str = "",
+        grace: float = 1.0,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        if order not in ("sequential", "parallel"):
+            raise HookError(f"order must be `sequential` or `parallel`, got `{order}`")
+        if timeout is not None and not timeout > 0:
+            raise HookError(f"timeout must be more than 0 seconds, got `{timeout}`")
+        self.order: Order = order
+        self.timeout = timeout
+        self.env = env
+        self.grace = grace
+        self.clock = clock
+        self.observers = Observers()
+        self._runner_for = runners
+        self._runners: dict[type[Any], Runner] = {}
+        self._background = Background()
+        self._lock = threading.Lock()
+        self._place = Place(project_dir, os.path.expanduser("~"))
+        self._index = index((), self._place)
+        self._spent: set[str] = set()
+        self._closed = False
+        self.enabled = _switched_on()
+
+    # -- registering ---------------------------------------------------------------------------------------------
+
+    @property
+    def hooks(self) -> tuple[Hook, ...]:
+        """All hooks, in the order they run."""
+        return self._index.hooks
+
+    @property
+    def place(self) -> Place:
+        """Where conditions on paths are read from."""
+        return self._place
+
+    def on(self, *events: EventLike, **options: Unpack[Options]) -> Callable[[F], F]:
+        """Register the decorated function for `events`: `@hooks.on(PreToolUse, match="Write|Edit", timeout=5)`."""
+
+        def register(call: F) -> F:
+            self._register([make_hook(events, call, **options)], named="name" in options)
+            return call
+
+        return register
+
+    def add(self, *things: Any, **options: Unpack[Options]) -> tuple[Hook, ...]:
+        """Register hooks: `add(hook)`, `add(object_with_hooks)`, or `add(PreToolUse, function_or_action, match=…)`."""
+        if len(things) >= 2 and _is_event(things[0]):
+            *events, run = things
+            hooks = [make_hook(events, run, **options)]
+            named = "name" in options
+        else:
+            hooks = [hook for thing in things for hook in declared(thing)]
+            named = True
+        return self._register(hooks, named=named)
+
+    def _register(self, hooks: list[Hook], *, named: bool) -> tuple[Hook, ...]:
+        with self._lock:
+            known = {hook.name: hook for hook in self._index.hooks}
+            added = []
+            for hook in hooks:
+                fresh = _with_free_name(hook, known, named=named)
+                known[fresh.name] = fresh
+                added.append(fresh)
+            self._index = index((*self._index.hooks, *added), self._place)
+        return tuple(added)
+
+    def remove(self, name: str) -> Hook:
+        """Take a hook out of the set; events that already fire still see it."""
+        with self._lock:
+            for hook in self._index.hooks:
+                if hook.name == name:
+                    self._index = index((h for h in self._index.hooks if h is not hook), self._place)
+                    return hook
+        raise UnknownHook(name, [hook.name for hook in self.hooks])
+
+    def replace(self, hooks: tuple[Hook, ...]) -> None:
+        """Put another set of hooks in place of all there are, at once (a settings file was edited)."""
+        with self._lock:
+            self._index = index(hooks, self._place)
+
+    # -- firing --------------------------------------------------------------------------------------------------
+
+    async def fire(self, event: Event, *, deadline: float | None = None, only: str | None = None) -> Verdict:
+        """Send an event through the hooks it concerns; one verdict comes back, whatever they did.
+
+        `deadline` bounds all of them together, in seconds from now; `only` names a single hook to ask.
+        """
+        chosen = select(event, self._index)
+        if only is not None or not self.enabled or self._closed:
+            chosen = self._restricted(event, only)
+        if self.order == "sequential" and deadline is None and not self.observers:
+            begun = silently(event, chosen, self)
+            if begun.__class__ is Verdict:
+                return begun  # type: ignore[return-value]
+            return await self._verdict(event, chosen, None, begun)  # type: ignore[arg-type]
+        return await self._verdict(event, chosen, deadline, None)
+
+    async def _verdict(
+        self, event: Event, chosen: tuple[Hook, ...], deadline: float | None, pause: Pause | None
+    ) -> Verdict:
+        chosen = self._once(chosen)
+        run = Run(self, event, chosen, None if deadline is None else self.clock() + deadline)
+        at_once = self.order == "parallel" and len(chosen) > 1
+        verdict = merge(event, await parallel(run) if at_once else await sequential(run, pause))
+        return self._told(verdict) if self.observers else verdict
+
+    def _told(self, verdict: Verdict) -> Verdict:
+        added = self.observers.tell(verdict)
+        return verdict if added is NOTHING else msgspec.structs.replace(verdict, reply=verdict.reply | added)
+
+    def _restricted(self, event: Event, only: str | None) -> tuple[Hook, ...]:
+        if self._closed:
+            raise Closed("these hooks were closed; make a new set")
+        if not self.enabled:
+            return ()
+        return tuple(hook for hook in select(event, self._index) if hook.name == only)
+
+    def _once(self, chosen: tuple[Hook, ...]) -> tuple[Hook, ...]:
+        """Leave out hooks declared `once` that have run, and mark those that are about to."""
+        if not any(hook.once for hook in chosen):
+            return chosen
+        with self._lock:
+            left = tuple(hook for hook in chosen if not (hook.once and hook.name in self._spent))
+            self._spent.update(hook.name for hook in left if hook.once)
+        return left
+
+    def concerns(self, hook: Hook, event: Event) -> bool:
+        """Whether `hook` would be asked about `event`."""
+        meant = type(event) in hook.events and hook.matcher.matches(event.subject)
+        return meant and wanted(hook, event, self._place)
+
+    # -- in the background ---------------------------------------------------------------------------------------
+
+    def go_on_later(self, hook: Hook, event: Event, ctx: Context, reply: Reply | None) -> Outcome:
+        """Let a hook go on by itself; its late outcome is collected by `pending()` and `drain()`."""
+        self._background.start(self._later(hook, event, ctx, reply))
+        return Outcome(
+            hook=hook.name, source=hook.source, event=event.event_name, status=Status.BACKGROUND,
+            ms=(self.clock() - (ctx.started or 0.0)) * 1000,
+        )  # fmt: skip
+
+    async def _later(self, hook: Hook, event: Event, ctx: Context, reply: Reply | None) -> Outcome:
+        spec = spec_of(event)
+        started = self.clock()
+        seconds = (reply.background_timeout if reply else None) or hook.limit(self.timeout)
+        late = msgspec.structs.replace(ctx, started=started, fire_deadline=None)
+        try:
+            if reply is None:
+                answer = await answered(self, hook, event, late)
+            else:
+                step = first_step(as_coroutine(reply.later))
+                limits = Limits(seconds, self.grace, late.cancel)
+                answer = await finish(step, limits) if isinstance(step, Suspended) else step
+            ran = understood(answer, event, spec)
+        except Exception as error:  # noqa: BLE001 - a late failure is an outcome too
+            lenient = msgspec.structs.replace(hook, on_failure="continue")
+            return failure(lenient, event, spec, error, (self.clock() - started) * 1000)
+        return Outcome(
+            hook=hook.name, source=hook.source, event=event.event_name, reply=ran.reply or NOTHING,
+            ms=(self.clock() - started) * 1000, exit_code=ran.exit_code, stdout=ran.stdout, stderr=ran.stderr,
+        )  # fmt: skip
+
+    def pending(self) -> list[Outcome]:
+        """Late outcomes of background hooks since the last time somebody asked."""
+        return self._background.collect()
+
+    async def drain(self, timeout: float | None = None) -> list[Outcome]:
+        """Wait for background hooks that still run, and return their outcomes."""
+        return await self._background.drain(timeout)
+
+    # -- being watched, and ending -------------------------------------------------------------------------------
+
+    def observe(self, observer: Observer, *, inline: bool = False) -> Observer:
+        """Tell `observer` of every hook that starts, prints and responds, and of every verdict."""
+        self.observers.add(observer, inline=inline)
+        return observer
+
+    def tell(self, notice: Notice) -> None:
+        """Pass a notice on to the observers."""
+        self.observers.tell(notice)
+
+    def runner_of(self, hook: Hook) -> Runner:
+        """The runner that performs the hook's action."""
+        kind = type(hook.action)
+        with self._lock:
+            runner = self._runners.get(kind)
+            if runner is None:
+                if self._runner_for is None:
+                    raise HooklineError(f"no runner for {kind.__name__} hooks; use `hookline.Hooks`, or pass runners=")
+                runner = self._runners[kind] = self._runner_for(self, kind)
+        return runner
+
+    async def aclose(self, limit: float = 5.0) -> list[Outcome]:
+        """Wait for background hooks up to `limit` seconds, cancel the rest, end every runner; safe to call twice."""
+        late = await self._background.aclose(limit)
+        self._closed = True
+        with self._lock:
+            runners, self._runners = list(self._runners.values()), {}
+        for runner in runners:
+            close = getattr(runner, "aclose", None)
+            if close is not None:
+                await close()
+        self.observers.close()
+        return late
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+def _is_event(thing: object) -> bool:
+    return isinstance(thing, str) or (isinstance(thing, type) and issubclass(thing, Event))
+
+
+def _with_free_name(hook: Hook, known: Mapping[str, Hook], *, named: bool) -> Hook:
+    """The hook under a name that is free; a chosen name that is taken, or the same hook again, is refused."""
+    other = known.get(hook.name)
+    if other is None:
+        return hook
+    if named or _same(hook, other):
+        raise DuplicateHook(hook.name)
+    number = 2
+    while f"{hook.name}#{number}" in known:
+        number += 1
+    return msgspec.structs.replace(hook, name=f"{hook.name}#{number}")
+
+
+def _same(a: Hook, b: Hook) -> bool:
+    def run(action: Action) -> Any:
+        return getattr(action, "call", action)
+
+    return run(a.action) == run(b.action) and a.events == b.events and a.matcher.pattern == b.matcher.pattern
+
+
+def _switched_on() -> bool:
+    global _warned_off  # noqa: PLW0603 - one warning a process is what was asked for
+    off = os.environ.get("HOOKLINE_ENABLED", "1").strip().lower() in ("0", "false", "no", "off")
+    if off and not _warned_off:
+        _warned_off = True
+        log.warning("hooks are switched off: HOOKLINE_ENABLED is 0, so nothing is judged or blocked")
+    return not off

@@ -1,0 +1,158 @@
+"""Telling others what hooks do, without letting them slow a hook down or break it.
+
+An inline observer is called on the spot, for those who must keep order (the agent's output) or must not miss a line
+(the audit log); any other is called from a thread of its own, through a bounded queue.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from hookline.engine.outcome import Outcome
+from hookline.engine.verdict import Verdict
+from hookline.replies import NOTHING, Reply
+
+log = logging.getLogger("hookline.observers")
+_MOST_WAITING = 10_000
+
+
+class HookStarted(msgspec.Struct, frozen=True, kw_only=True):
+    """A hook began to run."""
+
+    hook_id: str
+    hook_name: str
+    hook_event: str
+    session_id: str = ""
+    hook: str = ""
+    status_message: str | None = None
+
+
+class HookProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """A hook that still runs printed something."""
+
+    hook_id: str
+    hook_name: str
+    hook_event: str
+    session_id: str = ""
+    hook: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    output: str = ""
+
+
+class HookResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A hook is done; `result` is its outcome in full."""
+
+    hook_id: str
+    hook_name: str
+    hook_event: str
+    session_id: str = ""
+    hook: str = ""
+    output: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int | None = None
+    outcome: Literal["success", "error", "cancelled"] = "success"
+    result: Outcome | None = None
+
+
+Notice = HookStarted | HookProgress | HookResponse | Verdict
+Observer = Callable[[Notice], Any]
+"""Any callable that takes a notice; an inline one may return a `Reply` to a verdict, which is merged into it."""
+
+
+class Observers:
+    """Everybody who watches one set of hooks."""
+
+    def __init__(self) -> None:
+        self._inline: tuple[Observer, ...] = ()
+        self._aside: tuple[Observer, ...] = ()
+        self._queue: deque[Notice] = deque()
+        self._wake = threading.Condition()
+        self._busy = False
+        self._closed = False
+        self._thread: threading.Thread | None = None
+        self.dropped = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._inline or self._aside)
+
+    def add(self, observer: Observer, *, inline: bool) -> None:
+        """Watch from now on."""
+        if inline:
+            self._inline += (observer,)
+        else:
+            self._aside += (observer,)
+
+    def remove(self, observer: Observer) -> None:
+        """Watch no longer."""
+        self._inline = tuple(o for o in self._inline if o is not observer)
+        self._aside = tuple(o for o in self._aside if o is not observer)
+
+    def tell(self, notice: Notice) -> Reply:
+        """Pass a notice on; what inline observers answer to it comes back merged."""
+        reply = NOTHING
+        for observer in self._inline:
+            answer = _told(observer, notice)
+            if isinstance(answer, Reply):
+                reply = reply | answer
+        if self._aside:
+            self._enqueue(notice)
+        return reply
+
+    def _enqueue(self, notice: Notice) -> None:
+        with self._wake:
+            if self._closed or len(self._queue) >= _MOST_WAITING:
+                self.dropped += 1
+                return
+            self._queue.append(notice)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._deliver, name="hookline-observers", daemon=True)
+                self._thread.start()
+            self._wake.notify_all()
+
+    def _deliver(self) -> None:
+        while True:
+            with self._wake:
+                self._wake.wait_for(lambda: self._queue or self._closed)
+                if not self._queue:
+                    return
+                notice = self._queue.popleft()
+                self._busy = True
+            for observer in self._aside:
+                _told(observer, notice)
+            with self._wake:
+                self._busy = False
+                self._wake.notify_all()
+
+    def flush(self, timeout: float = 5.0) -> bool:
+        """Wait until everything said so far was delivered; `False` if it took too long."""
+        with self._wake:
+            return self._wake.wait_for(lambda: not self._queue and not self._busy, timeout)
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Deliver what waits, up to `timeout`, then end the thread."""
+        self.flush(timeout)
+        with self._wake:
+            self._closed = True
+            self._queue.clear()
+            self._wake.notify_all()
+        if self._thread is not None:
+            self._thread.join(timeout)
+            self._thread = None
+        if self.dropped:
+            log.warning("observers were too slow: %d notices were dropped", self.dropped)
+
+
+def _told(observer: Observer, notice: Notice) -> Any:
+    try:
+        return observer(notice)
+    except Exception:
+        log.exception("an observer failed on %s; hooks go on", type(notice).__name__)
+        return None

@@ -1,0 +1,309 @@
+"""Every exception Hookline raises, in one tree.
+
+HooklineError
+├── EventError               an event that cannot be read
+│   └── UnknownEvent         a name that is no event (the near ones are suggested)
+├── ReplyError               an answer that cannot be read
+│   └── ReplyMismatch        an answer that does not fit the event it answers
+├── HookError                a hook that cannot be registered
+│   ├── DuplicateHook        a name that is taken
+│   ├── UnknownHook          a name that is not there
+│   ├── MatcherError         a matcher that cannot be parsed, with its position
+│   └── ConditionError       an `if` that cannot be parsed, with its position
+├── HookFailed               one run of one hook that went wrong
+│   ├── HookTimeout          it gave no reply in time
+│   └── HookCancelled        it was cancelled from outside before it replied
+├── ConfigError              a settings file, with file and key path
+│   └── Untrusted            a project's hooks that nobody has trusted yet
+├── AgentError               a run of the agent that cannot go on
+│   ├── ModelError           the model gave no usable answer; `kind` says why
+│   ├── ToolInputInvalid     arguments that do not fit the tool's schema
+│   ├── McpError             an MCP server that cannot be started, reached or understood
+│   └── TranscriptError      a transcript that cannot be found, read or written
+├── ClaudeError              a conversation with a Claude CLI that cannot go on as asked
+│   ├── ProtocolError        a line or a step that the control protocol does not allow
+│   │   ├── BadLine          a line that is no message: `kind` says why
+│   │   ├── StrayResponse    a response to a request that was never made
+│   │   ├── RequestClosed    a request that was answered before, or cancelled
+│   │   ├── RequestIdReused  a request whose id is taken
+│   │   ├── UnknownCallback  a hook callback nobody registered
+│   │   └── NotInitialized   a prompt before the conversation was opened
+│   ├── CliNotFound          no CLI here, or none that can be started
+│   ├── CliDied              it ended before the conversation did; has its exit code and last words
+│   ├── CliGarbled           it printed what is no protocol; has its exit code and last words
+│   ├── CliSilent            it gave no answer in time; has its last words
+│   ├── RequestRefused       it answered a control request with an error; `code` says which
+│   └── HooksNotHonoured     it would not keep a promise that a hook asks for
+├── MissingExtra             an optional dependency that is not installed
+└── Closed                   the set of hooks was closed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+
+class HooklineError(Exception):
+    """The root: catch this to catch everything Hookline raises on purpose."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean `PreToolUse`?` for a near miss, else the empty string."""
+    lowered = {name.lower(): name for name in known}
+    plain = word.lower().replace("_", "").replace("-", "")
+    near = [lowered[name] for name in get_close_matches(plain, lowered, n=3, cutoff=0.6)]
+    return f"; did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else ""
+
+
+class EventError(HooklineError):
+    """An event that cannot be read; the message says where and what was expected."""
+
+
+class UnknownEvent(EventError):
+    """A name that is no event."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        hint = did_you_mean(name, known) or f"; write one of {', '.join(known)}"
+        super().__init__(f"unknown event `{name}`{hint}")
+        self.name = name
+
+
+class ReplyError(HooklineError):
+    """An answer that cannot be read; the message names the field."""
+
+
+class ReplyMismatch(ReplyError):
+    """An answer that does not fit the event it answers."""
+
+
+class HookError(HooklineError):
+    """A hook that cannot be registered as it is written."""
+
+
+class DuplicateHook(HookError):
+    """Two hooks of one set may not share a name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"a hook named `{name}` is already registered; pass another name= or remove it first")
+        self.name = name
+
+
+class UnknownHook(HookError):
+    """There is no hook of that name in the set."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"no hook named `{name}`{did_you_mean(name, known)}")
+        self.name = name
+
+
+class MatcherError(HookError):
+    """A matcher that cannot be parsed; `position` counts characters from 0."""
+
+    def __init__(self, matcher: str, problem: str, position: int | None = None) -> None:
+        where = "" if position is None else f" at position {position}"
+        super().__init__(
+            f"matcher `{matcher}`: {problem}{where}; write names joined by `|`, a glob or a regular expression"
+        )
+        self.matcher = matcher
+        self.position = position
+
+
+class ConditionError(HookError):
+    """An `if` that cannot be parsed; `position` counts characters from 0."""
+
+    def __init__(self, condition: str, problem: str, position: int | None = None) -> None:
+        where = "" if position is None else f" at position {position}"
+        super().__init__(f"condition `{condition}`: {problem}{where}; write `Tool` or `Tool(pattern)`")
+        self.condition = condition
+        self.position = position
+
+
+class HookFailed(HooklineError):
+    """One run of one hook went wrong; what is known of it rides along for the audit line."""
+
+    def __init__(self, problem: str, *, exit_code: int | None = None, stdout: str = "", stderr: str = "") -> None:
+        super().__init__(problem)
+        self.exit_code = exit_code
+        self.stdout = stdout
+        self.stderr = stderr
+
+
+class HookTimeout(HookFailed):
+    """The hook gave no reply in time."""
+
+
+class HookCancelled(HookFailed):
+    """The hook was cancelled from outside before it replied."""
+
+
+class ConfigError(HooklineError):
+    """Something in a settings file; `where` is `file: key.path`."""
+
+    def __init__(self, where: str, problem: str) -> None:
+        super().__init__(f"{where}: {problem}")
+        self.where = where
+        self.problem = problem
+
+
+class Untrusted(ConfigError):
+    """A project's hooks that nobody has trusted yet."""
+
+
+class MissingExtra(HooklineError):
+    """An optional dependency is needed and not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an extra; run `pip install 'hookline[{extra}]'`")
+        self.extra = extra
+
+
+class Closed(HooklineError):
+    """The set of hooks was closed; make a new one."""
+
+
+class AgentError(HooklineError):
+    """The agent's run cannot go on as asked."""
+
+
+class ModelError(AgentError):
+    """The model gave no usable answer; `kind` is one of the reasons a StopFailure event carries, `status` the HTTP status."""
+
+    def __init__(
+        self, problem: str, kind: str = "unknown", *, status: int | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(problem)
+        self.kind = kind
+        self.status = status
+        self.retry_after = retry_after
+
+
+class ToolInputInvalid(AgentError):
+    """Arguments that do not fit the tool's schema; `issues` has one line each."""
+
+    def __init__(self, tool: str, issues: Sequence[str]) -> None:
+        noun = "issue" if len(issues) == 1 else "issues"
+        super().__init__(f"{tool} failed due to the following {noun}:\n" + "\n".join(issues))
+        self.tool = tool
+        self.issues = tuple(issues)
+
+
+class McpError(AgentError):
+    """An MCP server that cannot be started, reached or understood."""
+
+    def __init__(self, server: str, problem: str) -> None:
+        super().__init__(f"mcp server `{server}`: {problem}")
+        self.server = server
+
+
+class TranscriptError(AgentError):
+    """A transcript that cannot be found, read or written; what was written before is still there."""
+
+    def __init__(self, path: object, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path = path
+
+
+class ClaudeError(HooklineError):
+    """A conversation with a Claude CLI cannot go on as asked."""
+
+
+class ProtocolError(ClaudeError):
+    """A line or a step that the control protocol does not allow."""
+
+
+class BadLine(ProtocolError):
+    """A line that is no message; `kind` is `not_json`, `not_utf8`, `not_a_message`, `cut_off` or `too_long`."""
+
+    def __init__(self, kind: str, problem: str, line: bytes = b"") -> None:
+        shown = line[:200].decode("utf-8", "backslashreplace")
+        super().__init__(f"{problem}: `{shown}{'…' if len(line) > 200 else ''}`" if line else problem)
+        self.kind = kind
+        self.line = line
+
+
+class StrayResponse(ProtocolError):
+    """A response, or a cancellation, for a request that was never made."""
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__(f"there is no request `{request_id}`; its response is ignored")
+        self.request_id = request_id
+
+
+class RequestClosed(ProtocolError):
+    """A request takes one answer; this one was `answered` or `cancelled` before (`state`)."""
+
+    def __init__(self, request_id: str, state: str) -> None:
+        super().__init__(f"request `{request_id}` was {state} before; the later answer is dropped")
+        self.request_id = request_id
+        self.state = state
+
+
+class RequestIdReused(ProtocolError):
+    """Every request of a conversation needs an id of its own."""
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__(f"request id `{request_id}` is taken; give every request an id of its own")
+        self.request_id = request_id
+
+
+class UnknownCallback(ProtocolError):
+    """A hook callback that the last `initialize` did not register."""
+
+    def __init__(self, callback_id: str, known: Iterable[str]) -> None:
+        listed = ", ".join(f"`{one}`" for one in known)
+        super().__init__(f"no hook callback `{callback_id}`; registered are {listed or 'none'}")
+        self.callback_id = callback_id
+
+
+class NotInitialized(ProtocolError):
+    """The conversation must be opened with `initialize` first."""
+
+    def __init__(self) -> None:
+        super().__init__("the conversation is not open yet; send `initialize` before the first prompt")
+
+
+def last_words(problem: str, exit_code: int | None, stderr: str) -> str:
+    """The problem, then how the process ended and what it said last."""
+    ended = "" if exit_code is None else f" (exit code {exit_code})"
+    said = f"; its last words:\n{stderr.rstrip()}" if stderr.strip() else ""
+    return f"{problem}{ended}{said}"
+
+
+class CliNotFound(ClaudeError):
+    """No Claude CLI here, or none that can be started; the message says what to do."""
+
+
+class CliDied(ClaudeError):
+    """The CLI ended before the conversation did."""
+
+    def __init__(self, problem: str, exit_code: int | None = None, stderr: str = "") -> None:
+        super().__init__(last_words(problem, exit_code, stderr))
+        self.exit_code = exit_code
+        self.stderr = stderr
+
+
+class CliGarbled(CliDied):
+    """The CLI printed what is no message of the protocol."""
+
+
+class CliSilent(CliDied):
+    """The CLI gave no answer in time."""
+
+
+class RequestRefused(ClaudeError):
+    """The CLI answered a control request with an error."""
+
+    def __init__(self, subtype: str, error: str, code: str | None = None) -> None:
+        super().__init__(f"the CLI refused `{subtype}`: {error}{f' ({code})' if code else ''}")
+        self.subtype = subtype
+        self.error = error
+        self.code = code
+
+
+class HooksNotHonoured(ClaudeError):
+    """The CLI would not keep a promise that a hook asks for, so the conversation was not started."""
+
+
+class HooksIgnored(UserWarning):
+    """Hooks that the CLI will never call: a warning, because the rest of the conversation works."""

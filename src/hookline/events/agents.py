@@ -1,0 +1,63 @@
+"""Events of subagents, teammates and the tasks they share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hookline.events.base import Event
+
+
+class SubagentStart(Event, frozen=True, kw_only=True, eq=False):
+    """A subagent is about to start; `agent_id` and `agent_type` say which."""
+
+    event_name = "SubagentStart"
+    subject_field = "agent_type"
+
+    agent_id: str = ""  # type: ignore[mutable-override]  # always there on this event
+    agent_type: str = ""  # type: ignore[mutable-override]
+
+
+class SubagentStop(Event, frozen=True, kw_only=True, eq=False):
+    """A subagent thinks it is done; a hook may send it back to work."""
+
+    event_name = "SubagentStop"
+    subject_field = "agent_type"
+
+    agent_id: str = ""  # type: ignore[mutable-override]  # always there on this event
+    agent_type: str = ""  # type: ignore[mutable-override]
+    stop_hook_active: bool = False
+    agent_transcript_path: str = ""
+    last_assistant_message: str | None = None
+    background_tasks: list[dict[str, Any]] | None = None
+    session_crons: list[dict[str, Any]] | None = None
+
+
+class TeammateIdle(Event, frozen=True, kw_only=True, eq=False):
+    """A teammate has nothing left to do; a hook may send it back to work."""
+
+    event_name = "TeammateIdle"
+
+    teammate_name: str = ""
+    team_name: str = ""
+
+
+class TaskEvent(Event, frozen=True, kw_only=True, eq=False):
+    """What both task events carry."""
+
+    task_id: str = ""
+    task_subject: str = ""
+    task_description: str | None = None
+    teammate_name: str | None = None
+    team_name: str | None = None
+
+
+class TaskCreated(TaskEvent, frozen=True, kw_only=True, eq=False):
+    """A task is about to be added to the list."""
+
+    event_name = "TaskCreated"
+
+
+class TaskCompleted(TaskEvent, frozen=True, kw_only=True, eq=False):
+    """A task is about to be marked as done."""
+
+    event_name = "TaskCompleted"

@@ -1,0 +1,53 @@
+"""What every event has in common."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec import field
+
+_now = partial(datetime.now, UTC)
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Something an agent is about to do, or has just done.
+
+    Fields that the wire always carries have an empty default here, so that a test or a host needs to give only what
+    matters; fields the wire may leave out are `None`. `extra` keeps what came over the wire and is not known here.
+    Two events are equal when all but their `timestamp` is.
+    """
+
+    event_name: ClassVar[str] = ""
+    subject_field: ClassVar[str | None] = None
+
+    session_id: str = ""
+    transcript_path: str = ""
+    cwd: str = ""
+    prompt_id: str | None = None
+    permission_mode: str | None = None
+    agent_id: str | None = None
+    agent_type: str | None = None
+    effort: dict[str, Any] | None = None
+    timestamp: datetime = field(default_factory=_now)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def subject(self) -> str | None:
+        """What a matcher looks at: the tool's name, SessionStart's source, …; `None` where matchers do not apply."""
+        return getattr(self, self.subject_field) if self.subject_field else None
+
+    @property
+    def hook_event_name(self) -> str:
+        """The event's name as the wire calls it."""
+        return self.event_name
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        names = (name for name in self.__struct_fields__ if name != "timestamp")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]  # payloads are dicts: an event is compared, never a key

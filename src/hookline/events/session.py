@@ -1,0 +1,187 @@
+"""Events of a session: its prompts, its beginning and end, its memory and its model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import field
+
+from hookline.events.base import Event
+
+
+class Setup(Event, frozen=True, kw_only=True, eq=False):
+    """A project is being set up or maintained, before any session starts."""
+
+    event_name = "Setup"
+    subject_field = "trigger"
+
+    trigger: str = "init"
+
+
+class SessionStart(Event, frozen=True, kw_only=True, eq=False):
+    """A session begins, or begins again after a resume, a clear or a compaction."""
+
+    event_name = "SessionStart"
+    subject_field = "source"
+
+    source: str = "startup"
+    model: str | None = None
+    session_title: str | None = None
+    seconds_since_last_response: float | None = None
+    context_tokens: float | None = None
+    prompt_cache_likely_expired: bool | None = None
+    estimated_cache_write_usd: float | None = None
+
+
+class SessionEnd(Event, frozen=True, kw_only=True, eq=False):
+    """A session is over; nothing can be changed any more."""
+
+    event_name = "SessionEnd"
+    subject_field = "reason"
+
+    reason: str = "other"
+
+
+class UserPromptSubmit(Event, frozen=True, kw_only=True, eq=False):
+    """A prompt was given; the model has not seen it yet."""
+
+    event_name = "UserPromptSubmit"
+
+    prompt: str = ""
+    source: str | None = None
+    session_title: str | None = None
+
+
+class UserPromptExpansion(Event, frozen=True, kw_only=True, eq=False):
+    """A slash command or an MCP prompt is about to be expanded into the prompt it stands for."""
+
+    event_name = "UserPromptExpansion"
+    subject_field = "command_name"
+
+    expansion_type: str = "slash_command"
+    command_name: str = ""
+    command_args: str = ""
+    command_source: str | None = None
+    prompt: str = ""
+
+
+class Stop(Event, frozen=True, kw_only=True, eq=False):
+    """The agent thinks it is done; a hook may send it back to work."""
+
+    event_name = "Stop"
+
+    stop_hook_active: bool = False
+    last_assistant_message: str | None = None
+    background_tasks: list[dict[str, Any]] | None = None
+    session_crons: list[dict[str, Any]] | None = None
+
+
+class StopFailure(Event, frozen=True, kw_only=True, eq=False):
+    """The turn ended because the model could not answer."""
+
+    event_name = "StopFailure"
+    subject_field = "error"
+
+    error: str = "unknown"
+    error_details: str | None = None
+    last_assistant_message: str | None = None
+
+
+class Notification(Event, frozen=True, kw_only=True, eq=False):
+    """The user is being told something."""
+
+    event_name = "Notification"
+    subject_field = "notification_type"
+
+    message: str = ""
+    title: str | None = None
+    notification_type: str = ""
+
+
+class MessageDisplay(Event, frozen=True, kw_only=True, eq=False):
+    """A piece of the assistant's text is about to be shown."""
+
+    event_name = "MessageDisplay"
+
+    turn_id: str = ""
+    message_id: str = ""
+    index: float = 0
+    final: bool = False
+    delta: str = ""
+
+
+class PreCompact(Event, frozen=True, kw_only=True, eq=False):
+    """The conversation is about to be summarised to make room."""
+
+    event_name = "PreCompact"
+    subject_field = "trigger"
+
+    trigger: str = "manual"
+    custom_instructions: str | None = field(default=None)
+
+
+class PostCompact(Event, frozen=True, kw_only=True, eq=False):
+    """The conversation was summarised."""
+
+    event_name = "PostCompact"
+    subject_field = "trigger"
+
+    trigger: str = "manual"
+    compact_summary: str = ""
+
+
+class ModelSwitch(Event, frozen=True, kw_only=True, eq=False):
+    """What both model-switch events carry; a matcher looks at the new model."""
+
+    subject_field = "to_model"
+
+    from_model: str = ""
+    to_model: str = ""
+    requested_model: str | None = None
+    source: str = "sdk"
+    context_tokens: float = 0
+    prompt_cache_warm: bool = False
+    cache_ttl: str = "5m"
+    estimated_cache_write_usd: float = 0
+    pricing: str = "default"
+
+
+class PreModelSwitch(ModelSwitch, frozen=True, kw_only=True, eq=False):
+    """Somebody asked for another model; the old one is still in use."""
+
+    event_name = "PreModelSwitch"
+
+
+class PostModelSwitch(ModelSwitch, frozen=True, kw_only=True, eq=False):
+    """Another model is in use from now on."""
+
+    event_name = "PostModelSwitch"
+
+
+class ElicitationEvent(Event, frozen=True, kw_only=True, eq=False):
+    """What both elicitation events carry; a matcher looks at the MCP server's name."""
+
+    subject_field = "mcp_server_name"
+
+    mcp_server_name: str = ""
+    mode: str | None = None
+    elicitation_id: str | None = None
+
+
+class Elicitation(ElicitationEvent, frozen=True, kw_only=True, eq=False):
+    """An MCP server asks the user for something."""
+
+    event_name = "Elicitation"
+
+    message: str = ""
+    url: str | None = None
+    requested_schema: dict[str, Any] | None = None
+
+
+class ElicitationResult(ElicitationEvent, frozen=True, kw_only=True, eq=False):
+    """The user's answer is about to go back to the MCP server."""
+
+    event_name = "ElicitationResult"
+
+    action: str = "cancel"
+    content: dict[str, Any] | None = None

@@ -1,0 +1,23 @@
+"""What to run, and when."""
+
+from hookline.hooks.actions import Action, AgentCheck, Command, Function, Http, McpTool, Prompt
+from hookline.hooks.declare import declared, hook, make_hook
+from hookline.hooks.hook import Hook, HookLike
+from hookline.hooks.matcher import Matcher, parse_matcher
+
+__all__ = [
+    "Action",
+    "AgentCheck",
+    "Command",
+    "Function",
+    "Hook",
+    "HookLike",
+    "Http",
+    "Matcher",
+    "McpTool",
+    "Prompt",
+    "declared",
+    "hook",
+    "make_hook",
+    "parse_matcher",
+]

@@ -1,0 +1,78 @@
+"""What a hook runs: one frozen value per kind, performed by the module of the same name in `runners/`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+
+class Function(msgspec.Struct, frozen=True):
+    """A Python function; whether it is `async` and whether it wants a context is settled once, at registration."""
+
+    call: Callable[..., Any]
+    is_async: bool = False
+    takes_context: bool = False
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """A shell command, or with `args` a program started without a shell; the event is its stdin."""
+
+    command: str
+    args: tuple[str, ...] | None = None
+    shell: str | None = None
+    env: Mapping[str, str] = msgspec.field(default_factory=dict)
+    asynchronous: bool = False
+    async_rewake: bool = False
+    persistent: bool = False
+    dialect: str = "claude"
+    plugin_root: str | None = None
+    plugin_data: str | None = None
+    plugin: str | None = None
+
+
+class Http(msgspec.Struct, frozen=True, kw_only=True):
+    """A POST of the event to a URL; only `allowed_env` may appear in its headers."""
+
+    url: str
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
+    allowed_env: tuple[str, ...] = ()
+    allowed_urls: tuple[str, ...] | None = None
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """A question to a model, which answers ok or not ok."""
+
+    prompt: str
+    model: str | None = None
+    continue_on_block: bool = False
+
+
+class AgentCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """A small agent with tools that looks for itself before it answers ok or not ok."""
+
+    prompt: str
+    model: str | None = None
+
+
+class McpTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool of an MCP server; `${tool_input.file_path}` in its input is filled in from the event."""
+
+    server: str
+    tool: str
+    input: Mapping[str, Any] = msgspec.field(default_factory=dict)
+
+
+Action = Function | Command | Http | Prompt | AgentCheck | McpTool
+
+DEFAULT_TIMEOUTS: Mapping[type[Any], float] = MappingProxyType({
+    Function: 30.0,
+    Command: 60.0,
+    Http: 60.0,
+    Prompt: 30.0,
+    AgentCheck: 60.0,
+    McpTool: 60.0,
+})  # fmt: skip
+"""Seconds a kind of hook may take when neither the hook nor its set says."""

@@ -1,0 +1,131 @@
+"""From what a user writes (a function, a class, an object) to `Hook`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypedDict, TypeVar, Unpack
+
+from hookline.errors import HookError
+from hookline.events import Event, spec_of
+from hookline.hooks.actions import Action, Function
+from hookline.hooks.condition import Rule, parse_rule
+from hookline.hooks.hook import Hook, HookLike, OnFailure
+from hookline.hooks.matcher import Test, parse_matcher
+
+F = TypeVar("F", bound=Callable[..., Any])
+EventLike = type[Event] | str
+_MARK = "__hookline_declarations__"
+
+
+class Options(TypedDict, total=False):
+    """What may be said of a hook besides its events and what it runs."""
+
+    match: str | Test | None
+    when: Callable[[Any], bool] | str | None
+    priority: int
+    timeout: float | None
+    on_failure: OnFailure | None
+    background: bool
+    once: bool
+    rejudge: bool
+    inline: bool
+    name: str
+    source: str
+    status_message: str | None
+
+
+def make_hook(events: Iterable[EventLike], run: Action | Callable[..., Any], **options: Unpack[Options]) -> Hook:
+    """A hook of `events` that runs a function or another action."""
+    action = function(run) if callable(run) else run
+    name = options.pop("name", "") or name_of(run)
+    matcher = parse_matcher(options.pop("match", None))
+    condition, when = _condition(options.pop("when", None))
+    classes = tuple(dict.fromkeys(spec_of(event).cls for event in events))
+    return Hook(name=name, events=classes, action=action, matcher=matcher, condition=condition, when=when, **options)
+
+
+def _condition(when: Callable[[Any], bool] | str | None) -> tuple[Rule | None, Callable[[Any], bool] | None]:
+    if isinstance(when, str):
+        return (parse_rule(when) if when else None), None
+    return None, when
+
+
+def function(call: Callable[..., Any]) -> Function:
+    """Settle once whether `call` is async and whether it takes `(event)` or `(event, ctx)`."""
+    target = call if inspect.isroutine(call) or inspect.isclass(call) else getattr(call, "__call__", call)  # noqa: B004
+    is_async = inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(target)
+    return Function(call, is_async, _takes_context(call))
+
+
+def _takes_context(call: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(call).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = [p for p in positional if p.default is p.empty]
+    if len(required) > 2:
+        raise HookError(f"hook `{name_of(call)}` takes {len(required)} arguments; write `(event)` or `(event, ctx)`")
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    if not positional and not variadic:
+        raise HookError(f"hook `{name_of(call)}` takes no argument; write `(event)` or `(event, ctx)`")
+    return len(positional) >= 2 or variadic
+
+
+def name_of(run: Any) -> str:
+    """What a hook is called when nobody says: its function's name, or its action's kind."""
+    call = getattr(run, "func", run)
+    return str(getattr(call, "__name__", None) or getattr(run, "command", None) or type(run).__name__)
+
+
+def hook(*events: EventLike, **options: Unpack[Options]) -> Callable[[F], F]:
+    """Mark a method as a hook; `hooks.add(object)` registers all marked methods of the object."""
+
+    def mark(method: F) -> F:
+        declared = [*getattr(method, _MARK, ()), (events, options)]
+        setattr(method, _MARK, declared)
+        return method
+
+    return mark
+
+
+def declared(thing: object) -> list[Hook]:
+    """The hooks that an object stands for: itself, its `hooks` list, its marked methods, or the `HookLike` it is."""
+    if isinstance(thing, Hook):
+        return [thing]
+    if inspect.isclass(thing):
+        return declared(thing())
+    found = [*_listed(thing), *_marked(thing)]
+    if not found and isinstance(thing, HookLike):
+        found = [_from_object(thing)]
+    if not found:
+        raise HookError(
+            f"`{name_of(thing)}` is no hook; mark its methods with `@hook(PreToolUse)`, give it a `hooks` list, or "
+            "`name`, `events` and `execute(event, ctx)`"
+        )
+    return found
+
+
+def _listed(thing: object) -> Iterator[Hook]:
+    hooks = getattr(thing, "hooks", None)
+    if isinstance(hooks, Iterable) and not isinstance(hooks, (str, bytes)):
+        for item in hooks:
+            yield from declared(item)
+
+
+def _marked(thing: object) -> Iterator[Hook]:
+    prefix = type(thing).__name__
+    for attribute, method in inspect.getmembers(type(thing), inspect.isroutine):
+        for events, options in getattr(method, _MARK, ()):
+            named = {"name": f"{prefix}.{attribute}", **options}
+            yield make_hook(events, getattr(thing, attribute), **named)  # type: ignore[arg-type]
+
+
+_READ = ("priority", "timeout", "on_failure", "background", "once", "rejudge", "inline", "match", "when")
+
+
+def _from_object(thing: HookLike) -> Hook:
+    options: dict[str, Any] = {key: getattr(thing, key) for key in _READ if hasattr(thing, key)}
+    events = thing.events() if callable(thing.events) else thing.events
+    return make_hook(events, thing.execute, name=thing.name, **options)

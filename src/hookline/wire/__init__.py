@@ -1,0 +1,1 @@
+"""JSON ⇄ values, pure: one module per dialect."""
