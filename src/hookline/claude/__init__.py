@@ -1,0 +1,1 @@
+"""The Claude CLI's control protocol, both ends."""

@@ -1,0 +1,226 @@
+"""Moves bytes to and from a CLI, and ends it in good order.
+
+A `Transport` is all the client needs of the outside; a fake of forty lines can stand in for it:
+
+    await transport.start(receiver)     receiver.received(chunk) … then receiver.ended(exit), once
+    transport.write(data)               never waits; `await transport.drain()` does, while the peer is slow to read
+    transport.pause() / resume()        stop taking bytes from the peer, and go on
+    await transport.close()             close its stdin, wait, TERM, wait, KILL
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, cast
+
+from msgspec import Struct
+
+from hookline.errors import CliNotFound
+
+STDERR_KEPT = 8 * 1024
+GRACE = 5.0
+GRACE_AFTER_TERM = 2.0
+
+
+class Exit(Struct, frozen=True):
+    """How the peer ended: its exit code (negative for a signal) and the end of its stderr."""
+
+    code: int | None
+    stderr: str = ""
+
+
+class Receiver(Protocol):
+    """Who is told what the peer said, and that it ended."""
+
+    def received(self, data: bytes) -> None: ...
+
+    def ended(self, exit: Exit) -> None: ...
+
+
+class Transport(Protocol):
+    """A pipe to a CLI."""
+
+    async def start(self, receiver: Receiver) -> None: ...
+
+    def write(self, data: bytes) -> None: ...
+
+    async def drain(self) -> None: ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def end_input(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    @property
+    def stderr(self) -> str: ...
+
+
+class _Pipes(asyncio.SubprocessProtocol):
+    """The callbacks of one child process: stdout to the receiver, the end of stderr kept, one `ended` at the end."""
+
+    def __init__(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self._stderr = bytearray()
+        self._may_write = asyncio.Event()
+        self._may_write.set()
+        self.over = asyncio.Event()
+        self.exited = False
+        self.transport: asyncio.SubprocessTransport | None = None
+
+    @property
+    def stderr(self) -> str:
+        return self._stderr.decode("utf-8", "replace")
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.SubprocessTransport, transport)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 1:
+            self._receiver.received(data)
+            return
+        self._stderr += data
+        if len(self._stderr) > 2 * STDERR_KEPT:
+            del self._stderr[:-STDERR_KEPT]
+
+    def pause_writing(self) -> None:
+        self._may_write.clear()
+
+    def resume_writing(self) -> None:
+        self._may_write.set()
+
+    async def drained(self) -> None:
+        await self._may_write.wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called once the process has ended and its pipes are closed."""
+        self._may_write.set()
+        self.over.set()
+        code = self.transport.get_returncode() if self.transport else None
+        self._receiver.ended(Exit(code, self.stderr[-STDERR_KEPT:]))
+
+    def process_exited(self) -> None:
+        """What it wrote is in the pipe already, so take it; a grandchild that holds the pipe open is not waited for."""
+        self.exited = True
+        stdout: Any = self.transport.get_pipe_transport(1) if self.transport else None
+        if stdout is not None and not stdout.is_closing():
+            stdout.resume_reading()
+        asyncio.get_running_loop().call_later(1.0, self._close_pipes)
+
+    def _close_pipes(self) -> None:
+        if self.transport is not None and not self.over.is_set():
+            self.transport.close()
+
+
+class Subprocess:
+    """The transport for a CLI that is a program: its own session, so a Ctrl-C meant for us does not reach it."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        grace: float = GRACE,
+    ) -> None:
+        self.argv = list(argv)
+        self._cwd = cwd
+        self._env = None if env is None else dict(env)
+        self._grace = grace
+        self._pipes: _Pipes | None = None
+        self._closing: asyncio.Task[None] | None = None
+
+    async def start(self, receiver: Receiver) -> None:
+        loop = asyncio.get_running_loop()
+        own_session: dict[str, Any] = {"start_new_session": True} if os.name == "posix" else {}
+        try:
+            _, pipes = await loop.subprocess_exec(
+                lambda: _Pipes(receiver), *self.argv, cwd=self._cwd, env=self._env, **own_session
+            )
+        except OSError as problem:
+            raise CliNotFound(self._cannot_start(problem)) from problem
+        self._pipes = pipes
+
+    def _cannot_start(self, problem: OSError) -> str:
+        if self._cwd is not None and not os.path.isdir(self._cwd):
+            return f"cannot start in `{self._cwd}`: there is no such directory; pass another cwd="
+        return f"cannot start `{self.argv[0]}`: {problem.strerror or problem}; pass cli= or install Claude Code"
+
+    @property
+    def pid(self) -> int | None:
+        return self._child.get_pid() if self._pipes and self._pipes.transport else None
+
+    @property
+    def stderr(self) -> str:
+        return self._pipes.stderr[-STDERR_KEPT:] if self._pipes else ""
+
+    @property
+    def _child(self) -> asyncio.SubprocessTransport:
+        if self._pipes is None or self._pipes.transport is None:
+            raise CliNotFound("the CLI is not running; call start() first")
+        return self._pipes.transport
+
+    def _pipe(self, fd: int) -> Any:
+        return self._child.get_pipe_transport(fd)
+
+    def write(self, data: bytes) -> None:
+        pipe = self._pipe(0)
+        if pipe is not None and not pipe.is_closing():
+            pipe.write(data)
+
+    async def drain(self) -> None:
+        if self._pipes is not None:
+            await self._pipes.drained()
+
+    def pause(self) -> None:
+        pipe = self._pipe(1)
+        if pipe is not None and not pipe.is_closing() and self._pipes is not None and not self._pipes.exited:
+            pipe.pause_reading()
+
+    def resume(self) -> None:
+        pipe = self._pipe(1)
+        if pipe is not None and not pipe.is_closing():
+            pipe.resume_reading()
+
+    def end_input(self) -> None:
+        pipe = self._pipe(0)
+        if pipe is not None:
+            pipe.close()
+
+    async def close(self) -> None:
+        """Ends the CLI; a cancelled caller does not leave it running."""
+        if self._pipes is None:
+            return
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._end())
+        await asyncio.shield(self._closing)
+
+    async def _end(self) -> None:
+        assert self._pipes is not None
+        self.end_input()
+        self.resume()
+        for wait, send in ((self._grace, signal.SIGTERM), (GRACE_AFTER_TERM, _KILL), (None, None)):
+            try:
+                async with asyncio.timeout(wait):
+                    await self._pipes.over.wait()
+                return
+            except TimeoutError:
+                self._signal(cast(int, send))
+
+    def _signal(self, number: int) -> None:
+        """To the CLI first; at the end to everything it started."""
+        try:
+            if number == _KILL and os.name == "posix":
+                os.killpg(self._child.get_pid(), number)
+            else:
+                self._child.send_signal(number)
+        except ProcessLookupError:
+            return
+
+
+_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
