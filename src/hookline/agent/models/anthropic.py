@@ -45,7 +45,9 @@ class Anthropic:
     ) -> None:
         self.name = name
         self._options = {"api_key": api_key, "auth_token": auth_token, "base_url": base_url}
-        self._retries = int(os.environ.get("CLAUDE_CODE_MAX_RETRIES", DEFAULT_RETRIES)) if max_retries is None else max_retries
+        self._retries = (
+            int(os.environ.get("CLAUDE_CODE_MAX_RETRIES", DEFAULT_RETRIES)) if max_retries is None else max_retries
+        )
         self._client: AsyncAnthropic | None = None
 
     def warm(self) -> None:
@@ -83,15 +85,21 @@ class Anthropic:
                         on_delta(delta)
             return ModelResponse(message=answer.done())
         except sdk.APIStatusError as problem:
-            raise api_error(problem.status_code, problem.body, problem.response.headers, model=answer.model) from problem
+            raise api_error(
+                problem.status_code, problem.body, problem.response.headers, model=answer.model
+            ) from problem
         except sdk.APIError as problem:
             raise ModelError(f"model `{answer.model}`: {_cause(problem)}", "server_error") from problem
         except (ValueError, TypeError, KeyError, AttributeError) as problem:
-            raise ModelError(f"model `{answer.model}`: the answer makes no sense: {problem}", "server_error") from problem
+            raise ModelError(
+                f"model `{answer.model}`: the answer makes no sense: {problem}", "server_error"
+            ) from problem
         except Exception as problem:
             if not type(problem).__module__.startswith(TRANSPORTS):
                 raise
-            raise ModelError(f"model `{answer.model}`: the connection broke: {_cause(problem)}", "server_error") from problem
+            raise ModelError(
+                f"model `{answer.model}`: the connection broke: {_cause(problem)}", "server_error"
+            ) from problem
 
     def _connected(self) -> AsyncAnthropic:
         if self._client is None:
@@ -130,7 +138,10 @@ def encode_request(request: ModelRequest, model: str) -> dict[str, Any]:
         system[-1].update(CACHED)
         body["system"] = system
     if request.tools:
-        body["tools"] = [{"name": tool.name, "description": tool.description, "input_schema": tool.input_schema} for tool in request.tools]
+        body["tools"] = [
+            {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+            for tool in request.tools
+        ]
     output: dict[str, Any] = {}
     if request.output_schema is not None:
         output["format"] = {"type": "json_schema", "schema": request.output_schema}

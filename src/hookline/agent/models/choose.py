@@ -59,7 +59,10 @@ def _openai(name: str, environ: Mapping[str, str]) -> Model:
     base_url = environ.get("OPENAI_BASE_URL") or None
     key = environ.get("OPENAI_API_KEY") or ("none" if base_url else None)  # local servers take any key
     if not key:
-        raise ModelError(f"model `{name or 'openai'}` needs a key; set `OPENAI_API_KEY` (or `OPENAI_BASE_URL`)", "authentication_failed")
+        raise ModelError(
+            f"model `{name or 'openai'}` needs a key; set `OPENAI_API_KEY` (or `OPENAI_BASE_URL`)",
+            "authentication_failed",
+        )
     if not name:
         raise ModelError("model `openai` needs a name; write `openai:MODEL`", "model_not_found")
     return OpenAI(name, api_key=key, base_url=base_url)

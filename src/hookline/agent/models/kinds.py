@@ -62,7 +62,9 @@ def kind_of(status: int | None, error_type: str = "") -> str:
     return "server_error" if status is not None and status >= 500 else "unknown"
 
 
-def api_error(status: int | None, body: Any, headers: Mapping[str, str] | None = None, *, model: str = "") -> ModelError:
+def api_error(
+    status: int | None, body: Any, headers: Mapping[str, str] | None = None, *, model: str = ""
+) -> ModelError:
     """The error behind a refused request: status, what the server said, and when it may be tried again."""
     inner = body.get("error", body) if isinstance(body, Mapping) else {}
     inner = inner if isinstance(inner, Mapping) else {"message": str(inner)}

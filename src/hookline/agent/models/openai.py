@@ -63,11 +63,15 @@ class OpenAI:
                             on_delta(delta)
             return ModelResponse(message=answer.done())
         except sdk.APIStatusError as problem:
-            raise api_error(problem.status_code, problem.body, problem.response.headers, model=answer.model) from problem
+            raise api_error(
+                problem.status_code, problem.body, problem.response.headers, model=answer.model
+            ) from problem
         except sdk.APIError as problem:
             raise ModelError(f"model `{answer.model}`: {problem.message}", "server_error") from problem
         except (ValueError, TypeError, KeyError, AttributeError) as problem:
-            raise ModelError(f"model `{answer.model}`: the answer makes no sense: {problem}", "server_error") from problem
+            raise ModelError(
+                f"model `{answer.model}`: the answer makes no sense: {problem}", "server_error"
+            ) from problem
         except Exception as problem:
             if not type(problem).__module__.startswith(TRANSPORTS):
                 raise
@@ -105,8 +109,15 @@ class Completion:
         if self._finish is None:
             raise ModelError(f"model `{self.model}`: the answer broke off before it was complete", "server_error")
         blocks: list[Block] = [Text("".join(self._text))] if self._text else []
-        blocks += [parse_arguments(call["id"] or f"call_{at}", call["name"], call["arguments"]) for at, call in sorted(self._calls.items())]
-        stop = StopReason.TOOL_USE if self._calls and self._finish == "stop" else STOP_REASONS.get(self._finish, StopReason.END_TURN)
+        blocks += [
+            parse_arguments(call["id"] or f"call_{at}", call["name"], call["arguments"])
+            for at, call in sorted(self._calls.items())
+        ]
+        stop = (
+            StopReason.TOOL_USE
+            if self._calls and self._finish == "stop"
+            else STOP_REASONS.get(self._finish, StopReason.END_TURN)
+        )
         return Assistant(tuple(blocks), self._id, self.model, str(stop), self._usage)
 
     def _grow(self, delta: dict[str, Any]) -> Iterable[Delta]:
@@ -142,11 +153,17 @@ def encode_request(request: ModelRequest, model: str) -> dict[str, Any]:
     }
     if request.tools:
         body["tools"] = [
-            {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}}
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.description, "parameters": tool.input_schema},
+            }
             for tool in request.tools
         ]
     if request.output_schema is not None:
-        body["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "schema": request.output_schema}}
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "schema": request.output_schema},
+        }
     if request.effort:
         body["reasoning_effort"] = request.effort
     return body
@@ -198,4 +215,6 @@ def decode_usage(wire: dict[str, Any]) -> Usage:
     """Chat completions' token counts in our names; cached tokens are a part of the prompt's there, apart here."""
     cached = (wire.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
     prompt = wire.get("prompt_tokens") or 0
-    return Usage(input_tokens=prompt - cached, output_tokens=wire.get("completion_tokens") or 0, cache_read_input_tokens=cached)
+    return Usage(
+        input_tokens=prompt - cached, output_tokens=wire.get("completion_tokens") or 0, cache_read_input_tokens=cached
+    )

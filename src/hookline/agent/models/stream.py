@@ -68,7 +68,9 @@ class Answer:
     def _grow(self, event: Mapping[str, Any]) -> Delta | None:
         index, delta = event["index"], event["delta"]
         if index not in self._blocks:
-            raise ModelError(f"model `{self.model}`: the stream adds to block {index}, which it never opened", "server_error")
+            raise ModelError(
+                f"model `{self.model}`: the stream adds to block {index}, which it never opened", "server_error"
+            )
         if delta.get("type") not in GROWTH:
             return None
         source, target, kind = GROWTH[delta["type"]]
@@ -96,7 +98,9 @@ class Answer:
         if wire.get("type") == "text":
             return Text(str(wire.get("text") or ""))
         if wire.get("type") == "tool_use":
-            return parse_arguments(str(wire.get("id") or ""), str(wire.get("name") or ""), arguments or wire.get("input") or {})
+            return parse_arguments(
+                str(wire.get("id") or ""), str(wire.get("name") or ""), arguments or wire.get("input") or {}
+            )
         return Raw({**wire, "input": _json(arguments)}) if arguments else decode_block(wire)
 
 

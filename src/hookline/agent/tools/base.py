@@ -58,9 +58,7 @@ class SessionState:
 
     def fork(self) -> SessionState:
         """A subagent's view: its own directory and reads, the same tasks and background jobs."""
-        return SessionState(
-            self.cwd, self.project_dir, self.env_files, dict(self.files_read), self.tasks, self.jobs
-        )
+        return SessionState(self.cwd, self.project_dir, self.env_files, dict(self.files_read), self.tasks, self.jobs)
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,12 @@ class BashInput(Struct, frozen=True):
     command: Annotated[str, Meta(description="the command to run")]
     timeout: Annotated[float, Meta(description="milliseconds, at most 600000; 120000 if left out")] | UnsetType = UNSET
     description: Annotated[str, Meta(description="what the command does, in a few words")] | UnsetType = UNSET
-    run_in_background: Annotated[bool, Meta(description="return at once; the output goes to a file")] | UnsetType = UNSET
-    dangerouslyDisableSandbox: bool | UnsetType = UNSET  # accepted because Claude's models may send it; there is no sandbox here
+    run_in_background: Annotated[bool, Meta(description="return at once; the output goes to a file")] | UnsetType = (
+        UNSET
+    )
+    dangerouslyDisableSandbox: bool | UnsetType = (
+        UNSET  # accepted because Claude's models may send it; there is no sandbox here
+    )
 
 
 class Bash(Tool):

@@ -84,5 +84,8 @@ def _selected(query: str, known: dict[str, Tool]) -> list[str]:
 
 def _ranked(query: str, known: dict[str, Tool]) -> list[str]:
     words = [word.lower() for word in re.findall(r"\w+", query)]
-    scores = {name: sum(2 * (word in name.lower()) + (word in tool.description.lower()) for word in words) for name, tool in known.items()}
+    scores = {
+        name: sum(2 * (word in name.lower()) + (word in tool.description.lower()) for word in words)
+        for name, tool in known.items()
+    }
     return [name for name, score in sorted(scores.items(), key=lambda item: -item[1]) if score]

@@ -28,7 +28,9 @@ IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gi
 IMAGE_LIMIT = 5 << 20
 EMPTY = "<system-reminder>Warning: the file exists but the contents are empty.</system-reminder>"
 UNREAD = "File has not been read yet. Read it first before writing to it."
-STALE = "File has been modified since read, either by the user or by a linter. Read it again before attempting to write it."
+STALE = (
+    "File has been modified since read, either by the user or by a linter. Read it again before attempting to write it."
+)
 
 
 class ReadInput(Struct, frozen=True):
@@ -95,8 +97,18 @@ class Write(Tool):
         seen(path, env)
         patch = [] if old is None else structured_patch(old, content)
         kind = "create" if old is None else "update"
-        response = {"type": kind, "filePath": str(path), "content": content, "structuredPatch": patch, "originalFile": old}
-        told = f"File created successfully at: {path}" if old is None else f"The file {path} has been updated successfully."
+        response = {
+            "type": kind,
+            "filePath": str(path),
+            "content": content,
+            "structuredPatch": patch,
+            "originalFile": old,
+        }
+        told = (
+            f"File created successfully at: {path}"
+            if old is None
+            else f"The file {path} has been updated successfully."
+        )
         return ToolResult(told, {**response, "userModified": False})
 
 
@@ -111,7 +123,9 @@ class Edit(Tool):
     """Replaces a piece of a file's text."""
 
     name = "Edit"
-    description = "Replace a piece of text in a file that has been read. The piece must be unique, unless replace_all is true."
+    description = (
+        "Replace a piece of text in a file that has been read. The piece must be unique, unless replace_all is true."
+    )
     Input = EditInput
 
     async def check(self, given: dict[str, Any], env: ToolEnv) -> str | None:
@@ -180,7 +194,13 @@ def page(path: Path, whole: str, start: int, limit: int) -> ToolResult:
     """Some lines of a text, numbered."""
     lines = whole.split("\n")
     shown = lines[start - 1 : start - 1 + limit]
-    file = {"filePath": str(path), "content": "\n".join(shown), "numLines": len(shown), "startLine": start, "totalLines": len(lines)}
+    file = {
+        "filePath": str(path),
+        "content": "\n".join(shown),
+        "numLines": len(shown),
+        "startLine": start,
+        "totalLines": len(lines),
+    }
     if not whole:
         return ToolResult(EMPTY, {"type": "text", "file": file})
     if not shown:

@@ -35,7 +35,13 @@ class Job:
 
     def summary(self) -> dict[str, Any]:
         """The job as Stop hooks are told of it (`background_tasks`)."""
-        return {"id": self.id, "type": "shell", "status": self.status, "description": self.description, "command": self.command}
+        return {
+            "id": self.id,
+            "type": "shell",
+            "status": self.status,
+            "description": self.description,
+            "command": self.command,
+        }
 
 
 class Jobs:

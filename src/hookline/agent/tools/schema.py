@@ -41,7 +41,11 @@ def validate(tool: str, struct: type[Struct], given: Any) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise ToolInputInvalid(tool, [f"The input is expected as `object` but provided as `{json_type(given)}`"])
     known = {field.encode_name: field for field in fields(struct)}
-    issues = [f"The required parameter `{name}` is missing" for name, field in known.items() if field.required and name not in given]
+    issues = [
+        f"The required parameter `{name}` is missing"
+        for name, field in known.items()
+        if field.required and name not in given
+    ]
     issues += [issue for name, field in known.items() if name in given and (issue := _issue(field, given[name]))]
     issues += [f"An unexpected parameter `{name}` was provided" for name in given if name not in known]
     if issues:

@@ -81,7 +81,9 @@ class GrepInput(Struct, frozen=True):
     after: Annotated[float, Meta(description="lines after a match")] | UnsetType = field(default=UNSET, name="-A")
     around: Annotated[float, Meta(description="lines around a match")] | UnsetType = field(default=UNSET, name="-C")
     context: Annotated[float, Meta(description="lines around a match")] | UnsetType = UNSET
-    numbers: Annotated[bool, Meta(description="with line numbers (they are shown anyway)")] | UnsetType = field(default=UNSET, name="-n")
+    numbers: Annotated[bool, Meta(description="with line numbers (they are shown anyway)")] | UnsetType = field(
+        default=UNSET, name="-n"
+    )
     ignore_case: bool | UnsetType = field(default=UNSET, name="-i")
     only: Annotated[bool, Meta(description="only the matching part")] | UnsetType = field(default=UNSET, name="-o")
     type: Annotated[str, Meta(description="a kind of file: py, js, rust, …")] | UnsetType = UNSET
@@ -105,7 +107,9 @@ class Grep(Tool):
         if not root.exists():
             return failure(f"Path does not exist: {root}")
         try:
-            lines = await (_ripgrep(given, root, env.cwd) if ripgrep() else asyncio.to_thread(_search, given, root, env.cwd))
+            lines = await (
+                _ripgrep(given, root, env.cwd) if ripgrep() else asyncio.to_thread(_search, given, root, env.cwd)
+            )
         except re.error as problem:
             return failure(f"invalid regular expression: {problem}")
         except _RipgrepFailed as problem:
@@ -245,7 +249,15 @@ def _with_context(name: str, lines: list[str], numbers: list[int], given: dict[s
 
 
 async def _ripgrep(given: dict[str, Any], root: Path, cwd: str) -> list[str]:
-    command = [ripgrep() or "rg", "--color=never", "--hidden", "--no-heading", "--with-filename", "--sort=path", *_flags(given)]
+    command = [
+        ripgrep() or "rg",
+        "--color=never",
+        "--hidden",
+        "--no-heading",
+        "--with-filename",
+        "--sort=path",
+        *_flags(given),
+    ]
     command += [f"--glob=!{name}" for name in sorted(SKIPPED)]
     process = await asyncio.create_subprocess_exec(
         *command, "-e", given["pattern"], "--", relative(root, cwd), cwd=cwd, stdin=asyncio.subprocess.DEVNULL,
@@ -267,7 +279,11 @@ def _flags(given: dict[str, Any]) -> list[str]:
     flags = list(modes[given.get("output_mode", "files_with_matches")])
     flags += [flag for key, flag in (("-i", "-i"), ("-o", "-o")) if given.get(key)]
     flags += ["--multiline", "--multiline-dotall"] if given.get("multiline") else []
-    flags += [f"{flag}{int(given[key])}" for key, flag in (("-B", "-B"), ("-A", "-A"), ("-C", "-C"), ("context", "-C")) if key in given]
+    flags += [
+        f"{flag}{int(given[key])}"
+        for key, flag in (("-B", "-B"), ("-A", "-A"), ("-C", "-C"), ("context", "-C"))
+        if key in given
+    ]
     flags += [f"--glob={given['glob']}"] if given.get("glob") else []
     return flags + ([f"--type={given['type']}"] if given.get("type") else [])
 

@@ -98,7 +98,10 @@ class TaskCreate(Tool):
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
         tasks = env.state.tasks
         task = tasks.draft(
-            given["subject"], given["description"], active_form=given.get("activeForm"), metadata=given.get("metadata") or {}
+            given["subject"],
+            given["description"],
+            active_form=given.get("activeForm"),
+            metadata=given.get("metadata") or {},
         )
         feedback = await _ask(env.task_created, task)
         if feedback is not None:
@@ -136,11 +139,17 @@ class TaskUpdate(Tool):
         tasks, id = env.state.tasks, given["taskId"]
         task = tasks.get(id)
         if task is None:
-            return ToolResult("Task not found", {"success": False, "taskId": id, "updatedFields": [], "error": "Task not found"})
+            return ToolResult(
+                "Task not found", {"success": False, "taskId": id, "updatedFields": [], "error": "Task not found"}
+            )
         if given.get("status") == "deleted":
             tasks.remove(id)
             return _updated(id, ["deleted"], {"from": task.status, "to": "deleted"})
-        changes = {target: given[name] for name, target in PLAIN.items() if given.get(name, getattr(task, target)) != getattr(task, target)}
+        changes = {
+            target: given[name]
+            for name, target in PLAIN.items()
+            if given.get(name, getattr(task, target)) != getattr(task, target)
+        }
         if "metadata" in given:
             merged = {**task.metadata, **given["metadata"]}
             changes["metadata"] = {key: value for key, value in merged.items() if value is not None}
@@ -178,7 +187,9 @@ class TaskGet(Tool):
         links = (("Blocked by", task.blocked_by), ("Blocks", task.blocks))
         lines += [f"{word}: {', '.join(f'#{id}' for id in ids)}" for word, ids in links if ids]
         shown = {"id": task.id, "subject": task.subject, "description": task.description, "status": task.status}
-        return ToolResult("\n".join(lines), {"task": {**shown, "blocks": list(task.blocks), "blockedBy": list(task.blocked_by)}})
+        return ToolResult(
+            "\n".join(lines), {"task": {**shown, "blocks": list(task.blocks), "blockedBy": list(task.blocked_by)}}
+        )
 
 
 class ListInput(Struct, frozen=True):

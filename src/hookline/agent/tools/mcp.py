@@ -1,0 +1,303 @@
+"""Tools that live in other processes: MCP servers, through the official SDK.
+
+`McpServers` reads what `--mcp-config` says, connects to every server at once and offers their tools as
+`mcp__SERVER__TOOL`. A server that cannot be reached does not stop the others; why is kept in `failures`. Each
+connection is held open by one task of its own, because the SDK wants it closed where it was opened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+from msgspec import Struct
+
+from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
+from hookline.agent.tools.schema import json_type
+from hookline.errors import McpError, MissingExtra, ToolInputInvalid
+
+__all__ = ["McpServer", "McpServers", "McpTool", "ServerConfig", "read_config", "tool_name"]
+
+CONNECT_SECONDS = 30.0
+CALL_SECONDS = 100_000.0
+VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+
+
+class ServerConfig(Struct, frozen=True):
+    """How to reach one server: a command to start, or a URL."""
+
+    command: str = ""
+    args: list[str] = []
+    env: dict[str, str] = {}
+    cwd: str | None = None
+    type: str = ""
+    url: str = ""
+    headers: dict[str, str] = {}
+
+
+def read_config(source: str, environ: Mapping[str, str] = os.environ) -> dict[str, ServerConfig]:
+    """The servers of one `--mcp-config` value: JSON text or the path of a JSON file; `${VAR}` and `${VAR:-else}` are filled in."""
+    inline = source.lstrip().startswith("{")
+    where = "--mcp-config" if inline else source
+    try:
+        whole = msgspec.json.decode(source if inline else Path(source).read_bytes())
+        servers = whole["mcpServers"] if isinstance(whole, dict) and "mcpServers" in whole else whole
+        return {name: _config(name, entry, environ) for name, entry in servers.items()}
+    except OSError as problem:
+        raise McpError(where, f"cannot read the file: {problem.strerror}") from problem
+    except (msgspec.DecodeError, AttributeError) as problem:
+        raise McpError(where, f'expected `{{"mcpServers": {{…}}}}`: {problem}') from problem
+
+
+def tool_name(server: str, tool: str) -> str:
+    """What the model and the hooks call a server's tool."""
+    return f"mcp__{_plain(server)}__{_plain(tool)}"
+
+
+class McpServers:
+    """All the session's servers."""
+
+    def __init__(self, configs: Mapping[str, ServerConfig], environ: Mapping[str, str] = os.environ) -> None:
+        self.servers = {name: McpServer(name, config, environ) for name, config in configs.items()}
+        self.failures: dict[str, McpError] = {}
+
+    async def connect(self) -> dict[str, McpTool]:
+        """Connect to all at once; the tools of those that answered, by name."""
+        results = await asyncio.gather(*(server.connect() for server in self.servers.values()), return_exceptions=True)
+        tools: dict[str, McpTool] = {}
+        for name, result in zip(self.servers, results, strict=True):
+            if isinstance(result, McpError):
+                self.failures[name] = result
+            elif isinstance(result, BaseException):
+                raise result
+            else:
+                tools.update({tool.name: tool for tool in result})
+        return tools
+
+    def statuses(self) -> list[dict[str, str]]:
+        """Each server and whether it is connected, as the init message lists them."""
+        return [{"name": name, "status": "failed" if name in self.failures else "connected"} for name in self.servers]
+
+    async def aclose(self) -> None:
+        """Disconnect; servers that were started are ended."""
+        await asyncio.gather(*(server.aclose() for server in self.servers.values()))
+
+
+class McpServer:
+    """One server and the connection to it."""
+
+    def __init__(self, name: str, config: ServerConfig, environ: Mapping[str, str] = os.environ) -> None:
+        self.name = name
+        self.config = config
+        self.env: ToolEnv | None = None  # of the call under way: who to ask when the server elicits
+        self._environ = environ
+        self._client: Any = None
+        self._holder: asyncio.Task[None] | None = None
+        self._leave = asyncio.Event()
+
+    async def connect(self) -> list[McpTool]:
+        """Start or reach the server and list its tools; raises `McpError`."""
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._holder = asyncio.create_task(self._hold(ready), name=f"mcp server {self.name}")
+        seconds = float(self._environ.get("MCP_TIMEOUT") or CONNECT_SECONDS * 1000) / 1000
+        try:
+            async with asyncio.timeout(seconds):
+                await ready
+                return await self._tools()
+        except TimeoutError as problem:
+            await self.aclose()
+            raise McpError(
+                self.name, f"gave no answer within {seconds:g} s; set `MCP_TIMEOUT` (ms) to wait longer"
+            ) from problem
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def call(self, tool: str, arguments: dict[str, Any], env: ToolEnv) -> ToolResult:
+        """Call one of its tools; what goes wrong is a result the model can read."""
+        if self._client is None:
+            return failure(f"MCP server {self.name} is not connected")
+        self.env = env
+        seconds = float(self._environ.get("MCP_TOOL_TIMEOUT") or CALL_SECONDS * 1000) / 1000
+        try:
+            async with asyncio.timeout(seconds):
+                result = await self._client.call_tool(tool, arguments)
+        except TimeoutError:
+            return failure(f"MCP tool {tool} gave no answer within {seconds:g} s")
+        except Exception as problem:  # noqa: BLE001 - whatever the SDK raises, the call failed and the model must hear of it
+            return failure(f"MCP tool {tool} failed: {str(problem) or type(problem).__name__}")
+        return read_result(result)
+
+    async def aclose(self) -> None:
+        """Disconnect, and end the server if we started it."""
+        self._leave.set()
+        if self._holder is not None:
+            await asyncio.wait({self._holder})
+            self._holder = None
+
+    async def _hold(self, ready: asyncio.Future[None]) -> None:
+        """Open the connection, keep it until told to leave, close it: all in this one task."""
+        with tempfile.TemporaryFile("w+", errors="replace") as errors:
+            try:
+                async with self._open(errors) as client:
+                    self._client = client
+                    if not ready.done():
+                        ready.set_result(None)
+                    await self._leave.wait()
+            except Exception as problem:  # noqa: BLE001 - told to whoever waits for the connection
+                if not ready.done():
+                    ready.set_exception(McpError(self.name, _why(problem, errors)))
+            finally:
+                self._client = None
+
+    def _open(self, errors: IO[str]) -> contextlib.AbstractAsyncContextManager[Any]:
+        try:
+            from mcp.client.client import Client
+        except ImportError as problem:
+            raise MissingExtra("MCP servers", "agent") from problem
+        # a started server gets the plain handshake every version knows; a remote one may be newer than that
+        mode = "auto" if self.config.url else "legacy"
+        return Client(self._transport(errors), mode=mode, elicitation_callback=self._elicit, cache=None)
+
+    def _transport(self, errors: IO[str]) -> Any:
+        from mcp.client.stdio import StdioServerParameters, stdio_client
+
+        config = self.config
+        if config.url:
+            return _http(config)
+        if not config.command:
+            raise McpError(
+                self.name, 'expected a `command` or a `url`; write `{"command": "…"}` or `{"type": "http", "url": "…"}`'
+            )
+        variables = {**self._environ, **config.env}
+        parameters = StdioServerParameters(command=config.command, args=config.args, env=variables, cwd=config.cwd)
+        return stdio_client(parameters, errlog=errors)  # type: ignore[arg-type]
+
+    async def _tools(self) -> list[McpTool]:
+        tools: list[McpTool] = []
+        cursor = None
+        while True:
+            page = await self._client.list_tools(cursor=cursor)
+            tools += [
+                McpTool(self, tool.model_dump(mode="json", by_alias=True, exclude_none=True)) for tool in page.tools
+            ]
+            cursor = page.next_cursor
+            if not cursor:
+                return tools
+
+    async def _elicit(self, context: Any, params: Any) -> Any:
+        """The server asks the user: whoever runs the call answers; nobody there means cancel."""
+        from mcp_types import ElicitResult
+
+        request = params.model_dump(mode="json", by_alias=True, exclude_none=True)
+        answer: dict[str, Any] = {"action": "cancel"}
+        if self.env is not None and self.env.elicit is not None:
+            answer = await self.env.elicit(self.name, request)
+        return ElicitResult(action=answer.get("action", "cancel"), content=answer.get("content"))
+
+
+class McpTool(Tool):
+    """One tool of one server."""
+
+    Input = Struct
+
+    def __init__(self, server: McpServer, wire: dict[str, Any]) -> None:
+        hints = wire.get("annotations") or {}
+        self.server = server
+        self.tool = wire["name"]
+        self.name = tool_name(server.name, wire["name"])  # type: ignore[misc]
+        self.description = wire.get("description") or wire["name"]  # type: ignore[misc]
+        self.read_only = bool(hints.get("readOnlyHint"))  # type: ignore[misc]
+        self.concurrency_safe = self.read_only  # type: ignore[misc]
+        self._schema = wire.get("inputSchema") or {"type": "object"}
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """The server's own schema."""
+        return self._schema
+
+    def validate(self, given: Any) -> dict[str, Any]:
+        """An object; whether it fits is for the server to say."""
+        if not isinstance(given, dict):
+            raise ToolInputInvalid(
+                self.name, [f"The input is expected as `object` but provided as `{json_type(given)}`"]
+            )
+        return given
+
+    async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
+        """Ask the server."""
+        return await self.server.call(self.tool, given, env)
+
+
+def read_result(result: Any) -> ToolResult:
+    """A server's answer: its blocks for hooks as they came, for the model in the form the model knows."""
+    wire = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in result.content]
+    if result.is_error:
+        text = "\n".join(str(block.get("text") or f"[{block['type']}]") for block in wire)
+        return failure(text or "the tool failed without saying why")
+    structured = getattr(result, "structured_content", None)
+    if not wire and structured is not None:
+        wire = [{"type": "text", "text": msgspec.json.encode(structured).decode()}]
+    return ToolResult([_block(block) for block in wire] or "(the tool answered with nothing)", wire)
+
+
+def _block(wire: dict[str, Any]) -> dict[str, Any]:
+    if wire["type"] == "text":
+        return {"type": "text", "text": wire["text"]}
+    if wire["type"] == "image":
+        source = {"type": "base64", "media_type": wire["mimeType"], "data": wire["data"]}
+        return {"type": "image", "source": source}
+    if wire["type"] == "resource" and "text" in wire["resource"]:
+        return {"type": "text", "text": wire["resource"]["text"]}
+    return {
+        "type": "text",
+        "text": msgspec.json.encode({key: value for key, value in wire.items() if key != "data"}).decode(),
+    }
+
+
+def _http(config: ServerConfig) -> Any:
+    if config.type == "sse":
+        from mcp.client.sse import sse_client
+
+        return sse_client(config.url, headers=config.headers)
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared._httpx_utils import create_mcp_http_client
+
+    return streamable_http_client(config.url, http_client=create_mcp_http_client(headers=config.headers))
+
+
+def _config(name: str, entry: Any, environ: Mapping[str, str]) -> ServerConfig:
+    try:
+        return msgspec.convert(_expand(entry, environ), ServerConfig)
+    except msgspec.ValidationError as problem:
+        raise McpError(name, str(problem)) from problem
+
+
+def _expand(value: Any, environ: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return VARIABLE.sub(lambda found: environ.get(found[1], found[2] or ""), value)
+    if isinstance(value, list):
+        return [_expand(item, environ) for item in value]
+    return {key: _expand(item, environ) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)
+
+
+def _why(problem: BaseException, errors: IO[str]) -> str:
+    """The innermost reason, and the last thing the server said on stderr."""
+    while isinstance(problem, BaseExceptionGroup):
+        problem = problem.exceptions[0]
+    if isinstance(problem, McpError | MissingExtra):
+        return str(problem).removeprefix(f"mcp server `{getattr(problem, 'server', '')}`: ")
+    errors.seek(0)
+    said = errors.read()[-2000:].strip().splitlines()
+    return "; ".join([f"cannot connect: {str(problem) or type(problem).__name__}", *said[-1:]])

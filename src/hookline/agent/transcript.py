@@ -1,0 +1,357 @@
+"""What was said, on disk: one JSON object per line, only ever appended to, whole after a crash.
+
+Files lie where Claude Code keeps its own (`~/.claude/projects/SLUG/SESSION.jsonl`) and in the same form, so either can
+read the other's. Each line is one `write` to a file opened for appending. A run that is killed leaves at most its last
+line torn; `resume` cuts that off (the bytes go to `….torn`) and goes on. A lock keeps two runs from writing into one
+file: the second is given a copy to go on with, and says so.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+from msgspec import Struct
+
+from hookline.agent.messages import (
+    Assistant,
+    Message,
+    Reminder,
+    ToolOutput,
+    ToolUse,
+    Usage,
+    User,
+    decode_message,
+    encode_message,
+)
+from hookline.errors import TranscriptError
+
+__all__ = [
+    "Resumed",
+    "Transcript",
+    "find",
+    "latest",
+    "project_folder",
+    "read_messages",
+    "resume",
+    "subagent_path",
+    "transcript_path",
+    "unanswered",
+]
+
+SLUG_LIMIT = 200
+INTERRUPTED = "[Request interrupted before this tool finished]"
+
+
+def project_folder(cwd: str, environ: Mapping[str, str] = os.environ) -> Path:
+    """Where the transcripts of a project lie."""
+    home = Path(environ.get("CLAUDE_CONFIG_DIR") or Path(environ.get("HOME") or Path.home(), ".claude"))
+    slug = re.sub(r"[^a-zA-Z0-9]", "-", cwd)
+    if len(slug) > SLUG_LIMIT:  # file systems allow 255 bytes
+        slug = f"{slug[:SLUG_LIMIT]}-{hashlib.sha256(cwd.encode()).hexdigest()[:8]}"
+    return home / "projects" / slug
+
+
+def transcript_path(cwd: str, session_id: str, environ: Mapping[str, str] = os.environ) -> Path:
+    """A session's file."""
+    return project_folder(cwd, environ) / f"{session_id}.jsonl"
+
+
+def subagent_path(transcript: Path, agent_id: str) -> Path:
+    """A subagent's file, beside its session's."""
+    return transcript.with_suffix("") / "subagents" / f"agent-{agent_id}.jsonl"
+
+
+def find(session: str, cwd: str, environ: Mapping[str, str] = os.environ) -> Path:
+    """The transcript a `--resume` value means: a path, or a session id of this project or, failing that, of any."""
+    if session.endswith(".jsonl") and Path(session).is_file():
+        return Path(session)
+    folder = project_folder(cwd, environ)
+    name = f"{session}.jsonl"
+    candidates = [folder / name, *sorted(folder.parent.glob(f"*/{name}"))] if re.fullmatch(r"[\w-]+", session) else []
+    found = next((path for path in candidates if path.is_file()), None)
+    if found is None:
+        raise TranscriptError(folder, f"no session `{session}`; `--continue` resumes the last one")
+    return found
+
+
+def latest(cwd: str, environ: Mapping[str, str] = os.environ) -> Path:
+    """The project's last written transcript (`--continue`)."""
+    folder = project_folder(cwd, environ)
+    found = max(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns, default=None)
+    if found is None:
+        raise TranscriptError(folder, "no session to continue")
+    return found
+
+
+class Transcript:
+    """An open transcript: `add` messages, `append` anything else.
+
+    Pass `durable=True` to have every line on the disk itself before `append` returns (a power cut then loses nothing;
+    without it, only a crash of the process is survived). Raises `TranscriptError` when the disk is full; the lines
+    before stay whole.
+    """
+
+    def __init__(
+        self, path: Path, session_id: str, *, cwd: str = "", durable: bool = False, sidechain: str = ""
+    ) -> None:
+        self.path = path
+        self.session_id = session_id
+        self.cwd = cwd
+        self._durable = durable
+        self._agent_id = sidechain
+        self._last: str | None = None
+        self._fd = _open(path)
+
+    @property
+    def locked(self) -> bool:
+        """Try to become the only writer; whether that worked."""
+        return _lock(self._fd)
+
+    def add(self, message: Message, **more: Any) -> str:
+        """Write a message down; its uuid."""
+        return self.append(encode_entry(message), **more)
+
+    def append(self, entry: Mapping[str, Any], **more: Any) -> str:
+        """Write any entry down, with who, when and what came before; its uuid."""
+        uuid = str(uuid4())
+        whole = {"parentUuid": self._last, **entry, **more, **self._stamp(uuid)}
+        self._write(msgspec.json.encode(whole) + b"\n")
+        self._last = uuid
+        return uuid
+
+    def compacted(self, summary: str, trigger: str = "manual", **more: Any) -> None:
+        """From here on a summary stands for everything before; a resume starts at it."""
+        boundary = {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted"}
+        self.append(boundary, compactMetadata={"trigger": trigger, **more})
+        self.add(User.of(summary, synthetic=True), isCompactSummary=True)
+
+    def cleared(self) -> None:
+        """From here on nothing before counts; a resume starts empty."""
+        self.append({"type": "system", "subtype": "compact_boundary", "content": "Conversation cleared"})
+
+    def close(self) -> None:
+        """Give the file back; closing twice is fine."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _stamp(self, uuid: str) -> dict[str, Any]:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        stamp = {
+            "uuid": uuid,
+            "sessionId": self.session_id,
+            "timestamp": now,
+            "cwd": self.cwd,
+            "isSidechain": bool(self._agent_id),
+        }
+        return {**stamp, "agentId": self._agent_id} if self._agent_id else stamp
+
+    def _write(self, line: bytes) -> None:
+        size = os.fstat(self._fd).st_size
+        try:
+            written = os.write(self._fd, line)
+            if written < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if self._durable:
+                os.fsync(self._fd)
+        except OSError as problem:
+            os.ftruncate(self._fd, size)  # half a line must not be followed by others
+            raise TranscriptError(
+                self.path, f"cannot write: {problem.strerror}; what was written before is whole"
+            ) from problem
+
+
+class Resumed(Struct, frozen=True):
+    """A conversation to go on with: what was said, where to write on, and what was found on the way.
+
+    `forked_from` is the session another run holds, of which this is a copy; `torn` counts bytes cut off the end, `skipped`
+    lines that could not be read.
+    """
+
+    transcript: Transcript
+    messages: tuple[Message, ...]
+    forked_from: str | None = None
+    torn: int = 0
+    skipped: int = 0
+
+
+def resume(path: Path, *, cwd: str = "", durable: bool = False, fork: bool = False) -> Resumed:
+    """Open a transcript to go on with it; repaired if torn, copied if another run holds it (or if `fork` asks for it)."""
+    if not path.is_file():
+        raise TranscriptError(path, "no such transcript")
+    original = Transcript(path, path.stem, cwd=cwd, durable=durable)
+    if fork or not original.locked:
+        original.close()
+        return _forked(path, cwd, durable=durable)
+    torn = _mend(path)
+    messages, skipped, last = _read(path)
+    original._last = last  # noqa: SLF001 - the chain of parents goes on
+    return Resumed(original, messages, torn=torn, skipped=skipped)
+
+
+def read_messages(path: Path) -> tuple[Message, ...]:
+    """The conversation in a transcript, without opening it for writing; a torn last line is left out."""
+    return _read(path)[0]
+
+
+def unanswered(messages: Iterable[Message]) -> tuple[ToolUse, ...]:
+    """The tool calls nobody has answered: the run ended (was killed, or deferred them) before they were done."""
+    uses: dict[str, ToolUse] = {}
+    for message in messages:
+        if isinstance(message, Assistant):
+            uses.update({use.id: use for use in message.tool_uses})
+        elif isinstance(message, User):
+            for block in message.content:
+                uses.pop(block.tool_use_id if isinstance(block, ToolOutput) else "", None)
+    return tuple(uses.values())
+
+
+def interrupted(uses: Iterable[ToolUse]) -> User:
+    """The answer to calls that will not be done, so that the model can be asked again."""
+    return User(tuple(ToolOutput(use.id, INTERRUPTED, is_error=True) for use in uses), synthetic=True)
+
+
+def encode_entry(message: Message) -> dict[str, Any]:
+    """A message as a line of the transcript."""
+    if isinstance(message, Reminder):
+        return {"type": "system", "subtype": "reminder", "content": message.text}
+    wire = encode_message(message)
+    if isinstance(message, User):
+        return {"type": "user", "message": wire, **({"isMeta": True} if message.synthetic else {})}
+    usage = msgspec.to_builtins(message.usage)
+    about = {
+        "id": message.id,
+        "type": "message",
+        "model": message.model,
+        "stop_reason": message.stop_reason,
+        "usage": usage,
+    }
+    return {"type": "assistant", "message": {**about, **wire}}
+
+
+def decode_entry(entry: Mapping[str, Any]) -> Message | None:
+    """The message on a line; None for lines that are about something else."""
+    kind, message = entry.get("type"), entry.get("message")
+    if kind == "system" and entry.get("subtype") == "reminder":
+        return Reminder(str(entry.get("content") or ""))
+    if kind not in {"user", "assistant"} or not isinstance(message, Mapping):
+        return None
+    said = decode_message({**message, "role": kind})
+    return User(said.content, synthetic=True) if isinstance(said, User) and entry.get("isMeta") else said
+
+
+def _read(path: Path) -> tuple[tuple[Message, ...], int, str | None]:
+    """Messages since the last compaction, how many lines made no sense, and the last line's uuid."""
+    messages: list[Message] = []
+    skipped, last, own = 0, None, not path.name.startswith("agent-")
+    for line in _whole_lines(path):
+        try:
+            entry = msgspec.json.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            entry = None
+        if not isinstance(entry, dict):
+            skipped += 1
+            continue
+        last = entry.get("uuid") or last
+        if entry.get("subtype") == "compact_boundary":
+            messages.clear()
+        message = None if own and entry.get("isSidechain") else decode_entry(entry)
+        if message is not None:
+            _join(messages, message)
+    return tuple(messages), skipped, last
+
+
+def _join(messages: list[Message], message: Message) -> None:
+    """Add a message; Claude Code writes one line per block of an answer, so lines of one answer are joined again."""
+    before = messages[-1] if messages else None
+    if isinstance(message, Assistant) and isinstance(before, Assistant) and message.id and message.id == before.id:
+        usage = message.usage if message.usage != Usage() else before.usage
+        messages[-1] = Assistant(
+            before.content + message.content, message.id, message.model, message.stop_reason, usage
+        )
+    else:
+        messages.append(message)
+
+
+def _whole_lines(path: Path) -> list[bytes]:
+    try:
+        data = path.read_bytes()
+    except OSError as problem:
+        raise TranscriptError(path, f"cannot read: {problem.strerror}") from problem
+    return [line for line in data[: data.rfind(b"\n") + 1].split(b"\n") if line.strip()]
+
+
+def _mend(path: Path) -> int:
+    """Cut a torn last line off, keeping its bytes beside the file; how many there were."""
+    data = path.read_bytes()
+    tail = data[data.rfind(b"\n") + 1 :]
+    if not tail:
+        return 0
+    with path.with_suffix(".torn").open("ab") as beside:
+        beside.write(tail + b"\n")
+    os.truncate(path, len(data) - len(tail))
+    return len(tail)
+
+
+def _forked(path: Path, cwd: str, *, durable: bool) -> Resumed:
+    """A copy of every whole line under a new session id, written as one piece so that it is never half there."""
+    session_id = str(uuid4())
+    copy = path.with_name(f"{session_id}.jsonl")
+    data = path.read_bytes()
+    draft = copy.with_suffix(".draft")
+    try:
+        draft.write_bytes(data[: data.rfind(b"\n") + 1])
+        draft.replace(copy)
+    except OSError as problem:
+        draft.unlink(missing_ok=True)
+        raise TranscriptError(copy, f"cannot write: {problem.strerror}") from problem
+    transcript = Transcript(copy, session_id, cwd=cwd, durable=durable)
+    messages, skipped, last = _read(copy)
+    transcript._last = last  # noqa: SLF001
+    _lock(transcript._fd)  # noqa: SLF001
+    return Resumed(transcript, messages, forked_from=path.stem, skipped=skipped)
+
+
+def _open(path: Path) -> int:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+    except OSError as problem:
+        raise TranscriptError(path, f"cannot open: {problem.strerror}") from problem
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(fd: int) -> bool:
+        """Lock one byte far behind any transcript's end; the system frees it when the process ends, however it ends."""
+        at = os.lseek(fd, 0, os.SEEK_CUR)
+        try:
+            os.lseek(fd, 1 << 40, os.SEEK_SET)
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        finally:
+            os.lseek(fd, at, os.SEEK_SET)
+        return True
+
+else:
+    import fcntl
+
+    def _lock(fd: int) -> bool:
+        """Lock the file; the system frees it when the process ends, however it ends."""
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
