@@ -7,6 +7,7 @@ from time import perf_counter
 
 from hookline.engine import Engine, Order, RunnerFor
 from hookline.runners import runner_for
+from hookline.runners.services import Services
 
 
 class Hooks(Engine):
@@ -30,3 +31,4 @@ class Hooks(Engine):
         super().__init__(
             order=order, timeout=timeout, runners=runners, env=env, project_dir=project_dir, grace=grace, clock=clock
         )
+        self.services = Services()

@@ -60,6 +60,11 @@ def encode_event(event: Event) -> bytes:
     return msgspec.json.encode(event_object(event))
 
 
+def encoded(value: Any) -> str:
+    """Any JSON value as text."""
+    return msgspec.json.encode(value).decode()
+
+
 def _where(problem: str) -> str:
     """msgspec's words with the path first: ``tool_input`: expected `object`, got `array``."""
     text, _, path = problem.partition(" - at `$")

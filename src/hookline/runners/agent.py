@@ -1,0 +1,49 @@
+"""A small agent looks for itself before it answers ok or not ok (FACTS §8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hookline.engine import Context, Ran
+from hookline.errors import HookFailed
+from hookline.events import CATALOG, Event
+from hookline.hooks.actions import AgentCheck
+from hookline.hooks.hook import Hook
+from hookline.replies import NOTHING, Reply, deny, keep_going, stop
+from hookline.runners.prompt import Answer, question, understand
+from hookline.runners.services import missing, services_of
+
+if TYPE_CHECKING:
+    from hookline.engine import Engine
+
+
+class AgentRunner:
+    """Hands the question to the host's agent, which may use the session's tools."""
+
+    wants_engine = True
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def run(self, hook: Hook, event: Event, ctx: Context) -> Ran:
+        """Let the agent look; no answer is a failure."""
+        action = hook.action
+        assert isinstance(action, AgentCheck)
+        inspector = services_of(self._engine).inspector
+        if inspector is None:
+            raise missing("an agent", "inspector")
+        answer = await inspector(question(action, event))
+        if answer is None:
+            raise HookFailed("the agent ended without an answer")
+        return Ran(reply=consequence(understand(answer), event))
+
+
+def consequence(answer: Answer, event: Event) -> Reply:
+    """Not ok is an ordinary block; where nothing can be blocked it ends the turn."""
+    if answer.ok:
+        return NOTHING
+    reason = f"the agent's check was not met: {answer.reason}"
+    spec = CATALOG[event.event_name]
+    if "keep_going" in spec.fields:
+        return keep_going(reason)
+    return deny(reason) if "deny" in spec.decisions else stop(reason)

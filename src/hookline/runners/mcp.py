@@ -1,0 +1,73 @@
+"""A tool of an MCP server answers (FACTS §8): its text is read as a command's stdout would be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hookline.engine import Context, Ran
+from hookline.errors import HookFailed, ReplyError
+from hookline.events import Event
+from hookline.hooks.actions import McpTool
+from hookline.hooks.hook import Hook
+from hookline.runners.services import missing, services_of
+from hookline.wire import claude
+
+if TYPE_CHECKING:
+    from hookline.engine import Engine
+
+_PLACEHOLDER = re.compile(r"\$\{([\w.]+)\}")
+
+
+class McpRunner:
+    """Calls the tool through the session's own connection to the server."""
+
+    wants_engine = True
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def run(self, hook: Hook, event: Event, ctx: Context) -> Ran:
+        """Call the tool; a tool error or an unknown server is a failure."""
+        action = hook.action
+        assert isinstance(action, McpTool)
+        call = services_of(self._engine).mcp
+        if call is None:
+            raise missing("MCP servers", "mcp")
+        arguments = filled(action.input, claude.event_object(event))
+        result = await call(action.server, action.tool, arguments)
+        if result.is_error:
+            raise HookFailed(f"tool `{action.tool}` of `{action.server}` failed: {result.text}", stdout=result.text)
+        return Ran(reply=_reply(result.text, event), stdout=result.text)
+
+
+def _reply(text: str, event: Event) -> Any:
+    """JSON is an answer; plain text says nothing, as FACTS has it; what only looks like JSON is a failure."""
+    trimmed = text.strip()
+    if not trimmed.startswith("{"):
+        return None
+    try:
+        return claude.decode_reply(trimmed, event)
+    except ReplyError as problem:
+        raise HookFailed(str(problem), stdout=text) from None
+
+
+def filled(value: Any, event: Mapping[str, Any]) -> Any:
+    """`value` with every `${path.to.field}` replaced from the event; an unknown path becomes nothing."""
+    if isinstance(value, str):
+        return _PLACEHOLDER.sub(lambda found: _looked_up(event, found.group(1)), value)
+    if isinstance(value, Mapping):
+        return {key: filled(item, event) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [filled(item, event) for item in value]
+    return value
+
+
+def _looked_up(event: Mapping[str, Any], path: str) -> str:
+    found: Any = event
+    for part in path.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    if found is None:
+        return ""
+    return found if isinstance(found, str) else claude.encoded(found)

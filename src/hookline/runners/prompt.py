@@ -1,0 +1,101 @@
+"""A model judges: one question, answered ok or not ok (FACTS §8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hookline.engine import Context, Ran
+from hookline.errors import HookFailed
+from hookline.events import Event
+from hookline.hooks.actions import AgentCheck, Prompt
+from hookline.hooks.hook import Hook
+from hookline.replies import NOTHING, Reply, deny, keep_going, stop
+from hookline.runners.services import Question, missing, services_of
+from hookline.wire import claude
+
+if TYPE_CHECKING:
+    from hookline.engine import Engine
+
+_STOPS = ("Stop", "SubagentStop", "TeammateIdle")
+_CONDITION = (
+    "Look at the conversation above. Has this condition for stopping been met? Answer ok if it has; if not, say what "
+    "is missing, and set `impossible` if it can never be met.\n\nCondition: "
+)
+
+
+class Answer(msgspec.Struct):
+    """What the model must answer; a missing reason is accepted."""
+
+    ok: bool
+    reason: str = ""
+    impossible: bool = False
+
+
+class PromptRunner:
+    """Asks the session's model, or the one the hook names."""
+
+    wants_engine = True
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def run(self, hook: Hook, event: Event, ctx: Context) -> Ran:
+        """Ask once; an answer that cannot be understood is a failure."""
+        action = hook.action
+        assert isinstance(action, Prompt)
+        judge = services_of(self._engine).judge
+        if judge is None:
+            raise missing("a model", "judge")
+        text = await judge(question(action, event))
+        answer = understand(text)
+        return Ran(reply=consequence(answer, action, event), stdout=text)
+
+
+def question(action: Prompt | AgentCheck, event: Event) -> Question:
+    """The prompt with the event filled in; on Stop it is a condition on the conversation."""
+    body = claude.encode_event(event).decode()
+    given = "$ARGUMENTS" in action.prompt
+    text = action.prompt.replace("$ARGUMENTS", body) if given else f"{action.prompt}\n\nARGUMENTS: {body}"
+    stops = event.event_name in _STOPS
+    return Question(text=_CONDITION + text if stops else text, event=event, model=action.model, with_conversation=stops)
+
+
+def understand(answer: str | Mapping[str, Any]) -> Answer:
+    """The model's answer; prose, or JSON of another shape, is a failure."""
+    try:
+        if isinstance(answer, str):
+            return msgspec.json.decode(answer.strip(), type=Answer)
+        return msgspec.convert(answer, Answer)
+    except (msgspec.DecodeError, msgspec.ValidationError) as problem:
+        raise HookFailed(f"the model's answer is not `{{ok, reason}}`: {problem}", stdout=str(answer)) from None
+
+
+def consequence(answer: Answer, action: Prompt, event: Event) -> Reply:
+    """What an answer means on this event."""
+    if answer.ok:
+        return NOTHING
+    return _NOT_OK.get(event.event_name, _ends_the_turn)(answer, action)
+
+
+def _ends_the_turn(answer: Answer, action: Prompt) -> Reply:
+    return deny(f"[{action.prompt}]: {answer.reason}") if action.continue_on_block else stop(answer.reason)
+
+
+def _goes_on(answer: Answer, action: Prompt) -> Reply:
+    return NOTHING if answer.impossible else keep_going(f"[{action.prompt}]: {answer.reason}")
+
+
+def _says_nothing(answer: Answer, action: Prompt) -> Reply:
+    return NOTHING
+
+
+_NOT_OK: dict[str, Callable[[Answer, Any], Reply]] = {
+    "Stop": _goes_on,
+    "SubagentStop": _goes_on,
+    "TeammateIdle": _goes_on,
+    "PermissionRequest": _says_nothing,
+}
+"""What "not ok" means where it does not simply end the turn."""

@@ -1,0 +1,82 @@
+"""What runners need from their host: a model that judges, an agent that looks for itself, MCP servers.
+
+`runners` may not know the agent, so the agent (or `hookline fire`) hands these in as `hooks.services`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from hookline.errors import HookFailed
+from hookline.events import Event
+
+if TYPE_CHECKING:
+    from hookline.engine import Engine
+
+ANSWER_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"ok": {"type": "boolean"}, "reason": {"type": "string"}, "impossible": {"type": "boolean"}},
+    "required": ["ok", "reason"],
+    "additionalProperties": False,
+}
+"""What a model that judges is asked to answer."""
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """Something a model is asked about an event; on Stop it is asked with the whole conversation before it."""
+
+    text: str
+    event: Event
+    model: str | None = None
+    with_conversation: bool = False
+    schema: Mapping[str, Any] = msgspec.field(default_factory=lambda: ANSWER_SCHEMA)
+
+
+class Judge(Protocol):
+    """A model that answers one question in one request."""
+
+    async def __call__(self, question: Question) -> str:
+        """The model's text; what goes wrong is raised."""
+
+
+class Inspector(Protocol):
+    """A small agent that may use tools before it answers."""
+
+    async def __call__(self, question: Question) -> Mapping[str, Any] | None:
+        """Its structured answer, or `None` if it gave none."""
+
+
+class McpResult(msgspec.Struct, frozen=True):
+    """What an MCP tool returned, as text."""
+
+    text: str
+    is_error: bool = False
+
+
+class McpCaller(Protocol):
+    """Somebody who is connected to the MCP servers of the session."""
+
+    async def __call__(self, server: str, tool: str, arguments: Mapping[str, Any]) -> McpResult:
+        """Call one tool; an unknown server is a `HookFailed`."""
+
+
+class Services(msgspec.Struct):
+    """What the host of a set of hooks can do for them."""
+
+    judge: Judge | None = None
+    inspector: Inspector | None = None
+    mcp: McpCaller | None = None
+
+
+def services_of(engine: Engine) -> Services:
+    """The services of a set of hooks; a bare engine has none."""
+    found = getattr(engine, "services", None)
+    return found if isinstance(found, Services) else Services()
+
+
+def missing(what: str, kind: str) -> HookFailed:
+    """The failure of a hook whose host cannot do what it needs."""
+    return HookFailed(f"needs {what}, and nobody gave this set of hooks one; set `hooks.services.{kind}`")
