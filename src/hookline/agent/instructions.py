@@ -6,7 +6,7 @@ a folder below, a rule whose `paths` match). Each `Instructions` carries what th
 | file | memory type |
 |---|---|
 | `~/.claude/CLAUDE.md`, `~/.claude/rules/**/*.md` | User |
-| `CLAUDE.md`, else `AGENTS.md`; `.claude/CLAUDE.md`, `.claude/rules/**/*.md`, in the project and the folders above it | Project |
+| `CLAUDE.md`, else `AGENTS.md`; `.claude/CLAUDE.md`, `.claude/rules/**/*.md`; in the project and above it | Project |
 | `CLAUDE.local.md` beside them | Local |
 """
 
@@ -147,14 +147,14 @@ def _readable(path: Path) -> bool:
 
 def _globs(path: Path) -> tuple[str, ...] | None:
     """The `paths` of a rule's header; None when it has none and so always holds."""
-    if path.parent.name != "rules" and "rules" not in path.parts or not _readable(path):
+    if "rules" not in path.parts or not _readable(path):
         return None
     header = HEADER.match(path.read_text("utf-8", "replace"))
     return _paths_of(header[1]) if header else None
 
 
 def _paths_of(header: str) -> tuple[str, ...] | None:
-    """`paths` of a header: a list in brackets, a list of lines, or one line with commas; no YAML library is needed for that."""
+    """`paths` of it: in brackets, one per line, or on one line with commas; too little to need a YAML library."""
     found = re.search(r"^paths:[ \t]*(.*(?:\n[ \t]*-.*)*)", header, re.MULTILINE)
     if not found:
         return None

@@ -1,8 +1,8 @@
 """What the agent and its model have said to each other, as values.
 
-A conversation is a tuple of messages; a message is a tuple of blocks. The shapes follow the Messages API, so a transcript
-written by Claude Code reads as one of ours. Blocks we do not act on (thinking, images, …) are kept as they came, in `Raw`,
-and go back to the model unchanged.
+A conversation is a tuple of messages; a message is a tuple of blocks. The shapes follow the Messages API, so a
+transcript written by Claude Code reads as one of ours. Blocks we do not act on (thinking, images, …) are kept as they
+came, in `Raw`, and go back to the model unchanged.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Text(Struct, frozen=True):
 
 
 class ToolUse(Struct, frozen=True):
-    """The model asks for a tool; `malformed` holds its arguments when they were not a JSON object (`input` is then empty)."""
+    """The model asks for a tool; `malformed` holds arguments that were no JSON object (`input` is then empty)."""
 
     id: str
     name: str
@@ -93,7 +93,7 @@ Block: TypeAlias = Text | ToolUse | ToolOutput | Raw
 
 
 class User(Struct, frozen=True):
-    """What the user, or a tool on the user's side, said; `synthetic` when no person typed it (hook feedback, summaries)."""
+    """What the user, or a tool on the user's side, said; `synthetic` when no person typed it (feedback, summaries)."""
 
     content: tuple[Block, ...]
     synthetic: bool = False
@@ -105,6 +105,7 @@ class User(Struct, frozen=True):
 
     @property
     def text(self) -> str:
+        """Its words."""
         return text_of(self.content)
 
 
@@ -119,10 +120,12 @@ class Assistant(Struct, frozen=True):
 
     @property
     def text(self) -> str:
+        """Its words."""
         return text_of(self.content)
 
     @property
     def tool_uses(self) -> tuple[ToolUse, ...]:
+        """The tools it calls, in order."""
         return tuple(block for block in self.content if isinstance(block, ToolUse))
 
 

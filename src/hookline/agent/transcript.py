@@ -98,7 +98,7 @@ class Transcript:
 
     Pass `durable=True` to have every line on the disk itself before `append` returns (a power cut then loses nothing;
     without it, only a crash of the process is survived). Raises `TranscriptError` when the disk is full; the lines
-    before stay whole.
+    before stay whole. `locked` is false when another run is writing to the same file.
     """
 
     def __init__(
@@ -109,13 +109,9 @@ class Transcript:
         self.cwd = cwd
         self._durable = durable
         self._agent_id = sidechain
-        self._last: str | None = None
+        self.last_uuid: str | None = None
         self._fd = _open(path)
-
-    @property
-    def locked(self) -> bool:
-        """Try to become the only writer; whether that worked."""
-        return _lock(self._fd)
+        self.locked = _lock(self._fd)
 
     def add(self, message: Message, **more: Any) -> str:
         """Write a message down; its uuid."""
@@ -124,9 +120,9 @@ class Transcript:
     def append(self, entry: Mapping[str, Any], **more: Any) -> str:
         """Write any entry down, with who, when and what came before; its uuid."""
         uuid = str(uuid4())
-        whole = {"parentUuid": self._last, **entry, **more, **self._stamp(uuid)}
+        whole = {"parentUuid": self.last_uuid, **entry, **more, **self._stamp(uuid)}
         self._write(msgspec.json.encode(whole) + b"\n")
-        self._last = uuid
+        self.last_uuid = uuid
         return uuid
 
     def compacted(self, summary: str, trigger: str = "manual", **more: Any) -> None:
@@ -159,9 +155,7 @@ class Transcript:
     def _write(self, line: bytes) -> None:
         size = os.fstat(self._fd).st_size
         try:
-            written = os.write(self._fd, line)
-            if written < len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            _write_whole(self._fd, line)
             if self._durable:
                 os.fsync(self._fd)
         except OSError as problem:
@@ -174,8 +168,8 @@ class Transcript:
 class Resumed(Struct, frozen=True):
     """A conversation to go on with: what was said, where to write on, and what was found on the way.
 
-    `forked_from` is the session another run holds, of which this is a copy; `torn` counts bytes cut off the end, `skipped`
-    lines that could not be read.
+    `forked_from` is the session another run holds, of which this is a copy; `torn` counts bytes cut off the end,
+    `skipped` lines that could not be read.
     """
 
     transcript: Transcript
@@ -186,7 +180,7 @@ class Resumed(Struct, frozen=True):
 
 
 def resume(path: Path, *, cwd: str = "", durable: bool = False, fork: bool = False) -> Resumed:
-    """Open a transcript to go on with it; repaired if torn, copied if another run holds it (or if `fork` asks for it)."""
+    """Open a transcript to go on with it; repaired if torn, copied if another run holds it or if `fork` says so."""
     if not path.is_file():
         raise TranscriptError(path, "no such transcript")
     original = Transcript(path, path.stem, cwd=cwd, durable=durable)
@@ -195,7 +189,7 @@ def resume(path: Path, *, cwd: str = "", durable: bool = False, fork: bool = Fal
         return _forked(path, cwd, durable=durable)
     torn = _mend(path)
     messages, skipped, last = _read(path)
-    original._last = last  # noqa: SLF001 - the chain of parents goes on
+    original.last_uuid = last  # the chain of parents goes on
     return Resumed(original, messages, torn=torn, skipped=skipped)
 
 
@@ -317,9 +311,14 @@ def _forked(path: Path, cwd: str, *, durable: bool) -> Resumed:
         raise TranscriptError(copy, f"cannot write: {problem.strerror}") from problem
     transcript = Transcript(copy, session_id, cwd=cwd, durable=durable)
     messages, skipped, last = _read(copy)
-    transcript._last = last  # noqa: SLF001
-    _lock(transcript._fd)  # noqa: SLF001
+    transcript.last_uuid = last
     return Resumed(transcript, messages, forked_from=path.stem, skipped=skipped)
+
+
+def _write_whole(fd: int, line: bytes) -> None:
+    """One write for one line; a short one means that the disk is full."""
+    if os.write(fd, line) < len(line):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _open(path: Path) -> int:

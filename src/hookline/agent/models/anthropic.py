@@ -1,8 +1,8 @@
-"""Claude, through the official SDK: streaming, retried as the server asks, any compatible server via `ANTHROPIC_BASE_URL`.
+"""Claude, through the official SDK: streaming, retried as the server asks; other servers via `ANTHROPIC_BASE_URL`.
 
-The SDK takes over a second to import, so it is imported at the first request, or earlier in a thread by `warm()`. Retries
-are the SDK's (`x-should-retry`, `retry-after`, else growing pauses); `CLAUDE_CODE_MAX_RETRIES` sets how many. A stream
-that breaks off before its first word counts as a failed attempt too; later, the error is told.
+The SDK takes over a second to import, so it is imported at the first request, or earlier in a thread by `warm()`.
+Retries are the SDK's (`x-should-retry`, `retry-after`, else growing pauses); `CLAUDE_CODE_MAX_RETRIES` sets how many. A
+stream that breaks off before its first word counts as a failed attempt too; later, the error is told.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A model answers a conversation; where it runs is its own business.
 
-Every adapter is one class with a `name` and one method. It is given a `ModelRequest`, tells `on_delta` what it hears while
-it hears it, and returns a whole `ModelResponse` or raises `ModelError`, whose `kind` is one of the reasons a StopFailure
-event can carry.
+Every adapter is one class with a `name` and one method. It is given a `ModelRequest`, tells `on_delta` what it hears
+while it hears it, and returns a whole `ModelResponse` or raises `ModelError`, whose `kind` is one of the reasons a
+StopFailure event can carry.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class ToolSpec(Struct, frozen=True):
 class ModelRequest(Struct, frozen=True, kw_only=True):
     """What the model is asked.
 
-    `model` overrides the adapter's own name for this request. `output_schema` asks for one JSON value of that schema (prompt
-    hooks). `thinking` and `effort` are passed on to models that know them and ignored by the others.
+    `model` overrides the adapter's own name for this request. `output_schema` asks for one JSON value of that schema
+    (prompt hooks). `thinking` and `effort` are passed on to models that know them and ignored by the others.
     """
 
     messages: tuple[Message, ...]
@@ -67,7 +67,7 @@ class ModelResponse(Struct, frozen=True, kw_only=True):
 
 
 class Delta(Struct, frozen=True):
-    """A piece of an answer as it streams in: `kind` is `text`, `thinking` or `tool` (a piece of the arguments' JSON)."""
+    """A piece of an answer streaming in; `kind` is `text`, `thinking` or `tool` (a piece of the arguments' JSON)."""
 
     text: str
     index: int = 0

@@ -32,7 +32,7 @@ def choose(spec: str = "", environ: Mapping[str, str] = os.environ) -> Model:
     raise ModelError(f"unknown model `{spec}`; write {known}", "model_not_found")
 
 
-def _scripted(name: str, environ: Mapping[str, str]) -> Model:
+def _scripted(name: str, _environ: Mapping[str, str]) -> Model:
     from hookline.agent.models.scripted import Scripted
 
     if not name:

@@ -1,9 +1,9 @@
 """A model that says what it was told to say: for demos, tests and reproducing what a real model did.
 
 A script is a list of turns, or an object `{"turns": […], "lanes": {name: {"first": regex, "turns": […]}}}`. A turn is
-`{"text", "tools": [[name, input], …], "status", "error", "delay", "usage", "stop_reason", "blocks"}`, every key optional. A
-lane answers the requests whose `system`, `first` or `last` user text its regular expressions find (subagents, prompt
-hooks). Past its end a script repeats its last turn, unless that turn calls tools: an endless loop helps nobody.
+`{"text", "tools": [[name, input], …], "status", "error", "delay", "usage", "stop_reason", "blocks"}`, every key
+optional. A lane answers the requests whose `system`, `first` or `last` user text its regular expressions find
+(subagents, prompt hooks). Past its end a script repeats its last turn, unless that turn calls tools: an endless loop helps nobody.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Each event is a mapping as the API sends it. `Answer.feed` takes them one by one
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -44,7 +44,7 @@ class Answer:
 
     def feed(self, event: Mapping[str, Any]) -> Delta | None:
         """Take one event; the piece of text in it, if it has one."""
-        step = STEPS.get(event.get("type", ""))
+        step = self._STEPS.get(event.get("type", ""))
         return step(self, event) if step else None  # pings and events of the future carry nothing we need
 
     def done(self) -> Assistant:
@@ -103,6 +103,15 @@ class Answer:
             )
         return Raw({**wire, "input": _json(arguments)}) if arguments else decode_block(wire)
 
+    _STEPS: ClassVar = {
+        "message_start": _start,
+        "content_block_start": _open,
+        "content_block_delta": _grow,
+        "message_delta": _change,
+        "message_stop": _stop,
+        "error": _fail,
+    }
+
 
 def parse_arguments(id: str, name: str, arguments: Any) -> ToolUse:
     """A tool call from its arguments' JSON; what is no JSON object is kept in `malformed` for the model to be told."""
@@ -117,13 +126,3 @@ def _json(text: str) -> Any:
         return msgspec.json.decode(text) if text.strip() else {}
     except msgspec.DecodeError:
         return None
-
-
-STEPS = {
-    "message_start": Answer._start,
-    "content_block_start": Answer._open,
-    "content_block_delta": Answer._grow,
-    "message_delta": Answer._change,
-    "message_stop": Answer._stop,
-    "error": Answer._fail,
-}

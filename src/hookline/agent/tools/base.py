@@ -1,8 +1,8 @@
 """A tool is something the model can ask for: a name, a schema, and what happens.
 
-The loop's order is `validate` → `check` (both before any hook sees the input) → hooks and permissions → `run`. A tool raises
-`ToolInputInvalid` from `validate` and nothing from `run`: what goes wrong while running is a `ToolResult` with `is_error`,
-because the model must hear of it.
+The loop's order is `validate` → `check` (both before any hook sees the input) → hooks and permissions → `run`. A tool
+raises `ToolInputInvalid` from `validate` and nothing from `run`: what goes wrong while running is a `ToolResult` with
+`is_error`, because the model must hear of it.
 """
 
 from __future__ import annotations
@@ -39,9 +39,21 @@ def failure(text: str, response: Any = None) -> ToolResult:
     return ToolResult(text, text if response is None else response, is_error=True)
 
 
+def _new_tasks() -> TaskList:
+    from hookline.agent.tools.tasks import TaskList
+
+    return TaskList()
+
+
+def _new_jobs() -> Jobs:
+    from hookline.agent.tools.jobs import Jobs
+
+    return Jobs()
+
+
 @dataclass
 class SessionState:
-    """What tool calls of one session leave behind for the next ones: where the shell is, which files were read, tasks, jobs.
+    """What tool calls leave behind for the next ones: where the shell is, which files were read, tasks, jobs.
 
     `env_files` are the CLAUDE_ENV_FILE scripts hooks wrote exports into; Bash reads them before every command.
     """
@@ -50,8 +62,8 @@ class SessionState:
     project_dir: str = ""
     env_files: list[Path] = field(default_factory=list)
     files_read: dict[str, float] = field(default_factory=dict)
-    tasks: TaskList = field(default_factory=lambda: _tasks())
-    jobs: Jobs = field(default_factory=lambda: _jobs())
+    tasks: TaskList = field(default_factory=_new_tasks)
+    jobs: Jobs = field(default_factory=_new_jobs)
 
     def __post_init__(self) -> None:
         self.project_dir = self.project_dir or self.cwd
@@ -101,7 +113,7 @@ class ToolEnv:
 
 
 class Tool(ABC):
-    """One tool. Subclasses say what they take in `Input`, a frozen Struct; its defaults are filled in before hooks look.
+    """Subclasses say what they take in `Input`, a frozen Struct whose defaults are filled in before hooks look.
 
     `read_only` tools change nothing (they need no permission); `concurrency_safe` calls of one turn may run at once.
     """
@@ -119,6 +131,7 @@ class Tool(ABC):
 
     @property
     def spec(self) -> ToolSpec:
+        """The tool as a request lists it."""
         return ToolSpec(self.name, self.description, self.input_schema)
 
     def validate(self, given: Any) -> dict[str, Any]:
@@ -130,7 +143,7 @@ class Tool(ABC):
         return msgspec.convert(valid, self.Input)
 
     async def check(self, given: dict[str, Any], env: ToolEnv) -> str | None:
-        """Why this call cannot work as things stand, or None; asked after `validate` and before any hook (as in Claude Code)."""
+        """Why this call cannot work as things stand, or None; asked after `validate` and before any hook."""
         return None
 
     def is_read_only(self, valid: Mapping[str, Any]) -> bool:
@@ -140,15 +153,3 @@ class Tool(ABC):
     @abstractmethod
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
         """Do it; `given` is what `validate` returned (or a hook's rewrite of it, validated again)."""
-
-
-def _tasks() -> TaskList:
-    from hookline.agent.tools.tasks import TaskList
-
-    return TaskList()
-
-
-def _jobs() -> Jobs:
-    from hookline.agent.tools.jobs import Jobs
-
-    return Jobs()

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
 from hookline.agent.tools.shell import Bounded, Shell
@@ -33,9 +33,8 @@ class BashInput(Struct, frozen=True):
     run_in_background: Annotated[bool, Meta(description="return at once; the output goes to a file")] | UnsetType = (
         UNSET
     )
-    dangerouslyDisableSandbox: bool | UnsetType = (
-        UNSET  # accepted because Claude's models may send it; there is no sandbox here
-    )
+    # accepted because Claude's models may send it; there is no sandbox here
+    no_sandbox: bool | UnsetType = field(default=UNSET, name="dangerouslyDisableSandbox")
 
 
 class Bash(Tool):
@@ -112,16 +111,21 @@ def existing(env: ToolEnv) -> str:
 
 
 async def follow(cwd: str | None, env: ToolEnv) -> str:
-    """Move the session to where the command ended; outside the project it goes back, and the model is told (FACTS, `cd /`)."""
+    """Move the session to where the command ended; from outside the project it goes back, and the model is told."""
     old, root = env.cwd, env.state.project_dir
-    if cwd is None or cwd == os.path.realpath(old):
+    if cwd is None or Path(cwd) == real(old):
         return ""
     await tell(env, old, cwd)
-    if Path(cwd).is_relative_to(os.path.realpath(root)):
+    if Path(cwd).is_relative_to(real(root)):
         env.state.cwd = cwd
         return ""
     env.state.cwd = root
     return f"\nShell cwd was reset to {root}"
+
+
+def real(path: str) -> Path:
+    """A path without links, as the shell's `pwd -P` prints it."""
+    return Path(os.path.realpath(path))
 
 
 async def tell(env: ToolEnv, old: str, new: str) -> None:

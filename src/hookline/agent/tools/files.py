@@ -8,7 +8,6 @@ leaves either the old text or the new.
 from __future__ import annotations
 
 import base64
-import contextlib
 import os
 import tempfile
 from pathlib import Path
@@ -171,7 +170,7 @@ def unreadable(path: Path, env: ToolEnv) -> str | None:
         return f"{path} is a device or a pipe, not a file"  # reading one could block for ever
     size = path.stat().st_size
     if size > BYTE_LIMIT:
-        return f"File content ({size} bytes) exceeds the maximum of {BYTE_LIMIT} bytes. Use Grep, or Bash with head and tail."
+        return f"File content ({size} bytes) exceeds the maximum of {BYTE_LIMIT}. Use Grep, or head and tail in Bash."
     return None
 
 
@@ -232,8 +231,9 @@ def misplaced(path: Path, old: str, *, all_of_them: bool) -> str | None:
     if count == 1 or all_of_them:
         return None
     return (
-        f"Found {count} matches of the string to replace, but replace_all is false. To replace all occurrences, set replace_all "
-        f"to true. To replace only one occurrence, please provide more context to uniquely identify the instance.\nString: {old}"
+        f"Found {count} matches of the string to replace, but replace_all is false. To replace all occurrences, set "
+        "replace_all to true. To replace only one occurrence, please provide more context to uniquely identify the "
+        f"instance.\nString: {old}"
     )
 
 
@@ -247,14 +247,14 @@ def replace_text(path: Path, content: str) -> None:
     target = Path(os.path.realpath(path))
     mode = target.stat().st_mode if target.exists() else None
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    draft = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content.encode("utf-8", "surrogateescape"))
-        os.chmod(name, mode & 0o7777 if mode is not None else 0o666 & ~_umask())
-        os.replace(name, target)
+        draft.chmod(mode & 0o7777 if mode is not None else 0o666 & ~_umask())
+        draft.replace(target)
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
+        draft.unlink(missing_ok=True)
         raise
 
 

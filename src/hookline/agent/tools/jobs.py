@@ -56,20 +56,22 @@ class Jobs:
 
     async def start(self, shell: Shell, description: str = "", tool_use_id: str = "") -> Job:
         """Start a command and return at once."""
-        id = "b" + token_hex(4)
-        job = Job(id, shell.command, self.folder() / f"{id}.output", description, tool_use_id, shell=shell)
+        name = "b" + token_hex(4)
+        job = Job(name, shell.command, self.folder() / f"{name}.output", description, tool_use_id, shell=shell)
         with job.output.open("wb") as sink:
             await shell.start(stdout=sink.fileno())
-        self._jobs[id] = job
-        watcher = asyncio.create_task(self._watch(job, shell), name=f"job {id}")
+        self._jobs[name] = job
+        watcher = asyncio.create_task(self._watch(job, shell), name=f"job {name}")
         self._watchers.add(watcher)
         watcher.add_done_callback(self._watchers.discard)
         return job
 
     def get(self, id: str) -> Job | None:
+        """The job of that id, if there is one."""
         return self._jobs.get(id)
 
     def running(self) -> list[Job]:
+        """The jobs that still go on."""
         return [job for job in self._jobs.values() if job.status == "running"]
 
     def stop(self, id: str) -> Job | None:

@@ -43,7 +43,7 @@ class ServerConfig(Struct, frozen=True):
 
 
 def read_config(source: str, environ: Mapping[str, str] = os.environ) -> dict[str, ServerConfig]:
-    """The servers of one `--mcp-config` value: JSON text or the path of a JSON file; `${VAR}` and `${VAR:-else}` are filled in."""
+    """The servers of one `--mcp-config`, JSON text or a file's path; `${VAR}` and `${VAR:-else}` are filled in."""
     inline = source.lstrip().startswith("{")
     where = "--mcp-config" if inline else source
     try:

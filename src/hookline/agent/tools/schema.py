@@ -69,7 +69,8 @@ def _issue(field: FieldInfo, value: Any) -> str | None:
     except msgspec.ValidationError as problem:
         expected = _expected(field)
         if expected and json_type(value) != expected:
-            return f"The parameter `{field.encode_name}` type is expected as `{expected}` but provided as `{json_type(value)}`"
+            kinds = f"`{expected}` but provided as `{json_type(value)}`"
+            return f"The parameter `{field.encode_name}` type is expected as {kinds}"
         return f"The parameter `{field.encode_name}` is invalid: {problem}"
     return None
 

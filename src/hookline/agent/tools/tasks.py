@@ -50,6 +50,7 @@ class TaskList:
         return task
 
     def get(self, id: str) -> Task | None:
+        """The task of that number, if it is listed."""
         return self._tasks.get(id)
 
     def remove(self, id: str) -> None:
@@ -66,24 +67,25 @@ class TaskList:
             self.put(structs.replace(second, blocked_by=_with(second.blocked_by, blocker)))
 
     def all(self) -> tuple[Task, ...]:
+        """Every task, oldest first."""
         return tuple(self._tasks.values())
 
     def open_blockers(self, task: Task) -> list[str]:
         """The unfinished tasks this one waits for."""
-        return [id for id in task.blocked_by if (other := self.get(id)) and other.status != "completed"]
+        return [name for name in task.blocked_by if (other := self.get(name)) and other.status != "completed"]
 
     def claim(self, owner: str) -> Task | None:
-        """Give `owner` the first task that is pending, unowned and not blocked, now in progress; None when there is none."""
+        """Give `owner` the first task that is pending, unowned and not blocked; None if there is none."""
         for task in self.all():
             if task.status == "pending" and task.owner is None and not self.open_blockers(task):
                 return self.put(structs.replace(task, owner=owner, status="in_progress"))
         return None
 
 
-class CreateInput(Struct, frozen=True):
+class CreateInput(Struct, frozen=True, rename="camel"):
     subject: Annotated[str, Meta(description="a short title, in the imperative")]
     description: Annotated[str, Meta(description="what needs to be done")]
-    activeForm: Annotated[str, Meta(description="shown while in progress: `Running tests`")] | UnsetType = UNSET
+    active_form: Annotated[str, Meta(description="shown while in progress: `Running tests`")] | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType = UNSET
 
 
@@ -96,6 +98,7 @@ class TaskCreate(Tool):
     concurrency_safe = True
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
+        """List it, unless refused."""
         tasks = env.state.tasks
         task = tasks.draft(
             given["subject"],
@@ -111,20 +114,26 @@ class TaskCreate(Tool):
         return ToolResult(f"Task #{task.id} created successfully: {task.subject}", response)
 
 
-class UpdateInput(Struct, frozen=True):
-    taskId: Annotated[str, Meta(description="the task's number")]
+class UpdateInput(Struct, frozen=True, rename="camel"):
+    task_id: Annotated[str, Meta(description="the task's number")]
     subject: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    activeForm: str | UnsetType = UNSET
+    active_form: str | UnsetType = UNSET
     status: Literal["pending", "in_progress", "completed", "deleted"] | UnsetType = UNSET
-    addBlocks: Annotated[list[str], Meta(description="tasks that wait for this one")] | UnsetType = UNSET
-    addBlockedBy: Annotated[list[str], Meta(description="tasks this one waits for")] | UnsetType = UNSET
+    add_blocks: Annotated[list[str], Meta(description="tasks that wait for this one")] | UnsetType = UNSET
+    add_blocked_by: Annotated[list[str], Meta(description="tasks this one waits for")] | UnsetType = UNSET
     owner: Annotated[str, Meta(description="who works on it")] | UnsetType = UNSET
     metadata: Annotated[dict[str, Any], Meta(description="merged in; a null value removes its key")] | UnsetType = UNSET
 
 
-#: input name → field of Task, for the plain replacements, in the order they are reported
-PLAIN = {"subject": "subject", "description": "description", "activeForm": "active_form", "owner": "owner"}
+#: input name → field of Task, in the order changes are reported
+PLAIN = {
+    "subject": "subject",
+    "description": "description",
+    "activeForm": "active_form",
+    "owner": "owner",
+    "metadata": "metadata",
+}
 
 
 class TaskUpdate(Tool):
@@ -136,38 +145,29 @@ class TaskUpdate(Tool):
     concurrency_safe = True
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
-        tasks, id = env.state.tasks, given["taskId"]
-        task = tasks.get(id)
+        """Change what is given; a refused completion changes nothing."""
+        tasks, number = env.state.tasks, given["taskId"]
+        task = tasks.get(number)
         if task is None:
-            return ToolResult(
-                "Task not found", {"success": False, "taskId": id, "updatedFields": [], "error": "Task not found"}
-            )
-        if given.get("status") == "deleted":
-            tasks.remove(id)
-            return _updated(id, ["deleted"], {"from": task.status, "to": "deleted"})
-        changes = {
-            target: given[name]
-            for name, target in PLAIN.items()
-            if given.get(name, getattr(task, target)) != getattr(task, target)
-        }
-        if "metadata" in given:
-            merged = {**task.metadata, **given["metadata"]}
-            changes["metadata"] = {key: value for key, value in merged.items() if value is not None}
-        updated = structs.replace(task, **changes)
+            return ToolResult("Task not found", _refused(number, "Task not found"))
         new = given.get("status", task.status)
+        if new == "deleted":
+            tasks.remove(number)
+            return _updated(number, ["deleted"], {"from": task.status, "to": "deleted"})
+        changes = _changes(task, given)
+        updated = structs.replace(task, **changes)
         if new == "completed" and task.status != "completed":
             feedback = await _ask(env.task_completed, updated)
             if feedback is not None:
-                response = {"success": False, "taskId": id, "updatedFields": [], "error": feedback}
-                return ToolResult(f"TaskCompleted hook feedback:\n{feedback}", response)
+                return ToolResult(f"TaskCompleted hook feedback:\n{feedback}", _refused(number, feedback))
         tasks.put(structs.replace(updated, status=new))
         change = {"from": task.status, "to": new} if new != task.status else None
-        names = [name for name, target in PLAIN.items() if target in changes] + ["metadata"] * ("metadata" in changes)
-        return _updated(id, names + ["status"] * bool(change) + _link(tasks, id, given), change)
+        names = [name for name, target in PLAIN.items() if target in changes] + ["status"] * bool(change)
+        return _updated(number, names + _link(tasks, number, given), change)
 
 
-class GetInput(Struct, frozen=True):
-    taskId: Annotated[str, Meta(description="the task's number")]
+class GetInput(Struct, frozen=True, rename="camel"):
+    task_id: Annotated[str, Meta(description="the task's number")]
 
 
 class TaskGet(Tool):
@@ -180,12 +180,13 @@ class TaskGet(Tool):
     concurrency_safe = True
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
+        """Its words, state and links."""
         task = env.state.tasks.get(given["taskId"])
         if task is None:
             return ToolResult("Task not found", {"task": None})
         lines = [f"Task #{task.id}: {task.subject}", f"Status: {task.status}", f"Description: {task.description}"]
         links = (("Blocked by", task.blocked_by), ("Blocks", task.blocks))
-        lines += [f"{word}: {', '.join(f'#{id}' for id in ids)}" for word, ids in links if ids]
+        lines += [f"{word}: {', '.join(f'#{name}' for name in ids)}" for word, ids in links if ids]
         shown = {"id": task.id, "subject": task.subject, "description": task.description, "status": task.status}
         return ToolResult(
             "\n".join(lines), {"task": {**shown, "blocks": list(task.blocks), "blockedBy": list(task.blocked_by)}}
@@ -206,6 +207,7 @@ class TaskListTool(Tool):
     concurrency_safe = True
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
+        """All of them, in the order they were created."""
         tasks = env.state.tasks
         rows = [_summary(task, tasks.open_blockers(task)) for task in tasks.all()]
         lines = [_line(row) for row in rows]
@@ -214,6 +216,19 @@ class TaskListTool(Tool):
 
 async def _ask(hook: Callable[[Task], Awaitable[str | None]] | None, task: Task) -> str | None:
     return await hook(task) if hook else None
+
+
+def _changes(task: Task, given: dict[str, Any]) -> dict[str, Any]:
+    """What the call changes of the task's own fields."""
+    wanted = {target: given[name] for name, target in PLAIN.items() if name in given}
+    if "metadata" in wanted:
+        merged = {**task.metadata, **wanted["metadata"]}
+        wanted["metadata"] = {key: value for key, value in merged.items() if value is not None}
+    return {target: value for target, value in wanted.items() if value != getattr(task, target)}
+
+
+def _refused(id: str, why: str) -> dict[str, Any]:
+    return {"success": False, "taskId": id, "updatedFields": [], "error": why}
 
 
 def _updated(id: str, names: list[str], change: dict[str, str] | None) -> ToolResult:
@@ -238,7 +253,7 @@ def _summary(task: Task, blockers: list[str]) -> dict[str, Any]:
 
 def _line(row: dict[str, Any]) -> str:
     owner = f" ({row['owner']})" if "owner" in row else ""
-    waits = f" [blocked by {', '.join(f'#{id}' for id in row['blockedBy'])}]" if row["blockedBy"] else ""
+    waits = f" [blocked by {', '.join(f'#{name}' for name in row['blockedBy'])}]" if row["blockedBy"] else ""
     return f"#{row['id']} [{row['status']}] {row['subject']}{owner}{waits}"
 
 
