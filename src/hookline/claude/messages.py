@@ -166,18 +166,18 @@ class Message(Struct, frozen=True, dict=True):
             raise BadLine("not_json", f"not JSON ({problem})", self.line) from None
         return value if isinstance(value, dict) else {}
 
-    def get(self, name: str, kind: type[_T], default: _T) -> _T:
-        """A field if it is there and of that kind."""
+    def get(self, name: str, default: _T) -> _T:
+        """A field if it is there and of the default's kind."""
         value = self.data.get(name)
-        return value if isinstance(value, kind) else default
+        return value if isinstance(value, type(default)) else default
 
     @property
     def session_id(self) -> str:
-        return self.get("session_id", str, "")
+        return self.get("session_id", "")
 
     @property
     def parent_tool_use_id(self) -> str | None:
-        return self.get("parent_tool_use_id", str, "") or None
+        return self.get("parent_tool_use_id", "") or None
 
 
 class _Spoken(Message, frozen=True, dict=True):
@@ -186,7 +186,8 @@ class _Spoken(Message, frozen=True, dict=True):
     @property
     def content(self) -> list[dict[str, Any]]:
         """The blocks; a plain string reads as one text block."""
-        content = self.get("message", dict, {}).get("content")
+        spoken: dict[str, Any] = self.get("message", {})
+        content = spoken.get("content")
         if isinstance(content, str):
             return [{"type": "text", "text": content}]
         return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
@@ -224,7 +225,7 @@ class SystemMessage(Message, frozen=True, dict=True):
 
     @property
     def subtype(self) -> str:
-        return self.get("subtype", str, "")
+        return self.get("subtype", "")
 
 
 class StreamEvent(Message, frozen=True, dict=True):
@@ -232,7 +233,7 @@ class StreamEvent(Message, frozen=True, dict=True):
 
     @property
     def event(self) -> dict[str, Any]:
-        return self.get("event", dict, {})
+        return self.get("event", {})
 
 
 class ResultMessage(Message, frozen=True, dict=True):
@@ -240,31 +241,32 @@ class ResultMessage(Message, frozen=True, dict=True):
 
     @property
     def subtype(self) -> str:
-        return self.get("subtype", str, "")
+        return self.get("subtype", "")
 
     @property
     def is_error(self) -> bool:
-        return self.get("is_error", bool, False)
+        return self.get("is_error", False)
 
     @property
     def result(self) -> str:
-        return self.get("result", str, "")
+        return self.get("result", "")
 
     @property
     def errors(self) -> list[str]:
-        return [str(one) for one in self.get("errors", list, [])]
+        errors: list[Any] = self.get("errors", [])
+        return [str(one) for one in errors]
 
     @property
     def num_turns(self) -> int:
-        return self.get("num_turns", int, 0)
+        return self.get("num_turns", 0)
 
     @property
     def terminal_reason(self) -> str:
-        return self.get("terminal_reason", str, "")
+        return self.get("terminal_reason", "")
 
     @property
     def permission_denials(self) -> list[dict[str, Any]]:
-        return self.get("permission_denials", list, [])
+        return self.get("permission_denials", [])
 
 
 class OtherMessage(Message, frozen=True, dict=True):

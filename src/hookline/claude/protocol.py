@@ -162,7 +162,8 @@ class Lines:
         self._parts, self._size, self._skipping = [], 0, False
 
     def _too_long(self, start: bytes) -> BadLine:
-        return BadLine("too_long", f"a line is longer than the limit of {self._limit:,} bytes; raise line_limit", start[:300])
+        problem = f"a line is longer than the limit of {self._limit:,} bytes; raise line_limit"
+        return BadLine("too_long", problem, start[:300])
 
 
 class Callback(Struct, frozen=True):
@@ -224,7 +225,10 @@ class _CliAsked(Struct, tag_field="type", tag="control_request"):
 
 _HOST = _HostAsked | _Response | ControlCancel | KeepAlive | _User | _Assistant | _System | _StreamEvent | _Result
 _CLI = _CliAsked | _Response | ControlCancel | KeepAlive | _User | _Assistant | _System | _StreamEvent | _Result
-_DECODERS: Mapping[Role, msgspec.json.Decoder[Any]] = {"host": msgspec.json.Decoder(_HOST), "cli": msgspec.json.Decoder(_CLI)}
+_DECODERS: Mapping[Role, msgspec.json.Decoder[Any]] = {
+    "host": msgspec.json.Decoder(_HOST),
+    "cli": msgspec.json.Decoder(_CLI),
+}
 
 
 class _Loose(Struct):
@@ -263,7 +267,7 @@ class Connection:
             _Response: self._answered,
             ControlCancel: self._cancelled,
             KeepAlive: lambda message, line: message,
-            **{marker: self._said for marker in _SAID},
+            **dict.fromkeys(_SAID, self._said),
         }
         self._put: dict[type, Callable[[Any], bytes]] = {
             ControlRequest: self._put_request,
@@ -372,8 +376,8 @@ class Connection:
         if subtype in self._also:
             return ControlRequest(loose.request_id, request)
         if subtype in {str(kind.__struct_config__.tag) for kind in ASKED_OF[self.role]} or not subtype:
-            problem = BadLine("not_a_message", f"a `{subtype}` request that cannot be read", line)
-            return self._refused(loose.request_id, problem, "invalid_request")
+            unreadable = BadLine("not_a_message", f"a `{subtype}` request that cannot be read", line)
+            return self._refused(loose.request_id, unreadable, "invalid_request")
         unsupported = ProtocolError(f"`{subtype}` is not supported here")
         return self._refused(loose.request_id, unsupported, "unsupported_request")
 

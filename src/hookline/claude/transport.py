@@ -14,6 +14,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol, cast
 
 from msgspec import Struct
@@ -78,7 +79,7 @@ class _Pipes(asyncio.SubprocessProtocol):
         return self._stderr.decode("utf-8", "replace")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.SubprocessTransport, transport)
+        self.transport = cast("asyncio.SubprocessTransport", transport)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 1:
@@ -147,7 +148,7 @@ class Subprocess:
         self._pipes = pipes
 
     def _cannot_start(self, problem: OSError) -> str:
-        if self._cwd is not None and not os.path.isdir(self._cwd):
+        if self._cwd is not None and not Path(self._cwd).is_dir():
             return f"cannot start in `{self._cwd}`: there is no such directory; pass another cwd="
         return f"cannot start `{self.argv[0]}`: {problem.strerror or problem}; pass cli= or install Claude Code"
 
@@ -204,13 +205,20 @@ class Subprocess:
         assert self._pipes is not None
         self.end_input()
         self.resume()
-        for wait, send in ((self._grace, signal.SIGTERM), (GRACE_AFTER_TERM, _KILL), (None, None)):
-            try:
-                async with asyncio.timeout(wait):
-                    await self._pipes.over.wait()
+        for wait, then in ((self._grace, signal.SIGTERM), (GRACE_AFTER_TERM, _KILL)):
+            if await self._over(wait):
                 return
-            except TimeoutError:
-                self._signal(cast(int, send))
+            self._signal(then)
+        await self._pipes.over.wait()
+
+    async def _over(self, wait: float) -> bool:
+        assert self._pipes is not None
+        try:
+            async with asyncio.timeout(wait):
+                await self._pipes.over.wait()
+        except TimeoutError:
+            return False
+        return True
 
     def _signal(self, number: int) -> None:
         """To the CLI first; at the end to everything it started."""
