@@ -17,15 +17,16 @@ SRC = Path(hookline.__file__).parent
 ROWS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("events", "replies"),
-    ("hooks", "wire"),
+    ("detect", "hooks", "wire"),
     ("engine",),
     ("config", "guards", "observe", "permissions", "runners"),
     ("agent", "claude"),
+    ("hookset",),  # `Hooks`: the engine with its runners, files and SDK door
     ("cli",),
 )
 RANK = {package: rank for rank, row in enumerate(ROWS) for package in row}
 CORE = ("", "errors", "events", "replies", "hooks", "wire", "engine")  # "" is hookline/__init__.py itself
-PURE = ("events", "replies", "hooks", "wire", "engine.select", "engine.merge", "permissions", "claude.protocol")
+PURE = ("events", "replies", "detect", "hooks", "wire", "engine.select", "engine.merge", "permissions", "claude.protocol")
 WORLD = {"asyncio", "os", "time", "subprocess", "socket", "logging"}
 CORE_MAY_IMPORT = sys.stdlib_module_names | {"msgspec"}
 CORE_MAY_IMPORT_LAZILY = {"hooks.shell": {"tree_sitter", "tree_sitter_bash"}}

@@ -150,6 +150,10 @@ class Untrusted(ConfigError):
     """A project's hooks that nobody has trusted yet."""
 
 
+class AuditError(HooklineError):
+    """The audit log cannot be written or read; the message names the file."""
+
+
 class MissingExtra(HooklineError):
     """An optional dependency is needed and not installed."""
 

@@ -1,0 +1,1 @@
+"""Watching hooks: audit log, metrics, traces, replay."""
