@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from prometheus_client.registry import CollectorRegistry
 
 BOUNDS = tuple(base * 10.0**power for power in range(-3, 5) for base in (1.0, 1.5, 2.2, 3.3, 4.7, 6.8))
-"""Upper bounds of the latency buckets in milliseconds: a microsecond to over a minute, each about half again as wide."""
+"""Upper bounds of the latency buckets in milliseconds, a microsecond to over a minute, each half again as wide."""
 
 _PROMETHEUS_BOUNDS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0, 30000.0)
 _BAD = (Status.FAILED, Status.TIMEOUT, Status.CANCELLED)
@@ -164,7 +164,7 @@ class Metrics:
     def registry(self) -> CollectorRegistry:
         """A Prometheus registry of these metrics, for an exporter of your own."""
         try:
-            from prometheus_client.registry import CollectorRegistry  # noqa: PLC0415 - an extra
+            from prometheus_client.registry import CollectorRegistry
         except ImportError:
             raise MissingExtra("Prometheus metrics", "metrics") from None
         registry = CollectorRegistry()
@@ -174,14 +174,14 @@ class Metrics:
     def text(self) -> str:
         """What a Prometheus server would read."""
         registry = self.registry()
-        from prometheus_client import generate_latest  # noqa: PLC0415 - an extra
+        from prometheus_client import generate_latest
 
         return generate_latest(registry).decode()
 
     def serve(self, port: int = 9464, address: str = "127.0.0.1") -> Any:
-        """Serve `text()` at http://address:port/metrics from a thread; returns the server, whose `shutdown()` ends it."""
+        """Serve `text()` at /metrics from a thread; the server that comes back ends with `shutdown()`."""
         registry = self.registry()
-        from prometheus_client import start_http_server  # noqa: PLC0415 - an extra
+        from prometheus_client import start_http_server
 
         server, _ = start_http_server(port, address, registry)
         return server
@@ -214,7 +214,7 @@ class _Collector:
         self._metrics = metrics
 
     def collect(self) -> Iterable[Metric]:
-        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily  # noqa: PLC0415 - an extra
+        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
         labels = ["event", "tool", "hook"]
         decisions = CounterMetricFamily("hookline_hook_decisions", "Answers of hooks", labels=[*labels, "decision"])
@@ -235,7 +235,7 @@ class _Collector:
         yield from self._tools()
 
     def _tools(self) -> Iterable[Metric]:
-        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily  # noqa: PLC0415 - an extra
+        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
         seconds = HistogramMetricFamily("hookline_tool_duration_seconds", "How long tools took", labels=["tool"])
         errors = CounterMetricFamily("hookline_tool_errors", "Tool calls that failed", labels=["tool"])

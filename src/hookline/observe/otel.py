@@ -28,7 +28,7 @@ class OpenTelemetry:
         self, tracer_provider: TracerProvider | None = None, meter_provider: MeterProvider | None = None
     ) -> None:
         try:
-            from opentelemetry import metrics, trace  # noqa: PLC0415 - an extra
+            from opentelemetry import metrics, trace
         except ImportError:
             raise MissingExtra("OpenTelemetry", "otel") from None
         self._trace = trace
