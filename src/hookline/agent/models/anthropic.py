@@ -80,7 +80,7 @@ class Anthropic:
             events = await client.messages.create(**body, stream=True)
             async with events:
                 async for event in events:
-                    delta = answer.feed(event.to_dict(mode="json"))
+                    delta = answer.feed(event.to_dict(mode="json", warnings=False))
                     if delta and on_delta:
                         on_delta(delta)
             return ModelResponse(message=answer.done())

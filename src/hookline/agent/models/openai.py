@@ -58,7 +58,7 @@ class OpenAI:
             chunks = await self._client.chat.completions.create(**encode_request(request, answer.model), stream=True)
             async with chunks:
                 async for chunk in chunks:
-                    for delta in answer.feed(chunk.to_dict(mode="json")):
+                    for delta in answer.feed(chunk.to_dict(mode="json", warnings=False)):
                         if on_delta:
                             on_delta(delta)
             return ModelResponse(message=answer.done())

@@ -1,0 +1,48 @@
+"""How a turn ended, as a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from hookline.agent.messages import ToolUse, Usage
+
+__all__ = ["COMPLETED", "Ending", "Result"]
+
+
+class Ending(Struct, frozen=True, kw_only=True):
+    """Why a turn is over; `reason` is the wire's `terminal_reason`."""
+
+    reason: str = "completed"
+    subtype: str = "success"
+    text: str | None = None
+    is_error: bool = False
+    stop_reason: str | None = None
+    deferred: ToolUse | None = None
+    errors: tuple[str, ...] = ()
+
+
+COMPLETED = Ending()
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """What one prompt came to: the last words, how it ended, what it cost and what was denied."""
+
+    text: str = ""
+    subtype: str = "success"
+    is_error: bool = False
+    reason: str = "completed"
+    stop_reason: str | None = None
+    turns: int = 0
+    duration_ms: int = 0
+    usage: Usage = Usage()
+    denials: tuple[dict[str, Any], ...] = ()
+    deferred: ToolUse | None = None
+    errors: tuple[str, ...] = ()
+    session_id: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the agent came to its end by itself."""
+        return not self.is_error

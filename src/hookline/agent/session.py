@@ -1,0 +1,203 @@
+"""What a session shares and what each of its conversations has of its own.
+
+A `Session` is one run: its hooks, model, tools, permissions and the host it talks to. A `Conversation` is one thread of
+talk in it: the main one, or a subagent's. Every event goes through `Conversation.fire`, which fills in who and where.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+from hookline.agent.messages import Message, Reminder, Usage, User
+from hookline.agent.output import Output
+from hookline.agent.tools import SessionState, Tool, ToolEnv
+from hookline.agent.wording import TEXT_LIMIT, additional_context, hook_name
+from hookline.engine import Engine, Outcome, Verdict
+from hookline.events import Event
+
+if TYPE_CHECKING:
+    from hookline.agent.asking import Policy
+    from hookline.agent.definitions import AgentDefinition, Skill
+    from hookline.agent.models import Model
+    from hookline.agent.transcript import Transcript
+
+__all__ = ["Conversation", "Session"]
+
+E = TypeVar("E", bound=Event)
+
+#: which events tell the permission mode, and which the effort (FACTS §6)
+TELL_MODE = frozenset(
+    {
+        "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "PermissionRequest", "PermissionDenied",
+        "UserPromptSubmit", "UserPromptExpansion", "Stop", "SubagentStop",
+    }
+)  # fmt: skip
+TELL_EFFORT = (TELL_MODE | {"StopFailure"}) - {"UserPromptSubmit", "UserPromptExpansion"}
+#: what hooks say to the user on these events is not shown (FACTS §1)
+SILENT = frozenset({"SessionStart", "SessionEnd"})
+
+
+@dataclass
+class Session:
+    """One run of the agent."""
+
+    hooks: Engine
+    model: Model
+    tools: dict[str, Tool]
+    policy: Policy
+    id: str
+    project_dir: str
+    output: Output
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    system: tuple[str, ...] = ()
+    effort: str | None = None
+    max_turns: int | None = None
+    compact_at: int | None = None
+    agents: dict[str, AgentDefinition] = field(default_factory=dict)
+    skills: dict[str, Skill] = field(default_factory=dict)
+    agent_type: str | None = None
+    elicit: Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None
+    #: prompts nobody typed: a background task is over, a hook wakes the agent
+    inbox: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
+    #: subagents at work in the background
+    working: set[asyncio.Task[None]] = field(default_factory=set)
+    usage: Usage = Usage()
+    denials: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def model_name(self) -> str:
+        """The model in use, as events and messages name it."""
+        return self.model.name
+
+
+@dataclass
+class Conversation:
+    """One thread of talk: what was said, where it works, and whose it is (`agent_id` is None for the main one)."""
+
+    session: Session
+    state: SessionState
+    transcript: Transcript | None = None
+    messages: list[Message] = field(default_factory=list)
+    agent_id: str | None = None
+    agent_type: str | None = None
+    parent_tool_use_id: str | None = None
+    prompt_id: str | None = None
+    model: str = ""
+    system: tuple[str, ...] | None = None
+    tools: dict[str, Tool] | None = None
+    #: reminders for the next request
+    waiting: list[str] = field(default_factory=list)
+    instructions_seen: set[str] = field(default_factory=set)
+    context_tokens: int = 0
+    main_transcript: Path | None = None
+
+    @property
+    def tool_set(self) -> dict[str, Tool]:
+        """The tools this conversation may use."""
+        return self.session.tools if self.tools is None else self.tools
+
+    # -- events --------------------------------------------------------------------------------------------------
+
+    def event(self, kind: type[E], **fields: Any) -> E:
+        """An event of this conversation, with who and where filled in."""
+        session, name = self.session, kind.event_name
+        path = self.main_transcript or (self.transcript.path if self.transcript else "")
+        base: dict[str, Any] = {
+            "session_id": session.id,
+            "transcript_path": str(path),
+            "cwd": self.state.cwd,
+            "prompt_id": self.prompt_id,
+            "permission_mode": session.policy.mode if name in TELL_MODE else None,
+            "effort": {"level": session.effort} if session.effort and name in TELL_EFFORT else None,
+            "agent_id": self.agent_id,
+            "agent_type": self.agent_type or session.agent_type,
+        }
+        return kind(**{**base, **fields})
+
+    async def fire(self, kind: type[E], **fields: Any) -> Verdict:
+        """Send an event of this conversation through the hooks, and tell the user what they have to say."""
+        verdict = await self.session.hooks.fire(self.event(kind, **fields))
+        if verdict.event.event_name not in SILENT:
+            name = hook_name(verdict.event)
+            for text in verdict.messages:
+                self.session.output.inform(f"{name} says: {text}")
+        for outcome in verdict.failures:
+            self._warn(verdict, outcome)
+        return verdict
+
+    def _warn(self, verdict: Verdict, outcome: Outcome) -> None:
+        name = hook_name(verdict.event)
+        text = f"{name} hook `{outcome.hook}` gave no verdict: {outcome.error}"
+        self.session.output.inform(text, level="warning", tag="hook_no_verdict")
+
+    # -- saying --------------------------------------------------------------------------------------------------
+
+    def add(self, message: Message, **more: Any) -> None:
+        """Say something: it is in the conversation and on disk from now on."""
+        self.messages.append(message)
+        if self.transcript is not None:
+            self.transcript.add(message, **more)
+
+    def add_user(self, text: str, *, synthetic: bool = True) -> None:
+        """Say something on the user's side."""
+        self.add(User.of(text, synthetic=synthetic))
+
+    def remind(self, *texts: str) -> None:
+        """Tell the model something with the next request, once."""
+        self.waiting += [text for text in texts if text]
+
+    def remind_of_context(self, verdict: Verdict) -> None:
+        """Tell the model what hooks want it to know."""
+        if verdict.context:
+            self.remind(additional_context(verdict.event, [self.bounded(text) for text in verdict.context]))
+
+    def deliver(self) -> None:
+        """Put what waits into the conversation."""
+        texts, self.waiting = self.waiting, []
+        for text in texts:
+            self.add(Reminder(text))
+
+    def collect_late(self) -> None:
+        """Let late answers of background hooks wait for the next request (FACTS §7: bare, whatever they decided)."""
+        for outcome in self.session.hooks.pending():
+            self.remind(*outcome.reply.context, *outcome.reply.messages)
+
+    def bounded(self, text: str) -> str:
+        """A text the model can be given; one that is too long goes to a file, and its beginning is told."""
+        if len(text) <= TEXT_LIMIT:
+            return text
+        saved = self._saved(text)
+        return f"<persisted-output>\nOutput too large ({len(text)} characters). {saved}Its beginning:\n{text[:2000]}\n</persisted-output>"
+
+    def _saved(self, text: str) -> str:
+        if self.transcript is None:
+            return ""
+        folder = self.transcript.path.with_suffix("") / "hook-output"
+        path = folder / f"{uuid4()}.txt"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        except OSError as problem:
+            return f"It could not be saved ({problem.strerror}). "
+        return f"Full output saved to: {path}\n"
+
+    # -- tools ---------------------------------------------------------------------------------------------------
+
+    def tool_env(self, tool_use_id: str, **more: Any) -> ToolEnv:
+        """What one tool call is handed."""
+        session = self.session
+        return ToolEnv(
+            state=self.state,
+            session_id=session.id,
+            tool_use_id=tool_use_id,
+            agent_id=self.agent_id,
+            environ=session.environ,
+            tools=lambda: self.tool_set,
+            **more,
+        )

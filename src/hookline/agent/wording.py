@@ -1,0 +1,112 @@
+"""What the model and the user are told about hooks, in words: one function per line of FACTS §1.
+
+The words need not be Claude Code's own, but the same things are said in the same places: a reason where the call's
+result stands, context after it, feedback as if the user had said it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hookline.engine import Verdict
+from hookline.events import Event
+
+__all__ = [
+    "CONTINUE",
+    "INTERRUPTED",
+    "additional_context",
+    "asked",
+    "blocked_prompt",
+    "feedback",
+    "hook_name",
+    "launched",
+    "notification",
+    "objection",
+    "refused",
+    "reminder_of_stop",
+    "stopped",
+    "stopped_prompt",
+    "wrapped",
+]
+
+CONTINUE = "Continue from where you left off."
+INTERRUPTED = "The run was interrupted before this tool was called; it was not called."
+#: beyond this many characters hook text goes to a file, and the model gets its beginning (FACTS §1)
+TEXT_LIMIT = 10_000
+#: the prefix of context on these events leaves out what the event was about
+BARE_NAMES = frozenset({"SessionStart", "SubagentStart"})
+
+
+def hook_name(event: Event) -> str:
+    """What a hook's run is called: `PreToolUse:Bash`."""
+    return f"{event.event_name}:{event.subject}" if event.subject else event.event_name
+
+
+def reason_of(verdict: Verdict) -> str:
+    """Why it was decided so; hooks need not say."""
+    return verdict.reply.reason or "Blocked by hook"
+
+
+def additional_context(event: Event, texts: Sequence[str]) -> str:
+    """What hooks want the model to know."""
+    name = event.event_name if event.event_name in BARE_NAMES else hook_name(event)
+    return f"{name} hook additional context: " + "\n".join(texts)
+
+
+def refused(verdict: Verdict) -> str:
+    """The result of a call that a PreToolUse hook denied."""
+    return f"{hook_name(verdict.event)} hook error: {reason_of(verdict)}"
+
+
+def asked(verdict: Verdict) -> str:
+    """The result of a call that a hook wanted confirmed, with nobody there to confirm it."""
+    return verdict.reply.reason or f"Hook {hook_name(verdict.event)} asked for confirmation for this tool"
+
+
+def stopped(verdict: Verdict) -> str:
+    """The result of a call that was not made because a hook ended the turn."""
+    why = f": {verdict.stop_reason}" if verdict.stop_reason else ""
+    return f"{hook_name(verdict.event)} hook stopped the turn{why}"
+
+
+def reminder_of_stop(verdict: Verdict) -> str:
+    """What the model hears in its next turn about the hook that ended the last one."""
+    return f"{hook_name(verdict.event)} hook stopped continuation: {verdict.stop_reason or ''}".rstrip(": ")
+
+
+def objection(verdict: Verdict) -> str:
+    """What the model is told when a hook objects to something already done."""
+    return f"{hook_name(verdict.event)} hook blocking error: {reason_of(verdict)}"
+
+
+def feedback(reasons: Sequence[str]) -> str:
+    """What a Stop hook says to an agent that it sends back to work."""
+    return "Stop hook feedback:\n" + ("\n".join(reasons) or "Blocked by hook")
+
+
+def blocked_prompt(verdict: Verdict, prompt: str, *, shown: bool) -> str:
+    """The result of a prompt that a hook refused."""
+    text = f"{verdict.event.event_name} operation blocked by hook:\n{reason_of(verdict)}"
+    return f"{text}\n\nOriginal prompt: {prompt}" if shown else text
+
+
+def stopped_prompt(verdict: Verdict) -> str:
+    """The result of a prompt that a hook stopped; the prompt stays in the conversation."""
+    return f"Operation stopped by hook: {verdict.stop_reason or 'no reason given'}"
+
+
+def wrapped(text: str) -> str:
+    """A reminder in the user's own message."""
+    return f"<system-reminder>\n{text}\n</system-reminder>"
+
+
+def launched(agent_id: str) -> str:
+    """The result of starting a subagent that nobody waits for."""
+    return f"The agent works in the background (id {agent_id}); you are told when it is done."
+
+
+def notification(task_id: str, status: str, summary: str, result: str = "") -> str:
+    """What the model is told when something in the background is over."""
+    rows = {"task-id": task_id, "status": status, "summary": summary, "result": result}
+    body = "\n".join(f"<{name}>{text}</{name}>" for name, text in rows.items() if text)
+    return f"<task-notification>\n{body}\n</task-notification>"
