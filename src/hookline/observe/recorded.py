@@ -156,7 +156,7 @@ class _Reader:
                 break
             before = set(self._open)
             for call in self.read(number, line):
-                if call.event.__class__ is PreToolUse and call.event.tool_use_id in before:  # type: ignore[attr-defined]
+                if call.event.__class__ is PreToolUse and call.event.tool_use_id in before:
                     yield call
             for new in set(self._open) - before:
                 del self._open[new]
