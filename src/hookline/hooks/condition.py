@@ -1,21 +1,341 @@
-"""PLACEHOLDER until the condition engineer's version lands: overwrite me."""
+"""Rules such as `Bash(git *)` or `Write(src/**)`: what they say, and whether a tool call falls under them.
+
+One matcher, three readings. A hook's `if` runs the hook unless the rule plainly does not apply (`Rule.matches`). A deny
+or ask rule catches a call when any part of it falls under the rule, and says so when that cannot be told
+(`Rule.catches`). An allow rule covers a call only when every part of it is known and falls under a rule (`covers`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from functools import lru_cache
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
+from hookline.errors import ConditionError, did_you_mean
+from hookline.hooks.globs import absolute, path_matches
+from hookline.hooks.shell import TRANSPARENT, SimpleCommand, parse_line
+
+_TOOL = re.compile(r"mcp__[\w.*-]+|[A-Za-z_][\w.-]*")
+_STAR = "*"
+_UNSEEN = "\x00"
+_HARMLESS_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "-"})
+WRITING_REDIRECTS = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
+ALIASES = {"Task": "Agent"}
+"""Older names of tools; a rule may use either."""
+
+
+class Field(msgspec.Struct, frozen=True):
+    """Which argument of a tool a pattern is held against, and how."""
+
+    name: str
+    kind: str
+
+
+FIELDS: dict[str, Field] = {
+    "Bash": Field("command", "command"),
+    "Monitor": Field("command", "command"),
+    "Read": Field("file_path", "path"),
+    "Write": Field("file_path", "path"),
+    "Edit": Field("file_path", "path"),
+    "MultiEdit": Field("file_path", "path"),
+    "NotebookEdit": Field("notebook_path", "path"),
+    "NotebookRead": Field("notebook_path", "path"),
+    "Glob": Field("path", "folder"),
+    "Grep": Field("path", "folder"),
+    "LS": Field("path", "folder"),
+    "WebFetch": Field("url", "domain"),
+    "Agent": Field("subagent_type", "name"),
+    "Skill": Field("skill", "name"),
+}
+"""One row per tool whose rules may have a pattern. A `name` counts in permission rules only, never in an `if`."""
+
+GROUPS: dict[str, frozenset[str]] = {
+    "Edit": frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"}),
+    "Read": frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead"}),
+}
+"""In permission rules a path pattern for `Edit` (or `Read`) speaks for every tool that edits (or reads) files."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where paths in rules and calls are read from."""
+
+    cwd: str = "/"
+    project_dir: str = "/"
+    home: str = "/"
+
+
+class Catch(IntEnum):
+    """Whether a call falls under a rule."""
+
+    NO = 0
+    MAYBE = 1
+    YES = 2
+
 
 class Rule(msgspec.Struct, frozen=True):
-    """placeholder"""
+    """A tool, and perhaps a pattern over its main argument; with a `problem` it matches nothing."""
 
     text: str
+    tool: str = ""
+    pattern: str | None = None
+    problem: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def bare(self) -> bool:
+        """Whether the rule speaks of every call of its tool."""
+        return self.pattern is None or self.pattern == _STAR
 
     def matches(self, tool_name: str, tool_input: Mapping[str, Any], *, cwd: str, project_dir: str, home: str) -> bool:
-        return self.text.partition("(")[0] == tool_name
+        """As a hook's `if`: whether the hook should run. When in doubt it should."""
+        if self.problem or canonical(tool_name) != self.tool:
+            return False
+        if self.pattern is None or self.pattern == _STAR:
+            return True
+        field = FIELDS.get(self.tool)
+        if field is None or field.kind == "name":
+            return False
+        value = tool_input.get(field.name)
+        if field.kind == "command":
+            command = value if isinstance(value, str) else ""
+            return parse_line(command).substitutes or _command_caught(self.pattern, command) is not Catch.NO
+        return self.holds(field, value, Place(cwd, project_dir, home), wide=True)
+
+    def catches(self, tool_name: str, tool_input: Mapping[str, Any], place: Place) -> Catch:
+        """As a deny or ask rule: whether some part of the call falls under it."""
+        if not self.names(tool_name):
+            return Catch.NO
+        if self.pattern is None or self.pattern == _STAR:
+            return Catch.YES
+        field = FIELDS.get(canonical(tool_name))
+        if field is None:
+            return Catch.NO
+        value = tool_input.get(field.name)
+        if field.kind == "command":
+            return _command_caught(self.pattern, value if isinstance(value, str) else "")
+        return Catch.YES if self.holds(field, value, place, wide=True) else Catch.NO
+
+    def names(self, tool_name: str) -> bool:
+        """Whether a permission rule speaks of this tool at all: by name, alias, MCP server or group."""
+        name = canonical(tool_name)
+        if self.problem:
+            return False
+        if name == self.tool:
+            return True
+        if self.tool.startswith("mcp__"):
+            return self.pattern in (None, _STAR) and _mcp_names(self.tool, name)
+        return not self.bare and name in GROUPS.get(self.tool, ())
+
+    def holds(self, field: Field, value: object, place: Place, *, wide: bool) -> bool:
+        """Whether one argument falls under the pattern; `wide` also reads relative patterns from the project."""
+        pattern = self.pattern or ""
+        if field.kind == "folder" and not isinstance(value, str):
+            value = place.cwd
+        if not isinstance(value, str):
+            return False
+        if field.kind == "domain":
+            return _domain_matches(pattern, value)
+        if field.kind == "name":
+            return _glob(pattern).fullmatch(value) is not None
+        bases = (place.cwd, place.project_dir) if wide else (place.cwd,)
+        path = absolute(value, place.cwd, place.home)
+        return path_matches(pattern, path, bases=bases, project_dir=place.project_dir, home=place.home)
+
+
+def canonical(tool_name: str) -> str:
+    """Today's name of a tool."""
+    return ALIASES.get(tool_name, tool_name)
 
 
 def parse_rule(text: str) -> Rule:
-    return Rule(text)
+    """Read `Tool` or `Tool(pattern)`; a text that is neither raises ConditionError with its position."""
+    stripped = text.strip()
+    name, opening, rest = stripped.partition("(")
+    if not name:
+        raise ConditionError(text, "the name of the tool is missing", 0)
+    found = _TOOL.match(name)
+    if not found or found.end() < len(name):
+        at = found.end() if found else 0
+        raise ConditionError(text, f"`{name[at]}` cannot be part of a tool's name", text.index(name) + at)
+    if opening and not rest.endswith(")"):
+        raise ConditionError(text, "`(` is never closed", text.index("("))
+    pattern = rest[:-1] if opening else None
+    if pattern is not None and not pattern.strip():
+        raise ConditionError(text, "the pattern is empty", text.index("(") + 1)
+    return Rule(text, canonical(name), pattern)
+
+
+def read_rule(text: str) -> Rule:
+    """Like `parse_rule`, but a text that cannot be read becomes a rule that matches nothing and says why."""
+    try:
+        return parse_rule(text)
+    except ConditionError as error:
+        return Rule(text, problem=str(error))
+
+
+def advice(rule: Rule, tools: Sequence[str] = ()) -> str:
+    """What `hookline check` should say of a rule in an `if`; empty when it can match."""
+    known = {*FIELDS, *ALIASES, *tools}
+    if rule.problem:
+        return rule.problem
+    if rule.tool.startswith("mcp__"):
+        if "*" in rule.tool or rule.tool.count("__") < 2:
+            return f"`{rule.text}` never matches; write the tool's whole name, such as `mcp__server__tool`"
+        return "" if rule.bare else f"`{rule.text}` never matches; an MCP tool takes no pattern but `*`"
+    if rule.tool not in known and did_you_mean(rule.tool, known):
+        return f"no tool is called `{rule.tool}`{did_you_mean(rule.tool, known)}"
+    field = FIELDS.get(rule.tool)
+    if not rule.bare and (field is None or field.kind == "name"):
+        return f"`{rule.text}` never matches; `{rule.tool}` takes no pattern here"
+    return ""
+
+
+def covers(rules: Sequence[Rule], tool_name: str, tool_input: Mapping[str, Any], place: Place) -> Rule | None:
+    """As allow rules: the rule that covers the call, or None. Together they must cover every part of it."""
+    speaking = [rule for rule in rules if rule.names(tool_name)]
+    for rule in speaking:
+        if rule.bare:
+            return rule
+    field = FIELDS.get(canonical(tool_name))
+    if field is None or not speaking:
+        return None
+    value = tool_input.get(field.name)
+    if field.kind == "command":
+        return _line_covered(speaking, value if isinstance(value, str) else "")
+    for rule in speaking:
+        if rule.holds(field, value, place, wide=False):
+            return rule
+    return None
+
+
+def _line_covered(rules: Sequence[Rule], command: str) -> Rule | None:
+    for rule in rules:
+        if rule.pattern == command.strip() and _STAR not in rule.pattern:
+            return rule
+    line = parse_line(command)
+    if line.undecidable or not line.commands:
+        return None
+    first: Rule | None = None
+    for part in line.commands:
+        if not harmless(part):
+            rule_ = _covering(rules, part)
+            if rule_ is None:
+                return None
+            first = first or rule_
+    return first
+
+
+def harmless(part: SimpleCommand) -> bool:
+    """A part that needs no rule of its own: a mere assignment, or a wrapper whose inner command is judged anyway."""
+    if not all(redirect_is_harmless(redirect.op, redirect.target) for redirect in part.redirects):
+        return False
+    return not part.words or (part.wraps and part.name in TRANSPARENT and part.words[0] == part.name)
+
+
+def redirect_is_harmless(op: str, target: str) -> bool:
+    """Whether a redirection writes to no file."""
+    return op not in WRITING_REDIRECTS or target in _HARMLESS_TARGETS or (op == ">&" and target.isdigit())
+
+
+def _covering(rules: Sequence[Rule], part: SimpleCommand) -> Rule | None:
+    if not all(redirect_is_harmless(redirect.op, redirect.target) for redirect in part.redirects):
+        return None
+    text = " ".join(_UNSEEN if index in part.unknown else word for index, word in enumerate(part.words))
+    for rule in rules:
+        if _glob(rule.pattern or "").fullmatch(text):
+            return rule
+    return None
+
+
+def _command_caught(pattern: str, command: str) -> Catch:
+    if command.strip() == pattern:
+        return Catch.YES
+    line = parse_line(command)
+    caught = max((_part_caught(pattern, part) for part in line.commands), default=Catch.NO)
+    return max(caught, Catch.MAYBE) if line.undecidable else caught
+
+
+def _part_caught(pattern: str, part: SimpleCommand) -> Catch:
+    if not part.words:
+        return Catch.NO
+    expression = _glob(pattern)
+    named = (part.name, *part.words[1:])
+    if any(expression.fullmatch(text) for text in (part.text, " ".join(named), part.raw)):
+        return Catch.YES
+    return Catch.MAYBE if part.unknown and _could_match(pattern, named, part.unknown) else Catch.NO
+
+
+def _could_match(pattern: str, words: Sequence[str], unknown: Sequence[int]) -> bool:
+    """Whether some values of the unknown words would make the pattern match."""
+    letters = _letters(pattern)
+    states = _closure({0}, letters)
+    for index, word in enumerate(words):
+        if index:
+            states = _step(states, letters, " ") | (_step(states, letters, "") if index in unknown else set())
+        if index in unknown:
+            states = set(range(min(states, default=len(letters) + 1), len(letters) + 1))
+            continue
+        for char in word:
+            states = _step(states, letters, char)
+    return len(letters) in states
+
+
+def _step(states: set[int], letters: Sequence[str | None], char: str) -> set[int]:
+    moved = {state for state in states if not char or (state < len(letters) and letters[state] is None)}
+    moved |= {state + 1 for state in states if char and state < len(letters) and letters[state] == char}
+    return _closure(moved, letters)
+
+
+def _closure(states: set[int], letters: Sequence[str | None]) -> set[int]:
+    reached = set(states)
+    for index, letter in enumerate(letters):
+        if letter is None and index in reached:
+            reached.add(index + 1)
+    return reached
+
+
+@lru_cache(maxsize=1024)
+def _letters(pattern: str) -> tuple[str | None, ...]:
+    """The pattern letter by letter; None stands for any text, and a closing ` *` may be absent altogether."""
+    pattern = re.sub(r":\*$", " *", pattern)
+    pattern = pattern[:-2] + _STAR if pattern.endswith(" *") else pattern
+    return tuple(None if piece == _STAR else piece[-1] for piece in re.findall(r"\\.|.", pattern, re.DOTALL))
+
+
+@lru_cache(maxsize=1024)
+def _glob(pattern: str) -> re.Pattern[str]:
+    """`*` is any text; a closing ` *` or `:*` also takes the bare prefix."""
+    pattern = re.sub(r":\*$", " *", pattern)
+    tail = ""
+    if pattern.endswith(" *") and not pattern.endswith("\\ *"):
+        pattern, tail = pattern[:-2], r"(?:\s.*)?"
+    pieces = re.findall(r"\\.|.", pattern, re.DOTALL)
+    return re.compile("".join(".*" if piece == _STAR else re.escape(piece[-1]) for piece in pieces) + tail, re.DOTALL)
+
+
+def _domain_matches(pattern: str, url: str) -> bool:
+    domain = pattern.removeprefix("domain:").strip().lower()
+    if not pattern.startswith("domain:"):
+        return False
+    try:
+        host = urlsplit(url if "//" in url else "//" + url).hostname or ""
+    except ValueError:
+        return False
+    host = host.rstrip(".").lower()
+    if domain.startswith("*."):
+        return host.endswith(domain[1:])
+    return host == domain
+
+
+def _mcp_names(rule: str, tool_name: str) -> bool:
+    """`mcp__server` and `mcp__server__*` speak for every tool of a server."""
+    if "*" in rule:
+        return re.fullmatch(".*".join(map(re.escape, rule.split("*"))), tool_name) is not None
+    return rule.count("__") == 1 and tool_name.startswith(rule + "__")

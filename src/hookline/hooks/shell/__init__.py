@@ -1,0 +1,30 @@
+"""What would this shell line run, and what would it write? Answered by reading it, never by running it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from hookline.hooks.shell.line import MAX_LENGTH, Redirect, ShellLine, SimpleCommand, Undecidable
+from hookline.hooks.shell.parser import Found, Parser
+from hookline.hooks.shell.words import readable
+from hookline.hooks.shell.wrappers import TRANSPARENT
+
+__all__ = ["TRANSPARENT", "Redirect", "ShellLine", "SimpleCommand", "parse_line"]
+
+
+@lru_cache(maxsize=2048)
+def parse_line(text: str) -> ShellLine:
+    """Every command that a shell line may run, seen through quoting, wrappers, substitutions and nested shells.
+
+    Never raises: what cannot be read is named in `undecidable`, and then the list of commands may be incomplete.
+    """
+    found = Found([], {}, {})
+    try:
+        if len(text) > MAX_LENGTH:
+            raise Undecidable(f"the line is longer than {MAX_LENGTH} characters")
+        if not readable(text):
+            raise Undecidable("the line holds characters that are not text")
+        Parser(text, found).read()
+    except Undecidable as stopped:
+        found.undecidable[str(stopped)] = None
+    return ShellLine(tuple(found.commands), tuple(found.undecidable), tuple(found.notes))

@@ -1,0 +1,73 @@
+"""What a shell line does, as values: its simple commands, and what reading alone cannot tell."""
+
+from __future__ import annotations
+
+import msgspec
+
+MAX_LENGTH = 65_536
+MAX_DEPTH = 24
+MAX_COMMANDS = 1_000
+MAX_WORDS = 256
+
+
+class Redirect(msgspec.Struct, frozen=True):
+    """One redirection: `2>> log` is `Redirect(">>", "log", "2")`; `known` is False when the target is expanded."""
+
+    op: str
+    target: str
+    fd: str = ""
+    known: bool = True
+
+
+class SimpleCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """One program or builtin the line may run, however it is wrapped, quoted or nested."""
+
+    name: str
+    """The last part of the path: `/bin/rm` is `rm`; empty when it cannot be told."""
+    words: tuple[str, ...]
+    """The argument vector, quotes removed; an expansion stays as it was written."""
+    assignments: tuple[tuple[str, str], ...] = ()
+    redirects: tuple[Redirect, ...] = ()
+    raw: str = ""
+    unknown: tuple[int, ...] = ()
+    """Which words depend on an expansion."""
+    via: tuple[str, ...] = ()
+    """The wrappers it came through, outermost first: `("sudo", "bash -c")`."""
+    substitution: bool = False
+    """It runs inside `$(…)`, backticks or `<(…)`."""
+    wraps: bool = False
+    """It runs another command, which is listed after it."""
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether some word depends on an expansion."""
+        return bool(self.unknown)
+
+    @property
+    def text(self) -> str:
+        """The words joined by single spaces, as rules see them."""
+        return " ".join(self.words)
+
+
+class ShellLine(msgspec.Struct, frozen=True):
+    """Everything a shell line may run; an empty `undecidable` means that the list is complete."""
+
+    commands: tuple[SimpleCommand, ...] = ()
+    undecidable: tuple[str, ...] = ()
+    """Why the list of commands may be incomplete, one sentence each."""
+    notes: tuple[str, ...] = ()
+    """What runs that is no shell command: code in another language, a script file, another machine."""
+
+    @property
+    def substitutes(self) -> bool:
+        """Whether part of the line is produced by running another part."""
+        return any(command.substitution for command in self.commands)
+
+
+class Undecidable(Exception):
+    """Reading stops here; never leaves this package."""
+
+
+def base_name(path: str) -> str:
+    """The last part of a path: what `/usr/bin/env` is called."""
+    return path.rsplit("/", 1)[-1]

@@ -1,0 +1,546 @@
+"""Programs that run other programs: one row each says where the inner command stands.
+
+An option that a row does not know may take a value, and then the next word is not the command: such a line is
+undecidable rather than misread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from hookline.hooks.shell.line import SimpleCommand
+from hookline.hooks.shell.words import UNKNOWN
+
+Words = list[tuple[str, bool]]
+
+
+class Inner(NamedTuple):
+    """One command or script that a wrapper runs."""
+
+    via: str
+    words: Words
+    script: str | None = None
+    stdin: str | None = None
+    shell: str = "bash"
+
+
+class Inside(NamedTuple):
+    """What a command runs in turn, and what cannot be told about it."""
+
+    runs: tuple[Inner, ...] = ()
+    undecidable: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Options(NamedTuple):
+    """The options of a program: `-u:` takes a value, `-n` does not; `skip` words stand before the command."""
+
+    flags: frozenset[str]
+    valued: frozenset[str]
+    skip: int = 0
+    assignments: bool = False
+
+
+def _options(spec: str, *, skip: int = 0, assignments: bool = False) -> Options:
+    words = spec.split()
+    return Options(
+        frozenset(word for word in words if not word.endswith(":")),
+        frozenset(word[:-1] for word in words if word.endswith(":")),
+        skip,
+        assignments,
+    )
+
+
+_SUDO = (
+    "-A -b -B -E -e -H -i -k -K -l -n -P -S -s -V -v -N -u: -g: -h: -p: -C: -r: -t: -T: -U: -D: -R: -a: -c: --askpass "
+    "--background --bell --preserve-env --edit --set-home --login --non-interactive --preserve-groups --stdin --shell "
+    "--user: --group: --host: --prompt: --close-from: --chdir: --chroot: --role: --type: --command-timeout: --other-user:"
+)
+WRAPPERS: dict[str, Options] = {
+    "sudo": _options(_SUDO, assignments=True),
+    "doas": _options("-L -n -s -a: -C: -u:"),
+    "pkexec": _options("--disable-internal-agent --keep-cwd --user:"),
+    "env": _options(
+        "-i -0 -v -u: -C: - --ignore-environment --null --debug --unset: --chdir: --block-signal --default-signal "
+        "--ignore-signal --list-signal-handling",
+        assignments=True,
+    ),
+    "nice": _options("-n: --adjustment:"),
+    "ionice": _options("-t -c: -n: -p: --class: --classdata: --ignore"),
+    "nohup": _options(""),
+    "time": _options("-p -v -a -q -l -h -o: -f: --portability --verbose --append --quiet --output: --format:"),
+    "timeout": _options("-v -f -k: -s: --foreground --preserve-status --verbose --kill-after: --signal:", skip=1),
+    "gtimeout": _options("-v -f -k: -s: --foreground --preserve-status --verbose --kill-after: --signal:", skip=1),
+    "command": _options("-p"),
+    "builtin": _options(""),
+    "exec": _options("-c -l -a:"),
+    "stdbuf": _options("-i: -o: -e: --input: --output: --error:"),
+    "setsid": _options("-c -f -w --ctty --fork --wait"),
+    "busybox": _options(""),
+    "toybox": _options(""),
+    "chroot": _options("--skip-chdir --userspec: --groups:", skip=1),
+    "unshare": _options(
+        "-m -u -i -n -p -U -C -T -f -r -c --mount --uts --ipc --net --pid --user --fork --map-root-user"
+    ),
+    "strace": _options("-f -ff -c -C -q -t -tt -T -v -y -yy -e: -o: -s: -p: -u: -E: -P:"),
+    "ltrace": _options("-f -c -C -S -e: -o: -s: -n: -u:"),
+    "chrt": _options("-a -b -f -i -o -r -m -R --batch --fifo --idle --other --rr", skip=1),
+    "taskset": _options("-a -c --all-tasks --cpu-list", skip=1),
+    "setarch": _options("-R -v --addr-no-randomize --verbose", skip=1),
+    "linux64": _options("-R -v"),
+    "linux32": _options("-R -v"),
+    "caffeinate": _options("-d -i -m -s -u -t: -w:"),
+    "unbuffer": _options("-p"),
+    "fakeroot": _options("-u -l: -s: -i: -b: --"),
+    "proxychains": _options("-q -f:"),
+    "proxychains4": _options("-q -f:"),
+    "torsocks": _options("-i -u: -p:"),
+    "entr": _options("-a -c -d -n -p -r -s -z"),
+    "dotenv": _options("-f: -e:"),
+    "prlimit": _options(""),
+    "cpulimit": _options("-i -b -l: -c: -z"),
+    "systemd-run": _options(
+        "-q -d -P -S -t -r -G --user --system --scope --pty --pipe --wait --quiet --no-block --collect -p: -u: -E: -M: -H: "
+        "--unit: --property: --uid: --gid: --setenv: --slice: --working-directory:"
+    ),
+    "xargs": _options(
+        "-0 -r -t -p -x -o -a: -d: -E: -I: -L: -n: -P: -s: -R: -S: -J: --null --no-run-if-empty --verbose --interactive "
+        "--exit --open-tty --arg-file: --delimiter: --max-lines: --max-args: --max-procs: --max-chars: --replace: "
+        "--process-slot-var:"
+    ),
+    "flock": _options(
+        "-s -x -e -u -n -o -F -w: -E: --shared --exclusive --unlock --nonblock --close --no-fork --timeout: "
+        "--conflict-exit-code: --verbose",
+        skip=1,
+    ),
+}
+"""Wrappers whose inner command is the rest of the words."""
+
+TRANSPARENT = frozenset({"nice", "nohup", "time", "timeout", "command", "stdbuf", "builtin", "ionice"})
+"""Wrappers that change how a command runs but not what it may do; an allow rule for the inner command covers them."""
+
+SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "rbash", "mksh", "fish", "csh", "tcsh", "pwsh"})
+_SHELL_VALUED = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
+_INTERPRETERS: dict[str, str] = {
+    "python": "-c", "perl": "-e -E", "ruby": "-e", "node": "-e --eval -p --print", "nodejs": "-e --eval -p", "php": "-r",
+    "lua": "-e", "osascript": "-e", "deno": "eval", "bun": "-e --eval", "tclsh": "", "expect": "-c", "Rscript": "-e",
+    "julia": "-e -E", "groovy": "-e", "awk": "", "gawk": "", "mawk": "", "nawk": "", "ed": "", "ex": "", "vi": "-c",
+    "vim": "-c", "nvim": "-c", "emacs": "--eval", "gdb": "-ex", "sqlite3": "", "m4": "", "jshell": "", "ghc": "-e",
+}  # fmt: skip
+_VERSIONED = re.compile(r"(python|perl|ruby|lua|php|node)[\d.]+w?")
+_LOADER = re.compile(r"ld(?:-linux.*|-musl.*|)\.so(?:\.\d+)?|ld-linux.*")
+CODE_VARIABLES = re.compile(
+    r"PATH|LD_\w+|DYLD_\w+|BASH_ENV|ENV|PROMPT_COMMAND|PS[0-4]|IFS|SHELLOPTS|BASHOPTS|BASH_FUNC.*|CDPATH|SHELL|GLOBIGNORE"
+    r"|GIT_(?:SSH\w*|EXTERNAL_DIFF|PAGER|EDITOR|SEQUENCE_EDITOR|ASKPASS|PROXY_COMMAND|CONFIG\w*|EXEC_PATH|TEMPLATE_DIR)"
+    r"|\w*PAGER|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE|SSH_ASKPASS|SUDO_ASKPASS|RSYNC_RSH|TAR_OPTIONS|MAKEFLAGS"
+    r"|PYTHON(?:PATH|STARTUP|HOME|INSPECT|BREAKPOINT)|PERL5(?:OPT|LIB|DB)|RUBY(?:OPT|LIB)|NODE_(?:OPTIONS|PATH)"
+    r"|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|GCONV_PATH|HOSTALIASES|CC|CXX|GOFLAGS"
+)
+_EVALUATES_SUBSCRIPTS = frozenset(
+    {"let", "printf", "test", "[", "unset", "read", "declare", "typeset", "export", "local", "readonly", "mapfile",
+     "readarray", "wait", "getopts", "shift", "return", "exit", "ulimit"}
+)  # fmt: skip
+
+
+def look_inside(command: SimpleCommand, stdin: str | None) -> Inside:
+    """What else a command runs: the command it wraps, the script it is handed, code in another language."""
+    undecidable = [
+        f"`{name}=…` changes what later commands run"
+        for name, _ in command.assignments
+        if CODE_VARIABLES.fullmatch(name)
+    ]
+    if not command.words:
+        return Inside(undecidable=tuple(undecidable))
+    words = [(word, index not in command.unknown) for index, word in enumerate(command.words)]
+    if not words[0][1]:
+        return Inside(
+            undecidable=(*undecidable, f"which program `{command.words[0][:60]}` names is known only when it runs")
+        )
+    name, shown = command.name, command.words[0][:60]
+    if name not in ("[", "[[") and any(char in name for char in "*?["):
+        return Inside(undecidable=(*undecidable, f"`{shown}` depends on the files there are"))
+    if "~" in command.words[0][:1]:
+        undecidable.append(f"`{shown}` is a program in a home directory")
+    inside = _by_name(name, words, stdin)
+    return inside._replace(undecidable=(*undecidable, *inside.undecidable, *_subscripts(name, words)))
+
+
+def _by_name(name: str, words: Words, stdin: str | None) -> Inside:
+    if name in SHELLS:
+        return _shell(name, words, stdin)
+    if _LOADER.fullmatch(name):
+        return Inside((Inner(name, words[1:]),)) if len(words) > 1 else Inside()
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(name, words, stdin)
+    if name in WRAPPERS:
+        return _wrapper(name, words, stdin)
+    versioned = _VERSIONED.fullmatch(name)
+    language = versioned[1] if versioned else name
+    if language in _INTERPRETERS:
+        return _interpreter(name, language, words)
+    return Inside()
+
+
+def _subscripts(name: str, words: Words) -> Iterable[str]:
+    """A literal such as `a[$(rm x)]` is run when a builtin takes it for the name of a variable."""
+    if name in _EVALUATES_SUBSCRIPTS and any("[" in word and ("$(" in word or "`" in word) for word, _ in words[1:]):
+        yield f"`{name}` may run the command in a subscript"
+
+
+def _unsure(name: str) -> Inside:
+    return Inside(undecidable=(f"which command `{name}` runs cannot be told from its options",))
+
+
+def strip_options(words: Words, options: Options) -> Words | None:
+    """The words after the options of a wrapper; None when an option is not known."""
+    at = 1
+    while at < len(words):
+        word, known = words[at]
+        if not known:
+            return None
+        if options.assignments and re.match(r"[A-Za-z_]\w*=", word):
+            at += 1
+        elif word == "--":
+            at += 1
+            break
+        elif not word.startswith("-") and word not in options.flags:
+            break
+        else:
+            step = _option_width(word, options)
+            if not step:
+                return None
+            at += step
+    while options.assignments and at < len(words) and re.match(r"[A-Za-z_]\w*=", words[at][0]):
+        at += 1
+    return words[at + options.skip :]
+
+
+def _option_width(word: str, options: Options) -> int:
+    """How many words an option takes; 0 when it is not known."""
+    if word in options.flags:
+        return 1
+    if word in options.valued:
+        return 2
+    if word.startswith("--"):
+        name = word.split("=", 1)[0]
+        return int("=" in word and (name in options.valued or name in options.flags))
+    for index, char in enumerate(word[1:], 2):
+        if "-" + char in options.valued:
+            return 1 if index < len(word) else 2
+        if "-" + char not in options.flags:
+            return int(word[1:].lstrip("+-").isdigit())
+    return 1
+
+
+def _wrapper(name: str, words: Words, stdin: str | None) -> Inside:
+    inner = strip_options(words, WRAPPERS[name])
+    if inner is None:
+        return _unsure(name)
+    codes = tuple(
+        f"`{word.split('=')[0]}=…` changes what later commands run"
+        for word, _ in words[1 : len(words) - len(inner)]
+        if "=" in word and CODE_VARIABLES.fullmatch(word.split("=")[0])
+    )
+    return Inside((Inner(name, inner, stdin=stdin),) if inner else (), codes)
+
+
+def _sudo(name: str, words: Words, stdin: str | None) -> Inside:
+    inside = _wrapper(name, words, stdin)
+    if not inside.runs and any(re.fullmatch(r"-\w*[si]\w*|--shell|--login", word) for word, _ in words[1:]):
+        return Inside(undecidable=(f"`{name}` starts a shell that reads its input",))
+    return inside
+
+
+def _script(via: str, words: Words, shell: str = "bash") -> Inside:
+    """A script handed over as text, several words joined by spaces."""
+    if not all(known for _, known in words):
+        return Inside(undecidable=(f"the text that `{via}` runs is known only when it runs",))
+    return Inside((Inner(via, [], " ".join(word for word, _ in words), shell=shell),))
+
+
+def _shell(name: str, words: Words, stdin: str | None) -> Inside:
+    at, script = 1, False
+    while at < len(words) and words[at][1] and words[at][0][:1] in ("-", "+") and words[at][0] not in ("-", "--"):
+        word = words[at][0]
+        if word in ("--version", "--help"):
+            return Inside()
+        script = script or bool(re.fullmatch(r"[-+]\w*c\w*|--command", word))
+        at += 2 if word in _SHELL_VALUED else 1
+    at += at < len(words) and words[at][0] in ("-", "--")
+    if script:
+        return _script(f"{name} -c", words[at : at + 1], name) if at < len(words) else Inside()
+    if at < len(words) and not words[at][1]:
+        return Inside(undecidable=(f"which file `{name}` runs is known only when it runs",))
+    if at < len(words) and not words[at][0].startswith(("/dev/", "/proc/")) and not _reads_input(words):
+        return Inside(notes=(f"`{name}` runs the script `{words[at][0]}`",))
+    if stdin is None or stdin == UNKNOWN:
+        return Inside(undecidable=(f"`{name}` runs commands that it reads from its input",))
+    return Inside((Inner(f"{name} <<", [], stdin, shell=name),))
+
+
+def _reads_input(words: Words) -> bool:
+    return any(re.fullmatch(r"-\w*s\w*", word) for word, _ in words[1:])
+
+
+def _eval(name: str, words: Words, stdin: str | None) -> Inside:
+    rest = words[2:] if len(words) > 1 and words[1][0] == "--" else words[1:]
+    return _script(name, rest) if rest else Inside()
+
+
+def _source(name: str, words: Words, stdin: str | None) -> Inside:
+    return Inside(undecidable=(f"`{name}` runs the commands in `{' '.join(word for word, _ in words[1:])}`",))
+
+
+def _alias(name: str, words: Words, stdin: str | None) -> Inside:
+    bodies = [(word.split("=", 1)[1], known) for word, known in words[1:] if "=" in word]
+    if not bodies:
+        return Inside()
+    inside = [_script("alias", [body]) for body in bodies]
+    return Inside(
+        tuple(inner for each in inside for inner in each.runs),
+        ("`alias` changes what a later word means", *(reason for each in inside for reason in each.undecidable)),
+    )
+
+
+def _trap(name: str, words: Words, stdin: str | None) -> Inside:
+    rest = [word for word in words[1:] if word[0] not in ("-p", "-l", "--", "-lp")]
+    return _script("trap", rest[:1]) if len(rest) > 1 and rest[0][0] != "-" else Inside()
+
+
+def _find(name: str, words: Words, stdin: str | None) -> Inside:
+    """`find … -exec command {} ;`, several times perhaps."""
+    runs: list[Inner] = []
+    index = 1
+    while index < len(words):
+        flag, _ = words[index]
+        index += 1
+        if flag not in ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"):
+            continue
+        inner: Words = []
+        while index < len(words) and words[index][0] not in (";", "+"):
+            word, known = words[index]
+            inner.append((word, known and "{}" not in word))
+            index += 1
+        if inner:
+            runs.append(Inner(f"{name} {flag}", inner))
+    unsure = [f"`{name}` takes options that are known only when it runs"] if not all(k for _, k in words) else []
+    return Inside(tuple(runs), tuple(unsure if name != "find" or not runs else unsure[:1]))
+
+
+def _env(name: str, words: Words, stdin: str | None) -> Inside:
+    for index, (word, _) in enumerate(words[1:], 1):
+        if re.fullmatch(r"-\w*S|--split-string", word):
+            return _script("env -S", words[index + 1 :])
+        if found := re.match(r"-\w*S(.+)|--split-string=(.*)", word, re.DOTALL):
+            return _script("env -S", [(found[1] or found[2], words[index][1]), *words[index + 1 :]])
+        if not word.startswith("-") and "=" not in word:
+            break
+    return _wrapper(name, words, stdin)
+
+
+def _xargs(name: str, words: Words, stdin: str | None) -> Inside:
+    inner = strip_options(words, WRAPPERS["xargs"])
+    if inner is None:
+        return _unsure(name)
+    if not inner:
+        return Inside()
+    return Inside((Inner(name, [*((word, known and "{}" not in word) for word, known in inner), ("…", False)]),))
+
+
+def _parallel(name: str, words: Words, stdin: str | None) -> Inside:
+    rest = [word for word in words[1:] if not word[0].startswith("-")]
+    inner = rest[: next((i for i, (word, _) in enumerate(rest) if word.startswith(":::")), len(rest))]
+    unsure = (f"`{name}` builds commands from its input",)
+    if not inner or not all(known for _, known in inner):
+        return Inside(undecidable=unsure)
+    return _script(name, inner)._replace(undecidable=unsure)
+
+
+def _watch(name: str, words: Words, stdin: str | None) -> Inside:
+    options = _options(
+        "-b -c -d -e -g -p -t -x -w -C -r -n: -q: --beep --color --differences --errexit --interval: --exec"
+    )
+    inner = strip_options(words, options)
+    if inner is None:
+        return _unsure(name)
+    return _script(name, inner, "sh") if inner else Inside()
+
+
+def _ssh(name: str, words: Words, stdin: str | None) -> Inside:
+    options = _options(
+        "-4 -6 -A -a -C -f -G -g -K -k -M -N -n -q -s -T -t -tt -V -v -vv -vvv -X -x -Y -y -B: -b: -c: -D: -E: -e: -F: -I: "
+        "-i: -J: -L: -l: -m: -O: -o: -p: -Q: -R: -S: -W: -w:",
+        skip=1,
+    )
+    inner = strip_options(words, options)
+    note = (f"`{name}` runs commands on another machine",)
+    risky = tuple(
+        f"`{name}` runs the command in its options"
+        for word, _ in words
+        if re.search(r"(?i)proxycommand|localcommand", word)
+    )
+    if inner is None:
+        return Inside(undecidable=(*_unsure(name).undecidable, *risky), notes=note)
+    if not inner:
+        return Inside(undecidable=risky, notes=note)
+    return _script(name, inner)._replace(notes=note) if not risky else Inside(undecidable=risky, notes=note)
+
+
+def _dash_c(name: str, words: Words, stdin: str | None) -> Inside:
+    """`su -c TEXT`, `script -c TEXT`, `flock FILE -c TEXT`, `runuser -c TEXT`: a text for a shell."""
+    for index, (word, _) in enumerate(words[1:], 1):
+        if re.fullmatch(r"-\w*c|--command|--session-command|--run", word):
+            return _script(f"{name} -c", words[index + 1 : index + 2])
+        if word.startswith(("--command=", "--session-command=")):
+            return _script(f"{name} -c", [(word.split("=", 1)[1], words[index][1])])
+    if name == "flock":
+        return _wrapper(name, words, stdin)
+    return Inside(undecidable=(f"`{name}` starts a shell or a program that its words do not name plainly",))
+
+
+def _reads_commands(name: str, words: Words, stdin: str | None) -> Inside:
+    return Inside(undecidable=(f"`{name}` runs commands later or elsewhere, which its words do not show",))
+
+
+def _command_builtin(name: str, words: Words, stdin: str | None) -> Inside:
+    if any(word in ("-v", "-V") for word, _ in words[1:2]):
+        return Inside()
+    return _wrapper(name, words, stdin)
+
+
+def _after_dashes(name: str, words: Words, stdin: str | None) -> Inside:
+    """Runners such as `uv run`, `npx`, `poetry run`, `docker exec`: what follows is a program of some environment."""
+    known = {"run", "exec", "x", "tool", "shell", "--"}
+    index = next((i for i, (word, _) in enumerate(words[1:], 1) if word in known), 0)
+    if name in ("npx", "pnpx", "bunx", "uvx", "pipx", "rtx") and not index:
+        index = next((i - 1 for i, (word, _) in enumerate(words[1:], 1) if not word.startswith("-")), 0)
+        return Inside((Inner(name, words[index + 1 :]),)) if len(words) > 1 else Inside()
+    if not index:
+        return Inside()
+    rest = words[index + 1 :]
+    if any(word.startswith("-") for word, _ in rest[:1]) or name in ("docker", "podman", "kubectl"):
+        runs = tuple(Inner(f"{name} {words[index][0]}", rest[i:]) for i in range(len(rest)) if rest[i][0][:1] != "-")[
+            :4
+        ]
+        return Inside(runs, notes=(f"`{name}` runs a command in another environment",))
+    return Inside((Inner(f"{name} {words[index][0]}", rest),)) if rest else Inside()
+
+
+def _git(name: str, words: Words, stdin: str | None) -> Inside:
+    reasons = []
+    texts = [word for word, _ in words[1:]]
+    for index, word in enumerate(texts):
+        value = texts[index + 1] if word in ("-c", "--config") and index + 1 < len(texts) else word
+        if re.search(
+            r"(?i)(?:^|=)\s*!|sshcommand|pager=|editor=|hookspath|fsmonitor|askpass|credential\.helper|ext::"
+            r"|external=|textconv|filter\.|\.cmd=|\.tool|--upload-pack|--receive-pack|--exec=|--exec-path=",
+            value,
+        ):
+            reasons.append("`git` is told to run a program by its configuration")
+        if word in ("-x", "--exec") and "rebase" in texts:
+            return _script("git rebase --exec", words[index + 2 : index + 3])
+        if word == "foreach" and "submodule" in texts:
+            return _script("git submodule foreach", [w for w in words[index + 2 :] if w[0] != "--recursive"])
+        if word == "run" and "bisect" in texts:
+            return Inside((Inner("git bisect run", words[index + 2 :]),)) if words[index + 2 :] else Inside()
+        if word in ("filter-branch", "difftool", "mergetool", "send-email"):
+            reasons.append(f"`git {word}` runs other commands")
+    return Inside(undecidable=tuple(dict.fromkeys(reasons)))
+
+
+def _tar(name: str, words: Words, stdin: str | None) -> Inside:
+    """Archivers and copiers that are told to run a program by an option."""
+    risky = re.compile(
+        r"--checkpoint-action|--to-command|--use-compress-program|--rsh|--info-script|--new-volume-script|-I.*|-F.*|-e|--rsync-path"
+        r"|--unzip-command|-TT|--preprocess.*|--compress-program.*|--pre"
+    )
+    for index, (word, _) in enumerate(words[1:], 1):
+        option, _, value = word.partition("=")
+        if not risky.fullmatch(option) or (name in ("tar", "bsdtar", "gtar") and option == "-e"):
+            continue
+        text = value.removeprefix("exec=") or (option[2:] if option[:2] in ("-I", "-F") else "")
+        return _script(f"{name} {option}", [(text, words[index][1])] if text else words[index + 1 : index + 2])
+    return Inside()
+
+
+def _sed(name: str, words: Words, stdin: str | None) -> Inside:
+    """GNU sed runs commands with `e`, and writes files with `w`."""
+    for word, known in words[1:]:
+        if not known:
+            return Inside(notes=(f"`{name}` runs a program that is known only when it runs",))
+        if re.search(r"(?:^|[\d$;{}/,!\s])e(?:\s|$|;)|[^\w\s]\w*e\w*\s*(?:$|;|\n|})", word) and re.search(
+            r"[s\d$;{]|^e", word
+        ):
+            if re.search(r"^e\b|[\d$;{!/]\s*e\s|s(.).*\1.*\1\w*e", word, re.DOTALL):
+                return Inside(undecidable=(f"`{name}` may run a command from its script",))
+    return Inside()
+
+
+def _hash(name: str, words: Words, stdin: str | None) -> Inside:
+    risky = {"hash": "-p", "enable": "-f", "bind": "-x", "complete": "-C", "compgen": "-C", "mapfile": "-C",
+             "readarray": "-C", "set": "", "shopt": ""}[name]  # fmt: skip
+    if risky and any(word == risky or (word.startswith(risky) and len(word) > 2) for word, _ in words[1:]):
+        return Inside(undecidable=(f"`{name} {risky}` makes a later word run something else",))
+    return Inside()
+
+
+def _declare(name: str, words: Words, stdin: str | None) -> Inside:
+    reasons = [
+        f"`{word.split('=')[0]}=…` changes what later commands run"
+        for word, _ in words[1:]
+        if "=" in word and CODE_VARIABLES.fullmatch(word.split("=")[0].removesuffix("+"))
+    ]
+    if not all(known or "=" in word for word, known in words[1:]):
+        reasons.append(f"which variable `{name}` sets is known only when it runs")
+    return Inside(undecidable=tuple(reasons))
+
+
+def _interpreter(name: str, language: str, words: Words) -> Inside:
+    code = _INTERPRETERS[language].split()
+    texts = [word for word, _ in words[1:]]
+    given = any(
+        word == flag or (len(flag) == 2 and re.match(rf"-\w*{flag[1]}", word)) for word in texts for flag in code
+    )
+    if given or not code:
+        return Inside(notes=(f"`{name}` runs code in another language",))
+    script = next((word for word in texts if not word.startswith("-")), "")
+    if script or "-m" in texts:
+        return Inside(notes=(f"`{name}` runs the program `{script}`",))
+    if texts and all(word in ("-V", "--version", "-v", "--help", "-h") for word in texts):
+        return Inside()
+    return Inside(notes=(f"`{name}` runs code in another language, which it reads from its input",))
+
+
+_SPECIAL: dict[str, Callable[[str, Words, str | None], Inside]] = {
+    "eval": _eval,
+    "source": _source,
+    ".": _source,
+    "alias": _alias,
+    "trap": _trap,
+    "find": _find,
+    "fd": _find,
+    "fdfind": _find,
+    "env": _env,
+    "xargs": _xargs,
+    "parallel": _parallel,
+    "watch": _watch,
+    "ssh": _ssh,
+    "sudo": _sudo,
+    "doas": _sudo,
+    "command": _command_builtin,
+    "git": _git,
+    "sed": _sed,
+    "gsed": _sed,
+    **dict.fromkeys(("su", "script", "flock", "runuser", "nix-shell", "sg", "newgrp", "machinectl"), _dash_c),
+    **dict.fromkeys(("at", "batch", "crontab", "tmux", "screen", "nsenter", "bwrap", "firejail", "start-stop-daemon"),
+                    _reads_commands),
+    **dict.fromkeys(("uv", "poetry", "pipenv", "hatch", "pdm", "rye", "conda", "mamba", "npx", "pnpx", "bunx", "uvx", "pipx",
+                     "pnpm", "yarn", "bundle", "mise", "asdf", "direnv", "op", "aws-vault", "docker", "podman", "kubectl",
+                     "nix", "heroku"), _after_dashes),
+    **dict.fromkeys(("tar", "bsdtar", "gtar", "rsync", "scp", "zip", "rg", "sort", "sftp"), _tar),
+    **dict.fromkeys(("hash", "enable", "bind", "complete", "compgen", "mapfile", "readarray", "set", "shopt"), _hash),
+    **dict.fromkeys(("export", "declare", "typeset", "local", "readonly", "read", "unset"), _declare),
+}  # fmt: skip
