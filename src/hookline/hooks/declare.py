@@ -94,6 +94,8 @@ def declared(thing: object) -> list[Hook]:
     """The hooks that an object stands for: itself, its `hooks` list, its marked methods, or the `HookLike` it is."""
     if isinstance(thing, Hook):
         return [thing]
+    if isinstance(thing, (list, tuple)):
+        return [found for item in thing for found in declared(item)]
     if inspect.isclass(thing):
         return declared(thing())
     found = [*_listed(thing), *_marked(thing)]
