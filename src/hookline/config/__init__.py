@@ -1,0 +1,26 @@
+"""Files → hooks: `load` reads settings, `Trust` knows which of them may run, `Reloader` notices edits."""
+
+from hookline.config.frontmatter import Markdown, parse_markdown, read_markdown
+from hookline.config.load import File, Loaded, Skill, load
+from hookline.config.parse import Parsed, parse_hooks
+from hookline.config.problems import Problem
+from hookline.config.sources import Places, Source, places
+from hookline.config.switches import Permissions, Switches
+
+__all__ = [
+    "File",
+    "Loaded",
+    "Markdown",
+    "Parsed",
+    "Permissions",
+    "Places",
+    "Problem",
+    "Skill",
+    "Source",
+    "Switches",
+    "load",
+    "parse_hooks",
+    "parse_markdown",
+    "places",
+    "read_markdown",
+]

@@ -1,0 +1,109 @@
+"""The keys of a hook entry, as one table per kind of hook: what is expected, and what a wrong value means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+Otherwise = Literal["default", "drop", "block"]
+"""A wrong value: take the key's default, drop the whole entry (it cannot run as meant), or fail closed."""
+
+
+class Field(NamedTuple):
+    """One key: the test, what to call the right value, an example, and what a wrong one means."""
+
+    ok: Callable[[Any], bool]
+    want: str
+    write: str
+    otherwise: Otherwise = "default"
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _seconds(value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and 0 < value < 10**9 and math.isfinite(value)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) and "\0" not in one for one in value)
+
+
+def _text_map(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(one, str) and "\0" not in one for one in value.values())
+
+
+def _env_map(value: Any) -> bool:
+    return _text_map(value) and all(name and "=" not in name and "\0" not in name for name in value)
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+DIALECTS = ("claude", "spec", "snake", "message")
+
+_COMMAND = Field(lambda v: _text(v) and "\0" not in v, "a command", '"./check.sh"', "drop")
+_PROMPT = Field(_text, "a question for the model", '"Is this safe? $ARGUMENTS"', "drop")
+_SWITCH = Field(lambda v: isinstance(v, bool), "true or false", "true")
+_NAME = Field(lambda v: _text(v) and len(v) <= 200, "a name", '"no-secrets"')
+_MODEL = Field(_text, "the name of a model", '"haiku"')
+
+COMMON: Mapping[str, Field] = {
+    "if": Field(lambda v: isinstance(v, str), "a rule", '"Bash(git *)"'),
+    "timeout": Field(_seconds, "seconds", "30"),
+    "statusMessage": Field(lambda v: isinstance(v, str), "a text", '"Checking…"'),
+    "once": _SWITCH,
+    "onFailure": Field(lambda v: v in ("continue", "block"), '`"continue"` or `"block"`', '"block"', "block"),
+    "name": _NAME,
+    "priority": Field(_whole, "a whole number", "10"),
+}
+"""Keys of every kind of hook; `name` and `priority` are Hookline's own."""
+
+KINDS: Mapping[str, Mapping[str, Field]] = {
+    "command": {
+        "command": _COMMAND,
+        "args": Field(_texts, "a list of texts", '["--strict"]', "drop"),
+        "shell": Field(lambda v: v in ("bash", "powershell"), '`"bash"` or `"powershell"`', '"bash"'),
+        "async": _SWITCH,
+        "asyncRewake": _SWITCH,
+        "persistent": _SWITCH,
+        "env": Field(_env_map, "an object of texts", '{"LEVEL": "2"}', "drop"),
+        "dialect": Field(lambda v: v in DIALECTS, "one of `claude`, `spec`, `snake`, `message`", '"claude"', "drop"),
+    },
+    "prompt": {"prompt": _PROMPT, "model": _MODEL, "continueOnBlock": _SWITCH},
+    "agent": {"prompt": _PROMPT, "model": _MODEL},
+    "http": {
+        "url": Field(_text, "a URL", '"https://example.com/hook"', "drop"),
+        "headers": Field(_text_map, "an object of texts", '{"Authorization": "Bearer $TOKEN"}', "drop"),
+        "allowedEnvVars": Field(_texts, "a list of names", '["TOKEN"]'),
+    },
+    "mcp_tool": {
+        "server": Field(_text, "the name of an MCP server", '"db"', "drop"),
+        "tool": Field(_text, "the name of its tool", '"check"', "drop"),
+        "input": Field(lambda v: isinstance(v, dict), "an object", '{"path": "${tool_input.file_path}"}', "drop"),
+    },
+}
+"""Keys by kind of hook."""
+
+REQUIRED = {
+    "command": ("command",),
+    "prompt": ("prompt",),
+    "agent": ("prompt",),
+    "http": ("url",),
+    "mcp_tool": ("server", "tool"),
+}
+TELLTALE = {"command": "command", "url": "http", "prompt": "prompt", "server": "mcp_tool"}
+"""The key that gives an entry's kind away when it does not say."""
+
+DEFAULT_TIMEOUT = {"command": 600.0, "http": 600.0, "mcp_tool": 600.0, "prompt": 30.0, "agent": 60.0}
+EVENT_TIMEOUT = {"UserPromptSubmit": 30.0, "MessageDisplay": 10.0, "SessionEnd": 1.5}
+"""Seconds an entry may take that does not say: by kind, and less on events that people wait for (FACTS §6)."""
+
+
+def default_timeout(kind: str, event: str) -> float:
+    """Seconds for an entry of Claude Code's settings that names none."""
+    return min(DEFAULT_TIMEOUT[kind], EVENT_TIMEOUT.get(event, math.inf))

@@ -1,0 +1,32 @@
+"""What is wrong with a file: where, what, and what to write instead."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Severity = Literal["error", "warning", "note"]
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One thing that is wrong with a file.
+
+    `error`: something written there does not count · `warning`: it counts, but hardly as meant · `note`: good to know.
+    """
+
+    where: str
+    message: str
+    severity: Severity = "error"
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}"
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """A value as the user wrote it, in backticks and not too long."""
+    try:
+        text = msgspec.json.encode(value).decode("utf-8", "replace")
+    except (TypeError, ValueError, RecursionError):
+        text = type(value).__name__
+    return f"`{text if len(text) <= most else text[: most - 1] + '…'}`"

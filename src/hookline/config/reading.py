@@ -1,0 +1,104 @@
+"""Reading other people's files: whole, bounded, and never waiting for one that is no file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hookline.config.problems import Problem
+
+MOST_BYTES = 4 * 1024 * 1024
+"""A settings file larger than this is not read."""
+
+_SAY = {
+    errno.EACCES: "may not be read; run `chmod u+r` on it",
+    errno.EPERM: "may not be read; run `chmod u+r` on it",
+    errno.ELOOP: "is a link that leads back to itself; remove it",
+    errno.EISDIR: "is a folder; a file was expected",
+    errno.ENAMETOOLONG: "has too long a name",
+}
+_MISSING = (errno.ENOENT, errno.ENOTDIR)
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+def read_bytes(path: str, most: int = MOST_BYTES) -> bytes | str | None:
+    """The file's bytes; a text is what is wrong with it; `None` says that there is none."""
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except OSError as error:
+        if error.errno in _MISSING:
+            return None
+        if Path(path).is_dir():
+            return _SAY[errno.EISDIR]
+        return _SAY.get(error.errno or 0, f"cannot be opened: {(error.strerror or str(error)).lower()}")
+    except ValueError:
+        return "has a name that no file can have"
+    try:
+        return _regular(descriptor, most)
+    except OSError as error:
+        return f"cannot be read: {(error.strerror or str(error)).lower()}"
+    finally:
+        os.close(descriptor)
+
+
+def _regular(descriptor: int, most: int) -> bytes | str:
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISDIR(mode):
+        return _SAY[errno.EISDIR]
+    if not stat.S_ISREG(mode):
+        return "is a pipe, a socket or a device; a file was expected"
+    parts, left = [], most + 1
+    while left > 0 and (part := os.read(descriptor, min(left, 1 << 20))):
+        parts.append(part)
+        left -= len(part)
+    if left <= 0:
+        return f"is larger than {most // 1024:,} KiB; nothing of it is read"
+    return b"".join(parts)
+
+
+def read_text(path: str, label: str) -> tuple[str | None, tuple[Problem, ...]]:
+    """The file's text, or `None` with what is wrong; a file that is not there is no problem."""
+    found = read_bytes(path)
+    if found is None:
+        return None, ()
+    if isinstance(found, str):
+        return None, (Problem(label, found),)
+    try:
+        return found.decode("utf-8-sig"), ()
+    except UnicodeDecodeError as error:
+        return None, (Problem(label, f"is not UTF-8 (byte {error.start}); save it as UTF-8"),)
+
+
+def read_json(path: str, label: str) -> tuple[Any, tuple[Problem, ...]]:
+    """The file's JSON value, or `None` with what is wrong; a file that is not there is no problem."""
+    text, problems = read_text(path, label)
+    return (None, problems) if text is None else parse_json(text, label)
+
+
+def parse_json(text: str, label: str) -> tuple[Any, tuple[Problem, ...]]:
+    """The value of a JSON text; what is no JSON is a problem with line and column."""
+    if not text.strip():
+        return None, (Problem(label, "is empty; write `{}`"),)
+    try:
+        return msgspec.json.decode(text), ()
+    except RecursionError:
+        return None, (Problem(label, "is nested too deeply"),)
+    except msgspec.MsgspecError as error:
+        return None, (Problem(label, f"is not JSON: {_located(text, str(error))}"),)
+
+
+def _located(text: str, otherwise: str) -> str:
+    import json  # only a broken file needs it: the time to start counts
+
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"line {error.lineno} column {error.colno}: {error.msg.lower()}"
+    except (ValueError, RecursionError):
+        return otherwise.lower()
+    return f"{otherwise.lower()}"
