@@ -72,6 +72,7 @@ class _Pipes(asyncio.SubprocessProtocol):
         self._may_write.set()
         self.over = asyncio.Event()
         self.exited = False
+        self._patience: asyncio.TimerHandle | None = None
         self.transport: asyncio.SubprocessTransport | None = None
 
     @property
@@ -102,6 +103,7 @@ class _Pipes(asyncio.SubprocessProtocol):
         """Called once the process has ended and its pipes are closed."""
         self._may_write.set()
         self.over.set()
+        self._close_pipes()
         code = self.transport.get_returncode() if self.transport else None
         self._receiver.ended(Exit(code, self.stderr[-STDERR_KEPT:]))
 
@@ -111,10 +113,12 @@ class _Pipes(asyncio.SubprocessProtocol):
         stdout: Any = self.transport.get_pipe_transport(1) if self.transport else None
         if stdout is not None and not stdout.is_closing():
             stdout.resume_reading()
-        asyncio.get_running_loop().call_later(1.0, self._close_pipes)
+        self._patience = asyncio.get_running_loop().call_later(1.0, self._close_pipes)
 
     def _close_pipes(self) -> None:
-        if self.transport is not None and not self.over.is_set():
+        if self._patience is not None:
+            self._patience.cancel()
+        if self.transport is not None:
             self.transport.close()
 
 
