@@ -41,11 +41,12 @@ class Run(msgspec.Struct):
 
 
 class Pause(msgspec.Struct):
-    """Where the fast lane ended: the first hook that had something to say or had to wait, and its first step."""
+    """Where the fast lane ended: the first hook that had something to say or had to wait, and how far it got."""
 
     position: int
     marks: list[float]
     step: Any
+    ctx: Context | None = None
 
 
 def silently(event: Event, chosen: Sequence[Hook], engine: Engine) -> Verdict | Pause:
@@ -55,9 +56,10 @@ def silently(event: Event, chosen: Sequence[Hook], engine: Engine) -> Verdict | 
     for position, hook in enumerate(chosen):
         if not hook.plain:
             return Pause(position, marks, _NOT_BEGUN)
-        step = first_step(_called(hook, event, Context(event, hook, engine)))
+        ctx = Context(event, hook, engine)
+        step = first_step(_called(hook, event, ctx))
         if step is not None:
-            return Pause(position, marks, step)
+            return Pause(position, marks, step, ctx)
         marks.append(clock())
     return Verdict(event, NOTHING, tuple(chosen), marks)
 
@@ -70,14 +72,14 @@ def _called(hook: Hook, event: Event, ctx: Context) -> Any:
 async def sequential(run: Run, pause: Pause | None = None) -> list[Outcome]:
     """One after another, each seeing the input as rewritten so far; a deny or a stop ends the run (DESIGN, Order)."""
     outcomes: list[Outcome] = []
-    start, step = 0, _NOT_BEGUN
+    start = 0
     if pause is not None:
-        start, step = pause.position, pause.step
+        start = pause.position
         outcomes += Verdict(run.event, NOTHING, tuple(run.chosen), pause.marks).outcomes
     event, rewriter = run.event, -1
     for position in range(start, len(run.chosen)):
-        outcome = await run_hook(run, run.chosen[position], event, step, pause.marks[-1] if pause else None)
-        step, pause = _NOT_BEGUN, None
+        outcome = await run_hook(run, run.chosen[position], event, pause)
+        pause = None
         outcomes.append(outcome)
         if outcome.reply.input is not None:
             event, rewriter = rewritten(event, outcome.reply.input), position
@@ -132,11 +134,17 @@ def _skipped(hook: Hook, event: Event, by: Outcome) -> Outcome:
     )
 
 
-async def run_hook(run: Run, hook: Hook, event: Event, step: Any = _NOT_BEGUN, started: float | None = None) -> Outcome:
-    """One hook, once: its answer or its failure, as an outcome. Cancellation from outside goes through."""
+async def run_hook(run: Run, hook: Hook, event: Event, pause: Pause | None = None) -> Outcome:
+    """One hook, once: its answer or its failure, as an outcome. Cancellation from outside goes through.
+
+    A hook that began in the fast lane goes on with the context it was handed there: it must hear of its cancellation.
+    """
     engine = run.engine
-    started = engine.clock() if started is None else started
-    ctx = Context(event, hook, engine, started, run.deadline, uuid4().hex if engine.observers else "")
+    step, ctx = (_NOT_BEGUN, None) if pause is None else (pause.step, pause.ctx)
+    if ctx is None:
+        ctx = Context(event, hook, engine, engine.clock(), run.deadline, uuid4().hex if engine.observers else "")
+    elif ctx.started is None:
+        ctx.started = pause.marks[-1] if pause else None
     if engine.observers:
         _announce(ctx)
     if hook.background and step is _NOT_BEGUN:
