@@ -283,6 +283,7 @@ class CliDied(ClaudeError):
 
     def __init__(self, problem: str, exit_code: int | None = None, stderr: str = "") -> None:
         super().__init__(last_words(problem, exit_code, stderr))
+        self.problem = problem
         self.exit_code = exit_code
         self.stderr = stderr
 

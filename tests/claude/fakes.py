@@ -69,7 +69,7 @@ class FakeCli:
             self.input_ended = True
             self.end(0)
 
-    async def close(self) -> None:
+    async def close(self, grace: float | None = None) -> None:
         self.closed = True
         self.news.set()
 

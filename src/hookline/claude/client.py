@@ -121,7 +121,7 @@ class ClaudeClient:
             self.info = await session.request(opening, self._initialize_timeout)
         except CliSilent as silent:
             old = too_old(await version_of(self._cli)) if self._cli is not None else None
-            raise CliSilent(f"{silent.args[0]}{f'; {old}' if old else ''}") from None
+            raise (silent if old is None else CliSilent(f"{silent.problem}; {old}", None, silent.stderr)) from None
         for problem in unkept(planned, self.info):
             log.warning("%s", problem)
             warnings.warn(problem, HooksIgnored, stacklevel=4)

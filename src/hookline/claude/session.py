@@ -128,7 +128,7 @@ class Session:
     # ── hearing ─────────────────────────────────────────────────────────────────────────────────
 
     def received(self, data: bytes) -> None:
-        if self._over:
+        if self._over or self._garbled is not None:
             return
         for message in self._connection.receive(data):
             self._hear(message)
@@ -170,7 +170,7 @@ class Session:
         """The stream can no longer be trusted: end the CLI; `ended` then tells everybody, with its exit code."""
         if self._garbled is None:
             self._garbled = problem
-            self._ending = asyncio.get_running_loop().create_task(self._transport.close())
+            self._ending = asyncio.get_running_loop().create_task(self._transport.close(0.0))
 
     def ended(self, exit: Exit) -> None:
         """The CLI is gone: nobody is left waiting."""

@@ -6,6 +6,7 @@ A `Transport` is all the client needs of the outside; a fake of forty lines can 
     transport.write(data)               never waits; `await transport.drain()` does, while the peer is slow to read
     transport.pause() / resume()        stop taking bytes from the peer, and go on
     await transport.close()             close its stdin, wait, TERM, wait, KILL
+    transport.stderr                    its last words so far
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Transport(Protocol):
 
     def end_input(self) -> None: ...
 
-    async def close(self) -> None: ...
+    async def close(self, grace: float | None = None) -> None: ...
 
     @property
     def stderr(self) -> str: ...
@@ -197,19 +198,20 @@ class Subprocess:
         if pipe is not None:
             pipe.close()
 
-    async def close(self) -> None:
-        """Ends the CLI; a cancelled caller does not leave it running."""
+    async def close(self, grace: float | None = None) -> None:
+        """Ends the CLI, which has `grace` seconds to end by itself; a cancelled caller does not leave it running."""
         if self._pipes is None:
             return
         if self._closing is None:
-            self._closing = asyncio.get_running_loop().create_task(self._end())
+            ending = self._end(self._grace if grace is None else grace)
+            self._closing = asyncio.get_running_loop().create_task(ending)
         await asyncio.shield(self._closing)
 
-    async def _end(self) -> None:
+    async def _end(self, grace: float) -> None:
         assert self._pipes is not None
         self.end_input()
         self.resume()
-        for wait, then in ((self._grace, signal.SIGTERM), (GRACE_AFTER_TERM, _KILL)):
+        for wait, then in ((grace, signal.SIGTERM), (GRACE_AFTER_TERM, _KILL)):
             if await self._over(wait):
                 return
             self._signal(then)
