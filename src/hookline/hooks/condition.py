@@ -23,8 +23,6 @@ from hookline.hooks.shell import TRANSPARENT, SimpleCommand, parse_line
 _TOOL = re.compile(r"mcp__[\w.*-]+|[A-Za-z_][\w.-]*")
 _STAR = "*"
 _UNSEEN = "\x00"
-_HARMLESS_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "-"})
-WRITING_REDIRECTS = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
 ALIASES = {"Task": "Agent"}
 """Older names of tools; a rule may use either."""
 
@@ -234,18 +232,13 @@ def _line_covered(rules: Sequence[Rule], command: str) -> Rule | None:
 
 def harmless(part: SimpleCommand) -> bool:
     """A part that needs no rule of its own: a mere assignment, or a wrapper whose inner command is judged anyway."""
-    if not all(redirect_is_harmless(redirect.op, redirect.target) for redirect in part.redirects):
+    if any(redirect.writes for redirect in part.redirects):
         return False
     return not part.words or (part.wraps and part.name in TRANSPARENT and part.words[0] == part.name)
 
 
-def redirect_is_harmless(op: str, target: str) -> bool:
-    """Whether a redirection writes to no file."""
-    return op not in WRITING_REDIRECTS or target in _HARMLESS_TARGETS or (op == ">&" and target.isdigit())
-
-
 def _covering(rules: Sequence[Rule], part: SimpleCommand) -> Rule | None:
-    if not all(redirect_is_harmless(redirect.op, redirect.target) for redirect in part.redirects):
+    if any(redirect.writes for redirect in part.redirects):
         return None
     text = " ".join(_UNSEEN if index in part.unknown else word for index, word in enumerate(part.words))
     for rule in rules:

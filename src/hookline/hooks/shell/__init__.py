@@ -8,8 +8,9 @@ from hookline.hooks.shell.line import MAX_LENGTH, Redirect, ShellLine, SimpleCom
 from hookline.hooks.shell.parser import Found, Parser
 from hookline.hooks.shell.words import readable
 from hookline.hooks.shell.wrappers import TRANSPARENT
+from hookline.hooks.shell.writes import Writes, written
 
-__all__ = ["TRANSPARENT", "Redirect", "ShellLine", "SimpleCommand", "parse_line"]
+__all__ = ["TRANSPARENT", "Redirect", "ShellLine", "SimpleCommand", "Writes", "parse_line", "writes"]
 
 
 @lru_cache(maxsize=2048)
@@ -18,13 +19,26 @@ def parse_line(text: str) -> ShellLine:
 
     Never raises: what cannot be read is named in `undecidable`, and then the list of commands may be incomplete.
     """
-    found = Found([], {}, {})
+    found = Found([], {}, {}, [])
     try:
-        if len(text) > MAX_LENGTH:
-            raise Undecidable(f"the line is longer than {MAX_LENGTH} characters")
-        if not readable(text):
-            raise Undecidable("the line holds characters that are not text")
-        Parser(text, found).read()
+        _read(text, found)
     except Undecidable as stopped:
         found.undecidable[str(stopped)] = None
     return ShellLine(tuple(found.commands), tuple(found.undecidable), tuple(found.notes))
+
+
+def _read(text: str, found: Found) -> None:
+    if len(text) > MAX_LENGTH:
+        raise Undecidable(f"the line is longer than {MAX_LENGTH} characters")
+    if not readable(text):
+        raise Undecidable("the line holds characters that are not text")
+    Parser(text, found).read()
+
+
+@lru_cache(maxsize=2048)
+def writes(text: str) -> Writes:
+    """The files that a shell line writes, creates, changes or removes, as far as its text tells.
+
+    Relative targets are relative to where the line starts; an earlier `cd` in the line is already applied.
+    """
+    return written(parse_line(text))

@@ -9,6 +9,9 @@ MAX_DEPTH = 24
 MAX_COMMANDS = 1_000
 MAX_WORDS = 256
 
+WRITING_REDIRECTS = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
+_HARMLESS_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "-"})
+
 
 class Redirect(msgspec.Struct, frozen=True):
     """One redirection: `2>> log` is `Redirect(">>", "log", "2")`; `known` is False when the target is expanded."""
@@ -17,6 +20,13 @@ class Redirect(msgspec.Struct, frozen=True):
     target: str
     fd: str = ""
     known: bool = True
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may write to a file."""
+        if self.op not in WRITING_REDIRECTS or self.target in _HARMLESS_TARGETS:
+            return False
+        return self.op != ">&" or not self.target.isdigit()
 
 
 class SimpleCommand(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +47,12 @@ class SimpleCommand(msgspec.Struct, frozen=True, kw_only=True):
     """It runs inside `$(…)`, backticks or `<(…)`."""
     wraps: bool = False
     """It runs another command, which is listed after it."""
+    after: str = ""
+    """The operator before it: `&&` means that what stands before has succeeded."""
+    scope: tuple[int, ...] = ()
+    """The subshells and processes it runs in, outermost first: a `cd` counts in its own scope only."""
+    loops: bool = False
+    """It may run several times, or not where it stands: a loop or a function came before."""
 
     @property
     def dynamic(self) -> bool:

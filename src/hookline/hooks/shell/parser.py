@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+import msgspec
+
 from hookline.hooks.shell.line import MAX_COMMANDS, Redirect, SimpleCommand, Undecidable, base_name
 from hookline.hooks.shell.reader import Reader, Word
 from hookline.hooks.shell.words import UNKNOWN, unmask
@@ -20,6 +22,7 @@ _COMPOUND = re.compile(r"(?:-p[ \t]+)?(?=\(|(?:\{|!|if|while|until|for|case|\[\[
 _FOR_PART = re.compile(r"[\w\s+\-*/%<>=!?:,.]*")
 _FUNCTION = re.compile(r"[ \t]*\([ \t]*\)")
 _BASH_ONLY = re.compile(r"\(\(|\[\[|<\(|>\(|<<<|\$'|&>|\{[^\s}]*,|\bfunction\b|\bselect\b|\bcoproc\b|\btime\b")
+_JOINING = frozenset({"&&", "||", "|", "|&"})
 _OPENERS = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{", "!"})
 _CLOSERS = frozenset({"fi", "done", "}"})
 _SAFE_CONSTANT = re.compile(r"[\w./@%+=:, -]*[\w./@%+=:-]")
@@ -32,6 +35,7 @@ class Found(NamedTuple):
     commands: list[SimpleCommand]
     undecidable: dict[str, None]
     notes: dict[str, None]
+    scopes: list[int]
 
 
 class _HereDocument(NamedTuple):
@@ -50,6 +54,8 @@ class _Draft:
         self.constants: dict[str, str] = {}
         self.redirects: list[Redirect] = []
         self.input: str | None = None
+        self.after = ""
+        self.scope: tuple[int, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -59,12 +65,16 @@ class _Draft:
 class Parser(Reader):
     """Reads one line, and through `look_inside` the lines that it hands to other shells."""
 
-    def __init__(self, source: str, found: Found, via: tuple[str, ...] = (), *, depth: int = 0, inside: bool = False):
+    def __init__(
+        self, source: str, found: Found, via: tuple[str, ...] = (), *, depth: int = 0, inside: bool = False
+    ) -> None:
         super().__init__(source, depth)
         self.found = found
         self.via = via
         self.inside = inside
         self.straight = not inside
+        self.scope: tuple[int, ...] = ()
+        self.loops = False
         self.documents: list[tuple[_HereDocument, _Draft]] = []
         self.waiting: list[_Draft] = []
 
@@ -78,12 +88,12 @@ class Parser(Reader):
 
     def list_until(self, closing: str) -> None:
         """Read commands and the operators between them, up to a closing `)`, `;;` or `esac`, or the end."""
-        joined = False
+        before = ""
         while True:
             self.space()
             if self.peek() == "\n":
                 self.newline()
-                joined = False
+                before = before if before in _JOINING else ""
                 continue
             if not self.peek() or self.peek() == ")" or (closing == ";;" and self._ends_case()):
                 return
@@ -92,7 +102,8 @@ class Parser(Reader):
             operator = _OPERATOR.match(self.source, self.at)
             sign = operator[0] if operator else ""
             if draft is not None:
-                self._finish(draft, constant=self.straight and not joined and sign in ("", ";", "&&"))
+                draft.after, draft.scope = before, self.scope
+                self._finish(draft, constant=self.straight and before not in _JOINING and sign in ("", ";", "&&"))
             if sign.startswith((";;", ";&")) and closing != ";;":
                 raise Undecidable(f"`{sign}` stands outside `case`")
             if sign.startswith((";;", ";&")):
@@ -100,7 +111,7 @@ class Parser(Reader):
             if not sign and self.peek() not in ("", "\n", ")") and draft is not None:
                 raise Undecidable(f"`{self.peek()}` is not where the shell allows it")
             self.at += len(sign)
-            joined = sign in ("&&", "||", "|", "|&")
+            before = sign if draft is not None or sign else before
 
     def space(self) -> None:
         """Skip blanks and a comment."""
@@ -151,6 +162,7 @@ class Parser(Reader):
     def closed_by(self, closing: str) -> None:
         """Read a list and the `)` that closes it."""
         self.deeper()
+        scope, self.scope = self.scope, self.new_scope()
         self.list_until(closing)
         if self.peek() != ")":
             raise Undecidable("`(` is never closed")
@@ -158,6 +170,12 @@ class Parser(Reader):
             raise Undecidable("a here-document starts inside `(…)` and does not end there")
         self.at += 1
         self.depth -= 1
+        self.scope = scope
+
+    def new_scope(self) -> tuple[int, ...]:
+        """A scope inside this one, for a subshell or another process."""
+        self.found.scopes.append(len(self.found.scopes))
+        return (*self.scope, len(self.found.scopes))
 
     def _take(self, draft: _Draft, word: Word) -> None:
         assignment = _ASSIGNMENT.match(word.text)
@@ -236,7 +254,7 @@ class Parser(Reader):
         if document.quoted or not re.search(r"[$`\\]", body):
             return body
         out: list[str] = []
-        Parser(body, self.found, self.via, depth=self.depth + 1, inside=True).quoted(out, "", "$`\\")
+        self._inner(body, self.via, inside=True).quoted(out, "", "$`\\")
         text = "".join(out)
         return UNKNOWN if UNKNOWN in text else unmask(text)
 
@@ -262,6 +280,9 @@ class Parser(Reader):
             unknown=tuple(index for index, (_, known) in enumerate(draft.words) if not known),
             via=self.via,
             substitution=self.inside,
+            after=draft.after,
+            scope=draft.scope,
+            loops=self.loops,
         )
         self.add(command, draft.input)
 
@@ -277,7 +298,7 @@ class Parser(Reader):
         for inner in inside.runs:
             self._enter(command, inner)
         if inside.runs:
-            self.found.commands[place] = _wrapping(command)
+            self.found.commands[place] = msgspec.structs.replace(command, wraps=True)
 
     def _enter(self, outer: SimpleCommand, inner: Inner) -> None:
         via = (*self.via, inner.via)
@@ -286,19 +307,26 @@ class Parser(Reader):
         if inner.script is not None:
             if inner.shell not in BASH_LIKE and _BASH_ONLY.search(inner.script):
                 self.found.undecidable[f"`{inner.shell}` is given syntax that only bash reads"] = None
-            Parser(inner.script, self.found, via, depth=self.depth + 1, inside=self.inside).read()
+            self._inner(inner.script, via, self.inside, outer).read()
             return
-        words = tuple(text for text, _ in inner.words)
-        command = SimpleCommand(
-            name=base_name(words[0]) if inner.words[0][1] else "",
-            words=words,
-            redirects=outer.redirects,
-            raw=outer.raw,
+        command = msgspec.structs.replace(
+            outer,
+            name=base_name(inner.words[0][0]) if inner.words[0][1] else "",
+            words=tuple(text for text, _ in inner.words),
+            assignments=(),
             unknown=tuple(index for index, (_, known) in enumerate(inner.words) if not known),
             via=via,
-            substitution=self.inside,
         )
-        Parser("", self.found, via, depth=self.depth + 1, inside=self.inside).add(command, inner.stdin)
+        self._inner("", via, self.inside, outer).add(command, inner.stdin)
+
+    def _inner(self, source: str, via: tuple[str, ...], inside: bool, outer: SimpleCommand | None = None) -> Parser:  # noqa: FBT001
+        """A reader for a text that this line hands over; all but `eval` and its like run it in a process of its own."""
+        parser = Parser(source, self.found, via, depth=self.depth + 1, inside=inside)
+        parser.scope = outer.scope if outer else self.scope
+        parser.loops = self.loops or (via[-1:] == ("trap",))
+        if via[-1:] != ("eval",):
+            parser.scope = parser.new_scope()
+        return parser
 
     def substitution(self, closing: str) -> None:
         documents, waiting, inside, straight = self.documents, self.waiting, self.inside, self.straight
@@ -307,13 +335,14 @@ class Parser(Reader):
         self.documents, self.waiting, self.inside, self.straight = documents, waiting, inside, straight
 
     def nested(self, source: str) -> None:
-        Parser(source, self.found, self.via, depth=self.depth + 1, inside=True).read()
+        self._inner(source, self.via, inside=True).read()
 
     def _keyword(self, word: Word) -> bool:
         """Step over a reserved word, and what belongs to it; False when the word is an ordinary one."""
         bare = word.bare
         if bare in _OPENERS or bare in _CLOSERS:
             self.straight = False
+            self.loops = self.loops or bare in ("while", "until")
             return bare in _OPENERS or self._after_compound()
         handler = _KEYWORDS.get(bare)
         if handler is None:
@@ -335,7 +364,7 @@ class Parser(Reader):
     def _function(self) -> None:
         found = _FUNCTION.match(self.source, self.at)
         self.at = found.end() if found else self.at
-        self.straight = False
+        self.straight, self.loops = False, True
 
     def _named_function(self) -> bool:
         self.skip_blank()
@@ -345,7 +374,7 @@ class Parser(Reader):
         return True
 
     def _for(self) -> bool:
-        self.straight = False
+        self.straight, self.loops = False, True
         self.skip_blank()
         if self.peek(2) == "((":
             self.at += 2
@@ -428,11 +457,6 @@ class Parser(Reader):
 
     def _coproc(self) -> bool:
         raise Undecidable("`coproc` runs commands in the background")
-
-
-def _wrapping(command: SimpleCommand) -> SimpleCommand:
-    fields = {field: getattr(command, field) for field in SimpleCommand.__struct_fields__}
-    return SimpleCommand(**fields | {"wraps": True})
 
 
 _KEYWORDS = {

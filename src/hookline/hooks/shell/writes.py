@@ -1,0 +1,325 @@
+"""Which files a shell line writes, as far as its text tells: redirections, and the programs that everyone uses to write.
+
+A program that is in no table may write anything; that is for its own rule to judge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from hookline.hooks.shell.line import ShellLine, SimpleCommand
+
+_LATER = "\ue002"
+_HARMLESS = re.compile(r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
+
+
+class Writes(msgspec.Struct, frozen=True):
+    """The files a line writes, creates, changes or removes; relative ones are relative to where the line starts."""
+
+    targets: tuple[str, ...] = ()
+    undecidable: tuple[str, ...] = ()
+    """Why there may be more targets, one sentence each."""
+    notes: tuple[str, ...] = ()
+    """Code in other languages and scripts, which may write as well."""
+
+
+class _Words(NamedTuple):
+    """The arguments of a command, options apart; a word that is known only later is `_LATER`."""
+
+    given: list[str]
+    options: list[str]
+    values: list[str]
+
+    def has(self, pattern: str) -> bool:
+        return any(re.fullmatch(pattern, option) for option in self.options)
+
+
+def _sorted(command: SimpleCommand) -> _Words:
+    given: list[str] = []
+    options: list[str] = []
+    values: list[str] = []
+    only_words = False
+    for index, word in enumerate(command.words[1:], 1):
+        if index in command.unknown:
+            given.append(_LATER + word)
+        elif only_words or not word.startswith("-") or word == "-":
+            given.append(word)
+        elif word == "--":
+            only_words = True
+        else:
+            options.append(word)
+            values.extend(_attached(word))
+    return _Words(given, options, values)
+
+
+def _attached(option: str) -> Iterable[str]:
+    """The value in `--output=x` or `-C/etc`."""
+    if "=" in option:
+        yield option.split("=", 1)[1]
+    elif not option.startswith("--") and len(option) > 2 and ("/" in option[2:] or "~" in option[2:]):
+        yield option[2:]
+
+
+def _value_of(command: SimpleCommand, *names: str) -> list[str]:
+    """The values of an option that is written as `-o x`, `-ox` or `--output=x`."""
+    found = []
+    for index, word in enumerate(command.words[1:], 1):
+        for name in names:
+            if word == name and index + 1 < len(command.words):
+                found.append((_LATER if index + 1 in command.unknown else "") + command.words[index + 1])
+            elif name.startswith("--") and word.startswith(name + "="):
+                found.append(word[len(name) + 1 :])
+            elif not name.startswith("--") and word.startswith(name) and len(word) > len(name):
+                found.append(word[len(name) :])
+    return found
+
+
+def _every(command: SimpleCommand) -> list[str]:
+    words = _sorted(command)
+    return [*words.given, *words.values]
+
+
+def _but_first(command: SimpleCommand) -> list[str]:
+    words = _sorted(command)
+    given = words.given if words.has(r"--reference=.*") else words.given[1:]
+    return [*given, *words.values]
+
+
+def _last(command: SimpleCommand) -> list[str]:
+    words = _sorted(command)
+    if words.has(r"-\w*t.*|--target-directory.*|-d|--directory"):
+        return [*words.given, *words.values]
+    return [*words.given[-1:], *words.values]
+
+
+def _remote_last(command: SimpleCommand) -> list[str]:
+    local = [word for word in _last(command) if not re.match(r"[^/]*:", word)]
+    return [*local, *_value_of(command, "--log-file", "--backup-dir", "--partial-dir", "--temp-dir")]
+
+
+def _link(command: SimpleCommand) -> list[str]:
+    words = _sorted(command)
+    if len(words.given) == 1:
+        return [words.given[0].rstrip("/").rsplit("/", 1)[-1], *words.values]
+    return _last(command)
+
+
+def _dd(command: SimpleCommand) -> list[str]:
+    found = []
+    for index, word in enumerate(command.words[1:], 1):
+        if word.startswith("of=") or index in command.unknown:
+            found.append((_LATER if index in command.unknown else "") + word.removeprefix("of="))
+    return found
+
+
+def _in_place(command: SimpleCommand) -> list[str]:
+    words = _sorted(command)
+    script = r"(?s).*(?:^|[;{}\s\d$/,!|#])w\s+\S.*|(?s:.*s(.).*\1.*\1\w*w\s*\S.*)"
+    inside = [_LATER + "a file named in the script"] if any(re.fullmatch(script, word) for word in words.given) else []
+    if not words.has(r"-[a-hj-zA-Z]*i.*|--in-place.*"):
+        return inside
+    return [*inside, *(words.given if words.has(r"-\w*[ef].*|--expression.*|--file.*") else words.given[1:])]
+
+
+def _tar(command: SimpleCommand) -> list[str]:
+    mode = "".join(word.lstrip("-") for word in command.words[1:2])
+    long = " ".join(command.words)
+    archives = _value_of(command, "--file")
+    for index, word in enumerate(command.words[1:-1], 1):
+        bundled = re.fullmatch(r"-?[A-Za-z]*f", word) and (index == 1 or word.startswith("-"))
+        if bundled and command.words[index + 1] not in archives:
+            archives.append((_LATER if index + 1 in command.unknown else "") + command.words[index + 1])
+    folders = _value_of(command, "-C", "--directory", "--one-top-level")
+    if "x" in mode or "--extract" in long or "--get" in long or re.search(r"\s-[a-zA-Z]*x", long):
+        absolute = ["/"] if re.search(r"\s-[a-zA-Z]*P|--absolute-names", long) else []
+        return [*(folders or ["."]), *absolute]
+    reads = "t" in mode or "--list" in long
+    return [] if reads else archives
+
+
+def _unzip(command: SimpleCommand) -> list[str]:
+    return [] if _sorted(command).has(r"-\w*[lptZ]\w*") else _value_of(command, "-d") or ["."]
+
+
+def _curl(command: SimpleCommand) -> list[str]:
+    files = _value_of(
+        command, "-o", "--output", "--output-dir", "-D", "--dump-header", "-c", "--cookie-jar", "--trace", "--trace-ascii",
+        "--stderr", "--hsts", "--alt-svc", "--etag-save", "--libcurl",
+    )  # fmt: skip
+    words = _sorted(command)
+    here = ["."] if words.has(r"-[a-zA-Z]*[OJ][a-zA-Z]*|--remote-name.*") else []
+    bundled = [
+        command.words[index + 1]
+        for index, word in enumerate(command.words[1:-1], 1)
+        if re.fullmatch(r"-[a-zA-Z]+[oDc]", word)
+    ]
+    config = [_LATER + "a file named in a curl configuration"] if words.has(r"-K.*|--config.*") else []
+    return [*files, *bundled, *here, *config]
+
+
+def _wget(command: SimpleCommand) -> list[str]:
+    files = _value_of(
+        command, "-O", "--output-document", "-P", "--directory-prefix", "-o", "--output-file", "-a", "--append-output",
+        "--save-cookies", "--warc-file", "--rejected-log", "--hsts-file",
+    )  # fmt: skip
+    bundled = [
+        command.words[index + 1]
+        for index, word in enumerate(command.words[1:-1], 1)
+        if re.fullmatch(r"-[a-zA-Z]+[OPoa]", word)
+    ]
+    return [*files, *bundled] if any("-O" in word or "document" in word for word in command.words) else [*files, *bundled, "."]
+
+
+_GIT_READS = frozenset("status log diff show blame grep rev-parse ls-files ls-remote describe cat-file remote help version".split())
+
+
+def _git(command: SimpleCommand) -> list[str]:
+    folders = _value_of(command, "-C", "--git-dir", "--work-tree", "--separate-git-dir")
+    files = _value_of(command, "--output", "-o", "--output-directory", "--file", "-f")
+    words = _sorted(command)
+    given = [word for word in words.given if word not in folders and word not in files]
+    name, rest = (given[0], given[1:]) if given else ("", [])
+    if name == "config":
+        places = {"--global": "~/.gitconfig", "--system": "/etc/gitconfig"}
+        return [*(place for option, place in places.items() if option in words.options), *files, *(folders or ["."])]
+    if name in ("clone", "init"):
+        return [*(rest[1:] if name == "clone" and len(rest) > 1 else rest if name == "init" and rest else ["."]), *folders]
+    if name == "worktree":
+        return [*(word for word in rest[1:2]), *folders]
+    if not name or name in _GIT_READS:
+        return [value for option, value in ((o, o.partition("=")[2]) for o in words.options) if "output" in option and value]
+    return [*(folders or ["."]), *(word for word in rest if word.startswith(("/", "~", "..")))]
+
+
+def _find(command: SimpleCommand) -> list[str]:
+    files = _value_of(command, "-fprint", "-fprint0", "-fprintf", "-fls")
+    return [*files, *(find_roots(command) if "-delete" in command.words else [])]
+
+
+def find_roots(command: SimpleCommand) -> list[str]:
+    """The folders that `find` goes through."""
+    roots = []
+    for index, word in enumerate(command.words[1:], 1):
+        if word in ("-H", "-L", "-P"):
+            continue
+        if index not in command.unknown and (word.startswith("-") or word in ("(", "!")):
+            break
+        roots.append((_LATER if index in command.unknown else "") + word)
+    return roots or ["."]
+
+
+def _here(command: SimpleCommand) -> list[str]:
+    """Programs that write beside what they read, in the folder they run in or under a name they are given."""
+    return [*_every(command), "."]
+
+
+def _output_option(command: SimpleCommand) -> list[str]:
+    return _value_of(command, "-o", "--output", "--out", "-out", "--outfile", "-f")
+
+
+def _second(command: SimpleCommand) -> list[str]:
+    return _sorted(command).given[1:2]
+
+
+WRITERS: dict[str, Callable[[SimpleCommand], list[str]]] = {
+    **dict.fromkeys(
+        "tee touch mkdir rm rmdir unlink truncate shred mkfifo sponge fallocate gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd zip 7z "
+        "wipe srm trash rename mkfs mkswap wipefs nano vi vim nvim ed ex emacs trash-put mktemp".split(),
+        _every,
+    ),
+    **dict.fromkeys(("chmod", "chown", "chgrp", "chattr", "setfacl", "mknod"), _but_first),
+    **dict.fromkeys(("cp", "install", "gcp"), _last),
+    "mv": _every,
+    "ln": _link,
+    "link": _last,
+    **dict.fromkeys(("rsync", "scp", "rclone"), _remote_last),
+    "dd": _dd,
+    **dict.fromkeys(("sed", "gsed", "perl", "ruby"), _in_place),
+    **dict.fromkeys(("tar", "bsdtar", "gtar"), _tar),
+    "unzip": _unzip,
+    "curl": _curl,
+    "wget": _wget,
+    "git": _git,
+    **dict.fromkeys(("patch", "split", "csplit"), _here),
+    "find": _find,
+    **dict.fromkeys("sort tree gcc cc clang g++ openssl ssh-keygen pandoc shuf go rustc ld objcopy age gpg base64".split(), _output_option),
+    **dict.fromkeys(("uniq", "xxd"), _second),
+    **dict.fromkeys(("mount", "umount", "ffmpeg", "convert", "magick"), _last),
+}
+"""Program → the files among its words that it writes."""
+
+
+class _Folders:
+    """Where the line may be: every folder it may have changed to, and the one it surely has after `cd x &&`."""
+
+    def __init__(self) -> None:
+        self.possible: dict[tuple[int, ...], list[str]] = {(): [""]}
+        self.sure: dict[tuple[int, ...], list[str]] = {(): [""]}
+
+    def of(self, command: SimpleCommand) -> list[str]:
+        """The folders that the command may run in; an empty list means that it cannot be told."""
+        scope = command.scope
+        if scope not in self.possible:
+            outer = next(scope[:end] for end in range(len(scope), -1, -1) if scope[:end] in self.possible)
+            self.possible[scope], self.sure[scope] = self.possible[outer], self.sure[outer]
+        elif command.after != "&&":
+            self.sure[scope] = self.possible[scope]
+        return self.sure[scope]
+
+    def change(self, command: SimpleCommand, folders: list[str]) -> None:
+        words = [word for word in command.words[1:] if not re.fullmatch(r"-[LPe@n]+|--", word)]
+        target = words[0] if words else "~"
+        lost = command.dynamic or command.loops or command.name == "popd" or target[:1] in ("-", "+") or not folders
+        after = [] if lost or len(folders) > 16 else [join(folder, target) for folder in folders]
+        known = self.possible[command.scope]
+        self.sure[command.scope] = after
+        self.possible[command.scope] = list(dict.fromkeys([*known, *after])) if after and known else []
+
+
+def join(folder: str, path: str) -> str:
+    """A path seen from a folder."""
+    return path if not folder or path.startswith(("/", "~")) else f"{folder.rstrip('/')}/{path}"
+
+
+def written(line: ShellLine) -> Writes:
+    """The files that a parsed line writes."""
+    folders, roots = _Folders(), ["."]
+    targets: dict[str, None] = {}
+    unsure: dict[str, None] = dict.fromkeys(line.undecidable)
+    for command in line.commands:
+        bases = folders.of(command)
+        if command.name == "find":
+            roots = find_roots(command)
+        for target in _targets(command, roots):
+            if target.startswith(_LATER):
+                unsure[f"`{command.name or 'the line'}` writes to `{target[1:][:60]}`, which is known only when it runs"] = None
+            elif target.startswith(("/", "~")):
+                targets[target] = None
+            elif not bases:
+                unsure[f"where `{target[:60]}` lies depends on an earlier `cd`"] = None
+            else:
+                targets.update(dict.fromkeys(join(base, target) for base in bases))
+        if command.name in ("cd", "pushd", "popd", "chdir"):
+            folders.change(command, bases)
+        elif command.name in ("env", "sudo", "systemd-run") and _value_of(command, "-C", "-D", "--chdir", "--working-directory"):
+            unsure[f"`{command.name}` runs its command in another folder"] = None
+    kept = tuple(target for target in targets if not _HARMLESS.fullmatch(target))
+    return Writes(kept, tuple(unsure), line.notes)
+
+
+def _targets(command: SimpleCommand, roots: list[str]) -> Iterable[str]:
+    for redirect in command.redirects:
+        if redirect.writes:
+            yield redirect.target if redirect.known else _LATER + redirect.target
+    writer = WRITERS.get(command.name)
+    if writer is None:
+        return
+    for target in writer(command):
+        if target.startswith(_LATER) and "{}" in target and any(via.startswith("find ") for via in command.via):
+            yield from roots
+        elif target not in ("", "-"):
+            yield target

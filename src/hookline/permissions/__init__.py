@@ -1,0 +1,29 @@
+"""May the agent do this? Rules, modes and one pure function that decides."""
+
+from hookline.permissions.decide import Permission, decide
+from hookline.permissions.modes import MODES, Mode, edits_only, reads_only
+from hookline.permissions.rules import (
+    Applied,
+    Rules,
+    apply,
+    read_rules,
+    removed_tools,
+    split_rules,
+    suggestions,
+)
+
+__all__ = [
+    "MODES",
+    "Applied",
+    "Mode",
+    "Permission",
+    "Rules",
+    "apply",
+    "decide",
+    "edits_only",
+    "read_rules",
+    "reads_only",
+    "removed_tools",
+    "split_rules",
+    "suggestions",
+]

@@ -1,0 +1,194 @@
+"""One tool call, everything that is known about it, one answer: allow, deny or ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from hookline.hooks.condition import FIELDS, Catch, Place, Rule, canonical, covers
+from hookline.hooks.globs import absolute
+from hookline.hooks.shell import parse_line
+from hookline.permissions.modes import PROTECTED, Mode, edits_only, reads_only, within
+from hookline.permissions.rules import Rules
+
+Behaviour = Literal["allow", "deny", "ask"]
+ReasonType = Literal["rule", "mode", "hook", "workingDir", "other"]
+
+
+class Permission(msgspec.Struct, frozen=True):
+    """What happens with a call, and why."""
+
+    behaviour: Behaviour
+    reason: str
+    reason_type: ReasonType = "other"
+    rule: Rule | None = None
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool call and everything the decision depends on."""
+
+    tool_name: str
+    tool_input: Mapping[str, Any]
+    rules: Rules
+    mode: Mode
+    hook_decision: str | None
+    hook_reason: str
+    read_only: bool
+    edits: bool
+    place: Place
+    dirs: tuple[str, ...]
+
+    @property
+    def command(self) -> str | None:
+        """The shell line, if the call is one."""
+        field = FIELDS.get(canonical(self.tool_name))
+        if field is None or field.kind != "command":
+            return None
+        return str(self.tool_input.get(field.name) or "")
+
+    @property
+    def path(self) -> str | None:
+        """The absolute path that the call names, if it names one."""
+        field = FIELDS.get(canonical(self.tool_name))
+        value = self.tool_input.get(field.name) if field and field.kind in ("path", "folder") else None
+        return absolute(value, self.place.cwd, self.place.home) if isinstance(value, str) and value else None
+
+
+def decide(
+    tool_name: str,
+    tool_input: Mapping[str, Any],
+    *,
+    rules: Rules,
+    mode: Mode | str = Mode.DEFAULT,
+    hook_decision: str | None = None,
+    hook_reason: str = "",
+    read_only: bool = False,
+    edits: bool = False,
+    cwd: str,
+    dirs: Sequence[str] = (),
+    home: str = "/",
+    project_dir: str = "",
+) -> Permission:
+    """Whether a tool call may run: the first of these that has an answer gives it.
+
+    A hook's deny; deny rules; ask rules (and a deny rule that may apply, but reading cannot tell); a hook's ask; plan
+    mode; bypass mode; a hook's allow; allow rules; acceptEdits; plain reading inside `cwd` and `dirs`; else ask, which
+    dontAsk turns into a deny.
+    """
+    call = Call(
+        tool_name=tool_name,
+        tool_input=tool_input,
+        rules=rules,
+        mode=Mode(mode),
+        hook_decision=hook_decision,
+        hook_reason=hook_reason,
+        read_only=read_only,
+        edits=edits,
+        place=Place(cwd, project_dir or cwd, home),
+        dirs=tuple(absolute(folder, cwd, home) for folder in (cwd, *dirs)),
+    )
+    for step in _STEPS:
+        answer = step(call)
+        if answer is not None:
+            break
+    else:
+        answer = _otherwise(call)
+    if answer.behaviour == "ask" and call.mode is Mode.DONT_ASK:
+        return Permission("deny", f"{answer.reason}; mode `dontAsk` denies instead of asking", "mode", answer.rule)
+    return answer
+
+
+def _hook_denies(call: Call) -> Permission | None:
+    return Permission("deny", call.hook_reason or "denied by a hook", "hook") if call.hook_decision == "deny" else None
+
+
+def _deny_rule(call: Call) -> Permission | None:
+    for rule in call.rules.deny:
+        if rule.catches(call.tool_name, call.tool_input, call.place) is Catch.YES:
+            return Permission("deny", f"rule `{rule}` denies it", "rule", rule)
+    return None
+
+
+def _doubtful_deny_rule(call: Call) -> Permission | None:
+    for rule in call.rules.deny:
+        if rule.catches(call.tool_name, call.tool_input, call.place) is Catch.MAYBE:
+            why = "; ".join(parse_line(call.command or "").undecidable) or "a part is known only when it runs"
+            return Permission("ask", f"rule `{rule}` may deny it, which cannot be told: {why}", "rule", rule)
+    return None
+
+
+def _ask_rule(call: Call) -> Permission | None:
+    for rule in call.rules.ask:
+        if rule.catches(call.tool_name, call.tool_input, call.place) is not Catch.NO:
+            return Permission("ask", f"rule `{rule}` asks first", "rule", rule)
+    return None
+
+
+def _hook_asks(call: Call) -> Permission | None:
+    return Permission("ask", call.hook_reason or "a hook asks first", "hook") if call.hook_decision == "ask" else None
+
+
+def _plan(call: Call) -> Permission | None:
+    if call.mode is not Mode.PLAN or call.read_only or _reads(call):
+        return None
+    return Permission("deny", "in mode `plan` nothing is changed", "mode")
+
+
+def _bypass(call: Call) -> Permission | None:
+    return Permission("allow", "mode `bypassPermissions`", "mode") if call.mode is Mode.BYPASS else None
+
+
+def _hook_allows(call: Call) -> Permission | None:
+    return Permission("allow", call.hook_reason or "allowed by a hook", "hook") if call.hook_decision == "allow" else None
+
+
+def _allow_rule(call: Call) -> Permission | None:
+    rule = covers(call.rules.allow, call.tool_name, call.tool_input, call.place)
+    return Permission("allow", f"rule `{rule}` allows it", "rule", rule) if rule else None
+
+
+def _accepted_edit(call: Call) -> Permission | None:
+    if call.mode is not Mode.ACCEPT_EDITS:
+        return None
+    if call.command is not None:
+        fine = edits_only(call.command, cwd=call.place.cwd, dirs=call.dirs, home=call.place.home)
+    else:
+        path = call.path
+        fine = call.edits and path is not None and within(path, call.dirs) and not PROTECTED & set(path.split("/"))
+    return Permission("allow", "mode `acceptEdits`", "mode") if fine else None
+
+
+def _reading(call: Call) -> Permission | None:
+    if _reads(call):
+        return Permission("allow", "it only reads inside the working folders", "other")
+    path = call.path
+    if path is not None and not within(path, call.dirs):
+        return Permission("ask", f"`{path}` is outside the working folders", "workingDir")
+    return None
+
+
+def _reads(call: Call) -> bool:
+    if call.command is not None:
+        return reads_only(call.command, cwd=call.place.cwd, dirs=call.dirs, home=call.place.home)
+    return call.read_only and (call.path is None or within(call.path, call.dirs))
+
+
+def _otherwise(call: Call) -> Permission:
+    return Permission("ask", f"no rule speaks of this call of `{call.tool_name}`")
+
+
+_STEPS: tuple[Callable[[Call], Permission | None], ...] = (
+    _hook_denies,
+    _deny_rule,
+    _doubtful_deny_rule,
+    _ask_rule,
+    _hook_asks,
+    _plan,
+    _bypass,
+    _hook_allows,
+    _allow_rule,
+    _accepted_edit,
+    _reading,
+)
