@@ -17,8 +17,8 @@ from hookline.engine import Context, Engine
 from hookline.events import CATALOG, Event
 from tests.claude.scenarios import HANG, HookSpec, Scenario
 
-TS = Path(__file__).parent / "ts"
-TS_SDK = TS / "node_modules" / "@anthropic-ai" / "claude-agent-sdk"
+DRIVER = Path(__file__).parent / "ts" / "driver.mjs"
+NODE = Path(__file__).parents[2] / ".cache" / "node"  # where `make node_modules` installs the TypeScript SDK
 
 
 class Seen(msgspec.Struct):
@@ -169,7 +169,7 @@ async def typescript_sdk(scenario: Scenario, stage: Stage) -> Seen:
     """The official TypeScript SDK, in a process of its own."""
     told = {**msgspec.to_builtins(scenario), "stage": msgspec.to_builtins(stage)}
     driver = await asyncio.create_subprocess_exec(
-        "node", str(TS / "driver.mjs"), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        "node", str(DRIVER), str(NODE), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
     try:
         printed, _ = await asyncio.wait_for(driver.communicate(json.dumps(told).encode()), 60)
@@ -188,6 +188,6 @@ def missing(host: str) -> str | None:
     """Why a host cannot play here."""
     if host == "typescript-sdk" and shutil.which("node") is None:
         return "node is not installed"
-    if host == "typescript-sdk" and not TS_SDK.is_dir():
-        return "the TypeScript SDK is not installed: run `npm install --omit=optional` in tests/claude/ts"
+    if host == "typescript-sdk" and not (NODE / "node_modules" / "@anthropic-ai" / "claude-agent-sdk").is_dir():
+        return "the TypeScript SDK is not installed: run `make node_modules`"
     return None

@@ -1,7 +1,14 @@
 // Plays one scenario with the official TypeScript SDK: the scenario on stdin, what the host saw on stdout, both JSON.
-import { createSdkMcpServer, query, tool } from "@anthropic-ai/claude-agent-sdk";
+// The argument is the folder the SDK was installed in (`make node_modules`).
 import { readFileSync } from "node:fs";
-import { z } from "zod";
+import { createRequire } from "node:module";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const installed = createRequire(join(resolve(process.argv[2]), "package.json"));
+const load = (name) => import(pathToFileURL(installed.resolve(name)));
+const { createSdkMcpServer, query, tool } = await load("@anthropic-ai/claude-agent-sdk");
+const { z } = await load("zod");
 
 const scenario = JSON.parse(readFileSync(0, "utf8"));
 const seen = { hooks: [], results: [], asked: [], mcp_calls: [], cancelled: 0 };
