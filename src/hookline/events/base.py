@@ -12,7 +12,15 @@ from msgspec import field
 _now = partial(datetime.now, UTC)
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class Event(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    eq=False,
+    forbid_unknown_fields=True,  # so that `wire` can decode in one go and look for unknown fields only if there are any
+    tag_field="hook_event_name",
+    tag=str,
+):
     """Something an agent is about to do, or has just done.
 
     Fields that the wire always carries have an empty default here, so that a test or a host needs to give only what
@@ -31,8 +39,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     agent_id: str | None = None
     agent_type: str | None = None
     effort: dict[str, Any] | None = None
-    timestamp: datetime = field(default_factory=_now)
-    extra: dict[str, Any] = field(default_factory=dict)
+    # Not on the wire: under names that nobody sends, so that a sender's own `timestamp` is kept like any unknown field.
+    timestamp: datetime = field(default_factory=_now, name="hookline.timestamp")
+    extra: dict[str, Any] = field(default_factory=dict, name="hookline.extra")
 
     @property
     def subject(self) -> str | None:

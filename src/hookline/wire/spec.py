@@ -1,0 +1,43 @@
+"""The `claude` format with one difference: an explicit `"continue": true` on Stop keeps the agent going. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hookline.errors import ReplyError
+from hookline.events import Event
+from hookline.replies import NOTHING, Reply
+from hookline.wire.claude import decode_event, encode_event, event_name, reply_object
+from hookline.wire.outputs import typed
+from hookline.wire.reading import reply_of
+from hookline.wire.text import is_blank, parse_object, write
+
+__all__ = ["decode_event", "decode_reply", "encode_event", "encode_reply"]
+
+_KEPT_GOING = frozenset({"Stop", "SubagentStop"})
+
+
+def decode_reply(data: bytes | str | Mapping[str, Any], event: Event | str) -> Reply:
+    """The reply that a hook's JSON output means on `event`."""
+    if is_blank(data):
+        return NOTHING
+    name = event_name(event)
+    output = typed(parse_object(data, f"reply to {name}", ReplyError), name)
+    reply = reply_of(output, name)
+    if output.continue_ is True and name in _KEPT_GOING and not reply.background:
+        return msgspec.structs.replace(
+            reply, keep_going=True, keep_going_reasons=(output.reason,) if output.reason else ()
+        )
+    return reply
+
+
+def encode_reply(reply: Reply, event: Event | str) -> bytes:
+    """The reply as one line of JSON, without the newline."""
+    name = event_name(event)
+    body = reply_object(reply, name)
+    if reply.keep_going and not reply.stop and name in _KEPT_GOING:
+        body["continue"] = True
+    return write(body, f"reply to {name}", ReplyError)
