@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from time import perf_counter
+from typing import TYPE_CHECKING, Any
 
-from hookline.engine import Engine, Order, RunnerFor
+from hookline.engine import Engine, Order, RunnerFor, Verdict
+from hookline.events import Event
+from hookline.hooks.hook import Hook
 from hookline.runners import runner_for
-from hookline.runners.services import Services
+
+if TYPE_CHECKING:
+    from hookline.config import Change, Loaded, Policy, Problem, Reloader, Trust
+
+log = logging.getLogger("hookline.config")
 
 
 class Hooks(Engine):
@@ -16,6 +26,9 @@ class Hooks(Engine):
     `order="parallel"` runs all hooks of an event at once. `timeout` is the set's own default in seconds. `env` is what
     hooks see as their environment; `project_dir` is what conditions on paths are relative to.
     """
+
+    loaded: Loaded | None = None
+    """What the settings files say, in a set that was made by `from_settings`."""
 
     def __init__(
         self,
@@ -31,4 +44,90 @@ class Hooks(Engine):
         super().__init__(
             order=order, timeout=timeout, runners=runners, env=env, project_dir=project_dir, grace=grace, clock=clock
         )
-        self.services = Services()
+
+    @classmethod
+    def from_settings(
+        cls,
+        project_dir: str | Path = ".",
+        *,
+        settings: str | Path | Mapping[str, Any] | Sequence[Any] | None = None,
+        setting_sources: str | Iterable[str] | None = None,
+        plugin_dirs: Iterable[str | Path] = (),
+        bare: bool = False,
+        trust: Policy = "error",
+        watch: bool = True,
+        on_problem: Callable[[Problem], Any] | None = None,
+        home: str | Path | None = None,
+        env: Mapping[str, str] | None = None,
+        managed: str | Path | None = None,
+        trusted: Trust | None = None,
+        order: Order = "parallel",
+        timeout: float | None = None,
+        runners: RunnerFor = runner_for,
+    ) -> Hooks:
+        """The hooks that settings files declare for a project: managed, user, project, local, `settings`, plugins.
+
+        A project's own hooks must have been trusted (`hookline trust`): else `Untrusted` is raised. `trust="all"` runs
+        them all the same; a function gets the `Status` and says whether to trust it. With `watch` an edit takes effect
+        with the next event. What is wrong with the files goes to `on_problem` (else it is logged) and is in
+        `hooks.loaded.problems`; no file can make this fail.
+        """
+        from hookline.config import Reloader, Trust, load
+
+        plugins = tuple(plugin_dirs)
+        wanted = setting_sources if setting_sources is None or isinstance(setting_sources, str) else (*setting_sources,)
+
+        def read() -> Loaded:
+            return load(
+                project_dir, settings=settings, setting_sources=wanted, plugin_dirs=plugins, bare=bare, home=home,
+                env=env, managed=managed,
+            )  # fmt: skip
+
+        reloader = Reloader(read, policy=trust, trust=trusted or Trust.load(env=env, home=home))
+        made = (_Watched if watch else cls)(
+            order=order, timeout=timeout, runners=runners, project_dir=str(reloader.loaded.places.project_dir)
+        )
+        made._begin(reloader, env, on_problem or _log)  # noqa: SLF001 - its own class
+        return made
+
+    def _begin(self, reloader: Reloader, env: Mapping[str, str] | None, on_problem: Callable[[Problem], Any]) -> None:
+        self._reloader, self._base_env, self._on_problem = reloader, env, on_problem
+        self._from_files: dict[int, Hook] = {}
+        self._take(reloader.loaded.problems)
+
+    def _take(self, problems: Iterable[Problem]) -> None:
+        """Put what the files say in place; hooks that were added by hand stay."""
+        from hookline.config.names import with_free_names
+
+        added = [hook for hook in self.hooks if id(hook) not in self._from_files]
+        fresh = with_free_names(self._reloader.hooks, (hook.name for hook in added))
+        self.loaded = self._reloader.loaded
+        stated = self.loaded.env
+        if stated or self._base_env is not None:
+            self.env = {**(os.environ if self._base_env is None else self._base_env), **stated}
+        else:
+            self.env = None
+        self._from_files = {id(hook): hook for hook in fresh}
+        self.replace((*fresh, *added))
+        for problem in problems:
+            if problem.severity != "note":
+                self._on_problem(problem)
+
+    def refresh(self) -> Change | None:
+        """Look for edits now; sets made with `watch=True` do so before every event."""
+        change = self._reloader.refresh() if self.loaded is not None else None
+        if change is not None:
+            self._take(change.problems)
+        return change
+
+
+class _Watched(Hooks):
+    """Hooks from files that are looked at again before every event."""
+
+    async def fire(self, event: Event, *, deadline: float | None = None, only: str | None = None) -> Verdict:
+        self.refresh()
+        return await super().fire(event, deadline=deadline, only=only)
+
+
+def _log(problem: Problem) -> None:
+    log.log(logging.WARNING if problem.severity == "error" else logging.INFO, "%s", problem)

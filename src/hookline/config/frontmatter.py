@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from hookline.config.problems import Problem, shown
-from hookline.config.reading import read_text
+from hookline.config.reading import plain, read_text
 from hookline.errors import MissingExtra
 
 _HEADER = re.compile(r"\A---[ \t]*\r?\n(.*?)(?:^---[ \t]*(?:\r?\n|\Z))(.*)\Z", re.DOTALL | re.MULTILINE)
@@ -52,7 +52,7 @@ def _parse_yaml(text: str, label: str) -> tuple[dict[str, Any], tuple[Problem, .
     except ImportError:
         raise MissingExtra(f"reading the header of {label}", "yaml") from None
     try:
-        value = yaml.load(text, Loader=_loader(yaml))  # noqa: S506 - a safe loader that refuses aliases
+        value = plain(yaml.load(text, Loader=_loader(yaml)))  # noqa: S506 - a safe loader that refuses aliases
     except yaml.YAMLError as error:
         return {}, (Problem(label, f"its header is not YAML: {_located(error)}"),)
     except (ValueError, RecursionError) as error:
@@ -61,7 +61,7 @@ def _parse_yaml(text: str, label: str) -> tuple[dict[str, Any], tuple[Problem, .
         return {}, ()
     if not isinstance(value, dict):
         return {}, (Problem(label, f"its header must be `key: value` lines, got {shown(value)}"),)
-    return {str(key): one for key, one in value.items()}, ()
+    return value, ()
 
 
 def _loader(yaml: Any) -> Any:

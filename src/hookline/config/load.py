@@ -12,7 +12,7 @@ from hookline.config.frontmatter import Markdown, parse_markdown
 from hookline.config.names import with_free_names, without_duplicates
 from hookline.config.parse import parse_hooks
 from hookline.config.problems import Problem, shown
-from hookline.config.reading import parse_json, read_text
+from hookline.config.reading import parse_json, plain, read_text
 from hookline.config.sources import (
     Places,
     Source,
@@ -73,6 +73,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     env: Mapping[str, str] = msgspec.field(default_factory=dict)
     raw: Mapping[str, Any] = msgspec.field(default_factory=dict)
     watched: tuple[str, ...] = ()
+    source_problems: tuple[Problem, ...] = ()
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -163,11 +164,20 @@ def read_settings(source: Source) -> File:
         if text is None:
             return File(source=source, problems=problems, broken=bool(problems), found=bool(problems))
         value, problems = parse_json(text, source.label)
+    else:
+        value, problems = _given(value, source.label)
     if not problems and not isinstance(value, dict):
         problems = (Problem(source.label, f'expected an object, got {shown(value)}; write `{{"hooks": {{}}}}`'),)
     if problems:
         return File(source=source, problems=problems, broken=True, found=True)
     return File(source=source, raw=value, problems=tuple(misspelt(Stated(source, value))), found=True)
+
+
+def _given(value: Any, label: str) -> tuple[Any, tuple[Problem, ...]]:
+    try:
+        return plain(value), ()
+    except RecursionError:
+        return None, (Problem(label, "is nested too deeply"),)
 
 
 def read_header(source: Source) -> File:
@@ -199,7 +209,7 @@ def settle(
     effective: Callable[[File], bool] | None = None,
 ) -> Loaded:
     """What the files say together. A file that is not `effective` (nobody trusts it) has no say in hooks and `env`."""
-    files = tuple(files)
+    files, problems = tuple(files), tuple(problems)
     heard = [file if effective is None or effective(file) else _muted(file) for file in files]
     stated = _stated(heard)
     switches, switch_problems = read_switches(stated)
@@ -210,7 +220,7 @@ def settle(
             *permission_problems, *hook_problems)  # fmt: skip
     return Loaded(
         places=where, files=files, hooks=hooks, skills=skills, problems=said, switches=switches,
-        permissions=permissions, env=env, raw=merged(stated), watched=_watched(where, files),
+        permissions=permissions, env=env, raw=merged(stated), watched=_watched(where, files), source_problems=problems,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from hookline.config.problems import Problem
+from hookline.config.reading import canonical
 from hookline.hooks.actions import Action, AgentCheck, Command, Http, McpTool, Prompt
 from hookline.hooks.hook import Hook
 from hookline.hooks.matcher import EVERYTHING, Matcher
@@ -92,7 +93,7 @@ def _identity(hook: Hook) -> Any:
     if isinstance(action, Command):
         action = msgspec.structs.replace(action, shell=None)
     condition = getattr(hook.condition, "text", None)
-    return type(action), msgspec.json.encode(action), hook.events, condition, hook.when
+    return type(action), canonical(action), hook.events, condition, hook.when
 
 
 def _joined(first: Hook, other: Hook) -> Hook:

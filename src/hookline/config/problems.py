@@ -27,6 +27,6 @@ def shown(value: Any, most: int = 60) -> str:
     """A value as the user wrote it, in backticks and not too long."""
     try:
         text = msgspec.json.encode(value).decode("utf-8", "replace")
-    except (TypeError, ValueError, RecursionError):
+    except (TypeError, ValueError, OverflowError, RecursionError):
         text = type(value).__name__
     return f"`{text if len(text) <= most else text[: most - 1] + '…'}`"

@@ -80,12 +80,43 @@ def read_json(path: str, label: str) -> tuple[Any, tuple[Problem, ...]]:
     return (None, problems) if text is None else parse_json(text, label)
 
 
+DEEPEST = 100
+"""Values nested deeper than this are not read."""
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """The value as JSON has it: text keys, lists, and text for whatever JSON does not know."""
+    if depth > DEEPEST:
+        raise RecursionError
+    if isinstance(value, dict):
+        return {_key(key): plain(one, depth + 1) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(one, depth + 1) for one in value]
+    if isinstance(value, bool | str | float) or value is None:
+        return value
+    return value if isinstance(value, int) and abs(value) < 2**63 else str(value)[:100]
+
+
+def _key(key: object) -> str:
+    return key if isinstance(key, str) else str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def canonical(value: Any) -> bytes:
+    """Bytes that are the same for the same value."""
+    return msgspec.json.encode(value)
+
+
+def pretty(value: Any) -> str:
+    """The value for people, over several lines."""
+    return msgspec.json.format(canonical(value), indent=2).decode()
+
+
 def parse_json(text: str, label: str) -> tuple[Any, tuple[Problem, ...]]:
     """The value of a JSON text; what is no JSON is a problem with line and column."""
     if not text.strip():
         return None, (Problem(label, "is empty; write `{}`"),)
     try:
-        return msgspec.json.decode(text), ()
+        return plain(msgspec.json.decode(text)), ()
     except RecursionError:
         return None, (Problem(label, "is nested too deeply"),)
     except msgspec.MsgspecError as error:

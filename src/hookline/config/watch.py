@@ -1,0 +1,149 @@
+"""Edits take effect with the next event: before each one the files' signatures are compared, which takes microseconds.
+
+An edit that cannot be read, or that nobody has trusted, changes nothing: what was good before stays, and it says why.
+A trusted hook whose script has changed cannot go on as it was, so it fails closed until somebody trusts it again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from hookline.config.load import Loaded, settle
+from hookline.config.problems import Problem
+from hookline.config.reading import canonical
+from hookline.config.scripts import Named
+from hookline.config.trust import Policy, Status, Trust, ensure, untrusted
+from hookline.errors import Untrusted
+from hookline.hooks.actions import Function
+from hookline.hooks.hook import Hook
+
+Signature = tuple[tuple[int, ...] | None, ...]
+_FRESH = 0.1
+"""Seconds in which a second edit may leave a file's time stamp as it was: until then its text is read again."""
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What an edit led to: `reloaded` put a new set in place, `kept` left the last good one; `problems` say why."""
+
+    kind: Literal["reloaded", "kept"]
+    loaded: Loaded
+    hooks: tuple[Hook, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+class Reloader:
+    """Knows the last good settings, and notices when the files say something else.
+
+    Raises `Untrusted` when it is made, if the hooks may not run; `refresh` never does.
+    """
+
+    def __init__(self, read: Callable[[], Loaded], *, policy: Policy = "error", trust: Trust | None = None) -> None:
+        self._read = read
+        self._policy: Policy = policy
+        self._trust = trust or Trust.load()
+        self.loaded = ensure(read(), policy, self._trust)
+        self.hooks = self.loaded.hooks
+        status = self._status(self.loaded)
+        self._named = _named(status)
+        self._content = _content(self.loaded, status, ())
+        self._look(status, self.loaded)
+
+    def refresh(self) -> Change | None:
+        """What has changed since the last look; `None` if nothing has, which is the usual answer and a quick one."""
+        if self._settled and signature(self._watching) == self._signature:
+            return None
+        read = self._read()
+        fresh, broken = self._mended(read)
+        self._trust = Trust.load(self._trust.path)
+        status = self._status(fresh)
+        before, self._content = self._content, _content(fresh, status, broken)
+        change = None if before == self._content else self._judged(fresh, status, broken)
+        if change is not None:
+            self.loaded, self.hooks = change.loaded, change.hooks
+        self._look(status, read)
+        return change
+
+    def _mended(self, read: Loaded) -> tuple[Loaded, tuple[Problem, ...]]:
+        """Every file that an edit broke as it was when it was last good, and what is wrong with it now."""
+        good = {file.source.path: file for file in self.loaded.files if file.source.path and not file.broken}
+        files = [good.get(file.source.path, file) if file.broken else file for file in read.files]
+        broken = tuple(p for old, new in zip(read.files, files, strict=True) if old is not new for p in old.problems)
+        return (settle(read.places, files, read.source_problems) if broken else read), broken
+
+    def _judged(self, fresh: Loaded, status: Status, broken: tuple[Problem, ...]) -> Change:
+        if status.blocking:
+            error = untrusted(status, fresh, self._trust)
+            hooks = refusing(self.loaded.hooks, self._status(self.loaded), self._named)
+            return Change(
+                kind="kept", loaded=self.loaded, hooks=hooks,
+                problems=_as_before((*broken, Problem(error.where, error.problem))),
+            )  # fmt: skip
+        settled = ensure(fresh, "all" if self._policy == "all" else "error", self._trust)
+        self._named = _named(status)
+        if broken:
+            return Change(kind="kept", loaded=settled, hooks=settled.hooks, problems=_as_before(broken))
+        return Change(kind="reloaded", loaded=settled, hooks=settled.hooks, problems=settled.errors)
+
+    def _status(self, loaded: Loaded) -> Status:
+        return Status() if self._policy == "all" else self._trust.status(loaded)
+
+    def _look(self, status: Status, read: Loaded) -> None:
+        """Remember how everything looks that counts: settings, scripts of theirs and of the last good ones, trust."""
+        named = [*_named(status).values(), *self._named.values()]
+        scripts = [path for one in named for path in one.watch]
+        self._watching = tuple(dict.fromkeys((*self.loaded.watched, *read.watched, *scripts, str(self._trust.path))))
+        self._signature = signature(self._watching)
+        now = time.time()
+        self._settled = not any(one is not None and abs(now - one[0] / 1e9) < _FRESH for one in self._signature)
+
+
+def _as_before(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    return tuple(Problem(p.where, f"{p.message}; the hooks of before stay in place", p.severity) for p in problems)
+
+
+def signature(paths: Iterable[str]) -> Signature:
+    """What changes when a file is edited, replaced, removed or comes into being."""
+    found: list[tuple[int, ...] | None] = []
+    for path in paths:
+        try:
+            it = os.stat(path)  # noqa: PTH116 - before every event: half the time of Path.stat
+        except (OSError, ValueError):
+            found.append(None)
+        else:
+            found.append((it.st_mtime_ns, it.st_size, it.st_ino, it.st_mode))
+    return tuple(found)
+
+
+def refusing(hooks: Iterable[Hook], status: Status, named: Mapping[str, Named]) -> tuple[Hook, ...]:
+    """The hooks, those whose scripts are no longer what was trusted replaced by ones that fail, closed."""
+    now = _named(status)
+    changed = {change.path for change in status.changes if change.path != change.item.path}
+    nothing = Named()
+    theirs = {
+        hook.source: changed & {*named.get(hook.source, nothing).files, *now.get(hook.source, nothing).files}
+        for hook in hooks
+    }
+    return tuple(_refusing(hook, min(theirs[hook.source])) if theirs[hook.source] else hook for hook in hooks)
+
+
+def _refusing(hook: Hook, path: str) -> Hook:
+    async def refuse(_: Any) -> None:
+        raise Untrusted(hook.source, f"`{path}` has changed since it was trusted; look at it and run `hookline trust`")
+
+    return msgspec.structs.replace(hook, action=Function(refuse, is_async=True), on_failure="block", background=False)
+
+
+def _named(status: Status) -> dict[str, Named]:
+    return {hook: named for item in status.items for hook, named in item.named.items()}
+
+
+def _content(loaded: Loaded, status: Status, broken: tuple[Problem, ...]) -> Any:
+    """What makes two readings the same: what the files say, what is wrong with them, and what of it is trusted."""
+    files = [(file.source.path, file.found, file.broken, canonical(file.raw)) for file in loaded.files]
+    changes = [(change.item.path, change.path, change.kind, change.diff) for change in status.changes]
+    return files, changes, broken
