@@ -69,7 +69,10 @@ async def _exchange(
 
 def sse(*events: dict[str, Any] | str, done: bool = False) -> bytes:
     """Events as a server streams them; a string is sent as it is."""
-    rows = [f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" if isinstance(e, dict) and "type" in e else _data(e) for e in events]
+    rows = [
+        f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" if isinstance(e, dict) and "type" in e else _data(e)
+        for e in events
+    ]
     return ("".join(rows) + ("data: [DONE]\n\n" if done else "")).encode()
 
 
@@ -86,13 +89,26 @@ def refused(status: int, kind: str, message: str = "scripted", **headers: str) -
 def message(*blocks: tuple[dict[str, Any], list[dict[str, Any]]], stop: str = "end_turn") -> list[dict[str, Any]]:
     """The events of a whole streamed Messages API answer; each block is its start and its deltas."""
     usage = {"input_tokens": 10, "output_tokens": 1, "cache_read_input_tokens": 3}
-    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": None}
-    events: list[dict[str, Any]] = [{"type": "message_start", "message": {**head, "stop_sequence": None, "usage": usage}}]
+    head: dict[str, Any] = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [],
+        "stop_reason": None,
+    }
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {**head, "stop_sequence": None, "usage": usage}}
+    ]
     for index, (start, deltas) in enumerate(blocks):
         events.append({"type": "content_block_start", "index": index, "content_block": start})
         events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
         events.append({"type": "content_block_stop", "index": index})
-    end = {"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": None}, "usage": {"output_tokens": 7}}
+    end = {
+        "type": "message_delta",
+        "delta": {"stop_reason": stop, "stop_sequence": None},
+        "usage": {"output_tokens": 7},
+    }
     return [*events, end, {"type": "message_stop"}]
 
 

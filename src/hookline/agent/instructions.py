@@ -89,8 +89,8 @@ def _session_files(cwd: Path, home: Path) -> Iterator[tuple[str, Path]]:
     yield "User", home / "CLAUDE.md"
     yield from (("User", rule) for rule in _rules(home))
     for folder in (*reversed(cwd.parents), cwd):
-        if folder / ".claude" != home:
-            yield from _folder_files(folder)
+        # the user's own folder may lie above the project: its files are the user's, whoever finds them
+        yield from ((kind, file) for kind, file in _folder_files(folder) if not file.is_relative_to(home))
 
 
 def _folder_files(folder: Path) -> Iterator[tuple[str, Path]]:

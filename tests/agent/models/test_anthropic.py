@@ -27,12 +27,15 @@ async def failing(*answers: Answer, retries: int = 0) -> tuple[ModelError, int]:
         return caught.value, len(server.requests)
 
 
-async def test_a_streamed_answer_arrives_whole_and_piece_by_piece():
+async def test_a_streamed_answer_arrives_whole_and_piece_by_piece() -> None:
     """Text, thinking and tool calls are put together; every piece is told while it arrives."""
-    thinking = {"type": "thinking", "thinking": "", "signature": ""}, [
-        {"type": "thinking_delta", "thinking": "hm"},
-        {"type": "signature_delta", "signature": "s"},
-    ]
+    thinking = (
+        {"type": "thinking", "thinking": "", "signature": ""},
+        [
+            {"type": "thinking_delta", "thinking": "hm"},
+            {"type": "signature_delta", "signature": "s"},
+        ],
+    )
     answer = message(thinking, text_block("Hel", "lo"), tool_block("Bash", '{"comm', 'and": "ls"}'), stop="tool_use")
     heard: list[Delta] = []
     async with serving(Answer(sse(*answer))) as server:
@@ -41,7 +44,11 @@ async def test_a_streamed_answer_arrives_whole_and_piece_by_piece():
         await claude.aclose()
 
     assert said.message == Assistant(
-        (Raw({"type": "thinking", "thinking": "hm", "signature": "s"}), Text("Hello"), ToolUse("t1", "Bash", {"command": "ls"})),
+        (
+            Raw({"type": "thinking", "thinking": "hm", "signature": "s"}),
+            Text("Hello"),
+            ToolUse("t1", "Bash", {"command": "ls"}),
+        ),
         id="msg_1",
         model="m",
         stop_reason="tool_use",
@@ -56,12 +63,17 @@ async def test_a_streamed_answer_arrives_whole_and_piece_by_piece():
     ]
 
 
-async def test_the_request_says_everything_it_was_given():
+async def test_the_request_says_everything_it_was_given() -> None:
     """System text, tools, the wanted schema, effort and the model of this one request reach the server."""
     tool = ToolSpec("Bash", "runs", {"type": "object"})
     schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
     request = ModelRequest(
-        messages=(User.of("hi"),), system=("a", "b"), tools=(tool,), model="claude-fable-5", output_schema=schema, effort="low"
+        messages=(User.of("hi"),),
+        system=("a", "b"),
+        tools=(tool,),
+        model="claude-fable-5",
+        output_schema=schema,
+        effort="low",
     )
     async with serving(Answer(sse(*message(text_block("x"))))) as server:
         claude = model(server)
@@ -89,7 +101,7 @@ async def test_the_request_says_everything_it_was_given():
         (418, "teapot_error", "unknown"),
     ],
 )
-async def test_a_refusal_has_the_kind_a_stop_failure_event_carries(status: int, kind: str, expected: str):
+async def test_a_refusal_has_the_kind_a_stop_failure_event_carries(status: int, kind: str, expected: str) -> None:
     """Status and the server's own word become one of the known kinds, with the server's reason."""
     problem, asked = await failing(refused(status, kind, "no way"))
 
@@ -97,7 +109,7 @@ async def test_a_refusal_has_the_kind_a_stop_failure_event_carries(status: int, 
     assert "no way" in str(problem)
 
 
-async def test_it_is_tried_again_when_the_server_is_overloaded():
+async def test_it_is_tried_again_when_the_server_is_overloaded() -> None:
     """A 529 and a 429 that say when to come back are followed by the answer."""
     soon = {"retry_after_ms": "1"}
     answers = [
@@ -113,14 +125,14 @@ async def test_it_is_tried_again_when_the_server_is_overloaded():
     assert (said.text, len(server.requests)) == ("at last", 3)
 
 
-async def test_it_is_not_tried_again_when_the_server_says_so():
+async def test_it_is_not_tried_again_when_the_server_says_so() -> None:
     """`x-should-retry: false` ends it at once, retries or not."""
     problem, asked = await failing(refused(529, "overloaded_error", x_should_retry="false"), retries=5)
 
     assert (problem.kind, asked) == ("overloaded", 1)
 
 
-async def test_a_stream_that_breaks_off_in_the_middle_is_an_error():
+async def test_a_stream_that_breaks_off_in_the_middle_is_an_error() -> None:
     """Half an answer is never taken for a whole one, whether the connection breaks or just ends."""
     half = message(text_block("I will now del"))[:3]
     for cut in (True, False):
@@ -129,7 +141,7 @@ async def test_a_stream_that_breaks_off_in_the_middle_is_an_error():
         assert (problem.kind, asked) == ("server_error", 1)
 
 
-async def test_a_stream_that_breaks_off_before_its_first_word_is_tried_again():
+async def test_a_stream_that_breaks_off_before_its_first_word_is_tried_again() -> None:
     """Nothing was said yet, so asking again is safe."""
     async with serving(Answer(sse(*message()[:1])), Answer(sse(*message(text_block("whole"))))) as server:
         claude = model(server, retries=1)
@@ -139,7 +151,7 @@ async def test_a_stream_that_breaks_off_before_its_first_word_is_tried_again():
     assert (said.text, len(server.requests)) == ("whole", 2)
 
 
-async def test_an_error_inside_the_stream_is_told():
+async def test_an_error_inside_the_stream_is_told() -> None:
     """A server that gives up half way says why, and so do we."""
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "too much"}}
     problem, _ = await failing(Answer(sse(*message(text_block("x"))[:3], error)))
@@ -161,7 +173,7 @@ async def test_an_error_inside_the_stream_is_told():
         sse({"type": "message_start", "message": []}, {"type": "message_stop"}),
     ],
 )
-async def test_garbage_is_a_clear_error(body: bytes):
+async def test_garbage_is_a_clear_error(body: bytes) -> None:
     """Whatever a broken server sends, the run hears of it as a model error."""
     problem, _ = await failing(Answer(body))
 
@@ -169,7 +181,7 @@ async def test_garbage_is_a_clear_error(body: bytes):
     assert "claude-opus-5-5" in str(problem)
 
 
-async def test_a_server_that_is_not_there_is_a_clear_error():
+async def test_a_server_that_is_not_there_is_a_clear_error() -> None:
     """A refused connection is a model error too."""
     async with serving(Answer()) as server:
         pass
@@ -179,7 +191,7 @@ async def test_a_server_that_is_not_there_is_a_clear_error():
     await claude.aclose()
 
 
-async def test_arguments_that_are_no_json_are_kept_for_the_model_to_mend():
+async def test_arguments_that_are_no_json_are_kept_for_the_model_to_mend() -> None:
     """The call is well-formed, its input empty, and the broken text is at hand."""
     async with serving(Answer(sse(*message(tool_block("Bash", '{"command": "ls'), stop="max_tokens")))) as server:
         claude = model(server)
@@ -189,7 +201,7 @@ async def test_arguments_that_are_no_json_are_kept_for_the_model_to_mend():
     assert said.tool_uses == (ToolUse("t1", "Bash", {}, malformed='{"command": "ls'),)
 
 
-async def test_an_answer_may_be_empty_or_very_long():
+async def test_an_answer_may_be_empty_or_very_long() -> None:
     """No content at all, and ten thousand tool calls, are both answers."""
     many = message(*(tool_block("Read", "{}", id=f"t{n}") for n in range(10_000)), stop="tool_use")
     async with serving(Answer(sse(*message())), Answer(sse(*many))) as server:
@@ -201,16 +213,19 @@ async def test_an_answer_may_be_empty_or_very_long():
     assert [use.id for use in full.tool_uses] == [f"t{n}" for n in range(10_000)]
 
 
-def test_newer_models_get_reminders_as_system_messages_and_older_ones_in_the_users_text():
+def test_newer_models_get_reminders_as_system_messages_and_older_ones_in_the_users_text() -> None:
     """FACTS §1: role `system` after the user message, or wrapped text in it."""
     talk = (User.of(ToolOutput("t1", "out")), Reminder("mind the gap"))
 
     assert encode_messages(talk, "claude-opus-5-5")[1] == {"role": "system", "content": "mind the gap"}
     (old,) = encode_messages(talk, "claude-sonnet-4-5")
-    assert [block.get("text") for block in old["content"]] == [None, "<system-reminder>\nmind the gap\n</system-reminder>"]
+    assert [block.get("text") for block in old["content"]] == [
+        None,
+        "<system-reminder>\nmind the gap\n</system-reminder>",
+    ]
 
 
-def test_neighbours_of_one_side_are_one_message():
+def test_neighbours_of_one_side_are_one_message() -> None:
     """The API wants turns to alternate; what the user side says in several steps is joined, nothing empty is sent."""
     talk = (User.of("a"), User.of("b"), Assistant(()), User.of("c"))
 

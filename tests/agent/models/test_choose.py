@@ -26,12 +26,12 @@ KEYS = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}
         ("openai:gpt-x", "gpt-x"),
     ],
 )
-def test_a_word_names_a_model(spec: str, name: str):
+def test_a_word_names_a_model(spec: str, name: str) -> None:
     """Provider and name, or a bare Claude name, or nothing for the default."""
     assert choose(spec, KEYS).name == name
 
 
-def test_a_script_is_a_model(tmp_path: Path):
+def test_a_script_is_a_model(tmp_path: Path) -> None:
     """`scripted:` takes a file of turns."""
     path = tmp_path / "turns.json"
     path.write_text(json.dumps([{"text": "hi"}]))
@@ -49,7 +49,7 @@ def test_a_script_is_a_model(tmp_path: Path):
         ("gpt-x", "unknown model `gpt-x`; write `scripted:turns.json`, `anthropic:MODEL` or `openai:MODEL`"),
     ],
 )
-def test_what_is_missing_is_said(spec: str, says: str):
+def test_what_is_missing_is_said(spec: str, says: str) -> None:
     """An error tells what to set or write."""
     with pytest.raises(ModelError) as caught:
         choose(spec, {})
@@ -57,12 +57,12 @@ def test_what_is_missing_is_said(spec: str, says: str):
     assert says in str(caught.value)
 
 
-def test_a_local_server_needs_no_key():
+def test_a_local_server_needs_no_key() -> None:
     """`OPENAI_BASE_URL` alone is enough: such servers take any key."""
     assert choose("openai:local", {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}).name == "local"
 
 
-def test_choosing_imports_no_sdk():
+def test_choosing_imports_no_sdk() -> None:
     """Start-up does not pay for an SDK before the first request."""
     code = (
         "import sys; from hookline.agent.models import choose; choose('claude-x', {'ANTHROPIC_API_KEY': 'k'});"

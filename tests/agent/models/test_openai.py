@@ -13,7 +13,9 @@ from hookline.agent.models.openai import OpenAI, encode_messages
 from hookline.errors import ModelError
 from tests.agent.loopback import Answer, Loopback, serving, sse
 
-ASK = ModelRequest(messages=(User.of("hi"),), system=("be kind",), tools=(ToolSpec("Bash", "runs", {"type": "object"}),))
+ASK = ModelRequest(
+    messages=(User.of("hi"),), system=("be kind",), tools=(ToolSpec("Bash", "runs", {"type": "object"}),)
+)
 
 
 def model(server: Loopback, retries: int = 0) -> OpenAI:
@@ -30,13 +32,23 @@ def call(index: int, arguments: str, **more: Any) -> dict[str, Any]:
     return {"index": index, "function": {"arguments": arguments, **name}, **more}
 
 
-async def test_a_streamed_completion_arrives_whole():
+async def test_a_streamed_completion_arrives_whole() -> None:
     """Text and two interleaved tool calls are put together, with the tokens they cost."""
-    usage = {"prompt_tokens": 12, "completion_tokens": 4, "total_tokens": 16, "prompt_tokens_details": {"cached_tokens": 2}}
+    usage = {
+        "prompt_tokens": 12,
+        "completion_tokens": 4,
+        "total_tokens": 16,
+        "prompt_tokens_details": {"cached_tokens": 2},
+    }
     chunks = [
         chunk(role="assistant", content="Hel"),
         chunk(content="lo"),
-        chunk(tool_calls=[call(0, '{"a"', id="x", type="function", name="Bash"), call(1, "", id="y", type="function", name="Read")]),
+        chunk(
+            tool_calls=[
+                call(0, '{"a"', id="x", type="function", name="Bash"),
+                call(1, "", id="y", type="function", name="Read"),
+            ]
+        ),
         chunk(tool_calls=[call(1, '{"b": 2}')]),
         chunk(tool_calls=[call(0, ": 1}")]),
         chunk("tool_calls"),
@@ -60,7 +72,7 @@ async def test_a_streamed_completion_arrives_whole():
     assert server.requests[0]["tools"][0]["function"]["name"] == "Bash"
 
 
-def test_tool_results_become_messages_of_their_own():
+def test_tool_results_become_messages_of_their_own() -> None:
     """The format has a role for them; reminders are system messages."""
     talk = (
         User.of("go"),
@@ -86,7 +98,10 @@ def test_tool_results_become_messages_of_their_own():
 @pytest.mark.parametrize(
     "answer,kind",
     [
-        (Answer(b'{"error": {"message": "no", "code": "insufficient_quota"}}', 429, "application/json"), "billing_error"),
+        (
+            Answer(b'{"error": {"message": "no", "code": "insufficient_quota"}}', 429, "application/json"),
+            "billing_error",
+        ),
         (Answer(b'{"error": {"message": "slow down"}}', 429, "application/json"), "rate_limit"),
         (Answer(b'{"error": {"message": "bad key"}}', 401, "application/json"), "authentication_failed"),
         (Answer(b"<html>oops</html>", 502, "text/html"), "server_error"),
@@ -96,7 +111,7 @@ def test_tool_results_become_messages_of_their_own():
         (Answer(b""), "server_error"),
     ],
 )
-async def test_what_goes_wrong_is_a_model_error(answer: Answer, kind: str):
+async def test_what_goes_wrong_is_a_model_error(answer: Answer, kind: str) -> None:
     """Refusals, broken streams and garbage all say which model failed and why."""
     async with serving(answer) as server:
         gpt = model(server)
@@ -107,7 +122,7 @@ async def test_what_goes_wrong_is_a_model_error(answer: Answer, kind: str):
     assert caught.value.kind == kind
 
 
-async def test_it_is_tried_again_when_the_server_is_busy():
+async def test_it_is_tried_again_when_the_server_is_busy() -> None:
     """A 503 with a time to wait is followed by the answer."""
     busy = Answer(b"{}", 503, "application/json", {"retry-after-ms": "1"})
     async with serving(busy, Answer(sse(chunk("stop", content="ok"), done=True))) as server:
@@ -118,7 +133,7 @@ async def test_it_is_tried_again_when_the_server_is_busy():
     assert (said.text, said.stop_reason, len(server.requests)) == ("ok", "end_turn", 2)
 
 
-async def test_a_wanted_schema_is_asked_for():
+async def test_a_wanted_schema_is_asked_for() -> None:
     """Prompt hooks get one JSON value."""
     schema = {"type": "object"}
     async with serving(Answer(sse(chunk("stop", content=json.dumps({"ok": True})), done=True))) as server:

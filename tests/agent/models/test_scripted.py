@@ -17,7 +17,7 @@ def ask(text: str = "go", **more: object) -> ModelRequest:
     return ModelRequest(messages=(User.of(text),), **more)  # type: ignore[arg-type]
 
 
-async def test_turns_come_in_order_and_the_last_one_stays():
+async def test_turns_come_in_order_and_the_last_one_stays() -> None:
     """A Stop hook may ask for more turns than were written."""
     model = Scripted.of({"text": "a", "tools": [["Bash", {"command": "ls"}]]}, "b")
 
@@ -28,7 +28,7 @@ async def test_turns_come_in_order_and_the_last_one_stays():
     assert isinstance(model, Model)
 
 
-async def test_a_script_that_ends_with_a_tool_call_does_not_loop():
+async def test_a_script_that_ends_with_a_tool_call_does_not_loop() -> None:
     """The error says what is missing."""
     model = Scripted.of({"tools": [["Bash", {}]]})
     await model.respond(ask())
@@ -37,7 +37,7 @@ async def test_a_script_that_ends_with_a_tool_call_does_not_loop():
         await model.respond(ask())
 
 
-async def test_lanes_answer_the_requests_they_claim():
+async def test_lanes_answer_the_requests_they_claim() -> None:
     """A subagent's prompt, or a prompt hook's, has turns of its own and uses up no others."""
     model = Scripted.of("main", lanes={"sub": {"first": "SUBTASK", "turns": [{"text": "sub"}]}})
 
@@ -46,7 +46,7 @@ async def test_lanes_answer_the_requests_they_claim():
     assert said == ["sub", "main"]
 
 
-async def test_a_side_question_uses_up_no_turn():
+async def test_a_side_question_uses_up_no_turn() -> None:
     """A request for a schema that no lane claims is answered with an empty object."""
     model = Scripted.of("main")
 
@@ -54,7 +54,7 @@ async def test_a_side_question_uses_up_no_turn():
     assert (await model.respond(ask())).text == "main"
 
 
-async def test_a_scripted_failure_is_a_model_error():
+async def test_a_scripted_failure_is_a_model_error() -> None:
     """Status and error are worded as the API words them."""
     model = Scripted.of({"status": 529, "error": {"error": {"type": "overloaded_error", "message": "busy"}}})
 
@@ -63,14 +63,14 @@ async def test_a_scripted_failure_is_a_model_error():
     assert caught.value.kind == "overloaded"
 
 
-async def test_input_that_is_no_object_is_marked_malformed():
+async def test_input_that_is_no_object_is_marked_malformed() -> None:
     """As a real model's broken arguments are."""
     (use,) = (await Scripted.of({"tools": [["Bash", "ls"]]}).respond(ask())).tool_uses
 
     assert use == ToolUse("toolu_1_0", "Bash", {}, malformed="'ls'")
 
 
-async def test_words_are_told_as_they_stream():
+async def test_words_are_told_as_they_stream() -> None:
     """`on_delta` hears a scripted answer too."""
     heard: list[str] = []
     await Scripted.of("hello").respond(ask(), lambda piece: heard.append(piece.text))
@@ -87,7 +87,7 @@ async def test_words_are_told_as_they_stream():
         ("3", "Expected `object`"),
     ],
 )
-def test_a_broken_script_says_where(tmp_path: Path, text: str, says: str):
+def test_a_broken_script_says_where(tmp_path: Path, text: str, says: str) -> None:
     """The file and the key are named."""
     path = tmp_path / "s.json"
     path.write_text(text)
@@ -98,7 +98,7 @@ def test_a_broken_script_says_where(tmp_path: Path, text: str, says: str):
     assert str(path) in str(caught.value)
 
 
-def test_every_script_of_the_contract_can_be_read(contract: Path):
+def test_every_script_of_the_contract_can_be_read(contract: Path) -> None:
     """The recorded cases' turns and lanes are our format."""
     count = 0
     for path in sorted((contract / "cases").glob("*.json")):

@@ -55,7 +55,7 @@ class Bash(Tool):
         sink = Bounded(OUTPUT_LIMIT)
         seconds = min(given.get("timeout") or DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS) / 1000
         try:
-            await shell.start()
+            shell.start()
         except OSError as problem:
             return failure(f"cannot start the shell: {problem}")
         try:
@@ -84,7 +84,7 @@ class TaskStop(Tool):
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
         """Kill it with everything it started."""
-        job = env.state.jobs.stop(given["task_id"])
+        job = await env.state.jobs.stop(given["task_id"])
         if job is None:
             return failure(f"no background command has the id `{given['task_id']}`")
         return ToolResult(f"Stopped {job.id}: {job.command}", {"task_id": job.id, "command": job.command})
@@ -93,7 +93,7 @@ class TaskStop(Tool):
 async def in_background(shell: Shell, given: dict[str, Any], env: ToolEnv) -> ToolResult:
     """Start the command and tell the model where its output will be."""
     try:
-        job = await env.state.jobs.start(shell, given.get("description") or given["command"], env.tool_use_id)
+        job = env.state.jobs.start(shell, given.get("description") or given["command"], env.tool_use_id)
     except OSError as problem:
         return failure(f"cannot start the shell: {problem}")
     text = f"Command running in background with ID: {job.id}. Output is being written to: {job.output}"
@@ -136,13 +136,14 @@ async def tell(env: ToolEnv, old: str, new: str) -> None:
 
 
 async def tidy(shell: Shell, env: ToolEnv) -> None:
-    """After the call: kill what did not end by itself, remember what was left running on purpose."""
-    if not shell.ended:
-        shell.kill()
-        await shell.wait()
-    elif shell.group_alive():
-        env.state.jobs.leave(shell.group)
-    shell.close()
+    """After the call: end what did not end by itself, remember what was left running on purpose."""
+    try:
+        if not shell.exit.done():
+            await shell.end()
+        elif shell.left_something():
+            env.state.jobs.leave(shell)
+    finally:
+        shell.close()
 
 
 def finished(command: str, code: int, output: str, note: str) -> ToolResult:

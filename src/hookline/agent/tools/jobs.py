@@ -15,7 +15,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from hookline.agent.tools.shell import Shell, kill_group
+from hookline.agent.tools.shell import Shell
 
 __all__ = ["Job", "Jobs"]
 
@@ -51,15 +51,15 @@ class Jobs:
         self.on_done = on_done
         self._jobs: dict[str, Job] = {}
         self._watchers: set[asyncio.Task[None]] = set()
-        self._strays: set[int] = set()
+        self._strays: list[Shell] = []
         self._folder: Path | None = None
 
-    async def start(self, shell: Shell, description: str = "", tool_use_id: str = "") -> Job:
+    def start(self, shell: Shell, description: str = "", tool_use_id: str = "") -> Job:
         """Start a command and return at once."""
         name = "b" + token_hex(4)
         job = Job(name, shell.command, self.folder() / f"{name}.output", description, tool_use_id, shell=shell)
         with job.output.open("wb") as sink:
-            await shell.start(stdout=sink.fileno())
+            shell.start(stdout=sink.fileno())
         self._jobs[name] = job
         watcher = asyncio.create_task(self._watch(job, shell), name=f"job {name}")
         self._watchers.add(watcher)
@@ -74,17 +74,17 @@ class Jobs:
         """The jobs that still go on."""
         return [job for job in self._jobs.values() if job.status == "running"]
 
-    def stop(self, id: str) -> Job | None:
-        """End a job; None when there is none of that id."""
+    async def stop(self, id: str) -> Job | None:
+        """End a job with everything it started; None when there is none of that id."""
         job = self._jobs.get(id)
         if job and job.status == "running" and job.shell:
             job.status = "killed"
-            job.shell.kill()
+            await job.shell.end()
         return job
 
-    def leave(self, group: int) -> None:
-        """Remember a process group whose command ended while something of it goes on (`server &`)."""
-        self._strays.add(group)
+    def leave(self, shell: Shell) -> None:
+        """Remember a command that ended while something it started goes on (`server &`)."""
+        self._strays.append(shell)
 
     def folder(self) -> Path:
         """Where outputs lie, until the session ends."""
@@ -94,13 +94,11 @@ class Jobs:
 
     async def aclose(self) -> None:
         """End what still runs, wait for it, remove the outputs."""
-        for job in self.running():
-            self.stop(job.id)
-        for group in self._strays:
-            kill_group(group)
-        self._strays.clear()
+        await asyncio.gather(*(self.stop(job.id) for job in self.running()))
         if self._watchers:
             await asyncio.wait(set(self._watchers))
+        strays, self._strays = self._strays, []
+        await asyncio.gather(*(shell.end() for shell in strays))
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
@@ -108,8 +106,8 @@ class Jobs:
     async def _watch(self, job: Job, shell: Shell) -> None:
         job.exit_code = await shell.wait()
         shell.close()
-        if shell.group_alive():
-            self.leave(shell.group)
+        if shell.left_something():
+            self.leave(shell)
         if job.status == "running":
             job.status = "completed" if job.exit_code == 0 else "failed"
         if self.on_done:

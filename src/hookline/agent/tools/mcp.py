@@ -12,7 +12,7 @@ import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -139,6 +139,8 @@ class McpServer:
         """Disconnect, and end the server if we started it."""
         self._leave.set()
         if self._holder is not None:
+            if self._client is None:  # still trying to connect: it would not notice
+                self._holder.cancel()
             await asyncio.wait({self._holder})
             self._holder = None
 
@@ -262,15 +264,25 @@ def _block(wire: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _http(config: ServerConfig) -> Any:
+def _http(config: ServerConfig) -> contextlib.AbstractAsyncContextManager[Any]:
     if config.type == "sse":
         from mcp.client.sse import sse_client
 
         return sse_client(config.url, headers=config.headers)
+    return _streamable(config)
+
+
+@contextlib.asynccontextmanager
+async def _streamable(config: ServerConfig) -> AsyncIterator[Any]:
+    """The transport with our headers; the SDK closes only an HTTP client it made itself, so ours is closed here."""
     from mcp.client.streamable_http import streamable_http_client
     from mcp.shared._httpx_utils import create_mcp_http_client
 
-    return streamable_http_client(config.url, http_client=create_mcp_http_client(headers=config.headers))
+    async with (
+        create_mcp_http_client(headers=config.headers) as client,
+        streamable_http_client(config.url, http_client=client) as streams,
+    ):
+        yield streams
 
 
 def _config(name: str, entry: Any, environ: Mapping[str, str]) -> ServerConfig:

@@ -7,17 +7,19 @@ confused with it. Exports that hooks wrote into CLAUDE_ENV_FILE scripts are read
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import shlex
 import shutil
-import signal
+import subprocess
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-__all__ = ["Bounded", "Shell", "kill_group"]
+from hookline.runners.ending import MARKER, Group, new_marker
+from hookline.runners.process import watch
+
+__all__ = ["Bounded", "Shell"]
 
 READ_SIZE = 1 << 16
 #: how long output still in the pipe is awaited once the command has ended but a child of it holds the pipe
@@ -58,116 +60,123 @@ class Bounded:
 
 
 class Shell:
-    """A command to start, wait for and, if need be, kill with everything it started."""
+    """A command to start, wait for and, if need be, end with everything it started."""
 
     def __init__(self, command: str, cwd: str, environ: Mapping[str, str], env_files: Sequence[Path] = ()) -> None:
         self.command = command
         self.cwd = cwd
-        self._environ = dict(environ)
+        self._marker = new_marker()
+        self._environ = {**environ, MARKER: "/".join(filter(None, (environ.get(MARKER), self._marker)))}
         self._env_files = env_files
-        self._process: asyncio.subprocess.Process | None = None
+        self._exit: asyncio.Future[int | None] | None = None
+        self._pid = 0
+        self._output: int | None = None
         self._cwd_pipe: int | None = None
 
-    async def start(self, stdout: int | None = None) -> None:
+    def start(self, stdout: int | None = None) -> None:
         """Start it; `stdout` takes both streams, a pipe to read from if None."""
-        ours, theirs = os.pipe()
-        os.set_blocking(ours, False)
+        self._cwd_pipe, tell_cwd = os.pipe()
+        sink = stdout
+        if sink is None:
+            self._output, sink = os.pipe()
         try:
-            self._process = await asyncio.create_subprocess_exec(
-                shell_path(),
-                "-c",
-                script(self.command, self._env_files, theirs),
+            process = subprocess.Popen(
+                [shell_path(), "-c", script(self.command, self._env_files, tell_cwd)],
                 cwd=self.cwd,
                 env=self._environ,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE if stdout is None else stdout,
-                stderr=asyncio.subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
                 start_new_session=True,
-                pass_fds=(theirs,),
-                limit=READ_SIZE,
+                pass_fds=(tell_cwd,),
             )
         except BaseException:
-            os.close(ours)
+            self.close()
             raise
         finally:
-            os.close(theirs)
-        self._cwd_pipe = ours
+            os.close(tell_cwd)
+            if stdout is None:
+                os.close(sink)
+        self._pid = process.pid
+        self._exit = watch(process, asyncio.get_running_loop())
 
     @property
-    def group(self) -> int:
-        """The process group everything the command starts belongs to."""
-        assert self._process is not None, "start it first"
-        return self._process.pid
+    def exit(self) -> asyncio.Future[int | None]:
+        """Resolves when the command itself is over, whoever still holds its output."""
+        assert self._exit is not None, "start it first"
+        return self._exit
 
     @property
-    def ended(self) -> bool:
-        """Whether the command itself is over."""
-        return self._process is not None and self._process.returncode is not None
+    def group(self) -> Group:
+        """Everything the command started."""
+        return Group(self._pid, self._marker)
 
     async def read(self, sink: Bounded, progress: Callable[[str, str], None] | None = None) -> int:
         """Feed the output to `sink` until the command ends; its exit code."""
-        reader = asyncio.create_task(self._drain(sink, progress))
+        assert self._output is not None, "started with a pipe"
+        loop, fd = asyncio.get_running_loop(), self._output
+        closed: asyncio.Future[None] = loop.create_future()
+
+        def take() -> None:
+            data = os.read(fd, READ_SIZE)
+            sink.feed(data)
+            if data and progress:
+                progress("stdout", data.decode("utf-8", "replace"))
+            if not data and not closed.done():
+                loop.remove_reader(fd)
+                closed.set_result(None)
+
+        loop.add_reader(fd, take)
         try:
             code = await self.wait()
-            await asyncio.wait({reader}, timeout=GRACE)
+            await asyncio.wait({closed}, timeout=GRACE)
         finally:
-            if not reader.done():
-                reader.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await reader
+            loop.remove_reader(fd)
         return code
 
     async def wait(self) -> int:
         """The exit code; 128 + n for signal n, as shells count."""
-        assert self._process is not None, "start it first"
-        code = await self._process.wait()
-        return code if code >= 0 else 128 - code
+        code = await asyncio.shield(self.exit)
+        return 128 - code if code is not None and code < 0 else code or 0
 
     def final_cwd(self) -> str | None:
         """Where the command left the shell; None if it never got to say (it failed or was killed)."""
         if self._cwd_pipe is None:
             return None
+        os.set_blocking(self._cwd_pipe, False)
         try:
             told = os.read(self._cwd_pipe, READ_SIZE)
         except BlockingIOError:
             return None
         return os.fsdecode(told).removesuffix("\n") or None
 
-    def kill(self) -> None:
-        """End the command and everything in its group, at once."""
-        if self._process is not None:
-            kill_group(self._process.pid)
+    async def end(self) -> None:
+        """End the command and everything it started; being cancelled meanwhile does not leave it half done."""
+        ending = asyncio.ensure_future(self.group.end(self.exit))
+        cancelled = False
+        while not ending.done():
+            try:
+                await asyncio.shield(ending)
+            except asyncio.CancelledError:
+                cancelled = True
+        ending.result()
+        if cancelled:
+            raise asyncio.CancelledError
 
-    def group_alive(self) -> bool:
-        """Whether something the command started is still there."""
+    def left_something(self) -> bool:
+        """Whether something the command started goes on after it (`server &`)."""
         try:
-            os.killpg(self.group, 0)
+            os.killpg(self._pid, 0)
         except (ProcessLookupError, PermissionError):
             return False
         return True
 
     def close(self) -> None:
         """Give back the pipes."""
-        if self._cwd_pipe is not None:
-            os.close(self._cwd_pipe)
-            self._cwd_pipe = None
-        transport = getattr(self._process, "_transport", None)
-        if transport is not None:
-            transport.close()
-
-    async def _drain(self, sink: Bounded, progress: Callable[[str, str], None] | None) -> None:
-        assert self._process is not None, "start it first"
-        assert self._process.stdout is not None, "started with a pipe"
-        while data := await self._process.stdout.read(READ_SIZE):
-            sink.feed(data)
-            if progress:
-                progress("stdout", data.decode("utf-8", "replace"))
-
-
-def kill_group(group: int) -> None:
-    """SIGKILL to a whole process group; gone already is fine."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
+        for fd in (self._output, self._cwd_pipe):
+            if fd is not None:
+                os.close(fd)
+        self._output = self._cwd_pipe = None
 
 
 @cache
