@@ -1,0 +1,457 @@
+"""Run one program to its end: bounded, watched, and never left behind.
+
+`run_process` starts a program in a session of its own, feeds it, reads what it prints and waits for it. On a timeout, a
+cancellation or too much output everything the program started is ended, TERM first, then KILL; see `ending.py` for who
+that is. A program that ended well may leave a daemon behind, as long as the daemon has let go of stdout and stderr:
+whoever still holds them a second after the program has ended is taken for a left-over and ended too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+import weakref
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hookline.runners.ending import MARKER, Group, new_marker
+
+OUTPUT_LIMIT = 10_000_000
+"""Bytes of stdout and stderr together; a program that prints more is ended."""
+HELD_PIPE = 1.0
+"""Seconds that a grandchild holding the pipes may delay the result (FACTS §6, `run_grandchild`)."""
+SLOT_TIME = 0.1
+"""Seconds after which a program still running no longer counts against `PARALLEL_STARTS`."""
+PARALLEL_STARTS = min(8, (os.cpu_count() or 1) + 1)
+"""Programs that may be starting at once: more of them stall the event loop and finish no sooner."""
+READ_SIZE = 65_536
+
+Stream = Literal["stdout", "stderr"]
+Ended = Literal["exit", "timeout", "cancelled", "overflow"]
+OnOutput = Callable[[Stream, bytes], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessSpec:
+    """What to start: the program with its arguments, where, with which environment, and what it reads."""
+
+    argv: tuple[str, ...]
+    cwd: str | None = None
+    env: Mapping[str, str] | None = None
+    stdin: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """How a program ended: by itself (`exit_code` or `signal`), or because we ended it (`ended`)."""
+
+    exit_code: int | None
+    signal: int | None
+    stdout: bytes
+    stderr: bytes
+    ended: Ended = "exit"
+    held: bool = False
+    """Some process kept stdout or stderr open after the program had ended; it was ended too."""
+    warm: bool = False
+    pid: int = 0
+
+    @property
+    def timed_out(self) -> bool:
+        return self.ended == "timeout"
+
+    @property
+    def truncated(self) -> bool:
+        return self.ended == "overflow"
+
+
+@dataclass(slots=True)
+class Child:
+    """A started program: our ends of its pipes, and the future of its return code (negative: the signal)."""
+
+    pid: int
+    stdin: int
+    stdout: int
+    stderr: int
+    exit: asyncio.Future[int | None]
+    warm: bool = False
+    last_words: bytes = b""
+    """What a skipped shell would have added to stderr; known when `exit` is."""
+
+
+Launch = Callable[[ProcessSpec], Awaitable[Child]]
+
+
+async def run_process(
+    spec: ProcessSpec,
+    *,
+    timeout: float | None = None,
+    limit: int = OUTPUT_LIMIT,
+    on_output: OnOutput | None = None,
+    cancelled: Awaitable[object] | None = None,
+    launch: Launch | None = None,
+) -> Finished:
+    """Run a program and say how it ended; an `OSError` says that it could not be started.
+
+    `timeout` counts from the start of the program, not from the wait for a free slot. Cancelling the task, or `cancelled`
+    becoming done, ends the program and all it started before this returns.
+    """
+    marked, marker = mark(spec)
+    async with _slots().hold() as slot:
+        child = await (launch or spawn)(marked)
+        slot.leave_with(child.exit)
+        run = _Run(child, Group(child.pid, marker), limit, on_output)
+    return await run.finish(spec.stdin, timeout, cancelled)
+
+
+def mark(spec: ProcessSpec) -> tuple[ProcessSpec, str]:
+    """The same program with an environment entry by which everything it starts can be found."""
+    env = dict(os.environ if spec.env is None else spec.env)
+    marker = new_marker()
+    outer = os.environ.get(MARKER)
+    env[MARKER] = f"{outer}/{marker}" if outer else marker
+    return ProcessSpec(argv=spec.argv, cwd=spec.cwd, env=env, stdin=spec.stdin), marker
+
+
+async def spawn(spec: ProcessSpec) -> Child:
+    """Start a program the ordinary way: vfork, its own session, three pipes."""
+    loop = asyncio.get_running_loop()
+    pipes = Pipes()
+    try:
+        process = subprocess.Popen(
+            spec.argv,
+            cwd=spec.cwd,
+            env=spec.env,
+            stdin=pipes.theirs[0],
+            stdout=pipes.theirs[1],
+            stderr=pipes.theirs[2],
+            start_new_session=True,
+        )
+    except BaseException:
+        pipes.close()
+        raise
+    pipes.close_theirs()
+    return Child(process.pid, *pipes.ours, watch(process, loop))
+
+
+class Pipes:
+    """Three pipes: `theirs` are stdin, stdout and stderr of a child, `ours` the other ends, non-blocking."""
+
+    def __init__(self) -> None:
+        self._open: list[int] = []
+        try:
+            for _ in range(3):
+                self._open.extend(os.pipe())
+        except OSError:
+            self.close()
+            raise
+        in_r, in_w, out_r, out_w, err_r, err_w = self._open
+        self.theirs = (in_r, out_w, err_w)
+        self.ours = (in_w, out_r, err_r)
+        for fd in self.ours:
+            os.set_blocking(fd, False)
+
+    def close_theirs(self) -> None:
+        for fd in self.theirs:
+            os.close(fd)
+
+    def close(self) -> None:
+        for fd in self._open:
+            os.close(fd)
+
+
+def watch(process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> asyncio.Future[int | None]:
+    """The return code of a process we started, as a future; the process is reaped when it resolves."""
+    exit: asyncio.Future[int | None] = loop.create_future()
+    try:
+        pidfd = os.pidfd_open(process.pid) if sys.platform == "linux" else -1
+    except OSError:
+        pidfd = -1
+    if pidfd < 0:
+        return _watch_in_thread(process, loop, exit)
+
+    def reap() -> None:
+        loop.remove_reader(pidfd)
+        os.close(pidfd)
+        code = process.wait()
+        if not exit.done():
+            exit.set_result(code)
+
+    loop.add_reader(pidfd, reap)
+    return exit
+
+
+def _watch_in_thread(
+    process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop, exit: asyncio.Future[int | None]
+) -> asyncio.Future[int | None]:
+    def tell(code: int) -> None:
+        if not exit.done():
+            exit.set_result(code)
+
+    def wait() -> None:
+        code = process.wait()
+        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nobody listens any more
+            loop.call_soon_threadsafe(tell, code)
+
+    import threading
+
+    threading.Thread(target=wait, name=f"hookline-wait-{process.pid}", daemon=True).start()
+    return exit
+
+
+class _Run:
+    """One started program, from its first byte of input to the result."""
+
+    def __init__(self, child: Child, group: Group, limit: int, on_output: OnOutput | None) -> None:
+        self.child = child
+        self.group = group
+        self.room = limit
+        self.on_output = on_output
+        self.loop = asyncio.get_running_loop()
+        self.ended: Ended = "exit"
+        self.held = False
+        self.output: dict[int, bytearray] = {}
+        self.open: dict[int, Stream] = {child.stdout: "stdout", child.stderr: "stderr"}
+        self.pending = memoryview(b"")
+        self.over: asyncio.Future[None] = self.loop.create_future()
+        self.timers: list[asyncio.TimerHandle] = []
+
+    async def finish(self, stdin: bytes, timeout: float | None, cancelled: Awaitable[object] | None) -> Finished:
+        self._begin(stdin, timeout)
+        watcher = asyncio.ensure_future(cancelled) if cancelled is not None else None
+        if watcher is not None:
+            watcher.add_done_callback(lambda _: self._stop("cancelled"))
+        try:
+            await self.over
+            if self.ended != "exit" or self.held:
+                await self._end()
+        except asyncio.CancelledError:
+            self.ended = "cancelled"
+            await self._end_whatever_happens()
+            raise
+        finally:
+            if watcher is not None:
+                watcher.cancel()
+            self._close()
+        return self._result()
+
+    def _begin(self, stdin: bytes, timeout: float | None) -> None:
+        for fd in self.open:
+            self.output[fd] = bytearray()
+            self.loop.add_reader(fd, self._read, fd)
+        self.pending = memoryview(stdin)
+        self._write()
+        self.child.exit.add_done_callback(self._exited)
+        if timeout is not None:
+            self.timers.append(self.loop.call_later(timeout, self._stop, "timeout"))
+
+    # ---- what happens meanwhile
+
+    def _write(self) -> None:
+        fd = self.child.stdin
+        try:
+            while self.pending:
+                self.pending = self.pending[os.write(fd, self.pending) :]
+        except BlockingIOError:
+            self.loop.add_writer(fd, self._write)
+            return
+        except OSError:  # it does not want to read: its right (FACTS §6, `run_nostdin`)
+            pass
+        self._close_stdin()
+
+    def _close_stdin(self) -> None:
+        fd, self.child.stdin = self.child.stdin, -1
+        if fd >= 0:
+            self.loop.remove_writer(fd)
+            os.close(fd)
+
+    def _read(self, fd: int) -> None:
+        try:
+            data = os.read(fd, READ_SIZE)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._close_stream(fd)
+            return
+        kept = data[: self.room]
+        self.room -= len(kept)
+        self.output[fd] += kept
+        if self.on_output is not None and kept:
+            self.on_output(self.open[fd], kept)
+        if len(kept) < len(data):
+            self._stop("overflow")
+
+    def _close_stream(self, fd: int) -> None:
+        if self.open.pop(fd, None) is not None:
+            self.loop.remove_reader(fd)
+            os.close(fd)
+        self._settle()
+
+    def _exited(self, _: asyncio.Future[int | None]) -> None:
+        if self.open and not self.over.done():
+            self.timers.append(self.loop.call_later(HELD_PIPE, self._let_go))
+        self._settle()
+
+    def _let_go(self) -> None:
+        """The program has ended, yet someone keeps its pipes open: stop listening."""
+        self.held = True
+        for fd in tuple(self.open):
+            self._close_stream(fd)
+
+    def _settle(self) -> None:
+        if not self.open and self.child.exit.done() and not self.over.done():
+            self.over.set_result(None)
+
+    def _stop(self, why: Ended) -> None:
+        if not self.over.done():
+            self.ended = why
+            self.over.set_result(None)
+
+    # ---- the end
+
+    async def _end(self) -> None:
+        self._quiet()
+        await self.group.end(self.child.exit)
+
+    async def _end_whatever_happens(self) -> None:
+        """Ending takes a second at most; a second cancellation does not hurry it."""
+        ending = self.loop.create_task(self._end())
+        while not ending.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.shield(ending)
+        ending.result()
+
+    def _quiet(self) -> None:
+        """Throw away what is still printed, so that a full pipe cannot keep the program from ending."""
+        self.on_output = None
+        self._close_stdin()
+        for fd in tuple(self.open):
+            self.loop.remove_reader(fd)
+            self.loop.add_reader(fd, self._discard, fd)
+
+    def _discard(self, fd: int) -> None:
+        try:
+            if not os.read(fd, READ_SIZE):
+                self._close_stream(fd)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._close_stream(fd)
+
+    def _close(self) -> None:
+        for timer in self.timers:
+            timer.cancel()
+        self._close_stdin()
+        for fd in tuple(self.open):
+            self._close_stream(fd)
+
+    def _result(self) -> Finished:
+        code = self.child.exit.result() if self.child.exit.done() else None
+        killed = code is not None and code < 0
+        return Finished(
+            exit_code=None if code is None or killed else code,
+            signal=-code if code is not None and killed else None,
+            stdout=bytes(self.output[self.child.stdout]),
+            stderr=bytes(self.output[self.child.stderr]) + self.child.last_words,
+            ended=self.ended,
+            held=self.held,
+            warm=self.child.warm,
+            pid=self.child.pid,
+        )
+
+
+# ---- how many may start at once
+
+
+@dataclass(slots=True)
+class _Slots:
+    """A bound on programs that are starting; one that runs longer than `SLOT_TIME` gives its slot back.
+
+    No two start in the same turn of the event loop: a start holds the loop up for as long as the kernel takes.
+    """
+
+    free: int = PARALLEL_STARTS
+    started: bool = False
+    waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+
+    def hold(self) -> _Slot:
+        return _Slot(self)
+
+    async def take(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self.free > 0 and not self.started:
+            self._start(loop)
+            return
+        turn: asyncio.Future[None] = loop.create_future()
+        self.waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.give()
+            raise
+
+    def give(self) -> None:
+        self.free += 1
+        self._admit()
+
+    def _start(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.free -= 1
+        self.started = True
+        loop.call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        self.started = False
+        self._admit()
+
+    def _admit(self) -> None:
+        while self.waiting and self.free > 0 and not self.started:
+            turn = self.waiting.popleft()
+            if not turn.done():
+                self._start(turn.get_loop())
+                turn.set_result(None)
+
+
+class _Slot:
+    """One slot, held from before the start until the program has ended or has proved to be long-lived."""
+
+    def __init__(self, slots: _Slots) -> None:
+        self.slots = slots
+        self.timer: asyncio.TimerHandle | None = None
+        self.given = False
+
+    async def __aenter__(self) -> _Slot:
+        await self.slots.take()
+        return self
+
+    async def __aexit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            self.give()
+
+    def leave_with(self, exit: asyncio.Future[int | None]) -> None:
+        self.timer = asyncio.get_running_loop().call_later(SLOT_TIME, self.give)
+        exit.add_done_callback(lambda _: self.give())
+
+    def give(self) -> None:
+        if not self.given:
+            self.given = True
+            self.slots.give()
+            if self.timer is not None:
+                self.timer.cancel()
+
+
+_SLOTS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Slots] = weakref.WeakKeyDictionary()
+
+
+def _slots() -> _Slots:
+    loop = asyncio.get_running_loop()
+    slots = _SLOTS.get(loop)
+    if slots is None:
+        slots = _SLOTS[loop] = _Slots()
+    return slots

@@ -1,0 +1,310 @@
+"""Our end of one warm interpreter: start it, ask it for runs, hear how they ended, let it go."""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from hookline.runners.ending import MARKER
+from hookline.runners.process import Child, Pipes, ProcessSpec, watch
+from hookline.runners.warm.plan import Interpreter, Plan
+from hookline.runners.warm.shell import DeathNotice, death_notice
+
+BOOT = Path(__file__).with_name("boot") / "importlib_bootstrap.py"
+HELLO_LIMIT = 10.0
+"""Seconds an interpreter may take to start up."""
+ANSWER_LIMIT = 2.0
+"""Seconds a parent may take to fork; after that it is replaced and the run is ordinary."""
+
+Stamp = tuple[int, ...] | None
+
+
+class WarmParent:
+    """A Python that has started up and forks on request."""
+
+    def __init__(self, process: subprocess.Popen[bytes], sock: socket.socket) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.process = process
+        self.sock = sock
+        self.ended = watch(process, self.loop)
+        self.used = self.loop.time()
+        self.made_of: dict[str, Stamp] = {}
+        self._ids = itertools.count()
+        self._starting: dict[int, asyncio.Future[int]] = {}
+        self._running: dict[int, _Running] = {}
+        self._sending = asyncio.Lock()
+        self._heard = bytearray()
+        self._hello: asyncio.Future[None] = self.loop.create_future()
+        self._retired = False
+        self._closed = False
+        self.loop.add_reader(sock, self._hear)
+
+    @classmethod
+    async def start(cls, python: Interpreter, env: Mapping[str, str]) -> WarmParent | None:
+        """Start an interpreter and wait until it is warm; None if it cannot be kept warm."""
+        ours, theirs = socket.socketpair()
+        inlet, outlet = os.pipe()  # its stdin, stdout and stderr are pipes, as every run's will be
+        try:
+            process = subprocess.Popen(
+                (python.name, *python.flags, str(BOOT)),
+                executable=python.file,
+                cwd="/",
+                env=_boot_environment(env, theirs.fileno()),
+                stdin=inlet,
+                stdout=outlet,
+                stderr=outlet,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        except OSError:
+            ours.close()
+            return None
+        finally:
+            theirs.close()
+            os.close(inlet)
+            os.close(outlet)
+        ours.setblocking(False)
+        parent = cls(process, ours)
+        return parent if await parent._warmed_up() else None
+
+    async def _warmed_up(self) -> bool:
+        try:
+            await asyncio.wait_for(asyncio.shield(self._hello), HELLO_LIMIT)
+        except (OSError, TimeoutError):
+            self.kill()
+            return False
+        except BaseException:
+            self.kill()
+            raise
+        return True
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is alive, wanted, ours to use in this event loop, and still what would be started today."""
+        if self._retired or self._closed or self.ended.done() or self.loop is not asyncio.get_running_loop():
+            return False
+        return all(_stamp(path) == stamp for path, stamp in self.made_of.items())
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._running or self._starting)
+
+    # ---- one run
+
+    async def run(self, spec: ProcessSpec, plan: Plan) -> Child | None:
+        """Fork for one run; None if the parent did not, in which case nothing of the run has happened."""
+        self.used = self.loop.time()
+        name = next(self._ids)
+        started: asyncio.Future[int] = self.loop.create_future()
+        self._starting[name] = started
+        pipes = Pipes()
+        go, theirs = socket.socketpair()
+        committed = False
+        try:
+            await asyncio.wait_for(self._ask(name, spec, plan, (*pipes.theirs, theirs.fileno())), ANSWER_LIMIT)
+            pid = await asyncio.wait_for(started, ANSWER_LIMIT)
+            go.send(b"g")
+            committed = True
+        except (OSError, TimeoutError):
+            self.kill()
+            return None
+        finally:
+            self._starting.pop(name, None)
+            theirs.close()
+            if committed:
+                pipes.close_theirs()
+            else:
+                go.close()
+                pipes.close()
+        child = Child(pid, *pipes.ours, self.loop.create_future(), warm=True)
+        self._running[name] = _Running(self.loop, child, go, death_notice() if plan.shell else None)
+        return child
+
+    async def _ask(self, name: int, spec: ProcessSpec, plan: Plan, fds: tuple[int, ...]) -> None:
+        cwd = spec.cwd or os.getcwd()
+        fields = [str(name), cwd, plan.interpreter.file, str(plan.before), str(len(plan.words)), *plan.words]
+        env = dict(os.environ if spec.env is None else spec.env)
+        if plan.shell:  # what the skipped shell would have seen to
+            env["PWD"] = os.path.realpath(cwd)
+        fields += [f"{key}={value}" for key, value in env.items()]
+        data = b"\0".join(map(os.fsencode, fields))
+        data = len(data).to_bytes(8, "big") + data
+        async with self._sending:
+            rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))
+            sent = self.sock.sendmsg([data], [rights])
+            if sent < len(data):
+                await self.loop.sock_sendall(self.sock, memoryview(data)[sent:])
+
+    # ---- what it says
+
+    def _hear(self) -> None:
+        try:
+            data = self.sock.recv(65_536)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._lost()
+            return
+        self._heard += data
+        while self._take_message():
+            pass
+        if self._retired and not self.busy:
+            self.close()
+
+    def _take_message(self) -> bool:
+        line, newline, rest = self._heard.partition(b"\n")
+        if not newline:
+            return False
+        word, first, second = line.split(b" ")
+        if word == b"hello":
+            size = int(second)
+            if len(rest) < size:
+                return False
+            self._meet(bytes(rest[:size]))
+            rest = rest[size:]
+        self._heard = rest
+        if word == b"started":
+            self._has_started(int(first), int(second))
+        elif word == b"exited":
+            self._has_ended(int(first), int(second))
+        return True
+
+    def _meet(self, paths: bytes) -> None:
+        self.made_of = {path: _stamp(path) for path in map(os.fsdecode, paths.split(b"\0"))}
+        if not self._hello.done():
+            self._hello.set_result(None)
+
+    def _has_started(self, name: int, pid: int) -> None:
+        started = self._starting.get(name)
+        if started is not None and not started.done():
+            started.set_result(pid)
+
+    def _has_ended(self, name: int, status: int) -> None:
+        run = self._running.pop(name, None)
+        if run is not None:
+            run.reaped(status)
+
+    def _lost(self) -> None:
+        """It has gone: runs not begun are begun elsewhere, how the others end can no longer be known."""
+        self._disconnect()
+        gone = ConnectionResetError("the warm interpreter has gone")
+        for waiting in (self._hello, *self._starting.values()):
+            if not waiting.done():
+                waiting.set_exception(gone)
+                waiting.exception()  # nobody may be waiting any more
+        for run in self._running.values():
+            run.orphaned()
+        self._running.clear()
+
+    # ---- letting it go
+
+    def retire(self) -> None:
+        """Give it no more work; it ends when its last run has."""
+        self._retired = True
+        if not self.busy:
+            self.close()
+
+    def close(self) -> None:
+        """End the conversation, which ends the process."""
+        self._disconnect()
+
+    def kill(self) -> None:
+        """End it at once; it has not behaved."""
+        if not self.ended.done():
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(signal.SIGKILL)
+        self._lost()
+
+    def _disconnect(self) -> None:
+        self._retired = self._closed = True
+        if not self.loop.is_closed():
+            self.loop.remove_reader(self.sock)
+        self.sock.close()
+
+    async def aclose(self) -> None:
+        """Close, and wait until the process has been reaped."""
+        self.close()
+        done, _ = await asyncio.wait((self.ended,), timeout=1.0)
+        if not done:
+            self.kill()
+            await self.ended
+
+
+def _boot_environment(env: Mapping[str, str], fd: int) -> dict[str, str]:
+    boot = {**env, "HOOKLINE_WARM_FD": str(fd)}
+    if MARKER in env:  # as long as a run's, but nobody's: ending a run must not end its parent
+        outer, slash, own = env[MARKER].rpartition("/")
+        boot[MARKER] = outer + slash + "0" * len(own)
+    return boot
+
+
+def _stamp(path: str) -> Stamp:
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return None
+    return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+
+class _Running:
+    """One run: its return code comes from the run itself, at its very end, or from the parent that reaped it."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, child: Child, go: socket.socket, notice: DeathNotice | None
+    ) -> None:
+        self.loop, self.child, self.go, self.notice = loop, child, go, notice
+        go.setblocking(False)
+        loop.add_reader(go, self._reported)
+
+    def _reported(self) -> None:
+        try:
+            said = self.go.recv(16)
+        except OSError:
+            said = b""
+        self._hang_up()
+        if said.endswith(b"\n"):
+            self.ended(int(said))
+
+    def _hang_up(self) -> None:
+        if self.go.fileno() >= 0:
+            self.loop.remove_reader(self.go)
+            self.go.close()
+
+    def ended(self, code: int | None) -> None:
+        self._hang_up()
+        if not self.child.exit.done():
+            self.child.exit.set_result(code)
+
+    def reaped(self, status: int) -> None:
+        code = os.waitstatus_to_exitcode(status)
+        if code < 0 and self.notice is not None and not self.child.exit.done():
+            code, self.child.last_words = self.notice(-code, dumped=os.WCOREDUMP(status))
+        self.ended(code)
+
+    def orphaned(self) -> None:
+        """Nobody will tell us its return code any more: wait until it has gone, and call the code unknown."""
+        try:
+            pidfd = os.pidfd_open(self.child.pid) if sys.platform == "linux" else -1
+        except OSError:
+            pidfd = -1
+        if pidfd < 0:
+            self.ended(None)
+            return
+
+        def gone() -> None:
+            self.loop.remove_reader(pidfd)
+            os.close(pidfd)
+            self.ended(None)
+
+        self.loop.add_reader(pidfd, gone)

@@ -1,0 +1,102 @@
+"""A script cannot tell a warm interpreter from a new one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hookline.runners.process import Finished, ProcessSpec, run_process
+from hookline.runners.warm import WarmPython, enabled
+from tests.runners.scripts import BESIDE, BINARY, SCRIPTS
+
+pytestmark = pytest.mark.skipif(not enabled(True), reason="needs fork")
+STDIN = b'{"a": "\xc3\xbc"}\nsecond line\n'
+ENVIRONMENTS: dict[str, dict[str, str]] = {
+    "plain": {},
+    "PYTHONIOENCODING": {"PYTHONIOENCODING": "latin-1:replace"},
+    "PYTHONUNBUFFERED": {"PYTHONUNBUFFERED": "1"},
+    "C locale": {"LC_ALL": "", "LANG": "C"},
+    "TZ": {"TZ": "Pacific/Auckland"},
+    "PYTHONWARNINGS": {"PYTHONWARNINGS": "error"},
+}
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture(scope="module")
+def warm(runner: asyncio.Runner) -> Iterator[WarmPython]:
+    async def make() -> WarmPython:
+        return WarmPython(limit=20)
+
+    pool = runner.run(make())
+    yield pool
+    runner.run(pool.aclose())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in BESIDE.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def environment(extra: dict[str, str]) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return {**kept, "GIVEN": "given", "LC_ALL": "C.UTF-8", **extra}
+
+
+async def both(warm: WarmPython, spec: ProcessSpec) -> tuple[Finished, Finished]:
+    """The same program, run by a new interpreter and by a warm one."""
+    cold = await run_process(spec, timeout=60)
+    first = await run_process(spec, timeout=60, launch=warm.launch)
+    if first.warm:
+        return cold, first
+    await warm.warmed()
+    return cold, await run_process(spec, timeout=60, launch=warm.launch)
+
+
+def what_counts(finished: Finished) -> tuple[object, ...]:
+    texts = (re.sub(rb"0x[0-9a-f]+", b"0x", text) for text in (finished.stdout, finished.stderr))
+    return finished.exit_code, finished.signal, *texts, finished.ended
+
+
+def check(runner: asyncio.Runner, warm: WarmPython, spec: ProcessSpec) -> Finished:
+    cold, warmed = runner.run(both(warm, spec))
+
+    assert warmed.warm
+    assert what_counts(warmed) == what_counts(cold)
+    return warmed
+
+
+@pytest.mark.parametrize("name", [*SCRIPTS, *BINARY])
+def test_a_script_runs_alike(name: str, runner: asyncio.Runner, warm: WarmPython, folder: Path) -> None:
+    """The same output, errors and exit code, whatever the script does."""
+    script = folder / "script.py"
+    script.write_bytes(BINARY[name] if name in BINARY else SCRIPTS[name].encode())
+
+    command = f"{sys.executable} script.py one 'two three'"
+    check(runner, warm, ProcessSpec(argv=("/bin/sh", "-c", command), cwd=str(folder), env=environment({}), stdin=STDIN))
+
+
+@pytest.mark.parametrize("env", ENVIRONMENTS.values(), ids=list(ENVIRONMENTS))
+@pytest.mark.parametrize("name", ["streams", "unicode", "locale", "time zone", "warnings", "environment", "interleaved"])
+def test_the_environment_counts_alike(
+    name: str, env: dict[str, str], runner: asyncio.Runner, warm: WarmPython, folder: Path
+) -> None:
+    """What an interpreter reads from its environment while starting up, a warm one has read too."""
+    (folder / "script.py").write_text(SCRIPTS[name])
+
+    argv = (sys.executable, str(folder / "script.py"))
+    check(runner, warm, ProcessSpec(argv=argv, cwd=str(folder), env=environment(env), stdin=STDIN))
