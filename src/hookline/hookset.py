@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +12,11 @@ from hookline.engine import Engine, Order, RunnerFor, Verdict
 from hookline.events import Event
 from hookline.hooks.hook import Hook
 from hookline.runners import runner_for
+from hookline.runners.services import Services
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hookline.config import Change, Loaded, Policy, Problem, Reloader, Trust
 
 log = logging.getLogger("hookline.config")
@@ -44,6 +46,7 @@ class Hooks(Engine):
         super().__init__(
             order=order, timeout=timeout, runners=runners, env=env, project_dir=project_dir, grace=grace, clock=clock
         )
+        self.services = Services()
 
     @classmethod
     def from_settings(

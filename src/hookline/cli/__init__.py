@@ -1,0 +1,1 @@
+"""The command line: `main`, then one module per command."""

@@ -1,0 +1,81 @@
+"""`hookline`: picks the command and imports no more than it needs (its start-up is every command hook's cost)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("demo", "see it work: an agent on a scripted model, guards on; no key, no network"),
+    "run": ("run", "run the agent; takes the Claude CLI's flags"),
+    "fire": ("fire", "send one event through the configured hooks and explain the verdict"),
+    "list": ("listing", "which hooks there are, and which would run"),
+    "check": ("check", "what is wrong with the hook files"),
+    "trust": ("trust", "review and trust a project's hooks"),
+    "init": ("init", "write a starter settings file with guards"),
+    "pipe": ("pipe", "answer event lines on stdin, one line each"),
+    "guard": ("guard", "a guard as a command hook, for settings files"),
+    "audit": ("audit", "show or verify an audit log"),
+    "replay": ("replay", "run today's hooks against what was recorded"),
+    "attach": ("attach", "serve a Python file's hooks to any Claude Code"),
+}
+"""Every command: its module in this package, and one line on what it is for."""
+
+USAGE = 64
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; what goes wrong on purpose is one line on stderr, and Ctrl-C is exit code 130."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(usage())
+        return 0 if words else USAGE
+    if words[0] in ("-V", "--version"):
+        print(f"hookline {_version()}")
+        return 0
+    if words[0] not in COMMANDS:
+        from hookline.errors import did_you_mean
+
+        print(f"hookline: no command `{words[0]}`{did_you_mean(words[0], COMMANDS)}\n\n{usage()}", file=sys.stderr)
+        return USAGE
+    return _run(words[0], words[1:])
+
+
+def _run(name: str, arguments: list[str]) -> int:
+    from hookline.errors import HooklineError
+
+    try:
+        module = import_module(f"hookline.cli.{COMMANDS[name][0]}")
+        code: int = module.main(arguments)
+    except HooklineError as error:
+        print(f"hookline {name}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 141
+    return code
+
+
+def usage() -> str:
+    """The help text of `hookline` itself."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {about}" for name, (_, about) in COMMANDS.items()]
+    body = "\n".join(lines)
+    return (
+        "hookline: the hook system for AI agents\n\nusage: hookline COMMAND …\n\n"
+        f"{body}\n\n`hookline COMMAND --help` says more."
+    )
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("hookline")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""Flags that several commands share: where the hooks come from, and whether they are trusted."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hookline.errors import ConfigError
+from hookline.hookset import Hooks
+
+if TYPE_CHECKING:
+    from hookline.config import Loaded, Problem
+    from hookline.config.trust import Policy, Status
+
+
+def parser(name: str, about: str, epilog: str = "") -> argparse.ArgumentParser:
+    """A parser that says what a command is for, and shows examples as they were written."""
+    return argparse.ArgumentParser(
+        prog=f"hookline {name}", description=about, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+def add_sources(into: argparse.ArgumentParser) -> None:
+    """Where hooks come from."""
+    group = into.add_argument_group("where hooks come from")
+    group.add_argument("--project", default=".", metavar="DIR", help="the project's folder (default: this one)")
+    group.add_argument("--settings", metavar="FILE|JSON", help="one more settings file, or JSON")
+    group.add_argument("--setting-sources", metavar="LIST", help="of user,project,local (default: all)")
+    group.add_argument("--plugin-dir", action="append", default=[], metavar="DIR", help="a plugin's folder")
+    group.add_argument(
+        "--hooks", metavar="FILE.py", help="a Python file that defines `hooks`, in place of settings files"
+    )
+    group.add_argument("--trust", action="store_true", help="run the project's hooks without asking; you know them")
+
+
+def add_json(into: argparse.ArgumentParser) -> None:
+    """Machine-readable output."""
+    into.add_argument("--json", action="store_true", help="print JSON")
+
+
+def load(args: argparse.Namespace) -> Loaded:
+    """What the settings files say, trust aside."""
+    from hookline.config import load as read
+
+    _check_folder(args.project)
+    return read(args.project, settings=args.settings, setting_sources=args.setting_sources, plugin_dirs=args.plugin_dir)
+
+
+def _check_folder(project: str) -> None:
+    if not Path(project).is_dir():
+        raise ConfigError(project, "no such folder; name the project's folder with --project")
+
+
+def hooks_of(args: argparse.Namespace, *, watch: bool = False) -> Hooks:
+    """The hooks a command works with: a Python file's, or the settings files', once they are trusted."""
+    if args.hooks:
+        return from_python(args.hooks)
+    _check_folder(args.project)
+    terminal = sys.stdin.isatty() and sys.stderr.isatty()
+    policy: Policy = "all" if args.trust else ask if terminal else "error"
+    return Hooks.from_settings(
+        args.project,
+        settings=args.settings,
+        setting_sources=args.setting_sources,
+        plugin_dirs=args.plugin_dir,
+        trust=policy,
+        watch=watch,
+        on_problem=warn,
+    )
+
+
+def ask(status: Status) -> bool:
+    """Ask on the terminal whether a project's hooks may run."""
+    from hookline.cli.trust import review
+
+    return review(status)
+
+
+def warn(problem: Problem) -> None:
+    """Say what is wrong with the files; the rest of them counts all the same."""
+    if problem.severity == "error":
+        print(f"hookline: {problem}", file=sys.stderr)
+
+
+def from_python(file: str) -> Hooks:
+    """The `hooks` of a Python file."""
+    path = Path(file)
+    if not path.is_file():
+        raise ConfigError(file, "no such file; name a Python file that defines `hooks = Hooks()`")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ConfigError(file, f"cannot be imported: {type(error).__name__}: {error}") from error
+    found = getattr(module, "hooks", None)
+    if not isinstance(found, Hooks):
+        raise ConfigError(file, "defines no `hooks`; write `hooks = Hooks()` and register hooks on it")
+    return found

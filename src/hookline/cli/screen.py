@@ -1,0 +1,43 @@
+"""Words on a terminal: coloured there, plain in a pipe."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TextIO
+
+_CODES = {
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+    "dim": "2",
+    "bold": "1",
+}
+_WORDS = {
+    "DENY": "red", "STOP": "red", "✗": "red", "error": "red",
+    "ASK": "yellow", "DEFER": "yellow", "KEEP GOING": "yellow", "warning": "yellow",
+    "ALLOW": "green", "✓": "green", "►": "magenta", "PASS": "green",
+}  # fmt: skip
+
+
+def colours(stream: TextIO = sys.stdout) -> bool:
+    """Whether to use colour: on a terminal, unless NO_COLOR is set."""
+    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, colour: str, stream: TextIO = sys.stdout) -> str:
+    """The text in a colour, where colour is seen."""
+    return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if colours(stream) else text
+
+
+def painted(line: str) -> str:
+    """A line of an explanation with its telling words coloured, and what is beside the point dimmed."""
+    if line.lstrip().startswith("·"):
+        return paint(line, "dim")
+    for word, colour in _WORDS.items():
+        if f"{word} " in f"{line} ":
+            return line.replace(word, paint(word, colour), 1)
+    return line
