@@ -8,8 +8,6 @@ command that runs its recipes. What a script opens, sources or downloads when it
 
 from __future__ import annotations
 
-import ast
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -62,6 +60,8 @@ def named_by(hook: Hook, roots: Iterable[str], project_dir: str) -> Named:
 
 def read_script(path: Path) -> Script | None:
     """A file's hash and text; `None` if there is none. One that cannot be read hashes as what is wrong with it."""
+    import hashlib  # here and below: only somebody else's hooks need these, and the time to start counts
+
     data = read_bytes(str(path), _LARGEST)
     if data is None:
         return None
@@ -161,6 +161,8 @@ def _is_python(path: Path) -> bool:
 
 
 def _beside(path: Path, start: Path) -> Iterator[Path]:
+    import ast
+
     source = read_bytes(str(path), _LARGEST)
     try:
         tree = ast.parse(source) if isinstance(source, bytes) else None

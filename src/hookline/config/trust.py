@@ -8,9 +8,7 @@ files need no trust: whoever wrote them could run anything anyway.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -168,6 +166,8 @@ class Trust:
         return len(gone)
 
     def _write(self) -> None:
+        import tempfile  # only who records needs it: the time to start counts
+
         data = msgspec.json.format(msgspec.json.encode(_Record(trusted=self._kept)), indent=1)
         descriptor, name = tempfile.mkstemp(prefix=".trust-", dir=self.path.parent)
         try:
@@ -263,6 +263,8 @@ def _script_change(item: Item, path: str, before: Script | None, now: Script | N
 
 
 def _diff(before: str | None, now: str | None, name: str) -> str:
+    import difflib
+
     if before is None or now is None:
         return f"{name}: too large or no text; only its hash is known to differ"
     lines = difflib.unified_diff(
