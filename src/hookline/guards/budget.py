@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Callable, Mapping
-from time import monotonic
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from time import time
+from typing import IO
+
+import msgspec
 
 from hookline.errors import HookError
 from hookline.events import Event, PreToolUse, SessionEnd, SessionStart
@@ -14,6 +19,7 @@ from hookline.hooks.declare import declared
 from hookline.replies import Reply, deny
 
 _MOST_SESSIONS = 1_000
+_ALL = ""
 
 
 def limit(
@@ -21,66 +27,129 @@ def limit(
     seconds: float | None = None,
     per_tool: Mapping[str, int] | None = None,
     *,
-    clock: Callable[[], float] = monotonic,
+    state: str | Path | None = None,
+    clock: Callable[[], float] = time,
 ) -> list[Hook]:
-    """Deny tool calls beyond a session's budget: `budget.limit(tool_calls=200, seconds=900, per_tool={"Bash": 50})`."""
+    """Deny tool calls beyond a session's budget: `budget.limit(tool_calls=200, seconds=900, per_tool={"Bash": 50})`.
+
+    With `state` the counts are kept in that folder, one small file per session, for guards that run as a process each.
+    """
     limits = [tool_calls, seconds, *(per_tool or {}).values()]
     if all(number is None for number in limits):
         raise HookError("a budget needs a limit: pass tool_calls=, seconds= or per_tool=")
     if any(number is not None and not number > 0 for number in limits):
         raise HookError("a budget's limits must be more than 0")
-    return declared(Budget(tool_calls, seconds, dict(per_tool or {}), clock))
+    ledger = Ledger(clock) if state is None else FileLedger(Path(state), clock)
+    return declared(Budget(tool_calls, seconds, dict(per_tool or {}), clock, ledger))
+
+
+class Account(msgspec.Struct):
+    """What one session has spent."""
+
+    began: float
+    used: dict[str, int] = msgspec.field(default_factory=dict)
+
+
+class Ledger:
+    """Accounts in memory."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._accounts: dict[str, Account] = {}
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def account(self, session: str) -> Iterator[Account]:
+        """The session's account, held for as long as this lasts."""
+        with self._lock:
+            if session not in self._accounts and len(self._accounts) >= _MOST_SESSIONS:
+                del self._accounts[next(iter(self._accounts))]
+            yield self._accounts.setdefault(session, Account(self._clock()))
+
+    def forget(self, session: str) -> None:
+        """The session is over."""
+        with self._lock:
+            self._accounts.pop(session, None)
+
+
+class FileLedger(Ledger):
+    """Accounts in files, for processes that take turns."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
+        super().__init__(clock)
+        self._folder = folder
+
+    @contextmanager
+    def account(self, session: str) -> Iterator[Account]:
+        """The session's account, its file locked for as long as this lasts."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self._path(session).open("a+b") as file:
+            _lock(file)
+            file.seek(0)
+            content = file.read()
+            account = msgspec.json.decode(content, type=Account) if content else Account(self._clock())
+            yield account
+            file.truncate(0)
+            file.write(msgspec.json.encode(account))
+
+    def _path(self, session: str) -> Path:
+        return self._folder / f"{sha256(session.encode()).hexdigest()[:32]}.json"
+
+    def forget(self, session: str) -> None:
+        """The session is over: its file goes."""
+        self._path(session).unlink(missing_ok=True)
+
+
+def _lock(file: IO[bytes]) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows: a session's calls come one after another there
+        return
+    fcntl.flock(file, fcntl.LOCK_EX)
 
 
 class Budget:
-    """Counts per session; a session that ends is forgotten."""
+    """Judges calls by what their session has spent; a session that ends is forgotten."""
 
     def __init__(
-        self, tool_calls: int | None, seconds: float | None, per_tool: dict[str, int], clock: Callable[[], float]
+        self,
+        tool_calls: int | None,
+        seconds: float | None,
+        per_tool: dict[str, int],
+        clock: Callable[[], float],
+        ledger: Ledger,
     ) -> None:
-        self._tool_calls, self._seconds, self._per_tool, self._clock = tool_calls, seconds, per_tool, clock
-        self._used: dict[str, Counter[str]] = {}
-        self._began: dict[str, float] = {}
-        self._lock = threading.Lock()
+        self._tool_calls, self._seconds, self._per_tool = tool_calls, seconds, per_tool
+        self._clock, self._ledger = clock, ledger
 
     @hook(SessionStart, name="budget.start", rejudge=False)
     async def start(self, event: Event) -> None:
         """The clock of a session starts with it."""
-        with self._lock:
-            self._begin(event.session_id)
+        with self._ledger.account(event.session_id):
+            pass
 
     @hook(SessionEnd, name="budget.end", rejudge=False)
     async def end(self, event: Event) -> None:
         """A session that is over needs no budget."""
-        with self._lock:
-            self._used.pop(event.session_id, None)
-            self._began.pop(event.session_id, None)
+        self._ledger.forget(event.session_id)
 
     @hook(PreToolUse, name="budget.limit", priority=90, rejudge=False)
     async def spend(self, event: PreToolUse) -> Reply | None:
         """Count the call, or deny it because there is nothing left to spend."""
-        with self._lock:
-            self._begin(event.session_id)
-            used = self._used[event.session_id]
-            spent = self._spent(event, used)
+        with self._ledger.account(event.session_id) as account:
+            spent = self._spent(event, account)
             if spent is None:
-                used.update([event.tool_name, ""])
+                for key in (event.tool_name, _ALL):
+                    account.used[key] = account.used.get(key, 0) + 1
             return spent
 
-    def _begin(self, session: str) -> None:
-        if session not in self._used:
-            if len(self._used) >= _MOST_SESSIONS:
-                oldest = next(iter(self._used))
-                del self._used[oldest], self._began[oldest]
-            self._used[session] = Counter()
-            self._began[session] = self._clock()
-
-    def _spent(self, event: PreToolUse, used: Counter[str]) -> Reply | None:
-        if self._tool_calls is not None and used[""] >= self._tool_calls:
+    def _spent(self, event: PreToolUse, account: Account) -> Reply | None:
+        used = account.used
+        if self._tool_calls is not None and used.get(_ALL, 0) >= self._tool_calls:
             return deny(f"the budget of {self._tool_calls} tool calls is spent")
         allowed = self._per_tool.get(event.tool_name)
-        if allowed is not None and used[event.tool_name] >= allowed:
+        if allowed is not None and used.get(event.tool_name, 0) >= allowed:
             return deny(f"the budget of {allowed} calls of `{event.tool_name}` is spent")
-        if self._seconds is not None and self._clock() - self._began[event.session_id] > self._seconds:
+        if self._seconds is not None and self._clock() - account.began > self._seconds:
             return deny(f"the budget of {self._seconds:g} seconds is spent")
         return None

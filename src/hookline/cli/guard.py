@@ -1,0 +1,144 @@
+"""`hookline guard`: a guard as a command hook, so that a settings file needs one line."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+from hookline.cli.options import parser
+from hookline.errors import HooklineError
+from hookline.guards import approvals, commands, paths, secrets
+from hookline.hooks import Hook
+from hookline.hookset import Hooks
+from hookline.wire import claude
+
+_EXAMPLES = """in .claude/settings.json, as a command hook:
+  "command": "hookline guard commands --block 'rm -rf *' --block 'sudo *'"
+  "command": "hookline guard paths --also /tmp"
+  "command": "hookline guard secrets"
+  "command": "hookline guard approvals --allow 'ls *' --allow 'git status *'"    (on PermissionRequest)
+  "command": "hookline guard budget --tool-calls 200 --per-tool Bash=50"
+
+with "persistent": true and --lines it stays, and answers a line per event. Give the hook "onFailure": "block"."""
+
+FAILED = 2
+
+
+def main(argv: list[str]) -> int:
+    """Read the event on stdin, print the answer; an event that cannot be judged is blocked."""
+    args = _parser().parse_args(argv)
+    hooks = Hooks()
+    hooks.add(*_guards(args))
+    return asyncio.run(_serve(hooks, lines=args.lines))
+
+
+def _parser() -> argparse.ArgumentParser:
+    flags = parser("guard", "Judge the event on stdin with a guard and print the answer.", _EXAMPLES)
+    kinds = flags.add_subparsers(dest="guard", required=True, metavar="GUARD")
+    _paths(kinds.add_parser("paths", help="stay inside the project's folder"))
+    _commands(kinds.add_parser("commands", help="commands that may not be run, or the only ones that may"))
+    _secrets(kinds.add_parser("secrets", help="stop credentials, or take them out"))
+    _approvals(kinds.add_parser("approvals", help="approve a safe-list without a prompt"))
+    _budget(kinds.add_parser("budget", help="limit what a session may spend"))
+    for one in kinds.choices.values():
+        one.add_argument("--lines", action="store_true", help="stay, and answer one line per event line")
+    return flags
+
+
+def _undecided(flags: argparse.ArgumentParser, default: str) -> None:
+    flags.add_argument("--undecided", choices=["ask", "deny"], default=default, help="when a line cannot be read")
+
+
+def _paths(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument("--root", metavar="DIR", help="the folder to stay in (default: the project)")
+    flags.add_argument("--also", action="append", default=[], metavar="DIR", help="one more folder to write in")
+    flags.add_argument("--read", action="store_true", help="keep reading inside, too")
+    _undecided(flags, "ask")
+
+
+def _commands(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument("--block", action="append", default=[], metavar="PATTERN", help="such as 'rm -rf *'")
+    flags.add_argument("--only", action="append", default=[], metavar="PATTERN", help="nothing but these")
+    flags.add_argument("--containing", action="append", default=[], metavar="TEXT", help="a plain text to refuse")
+    _undecided(flags, "ask")
+
+
+def _secrets(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument("--redact", action="store_true", help="take credentials out instead of stopping the call")
+
+
+def _approvals(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument(
+        "--allow", action="append", default=[], metavar="PATTERN", help="such as 'ls *' or 'Read(src/**)'"
+    )
+    flags.add_argument("--otherwise", choices=["block", "leave"], default="leave", help="what becomes of the rest")
+
+
+def _budget(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument("--tool-calls", type=int, metavar="N")
+    flags.add_argument("--seconds", type=float, metavar="S")
+    flags.add_argument("--per-tool", action="append", default=[], metavar="TOOL=N")
+
+
+def _guards(args: argparse.Namespace) -> list[Hook]:
+    return _MAKE[args.guard](args)
+
+
+def _make_commands(args: argparse.Namespace) -> list[Hook]:
+    made = []
+    if args.block:
+        made.append(commands.block(args.block, undecided=args.undecided))
+    if args.only:
+        made.append(commands.only(args.only, undecided=args.undecided))
+    if args.containing:
+        made.append(commands.containing(args.containing))
+    if not made:
+        raise HooklineError("say what to judge: --block PATTERN, --only PATTERN or --containing TEXT")
+    return made
+
+
+def _make_budget(args: argparse.Namespace) -> list[Hook]:
+    from hookline.guards import budget
+
+    per_tool = {}
+    for pair in args.per_tool:
+        tool, _, number = pair.partition("=")
+        if not number.isdigit():
+            raise HooklineError(f"--per-tool: expected TOOL=N, got `{pair}`")
+        per_tool[tool] = int(number)
+    return budget.limit(
+        args.tool_calls, args.seconds, per_tool, state=Path("~/.local/state/hookline/budgets").expanduser()
+    )
+
+
+_MAKE = {
+    "paths": lambda args: paths.stay_inside(args.root, args.also, read=args.read, undecided=args.undecided),
+    "commands": _make_commands,
+    "secrets": lambda args: secrets.redact() if args.redact else secrets.block(),
+    "approvals": lambda args: [approvals.auto(args.allow or approvals.SAFE, otherwise=args.otherwise)],
+    "budget": _make_budget,
+}
+"""Which guard each word makes."""
+
+
+async def _serve(hooks: Hooks, *, lines: bool) -> int:
+    async with hooks:
+        if not lines:
+            return await _answer(hooks, sys.stdin.buffer.read())
+        while line := await asyncio.to_thread(sys.stdin.buffer.readline):
+            await _answer(hooks, line)
+    return 0
+
+
+async def _answer(hooks: Hooks, data: bytes) -> int:
+    """Print the guard's answer; what cannot be read is blocked, with the reason on stderr."""
+    try:
+        event = claude.decode_event(data)
+    except HooklineError as error:
+        print(f"the guard cannot judge this: {error}", file=sys.stderr)
+        return FAILED
+    verdict = await hooks.fire(event)
+    print(claude.encode_reply(verdict.reply, event).decode(), flush=True)
+    return 0
