@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from hookline.errors import ReplyMismatch
+from hookline.errors import ReplyError, ReplyMismatch
 
 
 class Decision(IntEnum):
@@ -81,6 +81,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(self.reasons)
 
     def __or__(self, other: Reply) -> Reply:
+        if self is NOTHING or other is NOTHING:
+            return other if self is NOTHING else self
         decision = max(self.decision, other.decision)
         return Reply(decision=decision, reasons=_reasons(self, other), **_joined(self, other, _PLAIN))
 
@@ -98,7 +100,7 @@ def _first(a: Any, b: Any) -> Any:
     return b if a is None else a
 
 
-def _either(a: bool, b: bool) -> bool:
+def _either(a: Any, b: Any) -> Any:
     return a or b
 
 
@@ -178,7 +180,7 @@ def deny(reason: str = "") -> Reply:
     return Reply(decision=Decision.DENY, reasons=_because(reason))
 
 
-def rewrite(input: Mapping[str, Any]) -> Reply:  # noqa: A002 - the word the design uses
+def rewrite(input: Mapping[str, Any]) -> Reply:
     """Run the tool with this input instead (the whole input, not a patch)."""
     return Reply(input=dict(input))
 
@@ -229,12 +231,48 @@ _SPECIFIC_NOTHING = Specific()
 
 def check_fits(reply: Reply, event_name: str, decisions: Collection[str], fields: Collection[str]) -> None:
     """Raise `ReplyMismatch` unless an event that understands `decisions` and `fields` can make sense of `reply`."""
-    if reply.decision.name.lower() not in decisions:
+    if str(reply.decision) not in decisions:
         hint = _DECISION_HINTS.get(event_name, "")
         raise ReplyMismatch(f"`{reply.decision}` does not fit {event_name}: it knows {_listed(decisions)}{hint}")
     for name in said(reply):
         if name not in fields:
             raise ReplyMismatch(f"`{name}` does not fit {event_name}: it understands {_listed(fields)}")
+
+
+def only_decides(reply: Reply) -> bool:
+    """Whether a decision, with a reason at most, is all that `reply` says."""
+    reasons = reply.reasons
+    return (
+        reply.decision.__class__ is Decision
+        and (reasons == () or (len(reasons) == 1 and reasons[0].__class__ is str))
+        and reply.input is None
+        and reply.output is msgspec.UNSET
+        and reply.context == reply.messages == reply.keep_going_reasons == ()
+        and not (reply.stop or reply.keep_going or reply.suppress_output or reply.background)
+        and reply.specific is None
+    )
+
+
+_TEXTS = ("reasons", "context", "messages", "keep_going_reasons")
+_TYPES: tuple[tuple[str, tuple[type, ...], str], ...] = (
+    ("decision", (Decision,), "a Decision"),
+    *((name, (tuple,), "a tuple of texts") for name in _TEXTS),
+    ("input", (dict, type(None)), "a dict"),
+    ("stop_reason", (str, type(None)), "a text"),
+    ("background_timeout", (int, float, type(None)), "seconds"),
+    ("specific", (Specific, type(None)), "a Specific"),
+)
+
+
+def check_types(reply: Reply) -> None:
+    """Raise `ReplyError` if a field holds what it cannot: `deny(error)`, say, where `deny(str(error))` is meant."""
+    for name, types, expected in _TYPES:
+        if not isinstance(getattr(reply, name), types):
+            raise ReplyError(f"`{name}` of the reply: expected {expected}, got `{type(getattr(reply, name)).__name__}`")
+    for name in _TEXTS:
+        for text in getattr(reply, name):
+            if not isinstance(text, str):
+                raise ReplyError(f"`{name}` of the reply: expected texts, got `{type(text).__name__}`")
 
 
 def said(reply: Reply) -> list[str]:

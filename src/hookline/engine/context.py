@@ -6,7 +6,8 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -36,8 +37,8 @@ class Cancelled:
         self.reason = self.reason or reason
         waiting, self._waiting = self._waiting, []
         for future in waiting:
-            if not future.done():
-                future.set_result(None)
+            with suppress(RuntimeError):  # the loop it was awaited on is closed
+                future.get_loop().call_soon_threadsafe(_resolve, future)
 
     async def wait(self) -> None:
         """Return once the hook's answer is no longer wanted."""
@@ -47,7 +48,12 @@ class Cancelled:
             await future
 
 
-class Context(msgspec.Struct, weakref=True):
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+class Context(msgspec.Struct):
     """Where and when a hook runs; made anew for each run, most of it looked up only when asked for."""
 
     event: Event

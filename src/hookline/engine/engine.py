@@ -5,22 +5,27 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from asyncio import CancelledError
+from collections import ChainMap
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal, Self, TypeVar, Unpack
+from typing import Any, Literal, Self, Unpack
 
 import msgspec
 
+from hookline.engine.answers import failure, understood
 from hookline.engine.background import Background, as_coroutine
 from hookline.engine.context import Context
-from hookline.engine.execute import Pause, Run, answered, failure, parallel, sequential, silently, understood
+from hookline.engine.execute import Run, answered, parallel, sequential
 from hookline.engine.merge import merge
 from hookline.engine.observers import Notice, Observer, Observers
 from hookline.engine.outcome import Outcome, Runner, Status
-from hookline.engine.select import Place, index, select, wanted
-from hookline.engine.step import Limits, Suspended, finish, first_step
+from hookline.engine.select import Index, Place, class_of, index, meant, select, wanted
+from hookline.engine.step import Limits, Raised, Suspended, finish, first_step
 from hookline.engine.verdict import Verdict
-from hookline.errors import Closed, DuplicateHook, HookError, HooklineError, UnknownHook
+from hookline.engine.ways import Ways
+from hookline.errors import Closed, DuplicateHook, HookCancelled, HookError, HooklineError, UnknownHook
 from hookline.events import Event, spec_of
 from hookline.hooks.actions import Action
 from hookline.hooks.declare import EventLike, F, Options, declared, make_hook
@@ -30,7 +35,6 @@ from hookline.replies import NOTHING, Reply
 log = logging.getLogger("hookline")
 Order = Literal["sequential", "parallel"]
 RunnerFor = Callable[["Engine", type[Any]], Runner]
-T = TypeVar("T")
 _warned_off = False
 
 
@@ -61,23 +65,26 @@ class Engine:
         self.env = env
         self.grace = grace
         self.clock = clock
-        self.observers = Observers()
+        self.observers = Observers(changed=self._forget_ways)
         self._runner_for = runners
         self._runners: dict[type[Any], Runner] = {}
         self._background = Background()
-        self._lock = threading.Lock()
-        self._place = Place(project_dir, os.path.expanduser("~"))
-        self._index = index((), self._place)
+        self._lock = threading.RLock()
+        self._place = Place(project_dir, str(Path.home()))
+        self._hooks: list[Hook] = []
+        self._names: dict[str, Hook] | None = None
+        self._index: Index | None = None
+        self._ways = Ways()
         self._spent: set[str] = set()
         self._closed = False
-        self.enabled = _switched_on()
+        self._enabled = _switched_on()
 
     # -- registering ---------------------------------------------------------------------------------------------
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
         """All hooks, in the order they run."""
-        return self._index.hooks
+        return self._picture().hooks
 
     @property
     def place(self) -> Place:
@@ -106,118 +113,167 @@ class Engine:
 
     def _register(self, hooks: list[Hook], *, named: bool) -> tuple[Hook, ...]:
         with self._lock:
-            known = {hook.name: hook for hook in self._index.hooks}
-            added = []
+            if self._names is None:
+                self._names = {hook.name: hook for hook in self._hooks}
+            added: dict[str, Hook] = {}
             for hook in hooks:
-                fresh = _with_free_name(hook, known, named=named)
-                known[fresh.name] = fresh
-                added.append(fresh)
-            self._index = index((*self._index.hooks, *added), self._place)
-        return tuple(added)
+                fresh = _with_free_name(hook, ChainMap(added, self._names), named=named)
+                added[fresh.name] = fresh
+            self._names.update(added)
+            self._hooks.extend(added.values())
+            self._forget_ways()
+        return tuple(added.values())
 
     def remove(self, name: str) -> Hook:
         """Take a hook out of the set; events that already fire still see it."""
         with self._lock:
-            for hook in self._index.hooks:
+            for hook in self._hooks:
                 if hook.name == name:
-                    self._index = index((h for h in self._index.hooks if h is not hook), self._place)
+                    self._spent.discard(name)
+                    self.replace([other for other in self._hooks if other is not hook])
                     return hook
         raise UnknownHook(name, [hook.name for hook in self.hooks])
 
-    def replace(self, hooks: tuple[Hook, ...]) -> None:
+    def replace(self, hooks: Iterable[Hook]) -> None:
         """Put another set of hooks in place of all there are, at once (a settings file was edited)."""
         with self._lock:
-            self._index = index(hooks, self._place)
+            self._hooks, self._names = list(hooks), None
+            self._forget_ways()
+
+    def _picture(self) -> Index:
+        """The set as it is now, sorted for selection; made when the first event after a change fires."""
+        picture = self._index
+        if picture is None:
+            with self._lock:
+                picture = self._index = index(self._hooks, self._place)
+                self._names = None
+        return picture
+
+    def _forget_ways(self) -> None:
+        """Something changed: events from now on find their way anew."""
+        with self._lock:
+            self._index, self._ways = None, Ways()
+
+    @property
+    def enabled(self) -> bool:
+        """Whether hooks are asked at all; `HOOKLINE_ENABLED=0` in the environment switches them off."""
+        return self._enabled
+
+    @enabled.setter
+    def enabled(self, on: bool) -> None:
+        self._enabled = on
+        self._forget_ways()
 
     # -- firing --------------------------------------------------------------------------------------------------
 
-    async def fire(self, event: Event, *, deadline: float | None = None, only: str | None = None) -> Verdict:
+    def fire(
+        self, event: Event, *, deadline: float | None = None, only: str | None = None
+    ) -> Coroutine[Any, Any, Verdict]:
         """Send an event through the hooks it concerns; one verdict comes back, whatever they did.
 
         `deadline` bounds all of them together, in seconds from now; `only` names a single hook to ask.
         """
-        chosen = select(event, self._index)
-        if only is not None or not self.enabled or self._closed:
-            chosen = self._restricted(event, only)
-        if self.order == "sequential" and deadline is None and not self.observers:
-            begun = silently(event, chosen, self)
-            if begun.__class__ is Verdict:
-                return begun  # type: ignore[return-value]
-            return await self._verdict(event, chosen, None, begun)  # type: ignore[arg-type]
-        return await self._verdict(event, chosen, deadline, None)
+        way = self._ways.get(event.__class__)
+        if way is not None and deadline is None and only is None:
+            return way(event)
+        return self._fire(event, deadline, only)
 
-    async def _verdict(
-        self, event: Event, chosen: tuple[Hook, ...], deadline: float | None, pause: Pause | None
-    ) -> Verdict:
-        chosen = self._once(chosen)
-        run = Run(self, event, chosen, None if deadline is None else self.clock() + deadline)
+    async def _fire(self, event: Event, deadline: float | None = None, only: str | None = None) -> Verdict:
+        ways = self._ways
+        among = self._among(only)
+        chosen = self._not_spent(select(event, among))
+        if only is None and self.enabled and not self.observers:
+            ways.remember(self, event, chosen, among, self._fire)
+        run = Run(self, event, chosen, among, None if deadline is None else self.clock() + deadline)
         at_once = self.order == "parallel" and len(chosen) > 1
-        verdict = merge(event, await parallel(run) if at_once else await sequential(run, pause))
+        verdict = merge(event, await parallel(run) if at_once else await sequential(run))
         return self._told(verdict) if self.observers else verdict
+
+    def _among(self, only: str | None) -> Index:
+        """The hooks an event may meet."""
+        if self._closed:
+            raise Closed("these hooks were closed; make a new set")
+        if not self.enabled:
+            return Index()
+        picture = self._picture()
+        if only is None:
+            return picture
+        named = [hook for hook in picture.hooks if hook.name == only]
+        if not named:
+            raise UnknownHook(only, [hook.name for hook in picture.hooks])
+        return index(named, self._place)
 
     def _told(self, verdict: Verdict) -> Verdict:
         added = self.observers.tell(verdict)
         return verdict if added is NOTHING else msgspec.structs.replace(verdict, reply=verdict.reply | added)
 
-    def _restricted(self, event: Event, only: str | None) -> tuple[Hook, ...]:
-        if self._closed:
-            raise Closed("these hooks were closed; make a new set")
-        if not self.enabled:
-            return ()
-        return tuple(hook for hook in select(event, self._index) if hook.name == only)
-
-    def _once(self, chosen: tuple[Hook, ...]) -> tuple[Hook, ...]:
-        """Leave out hooks declared `once` that have run, and mark those that are about to."""
-        if not any(hook.once for hook in chosen):
+    def _not_spent(self, chosen: tuple[Hook, ...]) -> tuple[Hook, ...]:
+        """Leave out hooks declared `once` that have run."""
+        if not self._spent:
             return chosen
+        return tuple(hook for hook in chosen if not (hook.once and hook.name in self._spent))
+
+    def claim(self, hook: Hook) -> bool:
+        """Whether a hook declared `once` may run now; of several events at once, one gets it."""
         with self._lock:
-            left = tuple(hook for hook in chosen if not (hook.once and hook.name in self._spent))
-            self._spent.update(hook.name for hook in left if hook.once)
-        return left
+            free = hook.name not in self._spent
+            self._spent.add(hook.name)
+        return free
 
     def concerns(self, hook: Hook, event: Event) -> bool:
         """Whether `hook` would be asked about `event`."""
-        meant = type(event) in hook.events and hook.matcher.matches(event.subject)
-        return meant and wanted(hook, event, self._place)
+        return class_of(event) in hook.events and meant(hook, event.subject) and wanted(hook, event, self._place)
 
     # -- in the background ---------------------------------------------------------------------------------------
 
     def go_on_later(self, hook: Hook, event: Event, ctx: Context, reply: Reply | None) -> Outcome:
-        """Let a hook go on by itself; its late outcome is collected by `pending()` and `drain()`."""
+        """Let a hook go on by itself; its late outcome is collected by `pending()` and `drain()`.
+
+        What else `reply` says counts now.
+        """
         self._background.start(self._later(hook, event, ctx, reply))
+        now = msgspec.structs.replace(reply or NOTHING, background=False, background_timeout=None, later=None)
         return Outcome(
             hook=hook.name, source=hook.source, event=event.event_name, status=Status.BACKGROUND,
-            ms=(self.clock() - (ctx.started or 0.0)) * 1000,
+            reply=NOTHING if now == NOTHING else now, ms=(self.clock() - (ctx.started or 0.0)) * 1000,
         )  # fmt: skip
 
     async def _later(self, hook: Hook, event: Event, ctx: Context, reply: Reply | None) -> Outcome:
         spec = spec_of(event)
         started = self.clock()
-        seconds = (reply.background_timeout if reply else None) or hook.limit(self.timeout)
         late = msgspec.structs.replace(ctx, started=started, fire_deadline=None)
         try:
-            if reply is None:
-                answer = await answered(self, hook, event, late)
-            else:
-                step = first_step(as_coroutine(reply.later))
-                limits = Limits(seconds, self.grace, late.cancel)
-                answer = await finish(step, limits) if isinstance(step, Suspended) else step
+            answer = await (answered(self, hook, event, late) if reply is None else self._work(hook, late, reply))
             ran = understood(answer, event, spec)
-        except Exception as error:  # noqa: BLE001 - a late failure is an outcome too
+        except (Exception, CancelledError) as error:  # noqa: BLE001 - a late failure is an outcome too
             lenient = msgspec.structs.replace(hook, on_failure="continue")
-            return failure(lenient, event, spec, error, (self.clock() - started) * 1000)
+            closing = HookCancelled("was cancelled in the background") if isinstance(error, CancelledError) else error
+            return failure(lenient, event, spec, closing, (self.clock() - started) * 1000)
         return Outcome(
             hook=hook.name, source=hook.source, event=event.event_name, reply=ran.reply or NOTHING,
             ms=(self.clock() - started) * 1000, exit_code=ran.exit_code, stdout=ran.stdout, stderr=ran.stderr,
         )  # fmt: skip
 
+    async def _work(self, hook: Hook, late: Context, reply: Reply) -> Any:
+        """What a reply of `background(work)` left to do."""
+        step = first_step(as_coroutine(reply.later))
+        if isinstance(step, Raised):
+            raise step.error
+        seconds = reply.background_timeout or hook.limit(self.timeout)
+        return await finish(step, Limits(seconds, self.grace, late.cancel)) if isinstance(step, Suspended) else step
+
     def pending(self) -> list[Outcome]:
         """Late outcomes of background hooks since the last time somebody asked."""
         return self._background.collect()
 
-    async def drain(self, timeout: float | None = None) -> list[Outcome]:
+    async def drain(self, timeout: float | None = None) -> list[Outcome]:  # noqa: ASYNC109 - it bounds the waiting only
         """Wait for background hooks that still run, and return their outcomes."""
         return await self._background.drain(timeout)
+
+    @property
+    def abandoned(self) -> int:
+        """How many `def` hooks still run in a thread although nobody waits for them any more."""
+        return sum(getattr(runner, "abandoned", 0) for runner in list(self._runners.values()))
 
     # -- being watched, and ending -------------------------------------------------------------------------------
 
@@ -243,15 +299,17 @@ class Engine:
 
     async def aclose(self, limit: float = 5.0) -> list[Outcome]:
         """Wait for background hooks up to `limit` seconds, cancel the rest, end every runner; safe to call twice."""
-        late = await self._background.aclose(limit)
+        late = await self._background.drain(limit)
         self._closed = True
+        self._forget_ways()
+        late += await self._background.aclose()
         with self._lock:
             runners, self._runners = list(self._runners.values()), {}
         for runner in runners:
             close = getattr(runner, "aclose", None)
             if close is not None:
                 await close()
-        self.observers.close()
+        await self.observers.aclose()
         return late
 
     async def __aenter__(self) -> Self:

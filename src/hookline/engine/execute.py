@@ -4,167 +4,156 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import msgspec
 
+from hookline.engine.answers import failure, understood
 from hookline.engine.context import Context
-from hookline.engine.merge import second_judgement
+from hookline.engine.merge import asked_late, judged_again
 from hookline.engine.observers import HookProgress, HookResponse, HookStarted
-from hookline.engine.outcome import Outcome, Ran, Status
+from hookline.engine.outcome import Outcome, Status
+from hookline.engine.select import Index, select
 from hookline.engine.step import Limits, Raised, Suspended, finish, first_step
-from hookline.engine.verdict import Verdict
+from hookline.engine.verdict import ended_by
 from hookline.errors import HookCancelled, HookFailed, HookTimeout, ReplyError
-from hookline.events import Event, EventSpec, spec_of
-from hookline.hooks.actions import Function
+from hookline.events import Event, spec_of
 from hookline.hooks.hook import Hook
-from hookline.replies import NOTHING, Decision, Reply, check_fits, deny
-from hookline.wire import claude
+from hookline.replies import NOTHING, Decision
 
 if TYPE_CHECKING:
     from hookline.engine.engine import Engine
 
 log = logging.getLogger("hookline.engine")
-_NOT_BEGUN: Any = object()
 
 
 class Run(msgspec.Struct):
-    """One event on its way through the hooks chosen for it."""
+    """One event on its way through the hooks chosen for it, `among` those that were there when it was fired."""
 
     engine: Engine
     event: Event
     chosen: Sequence[Hook]
+    among: Index
     deadline: float | None = None
 
 
-class Pause(msgspec.Struct):
-    """Where the fast lane ended: the first hook that had something to say or had to wait, and how far it got."""
+class Begun(msgspec.Struct):
+    """A hook whose first step was taken already, on the quick way: what it answered, raised or waits for."""
 
-    position: int
-    marks: list[float]
+    ctx: Context
     step: Any
-    ctx: Context | None = None
 
 
-def silently(event: Event, chosen: Sequence[Hook], engine: Engine) -> Verdict | Pause:
-    """The fast lane: take async functions in order for as long as they answer `None` at once."""
-    clock = engine.clock
-    marks = [clock()]
-    for position, hook in enumerate(chosen):
-        if not hook.plain:
-            return Pause(position, marks, _NOT_BEGUN)
-        ctx = Context(event, hook, engine)
-        step = first_step(_called(hook, event, ctx))
-        if step is not None:
-            return Pause(position, marks, step, ctx)
-        marks.append(clock())
-    return Verdict(event, NOTHING, tuple(chosen), marks)
+# -- one after another, or all at once -----------------------------------------------------------------------------
 
 
-def _called(hook: Hook, event: Event, ctx: Context) -> Any:
-    action: Function = hook.action  # type: ignore[assignment]  # plain hooks are functions
-    return action.call(event, ctx) if action.takes_context else action.call(event)
+async def sequential(run: Run, done: Iterable[Outcome] = (), begun: Begun | None = None) -> list[Outcome]:
+    """One after another, each seeing the input as rewritten so far; a deny or a stop ends the run (DESIGN, Order).
 
-
-async def sequential(run: Run, pause: Pause | None = None) -> list[Outcome]:
-    """One after another, each seeing the input as rewritten so far; a deny or a stop ends the run (DESIGN, Order)."""
-    outcomes: list[Outcome] = []
-    start = 0
-    if pause is not None:
-        start = pause.position
-        outcomes += Verdict(run.event, NOTHING, tuple(run.chosen), pause.marks).outcomes
+    `done` are outcomes of the first hooks, and `begun` the start of the next one, if the quick way came that far.
+    """
+    outcomes = list(done)
     event, rewriter = run.event, -1
-    for position in range(start, len(run.chosen)):
-        outcome = await run_hook(run, run.chosen[position], event, pause)
-        pause = None
+    for position in range(len(outcomes), len(run.chosen)):
+        hook = run.chosen[position]
+        if event is not run.event and not run.engine.concerns(hook, event):
+            outcomes.append(_skipped(hook, event, "does not apply to the rewritten input"))
+            continue
+        outcome = await _asked(run, hook, event, begun)
+        begun = None
         outcomes.append(outcome)
         if outcome.reply.input is not None:
             event, rewriter = rewritten(event, outcome.reply.input), position
         if outcome.reply.decision is Decision.DENY or outcome.reply.stop:
-            outcomes += [_skipped(hook, event, outcome) for hook in run.chosen[position + 1 :]]
-            return outcomes
-    return await _rejudged(run, event, outcomes, stale=range(rewriter))
+            why = ended_by(outcome.hook, outcome.reply)
+            return [*outcomes, *(_skipped(hook, event, why) for hook in run.chosen[position + 1 :])]
+    return outcomes if rewriter < 0 else await _settled(run, event, outcomes, stale=range(rewriter))
 
 
 async def parallel(run: Run) -> list[Outcome]:
     """All at once on the input as it came; merged in configured order, whoever finishes first."""
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(run_hook(run, hook, run.event)) for hook in run.chosen]
+        tasks = [group.create_task(_asked(run, hook, run.event)) for hook in run.chosen]
     outcomes = [task.result() for task in tasks]
     rewriters = [position for position, outcome in enumerate(outcomes) if outcome.reply.input is not None]
     if not rewriters:
         return outcomes
     event = rewritten(run.event, outcomes[rewriters[-1]].reply.input or {})
-    return await _rejudged(run, event, outcomes, [p for p in range(len(outcomes)) if p != rewriters[-1]])
+    return await _settled(run, event, outcomes, [p for p in range(len(outcomes)) if p != rewriters[-1]])
 
 
 def rewritten(event: Event, tool_input: dict[str, Any]) -> Event:
     """The event with another tool input."""
-    return msgspec.structs.replace(event, tool_input=tool_input)  # type: ignore[call-arg]
+    return msgspec.structs.replace(event, tool_input=tool_input)
 
 
-async def _rejudged(run: Run, event: Event, outcomes: list[Outcome], stale: Sequence[int]) -> list[Outcome]:
-    """Law 4: hooks that judged an older input judge the one that will run, once more."""
+async def _settled(run: Run, event: Event, outcomes: list[Outcome], stale: Iterable[int]) -> list[Outcome]:
+    """Law 4: whoever judged an older input, or was not asked because of it, judges the one that will run."""
     for position in stale:
         hook, first = run.chosen[position], outcomes[position]
-        if (
-            not hook.rejudge
-            or first.status in (Status.BACKGROUND, Status.SKIPPED)
-            or not run.engine.concerns(hook, event)
-        ):
+        if first.status in (Status.BACKGROUND, Status.SKIPPED):
             continue
-        second = await run_hook(run, hook, event)
-        changes = second.reply.input is not None and second.reply.input != getattr(event, "tool_input", None)
-        outcomes[position] = msgspec.structs.replace(
-            second,
-            reply=second_judgement(first.reply, second.reply),
-            ms=first.ms + second.ms,
-            note="judged twice; its second rewrite was not applied" if changes else "judged the rewritten input too",
-        )
-    return outcomes
+        again = hook.rejudge and run.engine.concerns(hook, event)
+        outcomes[position] = judged_again(first, await run_hook(run, hook, event) if again else None, event)
+    return await _with_newcomers(run, event, outcomes)
 
 
-def _skipped(hook: Hook, event: Event, by: Outcome) -> Outcome:
-    word = "denied" if by.reply.decision is Decision.DENY else "stopped"
-    return Outcome(
-        hook=hook.name, source=hook.source, event=event.event_name, status=Status.SKIPPED, note=f"`{by.hook}` {word}"
-    )
+async def _with_newcomers(run: Run, event: Event, outcomes: list[Outcome]) -> list[Outcome]:
+    """The outcomes, and in their places those of hooks whose conditions hold only for the rewritten input."""
+    known = {hook.name for hook in run.chosen}
+    newcomers = [hook for hook in select(event, run.among) if hook.name not in known]
+    if not newcomers:
+        return outcomes
+    late = [asked_late(await _asked(run, hook, event)) for hook in newcomers]
+    places = {hook.name: place for place, hook in enumerate(run.among.hooks)}
+    return sorted([*outcomes, *late], key=lambda outcome: places[outcome.hook])
 
 
-async def run_hook(run: Run, hook: Hook, event: Event, pause: Pause | None = None) -> Outcome:
-    """One hook, once: its answer or its failure, as an outcome. Cancellation from outside goes through.
+def _skipped(hook: Hook, event: Event, why: str) -> Outcome:
+    return Outcome(hook=hook.name, source=hook.source, event=event.event_name, status=Status.SKIPPED, note=why)
 
-    A hook that began in the fast lane goes on with the context it was handed there: it must hear of its cancellation.
-    """
+
+# -- one hook, once ------------------------------------------------------------------------------------------------
+
+
+async def _asked(run: Run, hook: Hook, event: Event, begun: Begun | None = None) -> Outcome:
+    """A hook's turn has come."""
+    if begun is not None:
+        return await _attempted(run.engine, hook, event, begun.ctx, begun)
+    if hook.once and not run.engine.claim(hook):
+        return _skipped(hook, event, "it has run before")
+    return await run_hook(run, hook, event)
+
+
+async def run_hook(run: Run, hook: Hook, event: Event) -> Outcome:
+    """One hook, once: its answer or its failure, as an outcome. Cancellation from outside goes through."""
     engine = run.engine
-    step, ctx = (_NOT_BEGUN, None) if pause is None else (pause.step, pause.ctx)
-    if ctx is None:
-        ctx = Context(event, hook, engine, engine.clock(), run.deadline, uuid4().hex if engine.observers else "")
-    elif ctx.started is None:
-        ctx.started = pause.marks[-1] if pause else None
-    if engine.observers:
-        _announce(ctx)
-    if hook.background and step is _NOT_BEGUN:
-        outcome = engine.go_on_later(hook, event, ctx, None)
-    else:
-        outcome = await _attempted(engine, hook, event, ctx, step)
-    if engine.observers:
-        engine.observers.tell(_response(ctx, outcome))
+    if not engine.observers:
+        return await _performed(engine, hook, event, Context(event, hook, engine, engine.clock(), run.deadline))
+    ctx = Context(event, hook, engine, engine.clock(), run.deadline, uuid4().hex)
+    _announce(ctx)
+    outcome = await _performed(engine, hook, event, ctx)
+    engine.observers.tell(_response(ctx, outcome))
     return outcome
 
 
-async def _attempted(engine: Engine, hook: Hook, event: Event, ctx: Context, step: Any) -> Outcome:
+async def _performed(engine: Engine, hook: Hook, event: Event, ctx: Context) -> Outcome:
+    if hook.background:
+        return engine.go_on_later(hook, event, ctx, None)
+    return await _attempted(engine, hook, event, ctx)
+
+
+async def _attempted(engine: Engine, hook: Hook, event: Event, ctx: Context, begun: Begun | None = None) -> Outcome:
     spec = spec_of(event)
     try:
-        answer = await answered(engine, hook, event, ctx, step)
+        answer = await answered(engine, hook, event, ctx, begun)
         ran = understood(answer, event, spec)
     except (HookFailed, ReplyError) as error:
         return failure(hook, event, spec, error, _ms(engine, ctx))
-    except Exception as error:  # noqa: BLE001 - a crash is an outcome like any other
-        log.error("hook `%s` crashed on %s\n%s", hook.name, event.event_name, traceback.format_exc())
+    except Exception as error:
+        log.exception("hook `%s` crashed on %s", hook.name, event.event_name)
         return failure(hook, event, spec, error, _ms(engine, ctx))
     reply = ran.reply or NOTHING
     if reply.background:
@@ -175,73 +164,37 @@ async def _attempted(engine: Engine, hook: Hook, event: Event, ctx: Context, ste
     )  # fmt: skip
 
 
-async def answered(engine: Engine, hook: Hook, event: Event, ctx: Context, step: Any = _NOT_BEGUN) -> Any:
+async def answered(engine: Engine, hook: Hook, event: Event, ctx: Context, begun: Begun | None = None) -> Any:
     """The hook's raw answer within its time, or what it raised."""
-    if step is _NOT_BEGUN:
-        begun = _called(hook, event, ctx) if hook.plain else engine.runner_of(hook).run(hook, event, ctx)
-        step = first_step(begun)
-    if isinstance(step, Raised):
-        if isinstance(step.error, asyncio.CancelledError):
-            raise HookCancelled("cancelled itself before it replied")
-        raise step.error
+    step = begun.step if begun is not None else _begin(engine, hook, event, ctx)
     if isinstance(step, Suspended):
         due = ctx.deadline
         seconds = max(due - engine.clock(), 0.0)
-        step = await finish(step, Limits(seconds, engine.grace, ctx.cancel, due - (ctx.started or due)))
+        return await finish(step, Limits(seconds, engine.grace, ctx.cancel, due - (ctx.started or due)))
+    if isinstance(step, Raised):
+        if isinstance(step.error, asyncio.CancelledError):
+            raise HookCancelled("cancelled itself before it replied") from step.error
+        raise step.error
     return step
 
 
-def understood(answer: Any, event: Event, spec: EventSpec) -> Ran:
-    """A raw answer as a checked reply; what does not fit is a `ReplyError`."""
-    ran = answer if isinstance(answer, Ran) else Ran(reply=_reply(answer, event))
-    if ran.reply is not None:
-        check_fits(ran.reply, spec.name, spec.decisions, spec.fields)
-    return ran
+def _begin(engine: Engine, hook: Hook, event: Event, ctx: Context) -> Any:
+    if ctx.fire_deadline is not None and ctx.fire_deadline <= engine.clock():
+        raise HookTimeout("was not asked: the deadline had passed")
+    return first_step(called(hook, event, ctx) if hook.plain else engine.runner_of(hook).run(hook, event, ctx))
 
 
-def _reply(answer: Any, event: Event) -> Reply | None:
-    if answer is None or isinstance(answer, Reply):
-        return answer
-    if isinstance(answer, Mapping):
-        return claude.decode_reply(answer, event)
-    kind = type(answer).__name__
-    close = getattr(answer, "close", None)
-    if kind == "coroutine" and close is not None:
-        close()
-        raise ReplyError("answered with a coroutine it never awaited; write `return await …`")
-    raise ReplyError(f"answered with `{kind}`; return None, a Reply or a mapping in the wire format")
-
-
-def failure(hook: Hook, event: Event, spec: EventSpec, error: BaseException, ms: float) -> Outcome:
-    """A run that went wrong, with its consequence: the one place that knows fail-open from fail-closed (law 3)."""
-    closed = hook.on_failure == "block" or (hook.on_failure is None and spec.gate)
-    problem = str(error) if isinstance(error, (HookFailed, ReplyError)) else f"raised {type(error).__name__}: {error}"
-    reply = deny(_closed_reason(hook, event, error, problem)) if closed and "deny" in spec.decisions else NOTHING
-    return Outcome(
-        hook=hook.name,
-        source=hook.source,
-        event=event.event_name,
-        status=_STATUS.get(type(error), Status.FAILED),
-        reply=reply,
-        ms=ms,
-        exit_code=getattr(error, "exit_code", None),
-        error=problem,
-        stdout=getattr(error, "stdout", ""),
-        stderr=getattr(error, "stderr", ""),
-    )
-
-
-_STATUS = {HookTimeout: Status.TIMEOUT, HookCancelled: Status.CANCELLED}
-
-
-def _closed_reason(hook: Hook, event: Event, error: BaseException, problem: str) -> str:
-    said = getattr(error, "stderr", "").strip()
-    what = f"`{event.subject}`" if event.subject else event.event_name
-    return f"hook `{hook.name}` {problem}; it fails closed, so {what} was denied" + (f"\n{said}" if said else "")
+def called(hook: Hook, event: Event, ctx: Context) -> Any:
+    """The coroutine of a plain hook."""
+    action: Any = hook.action
+    return action.call(event, ctx) if action.takes_context else action.call(event)
 
 
 def _ms(engine: Engine, ctx: Context) -> float:
     return (engine.clock() - (ctx.started or 0.0)) * 1000
+
+
+# -- telling observers ---------------------------------------------------------------------------------------------
 
 
 def _announce(ctx: Context) -> None:
@@ -275,6 +228,6 @@ def _response(ctx: Context, outcome: Outcome) -> HookResponse:
         stdout=outcome.stdout,
         stderr=outcome.stderr,
         exit_code=outcome.exit_code,
-        outcome=word,  # type: ignore[arg-type]
+        outcome=word,  # type: ignore[arg-type]  # one of the three words above
         result=outcome,
     )

@@ -6,6 +6,8 @@ An inline observer is called on the spot, for those who must keep order (the age
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import logging
 import threading
 from collections import deque
@@ -16,6 +18,7 @@ import msgspec
 
 from hookline.engine.outcome import Outcome
 from hookline.engine.verdict import Verdict
+from hookline.errors import HookError
 from hookline.replies import NOTHING, Reply
 
 log = logging.getLogger("hookline.observers")
@@ -70,7 +73,8 @@ Observer = Callable[[Notice], Any]
 class Observers:
     """Everybody who watches one set of hooks."""
 
-    def __init__(self) -> None:
+    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
+        self._changed = changed
         self._inline: tuple[Observer, ...] = ()
         self._aside: tuple[Observer, ...] = ()
         self._queue: deque[Notice] = deque()
@@ -85,15 +89,19 @@ class Observers:
 
     def add(self, observer: Observer, *, inline: bool) -> None:
         """Watch from now on."""
+        if inspect.iscoroutinefunction(observer) or inspect.iscoroutinefunction(getattr(observer, "__call__", None)):  # noqa: B004
+            raise HookError("an observer must be a plain function; it may hand the notice to a task of its own")
         if inline:
             self._inline += (observer,)
         else:
             self._aside += (observer,)
+        self._changed()
 
     def remove(self, observer: Observer) -> None:
         """Watch no longer."""
-        self._inline = tuple(o for o in self._inline if o is not observer)
-        self._aside = tuple(o for o in self._aside if o is not observer)
+        self._inline = tuple(o for o in self._inline if o != observer)
+        self._aside = tuple(o for o in self._aside if o != observer)
+        self._changed()
 
     def tell(self, notice: Notice) -> Reply:
         """Pass a notice on; what inline observers answer to it comes back merged."""
@@ -120,6 +128,8 @@ class Observers:
     def _deliver(self) -> None:
         while True:
             with self._wake:
+                self._busy = False
+                self._wake.notify_all()
                 self._wake.wait_for(lambda: self._queue or self._closed)
                 if not self._queue:
                     return
@@ -127,9 +137,6 @@ class Observers:
                 self._busy = True
             for observer in self._aside:
                 _told(observer, notice)
-            with self._wake:
-                self._busy = False
-                self._wake.notify_all()
 
     def flush(self, timeout: float = 5.0) -> bool:
         """Wait until everything said so far was delivered; `False` if it took too long."""
@@ -141,13 +148,29 @@ class Observers:
         self.flush(timeout)
         with self._wake:
             self._closed = True
+            self.dropped += len(self._queue)
             self._queue.clear()
             self._wake.notify_all()
-        if self._thread is not None:
-            self._thread.join(timeout)
-            self._thread = None
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join(timeout)
         if self.dropped:
             log.warning("observers were too slow: %d notices were dropped", self.dropped)
+
+    async def aclose(self, timeout: float = 5.0) -> None:  # noqa: ASYNC109 - it bounds the waiting only
+        """As `close`, while the event loop goes on."""
+        if self._thread is None:
+            self.close(0)
+            return
+        loop = asyncio.get_running_loop()
+        closed = loop.create_future()
+
+        def close() -> None:
+            self.close(timeout)
+            loop.call_soon_threadsafe(closed.set_result, None)
+
+        threading.Thread(target=close, name="hookline-observers-close", daemon=True).start()
+        await closed
 
 
 def _told(observer: Observer, notice: Notice) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 import msgspec
 
-from hookline.events import Event
+from hookline.errors import EventError
+from hookline.events import Event, spec_of
 from hookline.hooks.hook import Hook
 
 _MOST_SUBJECTS = 512
@@ -50,12 +51,11 @@ def _row(cls: type[Event], ordered: tuple[Hook, ...]) -> Row:
 
 
 def select(event: Event, among: Index) -> tuple[Hook, ...]:
-    """The hooks that `event` concerns, in order. A condition or predicate that raises selects its hook."""
-    row = among.rows.get(event.__class__)
+    """The hooks that `event` concerns, in order. A matcher, condition or predicate that raises selects its hook."""
+    row = among.rows.get(class_of(event))
     if row is None:
         return ()
-    name = event.subject_field
-    subject = None if name is None else getattr(event, name)
+    subject = event.subject
     chosen = row.cache.get(subject)
     if chosen is None:
         chosen = _matching(row, subject)
@@ -64,18 +64,31 @@ def select(event: Event, among: Index) -> tuple[Hook, ...]:
     return chosen
 
 
+def class_of(event: Event) -> type[Event]:
+    """The catalogue's class of an event; a subclass of one is the same event."""
+    if not isinstance(event, Event):
+        raise EventError(f"expected an event such as `PreToolUse(…)`, got `{type(event).__name__}`")
+    return spec_of(event).cls
+
+
 def _matching(row: Row, subject: str | None) -> tuple[Hook, ...]:
     if len(row.cache) >= _MOST_SUBJECTS:
         row.cache.clear()
-    chosen = row.cache[subject] = tuple(hook for hook in row.hooks if hook.matcher.matches(subject))
+    chosen = row.cache[subject] = tuple(hook for hook in row.hooks if meant(hook, subject))
     return chosen
+
+
+def meant(hook: Hook, subject: str | None) -> bool:
+    """Whether the hook's matcher names this subject."""
+    return _unless_it_raises(lambda: hook.matcher.matches(subject))
 
 
 def wanted(hook: Hook, event: Event, place: Place) -> bool:
     """Whether the hook's own conditions hold for this event."""
-    if hook.condition is not None and not _holds(hook, event, place):
+    if hook.condition is not None and not _unless_it_raises(lambda: _holds(hook, event, place)):
         return False
-    return hook.when is None or _true(hook, event)
+    when = hook.when
+    return when is None or _unless_it_raises(lambda: bool(when(event)))
 
 
 def _holds(hook: Hook, event: Event, place: Place) -> bool:
@@ -89,9 +102,9 @@ def _holds(hook: Hook, event: Event, place: Place) -> bool:
     )
 
 
-def _true(hook: Hook, event: Event) -> bool:
-    assert hook.when is not None
+def _unless_it_raises(test: Callable[[], bool]) -> bool:
+    """Whoever cannot say no gets asked: the hook runs and can judge for itself."""
     try:
-        return bool(hook.when(event))
-    except Exception:  # noqa: BLE001 - whoever cannot say no gets asked: the hook runs and can judge for itself
+        return test()
+    except Exception:  # noqa: BLE001 - see above
         return True

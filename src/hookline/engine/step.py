@@ -1,8 +1,8 @@
 """Driving one hook's coroutine: the first step by hand, a timer only for those that suspend.
 
 A hook that answers without waiting for anything never meets a timer, a task or a future. One that waits goes on in the
-same task (what it started stays its own), with the loop's timer set to cancel it. Cancellation is thrown once; a hook
-that swallows it gets a moment to clean up, is cancelled again, and is then closed: its late answer is nobody's.
+same task (what it started stays its own), with the loop's timer set to cancel it. A hook that swallows its cancellation
+gets a moment to clean up, is cancelled again, and is then closed: its late answer is nobody's.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from typing import Any
 
 import msgspec
 
-from hookline.errors import HookCancelled, HookTimeout
+from hookline.errors import HookCancelled, HookFailed, HookTimeout
+
+_MOST_CANCELS = 2
+"""How often a hook is asked to stop before it is closed."""
 
 
 class Suspended(msgspec.Struct):
-    """A coroutine after its first step: what it waits for."""
+    """A coroutine between two steps: what it waits for."""
 
     coroutine: Coroutine[Any, Any, Any]
     waits_for: Any
@@ -31,8 +34,13 @@ class Raised(msgspec.Struct):
 
 def first_step(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """The coroutine's answer, or `Raised`, or `Suspended` if it has to wait."""
+    return _step(coroutine, coroutine.send, None)
+
+
+def _step(coroutine: Coroutine[Any, Any, Any], resume: Callable[[Any], Any], value: Any) -> Any:
+    """One step, taken by `send` or `throw`."""
     try:
-        return Suspended(coroutine, coroutine.send(None))
+        return Suspended(coroutine, resume(value))
     except StopIteration as done:
         return done.value
     except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by whoever knows which
@@ -49,45 +57,65 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class finish(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await finish(suspended, limits)`
-    """Go on with a suspended coroutine until it answers or its time is up; raises `HookTimeout` then."""
+    """Go on with a suspended coroutine until it answers or its time is up; raises `HookTimeout` then.
+
+    Who cancelled is told by counting requests: those from before do not count, our own are taken back, and those of
+    the hook's own `asyncio.timeout` or `TaskGroup` are taken back by them. Any that are left came from outside.
+    """
 
     def __init__(self, suspended: Suspended, limits: Limits) -> None:
         self._coroutine = suspended.coroutine
         self._waits_for = suspended.waits_for
         self._limits = limits
         self._expired = 0
-        self._from_outside: BaseException | None = None
+        self._hurried = False
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        loop = asyncio.get_running_loop()
-        task = asyncio.current_task()
-        assert task is not None
-        self._task, self._loop = task, loop
-        self._timer = loop.call_later(self._limits.seconds, self._expire)
+        self._task = self._current_task()
+        self._loop = self._task.get_loop()
+        self._before = self._task.cancelling()
+        self._due = self._loop.time() + self._limits.seconds
+        self._timer = self._loop.call_at(self._due, self._expire)
         try:
             answer = yield from self._drive()
         finally:
             self._timer.cancel()
-            ours = min(self._expired, task.cancelling())
-            for _ in range(ours):
-                task.uncancel()
-        return self._judged(answer)
+            outside = self._cancelled_from_outside()
+            for _ in range(min(self._expired, self._task.cancelling() - self._before)):
+                self._task.uncancel()
+        return self._judged(answer, outside=outside)
 
-    def _judged(self, answer: Any) -> Any:
-        if self._from_outside is not None:
-            raise self._from_outside
+    def _current_task(self) -> asyncio.Task[Any]:
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:
+            task = None
+        if task is None:
+            self._coroutine.close()
+            raise HookFailed("has to wait for something, which only works in an asyncio task; fire from within one")
+        return task
+
+    def _cancelled_from_outside(self) -> bool:
+        return self._task.cancelling() - self._before > self._expired
+
+    def _judged(self, answer: Any, *, outside: bool) -> Any:
+        error = answer.error if isinstance(answer, Raised) else None
+        cancelled = isinstance(error, asyncio.CancelledError)
+        if outside or (cancelled and self._before and not self._expired):
+            self._limits.on_cancel("cancelled")
+            raise error if error is not None and cancelled else asyncio.CancelledError from error
         if self._expired:
-            raise HookTimeout(f"gave no reply within {self._limits.stated or self._limits.seconds:g} s")
-        if isinstance(answer, Raised):
-            if isinstance(answer.error, asyncio.CancelledError):
-                raise HookCancelled("cancelled itself before it replied")
-            raise answer.error
+            raise HookTimeout(f"gave no reply within {self._limits.stated or self._limits.seconds:g} s") from error
+        if cancelled:
+            raise HookCancelled("cancelled itself before it replied") from error
+        if error is not None:
+            raise error
         return answer
 
     def _expire(self) -> None:
         """Its time, or its time to clean up, is over."""
+        self._limits.on_cancel("cancelled" if self._cancelled_from_outside() else "timeout")
         self._expired += 1
-        self._limits.on_cancel("timeout")
         self._timer = self._loop.call_later(self._limits.grace, self._expire)
         self._task.cancel()
 
@@ -102,39 +130,26 @@ class finish(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await fi
             except BaseException as error:  # noqa: BLE001 - it is the coroutine's to handle
                 step = self._thrown(error)
             else:
-                step = first_step_again(self._coroutine, sent)
+                step = _step(self._coroutine, self._coroutine.send, sent)
             if not isinstance(step, Suspended):
                 return step
             self._waits_for = step.waits_for
+            self._hurry()
 
     def _thrown(self, error: BaseException) -> Any:
-        if isinstance(error, asyncio.CancelledError):
-            if not self._expired or self._task.cancelling() > self._expired:
-                self._from_outside = error
-                self._limits.on_cancel("cancelled")
-                self._arm_grace()
-            if self._expired > 2:
-                return _closed(self._coroutine)
-        try:
-            return Suspended(self._coroutine, self._coroutine.throw(error))
-        except StopIteration as done:
-            return done.value
-        except BaseException as raised:  # noqa: BLE001 - see first_step
-            return Raised(raised)
+        if self._expired > _MOST_CANCELS and isinstance(error, asyncio.CancelledError):
+            return _closed(self._coroutine)
+        return _step(self._coroutine, self._coroutine.throw, error)
 
-    def _arm_grace(self) -> None:
+    def _hurry(self) -> None:
+        """While somebody outside waits for the hook to stop, it has no more than its time to clean up."""
+        hurried = self._cancelled_from_outside()
+        if hurried is self._hurried or self._expired:
+            return
+        self._hurried = hurried
         self._timer.cancel()
-        self._timer = self._loop.call_later(self._limits.grace, self._expire)
-
-
-def first_step_again(coroutine: Coroutine[Any, Any, Any], sent: Any) -> Any:
-    """A later step: as `first_step`, with what the task sends in."""
-    try:
-        return Suspended(coroutine, coroutine.send(sent))
-    except StopIteration as done:
-        return done.value
-    except BaseException as error:  # noqa: BLE001 - see first_step
-        return Raised(error)
+        soon = self._loop.time() + self._limits.grace
+        self._timer = self._loop.call_at(min(self._due, soon) if hurried else self._due, self._expire)
 
 
 def _closed(coroutine: Coroutine[Any, Any, Any]) -> Raised:

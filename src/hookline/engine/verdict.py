@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from hookline.engine.explain import explained, headline
 from hookline.engine.outcome import Outcome, Status
 from hookline.events import Event, spec_of
 from hookline.hooks.hook import Hook
-from hookline.replies import Decision, Reply
+from hookline.replies import NOTHING, Decision, Reply
 
 
 class Verdict(msgspec.Struct):
@@ -21,17 +23,15 @@ class Verdict(msgspec.Struct):
 
     event: Event
     reply: Reply
-    silent: tuple[Hook, ...] = ()
-    marks: list[float] = msgspec.field(default_factory=list)
+    chosen: tuple[Hook, ...] = ()
+    marks: Sequence[float] = ()
     told: tuple[Outcome, ...] | None = None
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
         """One per hook that was selected, in the order they ran."""
         if self.told is None:
-            spans = zip(self.silent, self.marks, self.marks[1:], strict=False)
-            name = self.event.event_name
-            self.told = tuple(Outcome(hook=h.name, source=h.source, event=name, ms=(b - a) * 1000) for h, a, b in spans)
+            self.told = quick_outcomes(self.event, self.reply, self.chosen, self.marks)
         return self.told
 
     @property
@@ -127,69 +127,26 @@ class Verdict(msgspec.Struct):
 
     def explain(self) -> str:
         """Every hook, what it said, how long it took, and who won, as a text for people."""
-        lines = [headline(self), *(_outcome_line(o, self.decided_by or "") for o in self.outcomes), *_effects(self)]
-        return "\n".join(lines)
+        return explained(self)
 
 
-def headline(verdict: Verdict) -> str:
-    """One line: the event, the decision, who decided and why."""
-    event = verdict.event
-    about = f"{event.event_name}({event.subject})" if event.subject else event.event_name
-    by = f" by {verdict.decided_by}" if verdict.decided_by else ""
-    why = f": {verdict.reason}" if verdict.reason else ""
-    return f"{about} → {_word(verdict)}{by}{why}"
+def quick_outcomes(event: Event, reply: Reply, chosen: Sequence[Hook], marks: Sequence[float]) -> tuple[Outcome, ...]:
+    """The outcomes of hooks that answered at once: all but the last with nothing, and the rest, if any, skipped.
+
+    `marks` has the time before the first answer and after each.
+    """
+    answered = len(marks) - 1
+    made = []
+    for position, hook in enumerate(chosen):
+        said = reply if position == answered - 1 else NOTHING
+        names: dict[str, Any] = {"hook": hook.name, "source": hook.source, "event": event.event_name}
+        if position < answered:
+            made.append(Outcome(**names, reply=said, ms=(marks[position + 1] - marks[position]) * 1000))
+        else:
+            made.append(Outcome(**names, status=Status.SKIPPED, note=ended_by(chosen[answered - 1].name, reply)))
+    return tuple(made)
 
 
-def _word(verdict: Verdict) -> str:
-    if verdict.decision is not Decision.PASS:
-        return str(verdict.decision).upper()
-    if verdict.stop:
-        return "STOP"
-    if verdict.keep_going:
-        return "KEEP GOING"
-    return "PASS" if verdict.outcomes else "PASS (no hook applies)"
-
-
-_SIGNS = {Status.OK: "✓", Status.SKIPPED: "·", Status.BACKGROUND: "…"}
-
-
-def _outcome_line(outcome: Outcome, deciders: str) -> str:
-    sign = "►" if outcome.hook in deciders.split(", ") else _SIGNS.get(outcome.status, "✗")
-    return f"  {sign} {outcome.hook:<24} {_said(outcome):<44} {outcome.ms:8.1f} ms"
-
-
-def _said(outcome: Outcome) -> str:
-    if outcome.error:
-        consequence = " → deny" if outcome.decision is Decision.DENY else ""
-        return f"{outcome.status}{consequence}: {outcome.error.partition(chr(10))[0]}"
-    if outcome.status is not Status.OK:
-        return f"{outcome.status}{f' ({outcome.note})' if outcome.note else ''}"
-    words = [*_decision_words(outcome.reply), *([outcome.note] if outcome.note else [])]
-    return ", ".join(words) or "nothing to say"
-
-
-def _decision_words(reply: Reply) -> list[str]:
-    words = (
-        [] if reply.decision is Decision.PASS else [f"{reply.decision}{f': {reply.reason}' if reply.reason else ''}"]
-    )
-    said = {
-        "rewrote the input": reply.input is not None,
-        "replaced the output": reply.output is not msgspec.UNSET,
-        "stop": reply.stop,
-        "keep going": reply.keep_going,
-        "context": bool(reply.context),
-        "message": bool(reply.messages),
-        "more": reply.specific is not None,
-    }
-    return words + [word for word, true in said.items() if true]
-
-
-def _effects(verdict: Verdict) -> list[str]:
-    lines = []
-    if verdict.reply.input is not None:
-        lines.append(f"  input   {verdict.reply.input}")
-    if verdict.reply.output is not msgspec.UNSET:
-        lines.append(f"  output  {verdict.reply.output}")
-    lines += [f"  context {text}" for text in verdict.context]
-    lines += [f"  message {text}" for text in verdict.messages]
-    return lines
+def ended_by(hook: str, reply: Reply) -> str:
+    """Why the hooks after `hook` were not asked."""
+    return f"`{hook}` {'denied' if reply.decision is Decision.DENY else 'stopped'}"

@@ -13,8 +13,8 @@ class SubagentStart(Event, frozen=True, kw_only=True, eq=False):
     event_name = "SubagentStart"
     subject_field = "agent_type"
 
-    agent_id: str = ""  # type: ignore[mutable-override]  # always there on this event
-    agent_type: str = ""  # type: ignore[mutable-override]
+    agent_id: str = ""
+    agent_type: str = ""
 
 
 class SubagentStop(Event, frozen=True, kw_only=True, eq=False):
@@ -23,8 +23,8 @@ class SubagentStop(Event, frozen=True, kw_only=True, eq=False):
     event_name = "SubagentStop"
     subject_field = "agent_type"
 
-    agent_id: str = ""  # type: ignore[mutable-override]  # always there on this event
-    agent_type: str = ""  # type: ignore[mutable-override]
+    agent_id: str = ""
+    agent_type: str = ""
     stop_hook_active: bool = False
     agent_transcript_path: str = ""
     last_assistant_message: str | None = None

@@ -44,11 +44,11 @@ class EventSpec(msgspec.Struct, frozen=True):
 
 _OBSERVES = "pass allow"
 _BLOCKS = "pass allow deny"
-_GATE, _WATCH = True, False
+_GATE, _WATCH = "gate", "watch"
 
 
-def _row(cls: type[Event], gate: bool, decisions: str, fields: str = "") -> EventSpec:
-    return EventSpec(cls, gate, frozenset(decisions.split()), frozenset(f"{fields} terminal_sequence".split()))
+def _row(cls: type[Event], kind: str, decisions: str, fields: str = "") -> EventSpec:
+    return EventSpec(cls, kind == _GATE, frozenset(decisions.split()), frozenset(f"{fields} terminal_sequence".split()))
 
 
 _GOING = "keep_going"

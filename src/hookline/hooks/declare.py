@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
+from dis import opmap
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from hookline.errors import HookError
@@ -71,6 +72,18 @@ def _takes_context(call: Callable[..., Any]) -> bool:
     if not positional and not variadic:
         raise HookError(f"hook `{name_of(call)}` takes no argument; write `(event)` or `(event, ctx)`")
     return len(positional) >= 2 or variadic
+
+
+_WAITS = frozenset(opmap[name] for name in ("YIELD_VALUE", "YIELD_FROM", "SEND") if name in opmap)
+
+
+def can_wait(call: Callable[..., Any]) -> bool:
+    """Whether an async function may ever have to wait: its code has an `await` (or is not there to be looked at)."""
+    call = call if inspect.isroutine(call) else getattr(type(call), "__call__", call)  # noqa: B004
+    code = getattr(getattr(call, "__func__", call), "__code__", None)
+    if code is None or not code.co_flags & inspect.CO_COROUTINE:
+        return True
+    return not _WAITS.isdisjoint(code.co_code[::2])
 
 
 def name_of(run: Any) -> str:

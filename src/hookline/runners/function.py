@@ -9,7 +9,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, cast
 
 from hookline.engine import Answer, Context
 from hookline.events import Event
@@ -18,7 +18,6 @@ from hookline.hooks.hook import Hook
 
 log = logging.getLogger("hookline.function")
 _IDLE_SECONDS = 5.0
-_Job = Callable[[], None]
 
 
 class FunctionRunner:
@@ -41,119 +40,155 @@ class FunctionRunner:
             answer = action.call(*arguments)
         else:
             answer = await self._threads.call(lambda: action.call(*arguments))
-        return await answer if action.is_async or inspect.isawaitable(answer) else answer
+        answer = await answer if inspect.isawaitable(answer) else answer
+        return cast("Answer", answer)  # whether it is one, the engine finds out
 
     async def aclose(self) -> None:
-        """Let idle threads end; an abandoned one ends when its function returns."""
+        """Let threads end; an abandoned one ends when its function returns."""
         self._threads.close()
         if self.abandoned:
             log.warning("%d function hook(s) still run in abandoned threads", self.abandoned)
 
 
 class Threads:
-    """Daemon threads, made as needed and reused, so that a blocked function can never keep the process alive."""
+    """Daemon threads, made as needed and reused, so that a blocked function can never keep the process alive.
 
-    def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+    At most `most` functions run at once, not counting abandoned ones; the others wait their turn on their own time.
+    """
+
+    def __init__(self, most: int = 64) -> None:
+        self._most = most
+        self._jobs: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._idle = 0
-        self._all = 0
+        self._waiting = self._idle = self._all = 0
+        self._closed = False
         self.abandoned = 0
 
     async def call(self, function: Callable[[], Any]) -> Any:
-        """The function's result; cancelling this abandons the function."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-        call = _Call(self, function, future, loop)
+        """The function's result; cancelling this abandons the function, or forgets it if it has not begun."""
+        call = Call(function, asyncio.get_running_loop())
         self._submit(call)
         try:
-            return await future
+            return await call.result
         except asyncio.CancelledError:
-            call.abandon()
+            self._abandon(call)
             raise
 
-    def _submit(self, job: _Job) -> None:
+    def _submit(self, call: Call) -> None:
         with self._lock:
-            start = self._idle == 0
-            if start:
-                self._all += 1
-            else:
-                self._idle -= 1
-        self._jobs.put(job)
-        if start:
+            self._waiting += 1
+            self._hire()
+        self._jobs.put(call)
+
+    def _hire(self) -> None:
+        """Start a thread if a call waits that no idle one will take; the lock is held."""
+        if self._waiting <= self._idle or self._all >= self._most + self.abandoned:
+            return
+        try:
             threading.Thread(target=self._work, name="hookline-function", daemon=True).start()
+        except RuntimeError as error:  # the system gives no more threads: wait for one of ours
+            log.warning("no further thread for function hooks: %s", error)
+            return
+        self._all += 1
+        self._idle += 1
 
     def _work(self) -> None:
         while True:
             try:
-                job = self._jobs.get(timeout=_IDLE_SECONDS)
+                call = self._jobs.get(timeout=_IDLE_SECONDS)
             except queue.Empty:
-                with self._lock:
-                    if self._idle:
-                        self._idle -= 1
-                        self._all -= 1
-                        return
-                continue  # a job was promised to this thread in the meantime
-            if job is None:
+                call = None
+            if not self._takes(call):
                 return
-            job()
-            with self._lock:
-                self._idle += 1
+            if call is not None:
+                call.run()
+                self._ended(call)
+
+    def _takes(self, call: Call | None) -> bool:
+        """Whether a thread goes on: with this call, or waiting, because one was promised to it."""
+        with self._lock:
+            if call is None and (self._closed or self._idle > self._waiting):
+                self._idle -= 1
+                self._all -= 1
+                return False
+            if call is not None:
+                self._idle -= 1
+                self._waiting -= 1
+            return True
+
+    def _ended(self, call: Call) -> None:
+        with self._lock:
+            if call.abandoned:
+                self.abandoned -= 1
+            self._idle += 1
+            if self._closed:
+                self._jobs.put(None)
+
+    def _abandon(self, call: Call) -> None:
+        with self._lock:
+            if call.leave():
+                self.abandoned += 1
+                self._hire()
 
     def close(self) -> None:
-        """End the threads that have nothing to do."""
+        """End the threads that have nothing to do, and the others once they are done."""
         with self._lock:
-            idle, self._idle = self._idle, 0
-            self._all -= idle
-        for _ in range(idle):
-            self._jobs.put(None)
+            self._closed = True
+            for _ in range(self._idle):
+                self._jobs.put(None)
 
 
-class _Call:
-    """One function on its way through a thread and back."""
+class Call:
+    """One function on its way through a thread and back; its state changes under a lock, from either side."""
 
-    def __init__(
-        self,
-        threads: Threads,
-        function: Callable[[], Any],
-        future: asyncio.Future[Any],
-        loop: asyncio.AbstractEventLoop,
-    ) -> None:
-        self._threads, self._function, self._future, self._loop = threads, function, future, loop
+    def __init__(self, function: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
+        self.result: asyncio.Future[Any] = loop.create_future()
+        self.state: Literal["waiting", "running", "done", "forgotten", "abandoned"] = "waiting"
+        self._function = function
+        self._loop = loop
         self._context = contextvars.copy_context()
-        self._state = threading.Lock()
-        self._done = self._left = False
+        self._lock = threading.Lock()
 
-    def __call__(self) -> None:
+    @property
+    def abandoned(self) -> bool:
+        """Whether nobody waits for a function that had begun."""
+        return self.state == "abandoned"
+
+    def run(self) -> None:
+        """Call the function and carry its result home; on a thread."""
+        with self._lock:
+            if self.state == "forgotten":
+                return
+            self.state = "running"
         try:
             result, error = self._context.run(self._function), None
         except BaseException as raised:  # noqa: BLE001 - carried to whoever waits
             result, error = None, raised
-        with self._state:
-            self._done = True
-            if self._left:
-                with self._threads._lock:
-                    self._threads.abandoned -= 1
+        with self._lock:
+            if self.abandoned:
                 return
+            self.state = "done"
         try:
             self._loop.call_soon_threadsafe(self._settle, result, error)
         except RuntimeError:
             log.debug("a function hook answered after its loop was closed")
 
     def _settle(self, result: Any, error: BaseException | None) -> None:
-        if self._future.done():
+        if self.result.done():
             return
         if isinstance(error, StopIteration):  # a future cannot carry it
             error = RuntimeError(f"function raised StopIteration: {error}")
         if error is not None:
-            self._future.set_exception(error)
+            self.result.set_exception(error)
         else:
-            self._future.set_result(result)
+            self.result.set_result(result)
 
-    def abandon(self) -> None:
-        """Nobody waits any more; count the thread until the function returns."""
-        with self._state:
-            if not self._done:
-                self._left = True
-                with self._threads._lock:
-                    self._threads.abandoned += 1
+    def leave(self) -> bool:
+        """Nobody waits any more; whether the function still runs."""
+        with self._lock:
+            running = self.state == "running"
+            if running:
+                self.state = "abandoned"
+            elif self.state == "waiting":
+                self.state = "forgotten"
+            return running

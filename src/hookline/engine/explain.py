@@ -1,0 +1,117 @@
+"""A verdict as a text for people: at a glance who decided what and why, in 80 columns. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hookline.engine.outcome import Outcome, Status
+from hookline.replies import Decision, Reply
+
+if TYPE_CHECKING:
+    from hookline.engine.verdict import Verdict
+
+_WIDTH = 80
+_LONGEST_NAME = 24
+_MOST_LINES = 3
+_SIGNS = {Status.OK: "✓", Status.SKIPPED: "·", Status.BACKGROUND: "…"}
+
+
+def headline(verdict: Verdict) -> str:
+    """One line: the event, the decision, who decided and why."""
+    event = verdict.event
+    about = f"{event.event_name}({event.subject})" if event.subject else event.event_name
+    by = f" by {verdict.decided_by}" if verdict.decided_by else ""
+    why = f": {verdict.reason}" if verdict.reason else ""
+    return f"{about} → {_word(verdict)}{by}{why}"
+
+
+def explained(verdict: Verdict) -> str:
+    """The headline in full, a line or more for each hook, then what the verdict brings with it."""
+    longest = max((len(outcome.hook) for outcome in verdict.outcomes), default=0)
+    deciders = (verdict.decided_by or "").split(", ")
+    lines = _folded(headline(verdict), _WIDTH, indent="    ")
+    for outcome in verdict.outcomes:
+        sign = "►" if outcome.hook in deciders else _SIGNS.get(outcome.status, "✗") if outcome.ok else "✗"
+        lines += _outcome_lines(outcome, sign, min(longest, _LONGEST_NAME))
+    return "\n".join([*lines, *_effects(verdict)])
+
+
+def _word(verdict: Verdict) -> str:
+    if verdict.decision is not Decision.PASS:
+        return str(verdict.decision).upper()
+    if verdict.stop:
+        return "STOP"
+    if verdict.keep_going:
+        return "KEEP GOING"
+    return "PASS" if verdict.outcomes else "PASS (no hook applies)"
+
+
+def _outcome_lines(outcome: Outcome, sign: str, width: int) -> Iterator[str]:
+    name = _cut(outcome.hook, width)
+    time = "" if outcome.status is Status.SKIPPED else f"{outcome.ms:.1f} ms"
+    room = _WIDTH - len(f"  {sign} ") - width - 2 - 11
+    first, *more = _few(wrap(_said(outcome), room), room)
+    yield f"  {sign} {name:<{width}}  {first:<{room}} {time:>10}".rstrip()
+    for line in more:
+        yield f"    {'':<{width}}  {line}"
+
+
+def _said(outcome: Outcome) -> str:
+    note = [outcome.note] if outcome.note else []
+    if outcome.error:
+        consequence = " → deny" if outcome.decision is Decision.DENY else ""
+        return ", ".join([f"{outcome.status}{consequence}: {outcome.error.strip().partition(chr(10))[0]}", *note])
+    if outcome.status is not Status.OK:
+        return f"{outcome.status}{f' ({outcome.note})' if outcome.note else ''}"
+    return ", ".join([*(_decision_words(outcome.reply) or ["nothing to say"]), *note])
+
+
+def _decision_words(reply: Reply) -> list[str]:
+    said = {
+        f"{reply.decision}{f': {reply.reason}' if reply.reason else ''}": reply.decision is not Decision.PASS,
+        "rewrote the input": reply.input is not None,
+        "replaced the output": reply.output is not msgspec.UNSET,
+        "stop": reply.stop,
+        "keep going": reply.keep_going,
+        "context": bool(reply.context),
+        "message": bool(reply.messages),
+        "more": reply.specific is not None,
+    }
+    return [word for word, true in said.items() if true]
+
+
+def _effects(verdict: Verdict) -> Iterator[str]:
+    reply = verdict.reply
+    said: list[tuple[str, Any]] = [
+        *([("input", reply.input)] if reply.input is not None else []),
+        *([("output", reply.output)] if reply.output is not msgspec.UNSET else []),
+        *(("context", text) for text in reply.context),
+        *(("message", text) for text in reply.messages),
+    ]
+    for name, value in said:
+        first, *more = _few(_folded(str(value), _WIDTH - 10), _WIDTH - 10)
+        yield f"  {name:<7} {first}".rstrip()
+        yield from (f"{'':<10}{line}" for line in more)
+
+
+def _folded(text: str, width: int, indent: str = "") -> list[str]:
+    """The text in lines of at most `width`; its own line breaks are kept."""
+    lines: list[str] = []
+    for number, line in enumerate(text.splitlines() or [""]):
+        lines += wrap(line, width, initial_indent=indent if number else "", subsequent_indent=indent) or [""]
+    return lines
+
+
+def _few(lines: list[str], width: int) -> list[str]:
+    """The first lines; the last of them says if more were left out."""
+    if len(lines) <= _MOST_LINES:
+        return lines
+    return [*lines[: _MOST_LINES - 1], _cut(f"{lines[_MOST_LINES - 1]:<{width}}", width - 1).rstrip("…").rstrip() + "…"]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

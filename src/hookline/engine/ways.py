@@ -1,0 +1,158 @@
+"""The quick way: what `fire` does when nobody watches and all chosen hooks are async functions.
+
+Hooks are called in order for as long as they answer `None` at once; no timer, task or outcome is made for that. The
+first that says something, raises or has to wait is handed, with its context, to the slow way, which goes on from there.
+A function whose code has no `await` in it can never wait, so it is awaited like any other coroutine; of the rest only
+the first step is taken, by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hookline.engine.context import Context
+from hookline.engine.execute import Begun, Run, sequential
+from hookline.engine.merge import merge
+from hookline.engine.select import Index, class_of
+from hookline.engine.step import Raised, first_step
+from hookline.engine.verdict import Verdict, quick_outcomes
+from hookline.errors import ReplyError
+from hookline.events import Event, spec_of
+from hookline.hooks.declare import can_wait
+from hookline.hooks.hook import Hook
+from hookline.replies import NOTHING, Decision, Reply, only_decides
+from hookline.wire import claude
+
+if TYPE_CHECKING:
+    from hookline.engine.engine import Engine
+
+Way = Callable[[Any], Coroutine[Any, Any, Verdict]]
+"""Takes an event through the hooks chosen for it."""
+
+
+_MOST_SUBJECTS = 512
+
+
+class Ways(dict[type[Event], Way]):
+    """The quick ways found so far, by kind of event; a set that changes starts with none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._subjects: dict[type[Event], dict[str | None, Way]] = {}
+
+    def remember(self, engine: Engine, event: Event, chosen: tuple[Hook, ...], among: Index, otherwise: Way) -> None:
+        """Find the quick way for the next event like this one, if it has one; `otherwise` is the slow one."""
+        cls = event.__class__
+        row = among.rows.get(class_of(event))
+        if (row is not None and row.conditional) or (engine.order == "parallel" and len(chosen) > 1):
+            return
+        way = quick_way(engine, cls, chosen, among)
+        if way is None:
+            return
+        if row is None or cls.subject_field is None or all(hook.matcher.matches_all for hook in row.hooks):
+            self[cls] = way
+            return
+        known = self._subjects.setdefault(cls, {})
+        if len(known) >= _MOST_SUBJECTS:
+            known.clear()
+        known[event.subject] = way
+        self.setdefault(cls, by_subject(cls.subject_field, known, otherwise))
+
+
+def quick_way(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Way | None:
+    """The quick way of one kind of event through `chosen`, or `None` if one of them is no plain async function."""
+    if not all(hook.plain for hook in chosen):
+        return None
+    through = _through_one if len(chosen) == 1 else _through_all
+    return through(engine, cls, chosen, among)
+
+
+def by_subject(field: str, ways: dict[str | None, Way], otherwise: Way) -> Way:
+    """The way that belongs to the event's subject; `otherwise` takes those seen for the first time."""
+
+    def way(event: Event) -> Coroutine[Any, Any, Verdict]:
+        return ways.get(getattr(event, field), otherwise)(event)
+
+    return way
+
+
+def _through_one(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Way:
+    hook, clock, decisions = chosen[0], engine.clock, _decisions(cls)
+    call, wants_context, waits = _seat(hook)
+
+    async def way(event: Event) -> Verdict:
+        started, ctx = clock(), None
+        try:
+            begun = call(event, ctx := Context(event, hook, engine, started)) if wants_context else call(event)
+            answer = first_step(begun) if waits else await begun
+        except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, on the slow way
+            answer = Raised(error)
+        marks = (started, clock())
+        if answer is None:
+            return Verdict(event, NOTHING, chosen, marks)
+        return last_word(event, chosen, marks, answer, decisions) or await _slowly(
+            Run(engine, event, chosen, among), marks, Begun(ctx or Context(event, hook, engine, started), answer)
+        )
+
+    return way
+
+
+def _through_all(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Way:
+    seats = [(hook, *_seat(hook)) for hook in chosen]
+    clock, decisions = engine.clock, _decisions(cls)
+
+    async def way(event: Event) -> Verdict:
+        marks = [clock()]
+        for hook, call, wants_context, waits in seats:
+            ctx = None
+            try:
+                begun = call(event, ctx := Context(event, hook, engine, marks[-1])) if wants_context else call(event)
+                answer = first_step(begun) if waits else await begun
+            except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, on the slow way
+                answer = Raised(error)
+            marks.append(clock())
+            if answer is not None:
+                begun = Begun(ctx or Context(event, hook, engine, marks[-2]), answer)
+                return last_word(event, chosen, marks, answer, decisions) or await _slowly(
+                    Run(engine, event, chosen, among), marks, begun
+                )
+        return Verdict(event, NOTHING, chosen, marks)
+
+    return way
+
+
+def _decisions(cls: type[Event]) -> tuple[Decision, ...]:
+    return tuple(decision for decision in Decision if str(decision) in spec_of(cls).decisions)
+
+
+def _seat(hook: Hook) -> tuple[Callable[..., Any], bool, bool]:
+    """What the quick way needs to know of a hook."""
+    action: Any = hook.action
+    return action.call, action.takes_context, can_wait(action.call)
+
+
+def last_word(
+    event: Event, chosen: tuple[Hook, ...], marks: Sequence[float], answer: Any, decisions: tuple[Decision, ...]
+) -> Verdict | None:
+    """The verdict, if nothing is left to do after this answer: it only decides, and it denies or nobody comes after."""
+    reply = _decoded(answer, event) if answer.__class__ is dict else answer
+    if reply.__class__ is not Reply or reply.decision not in decisions or not only_decides(reply):
+        return None
+    if len(marks) <= len(chosen) and reply.decision is not Decision.DENY:
+        return None
+    return Verdict(event, reply, chosen, marks)
+
+
+def _decoded(answer: dict[str, Any], event: Event) -> Reply | None:
+    try:
+        return claude.decode_reply(answer, event)
+    except ReplyError:
+        return None  # the slow way makes an outcome of it
+
+
+async def _slowly(run: Run, marks: Sequence[float], begun: Begun) -> Verdict:
+    """Go on from the hook that did not answer `None` at once."""
+    done = len(marks) - 2
+    silent = quick_outcomes(run.event, NOTHING, tuple(run.chosen[:done]), marks[: done + 1])
+    return merge(run.event, await sequential(run, silent, begun))
