@@ -245,10 +245,10 @@ def write(path):
         transcript.add(User.of(f"{n} " + "x" * (n * 7919 % 20000)))
         n += 1
 
-for _ in sys.stdin:
+for name in sys.stdin:
     pid = os.fork()
     if pid == 0:
-        write(Path(sys.argv[1]))
+        write(Path(name.strip()))
     os.waitpid(pid, 0)
     print("dead", flush=True)
 """
@@ -257,20 +257,21 @@ for _ in sys.stdin:
 def test_a_killed_run_leaves_a_transcript_that_resumes(tmp_path: Path) -> None:
     """SIGKILL at random moments, each run going on where the last one died: no line is ever torn in the middle.
 
-    Set `HOOKLINE_KILLS` for more than the usual twenty.
+    Set `HOOKLINE_KILLS` for more than the usual twenty; every tenth run begins a new transcript.
     """
-    path, rng, before = tmp_path / "s.jsonl", random.Random(4), 0
-    command = [sys.executable, "-c", WRITERS, str(path)]
+    rng, before = random.Random(4), 0
+    command = [sys.executable, "-c", WRITERS]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as writers:
         assert writers.stdin is not None
         assert writers.stdout is not None
-        for _ in range(KILLS):
-            writers.stdin.write("next\n")
+        for number in range(KILLS):
+            path = tmp_path / f"{number // 10}.jsonl"
+            writers.stdin.write(f"{path}\n")
             pid = int(writers.stdout.readline())
             time.sleep(rng.uniform(0, 0.02))  # the moment of death, not a wait for something
             os.kill(pid, signal.SIGKILL)
             assert writers.stdout.readline() == "dead\n"
-            before = _check_resumes(path, before)
+            before = _check_resumes(path, before if number % 10 else 0)
         writers.stdin.close()
 
 

@@ -6,6 +6,7 @@ from hookline.agent.tools.delegate import Agent, Skill, ToolSearch
 from hookline.agent.tools.files import Edit, Read, Write
 from hookline.agent.tools.search import Glob, Grep
 from hookline.agent.tools.tasks import Task, TaskCreate, TaskGet, TaskList, TaskListTool, TaskUpdate
+from hookline.agent.tools.worktree import EnterWorktree, ExitWorktree
 
 __all__ = ["BUILT_IN", "SessionState", "Task", "TaskList", "Tool", "ToolEnv", "ToolResult", "default_tools", "failure"]
 
@@ -13,6 +14,8 @@ BUILT_IN: tuple[type[Tool], ...] = (
     Agent,
     Bash,
     Edit,
+    EnterWorktree,
+    ExitWorktree,
     Glob,
     Grep,
     Read,

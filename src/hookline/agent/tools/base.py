@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hookline.agent.tools.jobs import Jobs
     from hookline.agent.tools.tasks import Task, TaskList
 
-__all__ = ["SessionState", "Tool", "ToolEnv", "ToolResult", "failure"]
+__all__ = ["SessionState", "Tool", "ToolEnv", "ToolResult", "Worktree", "failure"]
 
 
 class ToolResult(Struct, frozen=True):
@@ -32,6 +32,17 @@ class ToolResult(Struct, frozen=True):
     content: str | list[dict[str, Any]]
     response: Any = None
     is_error: bool = False
+
+
+class Worktree(Struct, frozen=True):
+    """A worktree the session works in, and where it came from; made by git unless `by_hook`, ours unless `entered`."""
+
+    path: str
+    branch: str
+    cwd: str
+    project_dir: str
+    by_hook: bool = False
+    entered: bool = False
 
 
 def failure(text: str, response: Any = None) -> ToolResult:
@@ -62,6 +73,7 @@ class SessionState:
     project_dir: str = ""
     env_files: list[Path] = field(default_factory=list)
     files_read: dict[str, float] = field(default_factory=dict)
+    worktree: Worktree | None = None
     tasks: TaskList = field(default_factory=_new_tasks)
     jobs: Jobs = field(default_factory=_new_jobs)
 
@@ -70,7 +82,9 @@ class SessionState:
 
     def fork(self) -> SessionState:
         """A subagent's view: its own directory and reads, the same tasks and background jobs."""
-        return SessionState(self.cwd, self.project_dir, self.env_files, dict(self.files_read), self.tasks, self.jobs)
+        return SessionState(
+            self.cwd, self.project_dir, self.env_files, dict(self.files_read), self.worktree, self.tasks, self.jobs
+        )
 
 
 @dataclass(frozen=True)
@@ -99,6 +113,10 @@ class ToolEnv:
     run_skill: Callable[[dict[str, Any], ToolEnv], Awaitable[ToolResult]] | None = None
     #: `await env.elicit(server, request)`: an MCP server asks the user; answers `{"action": "accept", "content": {…}}`
     elicit: Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None
+    #: `await env.worktree_create(name)`: the path a WorktreeCreate hook made, or None for git to make one
+    worktree_create: Callable[[str], Awaitable[str | None]] | None = None
+    #: `await env.worktree_remove(path)`: lets the hooks take it away; why not, or None
+    worktree_remove: Callable[[str], Awaitable[str | None]] | None = None
     #: the tools ToolSearch may look through
     tools: Callable[[], Mapping[str, Tool]] | None = None
 

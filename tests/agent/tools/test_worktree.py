@@ -1,0 +1,105 @@
+"""Worktrees, with real git."""
+
+# ruff: noqa: ASYNC240 - a test may block: nothing else runs on its loop
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookline.agent.tools import ToolEnv, ToolResult, default_tools
+from hookline.errors import HooklineError
+
+
+@pytest.fixture
+def repo(env: ToolEnv) -> ToolEnv:
+    """A repository with one commit."""
+    Path(env.cwd, "a.txt").write_text("x")
+    who = ["-c", "user.name=t", "-c", "user.email=t@t"]
+    for args in (["init", "-q"], ["add", "a.txt"], [*who, "commit", "-q", "-m", "first"]):
+        subprocess.run(["git", *args], cwd=env.cwd, check=True, capture_output=True)
+    return env
+
+
+async def call(env: ToolEnv, which: str, /, **given: Any) -> ToolResult | str:
+    tool = default_tools()[which]
+    valid = tool.validate(given)
+    return await tool.check(valid, env) or await tool.run(valid, env)
+
+
+async def test_a_session_works_in_a_worktree_and_comes_back(repo: ToolEnv) -> None:
+    """Bash runs there; after `remove` neither folder nor branch is left."""
+    root = repo.cwd
+    entered = await call(repo, "EnterWorktree", name="w1")
+    inside = await call(repo, "Bash", command="pwd; cat a.txt")
+    left = await call(repo, "ExitWorktree", action="remove")
+
+    assert isinstance(entered, ToolResult)
+    assert isinstance(inside, ToolResult)
+    assert isinstance(left, ToolResult)
+    assert entered.response["worktreePath"] == f"{root}/.claude/worktrees/w1"
+    assert inside.content == f"{root}/.claude/worktrees/w1\nx"
+    assert (repo.cwd, left.is_error) == (root, False)
+    assert not Path(root, ".claude/worktrees/w1").exists()
+
+
+async def test_work_is_not_thrown_away_unasked(repo: ToolEnv) -> None:
+    """Changes and commits need `discard_changes`; `keep` keeps them."""
+    await call(repo, "EnterWorktree", name="w1")
+    Path(repo.cwd, "new.txt").write_text("y")
+    path = Path(repo.cwd)
+
+    refused = await call(repo, "ExitWorktree", action="remove")
+    kept = await call(repo, "ExitWorktree", action="keep")
+    again = await call(repo, "EnterWorktree", path=str(path))
+    not_ours = await call(repo, "ExitWorktree", action="remove", discard_changes=True)
+
+    assert isinstance(refused, ToolResult)
+    assert "1 changed files, 0 commits" in str(refused.content)
+    assert [isinstance(result, ToolResult) and result.is_error for result in (kept, again, not_ours)] == [
+        False,
+        False,
+        True,
+    ]
+    assert (path / "new.txt").read_text() == "y"
+
+
+async def test_a_hook_can_make_and_remove_the_worktree(env: ToolEnv) -> None:
+    """Without git; what the hook answers is where the session goes."""
+    Path(env.cwd, "made").mkdir()
+    removed: list[str] = []
+
+    async def create(name: str) -> str:
+        return f"{env.cwd}/made" if name == "w1" else ""
+
+    async def remove(path: str) -> None:
+        removed.append(path)
+
+    hooked = replace(env, worktree_create=create, worktree_remove=remove)
+    await call(hooked, "EnterWorktree", name="w1")
+    inside = env.cwd
+    await call(hooked, "ExitWorktree", action="remove")
+
+    assert removed == [inside]
+    assert inside == f"{env.cwd}/made"
+
+
+async def test_what_cannot_be_done_says_why(env: ToolEnv) -> None:
+    """Not a repository, a bad name, a hook that fails, no worktree to leave, two at once."""
+
+    async def fail(name: str) -> str:
+        raise HooklineError(f"no room for {name}")
+
+    outside = await call(env, "EnterWorktree", name="w1")
+    broken = await call(replace(env, worktree_create=fail), "EnterWorktree", name="w1")
+
+    assert isinstance(outside, ToolResult)
+    assert isinstance(broken, ToolResult)
+    assert "git worktree failed" in str(outside.content)
+    assert "no room for w1" in str(broken.content)
+    assert await call(env, "EnterWorktree", name="../up") == "Invalid worktree name: ../up"
+    assert await call(env, "ExitWorktree", action="keep") == "No active worktree session to exit"
