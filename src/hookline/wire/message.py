@@ -40,7 +40,7 @@ def encode_event(event: Event) -> bytes:
     return write({"type": _EVENT, **claude.event_object(event)}, event.event_name, EventError)
 
 
-class _Response(Output, rename=None):
+class _Response(Output, rename="lower"):
     """A response's own words; the empty string says nothing."""
 
     suppress_output: bool | UnsetType = UNSET

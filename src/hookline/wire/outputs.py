@@ -201,9 +201,8 @@ def _hint(expected: str, got: str) -> str:
 
 def _choices(place: str, event_name: str) -> tuple[str, ...]:
     """What may be written at this place."""
-    if place == "decision":
-        return ("approve", "block")
     field = place.rpartition(".")[2]
-    if field == "behavior":
-        return ("allow", "deny")
-    return get_args(NARROWER.get((event_name, field), TYPES[field]))
+    return _TOP.get(place) or get_args(NARROWER.get((event_name, field)) or TYPES.get(field)) or ("allow", "deny")
+
+
+_TOP = {"decision": ("approve", "block"), "type": ("hook_response",)}

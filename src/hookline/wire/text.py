@@ -110,7 +110,9 @@ def _unreadable(raw: bytes, problem: str) -> str:
     found = _BYTE.search(problem)
     if found is None:
         return f"not JSON: {_plainly(problem)}"
-    return f"not JSON: {_plainly(problem[: found.start()])} at {_position(raw, int(found.group(1)))}"
+    text = _plainly(problem[: found.start()])
+    offset = int(found.group(1)) - (text == "trailing characters")  # there msgspec points one past the first
+    return f"not JSON: {text} at {_position(raw, offset)}"
 
 
 def _plainly(problem: str) -> str:
@@ -151,7 +153,7 @@ def _duplicate(raw: bytes) -> str:
                 found.append(key)
             seen.add(key)
 
-    json.loads(raw, object_pairs_hook=note, parse_int=str)  # a number may have more digits than `int` reads
+    json.loads(raw, object_pairs_hook=note)
     return f"`{found[0]}`"
 
 
