@@ -1,0 +1,27 @@
+"""A progress bar, for work that takes minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from hookline.errors import MissingExtra
+from hookline.observe.replay import Report
+
+
+@contextmanager
+def bar(total: int) -> Iterator[Callable[[int, Report], None] | None]:
+    """A bar over bytes, with what was found so far, on stderr."""
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+    except ImportError:
+        raise MissingExtra("a progress bar", "cli") from None
+    columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total)
+
+        def advance(done: int, report: Report) -> None:
+            progress.update(task, advance=done, description=f"{report.calls:,} calls, {report.flipped:,} otherwise")
+
+        yield advance
