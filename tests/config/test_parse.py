@@ -146,9 +146,7 @@ def test_one_bad_entry_never_disables_the_others(entry: Any, at: str, message: s
     """The problem names file and key path and says what to write; the hooks around it run."""
     parsed = parse({"PreToolUse": [{"hooks": [GOOD, entry, {"type": "http", "url": "http://h"}]}]})
 
-    assert parsed.problems == (
-        Problem(f".claude/settings.json: hooks.PreToolUse[0].hooks[1]{at}", message, "error"),
-    )
+    assert parsed.problems == (Problem(f".claude/settings.json: hooks.PreToolUse[0].hooks[1]{at}", message, "error"),)
     assert len(parsed.hooks) == (3 if runs else 2)
 
 

@@ -117,4 +117,4 @@ class _Either(msgspec.Struct, frozen=True):
     b: Matcher
 
     def __call__(self, subject: str) -> bool:
-        return self.a.matches(subject) or self.b.matches(subject)
+        return bool(self.a.matches(subject) or self.b.matches(subject))

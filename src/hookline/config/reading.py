@@ -26,6 +26,16 @@ _MISSING = (errno.ENOENT, errno.ENOTDIR)
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
+def is_dir(path: str | Path) -> bool:
+    """Whether there is a folder; one that may not be looked at is none."""
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be entered
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether there is a file; one that may not be looked at is none."""
+    return os.path.isfile(path)  # noqa: PTH113 - as above
+
+
 def read_bytes(path: str, most: int = MOST_BYTES) -> bytes | str | None:
     """The file's bytes; a text is what is wrong with it; `None` says that there is none."""
     try:
@@ -33,7 +43,7 @@ def read_bytes(path: str, most: int = MOST_BYTES) -> bytes | str | None:
     except OSError as error:
         if error.errno in _MISSING:
             return None
-        if Path(path).is_dir():
+        if is_dir(path):
             return _SAY[errno.EISDIR]
         return _SAY.get(error.errno or 0, f"cannot be opened: {(error.strerror or str(error)).lower()}")
     except ValueError:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from hookline.config.reading import read_bytes
+from hookline.config.reading import is_dir, is_file, read_bytes
 from hookline.config.sources import whole
 from hookline.hooks.actions import Command
 from hookline.hooks.hook import Hook
@@ -51,7 +51,7 @@ def named_by(hook: Hook, roots: Iterable[str], project_dir: str) -> Named:
     tried = list(_tried(hook.action, inside, Path(project_dir)))
     files: dict[Path, None] = {}
     for path in tried:
-        if _is_file(path):
+        if is_file(path):
             files.update(dict.fromkeys(_with_imports(path, inside)))
     beside = {str(path.parent) for path in files if path.suffix == ".py"}  # a new module there may be imported next
     likely = {str(path) for path in tried if path.suffix or "/" in hook.action.command}
@@ -100,7 +100,7 @@ def _tried(action: Command, inside: Sequence[Path], project: Path) -> Iterator[P
     names = [_unmarked(word, project, action.plugin_root) for word in dict.fromkeys(words)]
     names += [file for name in names for file in RECIPES.get(name, ())]
     named = [whole(project / name) for name in names if len(name) < _LONGEST_NAME and "\0" not in name]
-    folders = [path for path in named if _is_inside(path, inside) and _is_dir(path)]
+    folders = [path for path in named if _is_inside(path, inside) and is_dir(path)]
     tried = [whole(base / name) for base in dict.fromkeys([project, *folders]) for name in names]
     tried += [folder / "__main__.py" for folder in folders]
     tried += _modules(" ".join(texts), project)
@@ -185,21 +185,7 @@ def _module_files(base: Path, name: str) -> Iterator[Path]:
     steps = name.split(".")
     for count in range(1, len(steps) + 1):
         at = base.joinpath(*steps[:count])
-        yield from (path for path in (at.with_suffix(".py"), at / "__init__.py") if _is_file(path))
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
-
-
-def _is_dir(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
+        yield from (path for path in (at.with_suffix(".py"), at / "__init__.py") if is_file(path))
 
 
 def _is_inside(path: Path, roots: Iterable[Path]) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from hookline.config.problems import Problem, shown
-from hookline.config.reading import read_json
+from hookline.config.reading import is_dir, read_json
 from hookline.errors import did_you_mean
 
 Kind = Literal["managed", "user", "project", "local", "flag", "plugin", "agent", "skill"]
@@ -77,7 +77,11 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
 
 def whole(path: str | Path) -> Path:
     """An absolute path without `..`, links left as they are."""
-    return Path(os.path.normpath(Path(path).expanduser().absolute()))
+    try:
+        expanded = Path(path).expanduser()
+    except RuntimeError:  # `~somebody` who is not there
+        expanded = Path(path)
+    return Path(os.path.normpath(expanded.absolute()))
 
 
 def places(
@@ -171,7 +175,7 @@ def plugin_sources(folder: str | Path, where: Places, name: str = "") -> tuple[t
     `name` is how hooks name the plugin (`plug@market`); a folder given by hand is called `NAME@inline`.
     """
     root = whole(folder)
-    if not root.is_dir():
+    if not is_dir(root):
         return (), (Problem(where.label(root), "no such plugin folder; name one with `.claude-plugin/plugin.json`"),)
     path = root / ".claude-plugin" / "plugin.json"
     manifest, problems = read_json(str(path), where.label(path))

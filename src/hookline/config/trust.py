@@ -296,20 +296,21 @@ def ensure(loaded: Loaded, policy: Policy = "error", trust: Trust | None = None)
 def untrusted(status: Status, loaded: Loaded, trust: Trust) -> Untrusted:
     """The error that names the files, the reason and the command to run."""
     items = [item for item in status.untrusted if item.runs]
-    first = [next(change for change in status.changes if change.item.path == item.path) for item in items]
-    words = {"new": "are not trusted yet", "changed": "have changed since they were trusted"}
-    labels = ", ".join(item.label for item in items)
-    changed = [loaded.places.label(change.path) for change in status.changes if change.kind != "new"]
-    why = (
-        words["new"] if any(change.kind == "new" for change in first) else f"{words['changed']} ({', '.join(changed)})"
-    )
+    paths = {item.path for item in items}
+    changes = [change for change in status.changes if change.item.path in paths]
+    new = any(change.kind == "new" and change.path == change.item.path for change in changes)
+    which = "nobody has trusted yet" if new else f"changed after being trusted ({_listed(changes, loaded)})"
     count = sum(len(item.runs) for item in items)
     damaged = f"; {trust.problems[0]}" if trust.problems else ""
     return Untrusted(
-        labels,
-        f"{count} hook{'s' if count != 1 else ''} of this project {why}, so nothing was run; look at them and run "
-        f"`hookline trust`, or pass `--trust` if you know them{damaged}",
+        ", ".join(item.label for item in items),
+        f"{count} hook{'' if count == 1 else 's'} that {which}, so nothing was run; run `hookline trust` to look and "
+        f"decide, or pass `--trust` if you know what they do{damaged}",
     )
+
+
+def _listed(changes: Iterable[Change], loaded: Loaded) -> str:
+    return ", ".join(dict.fromkeys(loaded.places.label(change.path) for change in changes))
 
 
 def _without(loaded: Loaded, status: Status) -> Loaded:
