@@ -100,12 +100,32 @@ async def run_process(
     `timeout` counts from the start of the program, not from the wait for a free slot. Cancelling the task, or `cancelled`
     becoming done, ends the program and all it started before this returns.
     """
+    run = await start_process(spec, limit=limit, on_output=on_output, launch=launch)
+    finished = await run.finish(timeout, cancelled)
+    assert finished is not None  # nothing detaches it
+    return finished
+
+
+async def start_process(
+    spec: ProcessSpec,
+    *,
+    limit: int = OUTPUT_LIMIT,
+    on_output: OnOutput | None = None,
+    launch: Launch | None = None,
+    keep_stdin: bool = False,
+) -> Process:
+    """Start a program whose end is awaited by `finish`, perhaps in two parts; whoever starts one must finish it.
+
+    With `keep_stdin` more can be said to it later, by `say`.
+    """
     marked, marker = mark(spec)
     async with _slots().hold() as slot:
         child = await (launch or spawn)(marked)
         slot.leave_with(child.exit)
-        run = _Run(child, Group(child.pid, marker), limit, on_output)
-    return await run.finish(spec.stdin, timeout, cancelled)
+        process = Process(child, Group(child.pid, marker), limit, on_output)
+        process.keep_stdin = keep_stdin
+        process.say(spec.stdin)
+        return process
 
 
 def mark(spec: ProcessSpec) -> tuple[ProcessSpec, str]:
@@ -203,13 +223,14 @@ def _watch_in_thread(
     return exit
 
 
-class _Run:
+class Process:
     """One started program, from its first byte of input to the result."""
 
     def __init__(self, child: Child, group: Group, limit: int, on_output: OnOutput | None) -> None:
         self.child = child
         self.group = group
-        self.room = limit
+        self.limit = self.room = limit
+        self.keep_stdin = False
         self.on_output = on_output
         self.loop = asyncio.get_running_loop()
         self.ended: Ended = "exit"
@@ -217,11 +238,32 @@ class _Run:
         self.output: dict[int, bytearray] = {}
         self.open: dict[int, Stream] = {child.stdout: "stdout", child.stderr: "stderr"}
         self.pending = memoryview(b"")
+        self.detached = False
         self.over: asyncio.Future[None] = self.loop.create_future()
         self.timers: list[asyncio.TimerHandle] = []
+        for fd in self.open:
+            self.output[fd] = bytearray()
+            self.loop.add_reader(fd, self._read, fd)
+        child.exit.add_done_callback(self._exited)
 
-    async def finish(self, stdin: bytes, timeout: float | None, cancelled: Awaitable[object] | None) -> Finished:
-        self._begin(stdin, timeout)
+    def say(self, data: bytes) -> None:
+        """Write to its stdin, as fast as it reads; what it does not want to read is dropped."""
+        self.pending = memoryview(bytes(self.pending) + data) if self.pending else memoryview(data)
+        if self.child.stdin >= 0:
+            self._write()
+
+    def forget_output(self) -> None:
+        """Keep nothing of what was printed so far, nor count it."""
+        self.room = self.limit
+        for kept in self.output.values():
+            kept.clear()
+
+    async def finish(
+        self, timeout: float | None = None, cancelled: Awaitable[object] | None = None
+    ) -> Finished | None:
+        """Wait for the end and say how it was; None if `detach` was called: then `finish` is to be awaited again."""
+        if timeout is not None:
+            self.timers.append(self.loop.call_later(timeout, self._stop, "timeout"))
         watcher = asyncio.ensure_future(cancelled) if cancelled is not None else None
         if watcher is not None:
             watcher.add_done_callback(lambda _: self._stop("cancelled"))
@@ -232,22 +274,29 @@ class _Run:
         except asyncio.CancelledError:
             self.ended = "cancelled"
             await self._end_whatever_happens()
+            self._close()
+            raise
+        except GeneratorExit:  # closed from outside, where nothing can be awaited any more
+            self.ended = "cancelled"
+            _keep(self.loop.create_task(self._end_and_close()))
             raise
         finally:
             if watcher is not None:
                 watcher.cancel()
-            self._close()
+        if self.detached:
+            self._forget_timers()
+            self.detached, self.over = False, self.loop.create_future()
+            if self.child.exit.done():
+                self._exited(self.child.exit)
+            return None
+        self._close()
         return self._result()
 
-    def _begin(self, stdin: bytes, timeout: float | None) -> None:
-        for fd in self.open:
-            self.output[fd] = bytearray()
-            self.loop.add_reader(fd, self._read, fd)
-        self.pending = memoryview(stdin)
-        self._write()
-        self.child.exit.add_done_callback(self._exited)
-        if timeout is not None:
-            self.timers.append(self.loop.call_later(timeout, self._stop, "timeout"))
+    def detach(self) -> None:
+        """Let whoever awaits `finish` go on; the program goes on too."""
+        if not self.over.done():
+            self.detached = True
+            self.over.set_result(None)
 
     # ---- what happens meanwhile
 
@@ -260,8 +309,12 @@ class _Run:
             self.loop.add_writer(fd, self._write)
             return
         except OSError:  # it does not want to read: its right (FACTS §6, `run_nostdin`)
-            pass
-        self._close_stdin()
+            self._close_stdin()
+            return
+        if self.keep_stdin:
+            self.loop.remove_writer(fd)
+        else:
+            self._close_stdin()
 
     def _close_stdin(self) -> None:
         fd, self.child.stdin = self.child.stdin, -1
@@ -327,6 +380,10 @@ class _Run:
                 await asyncio.shield(ending)
         ending.result()
 
+    async def _end_and_close(self) -> None:
+        await self._end()
+        self._close()
+
     def _quiet(self) -> None:
         """Throw away what is still printed, so that a full pipe cannot keep the program from ending."""
         self.on_output = None
@@ -345,11 +402,15 @@ class _Run:
             self._close_stream(fd)
 
     def _close(self) -> None:
-        for timer in self.timers:
-            timer.cancel()
+        self._forget_timers()
         self._close_stdin()
         for fd in tuple(self.open):
             self._close_stream(fd)
+
+    def _forget_timers(self) -> None:
+        for timer in self.timers:
+            timer.cancel()
+        self.timers.clear()
 
     def _result(self) -> Finished:
         code = self.child.exit.result() if self.child.exit.done() else None
@@ -364,6 +425,15 @@ class _Run:
             warm=self.child.warm,
             pid=self.child.pid,
         )
+
+
+_KEPT: set[asyncio.Task[None]] = set()
+
+
+def _keep(task: asyncio.Task[None]) -> None:
+    """Hold on to a task that nobody awaits, until it is done."""
+    _KEPT.add(task)
+    task.add_done_callback(_KEPT.discard)
 
 
 # ---- how many may start at once

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from hookline.runners.ending import MARKER
 from hookline.runners.process import Child, Pipes, ProcessSpec, watch
@@ -199,6 +200,7 @@ class WarmParent:
         """It has gone: runs not begun are begun elsewhere, how the others end can no longer be known."""
         self._disconnect()
         gone = ConnectionResetError("the warm interpreter has gone")
+        waiting: asyncio.Future[Any]
         for waiting in (self._hello, *self._starting.values()):
             if not waiting.done():
                 waiting.set_exception(gone)

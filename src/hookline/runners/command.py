@@ -1,0 +1,373 @@
+"""Commands as hooks: the event as JSON on stdin, JSON or text on stdout, exit codes by one table (FACTS §2, §6)."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+import shutil
+import signal
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from hookline.engine import Context, Ran
+from hookline.errors import HookFailed, ReplyError
+from hookline.events import Event
+from hookline.hooks.actions import Command
+from hookline.hooks.hook import Hook
+from hookline.replies import NOTHING, Decision, Reply, background
+from hookline.runners.persistent import Persistent
+from hookline.runners.process import OUTPUT_LIMIT, Finished, Process, ProcessSpec, Stream, spawn, start_process
+from hookline.runners.warm import WarmPython, enabled
+from hookline.wire.dialects import dialect
+from hookline.wire.exit_codes import End, Meaning, end_of, meaning, no, no_reason, recorded_code, text_reply
+
+ENV_FILE_EVENTS = frozenset({"SessionStart", "Setup", "CwdChanged", "FileChanged"})
+"""Where a hook may export variables for later commands, by writing them into `$CLAUDE_ENV_FILE` (FACTS §6)."""
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+FIRST_LINE = 4096
+"""How long the line that says `{"async": true}` may be."""
+
+
+class CommandRunner:
+    """Runs commands, each in its own process group; Python scripts in forks of a warm interpreter.
+
+    `warm=False`, or `HOOKLINE_WARM=0`, starts a new interpreter for every script. `limit` bounds the bytes of output.
+    """
+
+    def __init__(self, *, warm: bool | None = None, limit: int = OUTPUT_LIMIT) -> None:
+        self._warm = WarmPython() if enabled(warm) else None
+        self._limit = limit
+        self._persistent: dict[tuple[object, ...], Persistent] = {}
+
+    @property
+    def warm(self) -> WarmPython | None:
+        """The interpreters kept warm, or None if that is turned off."""
+        return self._warm
+
+    async def run(self, hook: Hook, event: Event, ctx: Context) -> Ran | Reply:
+        """Run the command once; cancelling this ends everything it started."""
+        action = hook.action
+        assert isinstance(action, Command)
+        if os.name == "nt":
+            raise HookFailed("needs process groups, which Windows does not have; use a function or an HTTP hook")
+        if action.persistent:
+            return await self._asked(hook, action, event, ctx)
+        one = _One(hook, event, ctx, limit=self._limit, warm=self._warm)
+        if action.asynchronous and not hook.background:
+            return background(one.whole())
+        return await one.first_part()
+
+    async def _asked(self, hook: Hook, action: Command, event: Event, ctx: Context) -> Ran:
+        """One line to a process that stays, one line back."""
+        key = (hook.name, action.command, action.args, *sorted(action.env.items()))
+        process = self._persistent.get(key)
+        if process is None:
+            spec = ProcessSpec(argv=argv_of(action, ctx), cwd=cwd_of(event), env=environment(action, event, ctx, None))
+            process = self._persistent[key] = Persistent(spec)
+        line = await process.ask(dialect(action.dialect).encode_event(event))
+        text = line.decode("utf-8", "replace")
+        return Ran(reply=_decoded(text, action, event, exit_code=None, stderr=""), stdout=text)
+
+    async def aclose(self) -> None:
+        """End the processes that stay, and the warm interpreters."""
+        for process in self._persistent.values():
+            await process.aclose()
+        self._persistent.clear()
+        if self._warm is not None:
+            await self._warm.aclose()
+
+
+class _One:
+    """One run of one command."""
+
+    def __init__(self, hook: Hook, event: Event, ctx: Context, *, limit: int, warm: WarmPython | None) -> None:
+        assert isinstance(hook.action, Command)
+        self.hook, self.action, self.event, self.ctx = hook, hook.action, event, ctx
+        self.limit, self.launch = limit, warm.launch if warm is not None else spawn
+        self.process: Process | None = None
+        self.first_line = bytearray()
+        self.decided = False
+        self.skip = 0
+        self.tell = _Teller(ctx) if ctx.on_progress is not None else None
+
+    async def first_part(self) -> Ran | Reply:
+        """The answer, or, if the first line printed is `{"async": true}`, the promise of one."""
+        env_file = _own_env_file(self.event, self.ctx.env)
+        try:
+            process = await self._start(env_file)
+            finished = await process.finish()
+        except BaseException:
+            _remove(env_file)
+            raise
+        if finished is not None:
+            _remove(env_file)
+            return self._answer(finished)
+        return background(self._second_part(process, env_file), _async_timeout(bytes(self.first_line)))
+
+    async def whole(self) -> Ran:
+        """The answer, however long it takes."""
+        answer = await self.first_part()
+        if isinstance(answer, Reply):
+            assert answer.later is not None
+            late: Ran = await answer.later
+            return late
+        return answer
+
+    async def _second_part(self, process: Process, env_file: Path | None) -> Ran:
+        try:
+            finished = await process.finish()
+        finally:
+            _remove(env_file)
+        assert finished is not None
+        return self._answer(finished)
+
+    async def _start(self, env_file: Path | None) -> Process:
+        action = self.action
+        spec = ProcessSpec(
+            argv=argv_of(action, self.ctx),
+            cwd=cwd_of(self.event),
+            env=environment(action, self.event, self.ctx, env_file),
+            stdin=dialect(action.dialect).encode_event(self.event) + b"\n",
+        )
+        try:
+            self.process = await start_process(spec, limit=self.limit, on_output=self._printed, launch=self.launch)
+        except (OSError, ValueError) as error:
+            raise not_started(spec, error) from None
+        return self.process
+
+    def _printed(self, stream: Stream, data: bytes) -> None:
+        if self.tell is not None:
+            self.tell(stream, data)
+        if stream == "stdout" and not self.decided:
+            self._look_for_async(data)
+
+    def _look_for_async(self, data: bytes) -> None:
+        self.first_line += data[:FIRST_LINE]
+        line, newline, _ = self.first_line.partition(b"\n")
+        plain = not self.first_line.lstrip().startswith(b"{") or len(self.first_line) > FIRST_LINE
+        if not newline and not plain:
+            return
+        self.decided = True
+        if newline and not plain and says_async(bytes(line)) and self.process is not None:
+            self.skip = len(line) + 1
+            self.process.detach()
+
+    def _answer(self, finished: Finished) -> Ran:
+        return answer(self.hook, self.action, self.event, finished, skip=self.skip, limit=self.limit)
+
+
+# ---- what to start
+
+
+def argv_of(action: Command, ctx: Context) -> tuple[str, ...]:
+    """The program and its arguments: the shell's, or with `args` the command's own, filled in element by element."""
+    if action.args is not None:
+        values = {**_given(action), "CLAUDE_PROJECT_DIR": project_dir(ctx)}
+        return tuple(_filled(word, values) for word in (action.command, *action.args))
+    if action.shell == "powershell":
+        program = shutil.which("pwsh") or shutil.which("powershell")
+        if program is None:
+            raise HookFailed("asks for PowerShell, and there is no `pwsh` on PATH; install it, or drop `shell`")
+        return (program, "-NoProfile", "-NonInteractive", "-Command", action.command)
+    return ("/bin/sh", "-c", action.command)
+
+
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+def _filled(word: str, values: Mapping[str, str]) -> str:
+    return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), word)
+
+
+def _given(action: Command) -> dict[str, str]:
+    pairs = (("CLAUDE_PLUGIN_ROOT", action.plugin_root), ("CLAUDE_PLUGIN_DATA", action.plugin_data))
+    return {name: value for name, value in pairs if value is not None}
+
+
+def project_dir(ctx: Context) -> str:
+    """The project's root, which stays when the agent changes directory."""
+    return ctx.engine.place.project_dir or ctx.event.cwd or str(Path.cwd())
+
+
+def cwd_of(event: Event) -> str | None:
+    """The agent's current folder; one that is gone is a failure that says so."""
+    if event.cwd and not Path(event.cwd).is_dir():
+        raise HookFailed(f"cannot run in `{event.cwd}`: there is no such folder", exit_code=NOT_EXECUTABLE)
+    return event.cwd or None
+
+
+def environment(action: Command, event: Event, ctx: Context, env_file: Path | None) -> dict[str, str]:
+    """The environment of a command (FACTS §6)."""
+    env = dict(ctx.env)
+    if event.event_name not in ENV_FILE_EVENTS:
+        env.pop("CLAUDE_ENV_FILE", None)
+    elif env_file is not None:
+        env["CLAUDE_ENV_FILE"] = str(env_file)
+    env.setdefault("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
+    env |= {
+        "CLAUDE_PROJECT_DIR": project_dir(ctx),
+        "CLAUDECODE": "1",
+        "CLAUDE_CODE_SESSION_ID": event.session_id,
+        "CLAUDE_CODE_CHILD_SESSION": "1",
+        "CLAUDE_CODE_SESSION_ATTENDED": "0",
+        "CLAUDE_PID": str(os.getpid()),
+        **_effort(event),
+        **_given(action),
+        **action.env,
+    }
+    return env
+
+
+def _effort(event: Event) -> dict[str, str]:
+    level = (event.effort or {}).get("level") if isinstance(event.effort, Mapping) else None
+    return {"CLAUDE_EFFORT": str(level)} if level else {}
+
+
+def _own_env_file(event: Event, env: Mapping[str, str]) -> Path | None:
+    """A file for exports that nobody will read, so that a hook that writes some does not fail for want of one."""
+    if event.event_name not in ENV_FILE_EVENTS or "CLAUDE_ENV_FILE" in env:
+        return None
+    handle, name = tempfile.mkstemp(prefix="hookline-env-", suffix=".sh")
+    os.close(handle)
+    return Path(name)
+
+
+def _remove(path: Path | None) -> None:
+    if path is not None:
+        path.unlink(missing_ok=True)
+
+
+def not_started(spec: ProcessSpec, error: Exception) -> HookFailed:
+    """The failure of a program that could not be started, with the exit code a shell would give it."""
+    missing = isinstance(error, FileNotFoundError)
+    problem = getattr(error, "strerror", None) or str(error)
+    said = f"could not be started: `{spec.argv[0]}`: {problem[:1].lower()}{problem[1:]}"
+    return HookFailed(said, exit_code=NOT_FOUND if missing else NOT_EXECUTABLE)
+
+
+# ---- what it said
+
+
+def answer(hook: Hook, action: Command, event: Event, finished: Finished, *, skip: int, limit: int) -> Ran:
+    """What a command's output and its end mean together; a failure is raised as `HookFailed`."""
+    stdout = finished.stdout[skip:].decode("utf-8", "replace")
+    stderr = finished.stderr.decode("utf-8", "replace")
+    code = recorded_code(finished.exit_code, finished.signal)
+    end = End.OVERFLOW if finished.truncated else end_of(finished.exit_code, finished.signal)
+    what = meaning(end, event.event_name)
+    reply: Reply | None
+    if what is Meaning.NO:
+        reply = _refusal(action, event, stdout, stderr)
+    elif what is Meaning.SAID:
+        reply = _decoded(stdout, action, event, exit_code=code, stderr=stderr)
+    else:
+        reply = _despite(hook, action, event, stdout) if end is End.OTHER else None
+    if reply is None:
+        raise HookFailed(_failed(finished, end, limit), exit_code=code, stdout=stdout, stderr=stderr)
+    return Ran(reply=reply, exit_code=code, stdout=stdout, stderr=stderr)
+
+
+def _decoded(text: str, action: Command, event: Event, *, exit_code: int | None, stderr: str) -> Reply:
+    """JSON if it begins like JSON, else text; what begins like JSON and is not is a failure (DESIGN)."""
+    if not looks_like_json(text):
+        return text_reply(event.event_name, text)
+    try:
+        return dialect(action.dialect).decode_reply(text, event)
+    except ReplyError as problem:
+        raise HookFailed(str(problem), exit_code=exit_code, stdout=text, stderr=stderr) from None
+
+
+def _refusal(action: Command, event: Event, stdout: str, stderr: str) -> Reply:
+    """Exit code 2: no, because of what is on stderr; JSON may add to it, and gives the reason if stderr is empty."""
+    said = _json_or_nothing(stdout, action, event)
+    refuses = said.decision is Decision.DENY or said.keep_going
+    if refuses and not stderr.strip():
+        return said
+    reply = no(event.event_name, no_reason(label(action), stderr) + _origin(action))
+    assert reply is not None  # `meaning` knows that the event can be blocked
+    return said | reply
+
+
+def _despite(hook: Hook, action: Command, event: Event, stdout: str) -> Reply | None:
+    """JSON counts at any exit code, unless the hook fails closed and the JSON does not say no anyway."""
+    if not looks_like_json(stdout):
+        return None
+    said = _json_or_nothing(stdout, action, event)
+    refuses = said.decision is Decision.DENY or said.keep_going or said.stop
+    lenient = hook.on_failure == "continue"
+    return said if said is not NOTHING and (refuses or lenient) else None
+
+
+def _json_or_nothing(stdout: str, action: Command, event: Event) -> Reply:
+    if not looks_like_json(stdout):
+        return NOTHING
+    try:
+        return dialect(action.dialect).decode_reply(stdout, event)
+    except ReplyError:
+        return NOTHING
+
+
+def looks_like_json(text: str) -> bool:
+    """Whether output is taken for JSON: it begins with a brace."""
+    return text.lstrip().startswith("{")
+
+
+def label(action: Command) -> str:
+    """The command as messages name it."""
+    return action.command if action.args is None else " ".join((action.command, *action.args))
+
+
+def _origin(action: Command) -> str:
+    return f"\nThis hook comes from the {action.plugin} plugin." if action.plugin else ""
+
+
+def _failed(finished: Finished, end: End, limit: int) -> str:
+    if end is End.OVERFLOW:
+        return f"printed more than {limit:,} bytes, so it was ended"
+    if finished.signal is not None:
+        return f"was ended by {_signal_name(finished.signal)}"
+    if finished.exit_code is None:
+        return "ended, and how is not known: its interpreter was gone"
+    return f"exited with code {finished.exit_code}{_HINTS.get(finished.exit_code, '')}"
+
+
+_HINTS = {NOT_FOUND: " (command not found)", NOT_EXECUTABLE: " (not executable)"}
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def says_async(line: bytes) -> bool:
+    """Whether a line is `{"async": true, …}`."""
+    try:
+        said = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return isinstance(said, dict) and said.get("async") is True
+
+
+def _async_timeout(first: bytes) -> float | None:
+    seconds = msgspec.json.decode(first.partition(b"\n")[0]).get("asyncTimeout")
+    return float(seconds) if isinstance(seconds, (int, float)) and seconds > 0 else None
+
+
+class _Teller:
+    """Passes on what is printed while it is printed, whole characters only."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.ctx = ctx
+        made = codecs.getincrementaldecoder("utf-8")
+        self.decoders = {"stdout": made("replace"), "stderr": made("replace")}
+
+    def __call__(self, stream: Stream, data: bytes) -> None:
+        text = self.decoders[stream].decode(data)
+        if text:
+            self.ctx.progress(stream, text)

@@ -1,0 +1,158 @@
+"""Hook processes that stay: one JSON line in, one JSON line out, for as long as they live.
+
+Questions are asked one at a time. A process that dies is started again at the next question, at once the first time, then
+after a pause that doubles up to `LONGEST_PAUSE`; an answer ends the doubling. A question that is given up on (a timeout, a
+cancellation) ends the process, for its late answer would be taken for the next one's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from hookline.errors import HookFailed
+from hookline.runners.process import Child, Process, ProcessSpec, Stream, start_process
+
+LINE_LIMIT = 10_000_000
+"""Bytes of one answer, and of what is kept of stderr."""
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 10.0
+
+
+class Persistent:
+    """One process that stays."""
+
+    def __init__(self, spec: ProcessSpec, *, limit: int = LINE_LIMIT) -> None:
+        self._spec = spec
+        self._limit = limit
+        self._turn = asyncio.Lock()
+        self._live: _Live | None = None
+        self._failures = 0
+        self._not_before = 0.0
+        self._closed = False
+
+    async def ask(self, line: bytes) -> bytes:
+        """The line that answers `line`; a process that dies, or prints too much, is a `HookFailed`."""
+        async with self._turn:
+            live = await self._alive()
+            try:
+                answer = await live.ask(line)
+            except BaseException as error:
+                self._live = None
+                if isinstance(error, HookFailed):
+                    self._note_failure()
+                await live.end()
+                raise
+            self._failures = 0
+            return answer
+
+    async def _alive(self) -> _Live:
+        if self._closed:
+            raise HookFailed("its process was closed")
+        if self._live is not None and not self._live.ended:
+            return self._live
+        if self._live is not None:  # it died between two questions
+            await self._live.end()
+            self._live = None
+            self._note_failure()
+        await asyncio.sleep(max(0.0, self._not_before - asyncio.get_running_loop().time()))
+        try:
+            self._live = await _Live.start(self._spec, self._limit)
+        except OSError as error:
+            self._note_failure()
+            raise HookFailed(f"could not be started: `{self._spec.argv[0]}`: {error.strerror or error}") from None
+        return self._live
+
+    def _note_failure(self) -> None:
+        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (self._failures - 1)) if self._failures else 0.0
+        self._failures += 1
+        self._not_before = asyncio.get_running_loop().time() + pause
+
+    @property
+    def pid(self) -> int | None:
+        """The process that answers now, if one lives."""
+        return self._live.pid if self._live is not None and not self._live.ended else None
+
+    async def aclose(self) -> None:
+        """End the process, TERM first, then KILL."""
+        self._closed = True
+        live, self._live = self._live, None
+        if live is not None:
+            await live.end()
+
+
+class _Live:
+    """A started process and the line it is about to say."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._heard = bytearray()
+        self._errors = bytearray()
+        self._line: asyncio.Future[bytes] | None = None
+        self._process: Process | None = None
+        self._task: asyncio.Task[object] | None = None
+
+    @classmethod
+    async def start(cls, spec: ProcessSpec, limit: int) -> _Live:
+        live = cls(limit)
+        live._process = await start_process(spec, limit=limit, on_output=live._printed, keep_stdin=True)
+        live._task = asyncio.create_task(live._process.finish())
+        live._task.add_done_callback(live._died)
+        return live
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.child.pid
+
+    @property
+    def child(self) -> Child:
+        assert self._process is not None
+        return self._process.child
+
+    @property
+    def ended(self) -> bool:
+        return self._task is None or self._task.done() or self.child.exit.done()
+
+    async def ask(self, line: bytes) -> bytes:
+        assert self._process is not None
+        if self._heard:
+            raise HookFailed("printed a line that nobody had asked for", stdout=self._heard.decode("utf-8", "replace"))
+        self._line = asyncio.get_running_loop().create_future()
+        self._errors.clear()
+        self._process.say(line + b"\n")
+        return await self._line
+
+    def _printed(self, stream: Stream, data: bytes) -> None:
+        assert self._process is not None
+        self._process.forget_output()
+        if stream == "stderr":
+            self._errors += data[: self._limit - len(self._errors)]
+            return
+        self._heard += data
+        line, newline, rest = self._heard.partition(b"\n")
+        if newline:
+            self._heard = rest
+            self._settle(bytes(line))
+        elif len(self._heard) > self._limit:
+            self._fail(f"printed a line of more than {self._limit:,} bytes")
+
+    def _settle(self, line: bytes) -> None:
+        if self._line is not None and not self._line.done():
+            self._line.set_result(line)
+        else:
+            self._heard = bytearray(line + b"\n") + self._heard
+
+    def _fail(self, problem: str) -> None:
+        if self._line is not None and not self._line.done():
+            self._line.set_exception(HookFailed(problem, stderr=self._errors.decode("utf-8", "replace")))
+
+    def _died(self, task: asyncio.Task[object]) -> None:
+        code = self.child.exit.result() if self.child.exit.done() else None
+        self._fail(f"ended without an answer (exit code {code})")
+        if not task.cancelled():
+            task.exception()
+
+    async def end(self) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        await asyncio.wait((self._task,))

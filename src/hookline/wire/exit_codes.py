@@ -1,0 +1,90 @@
+"""What the end of a command means, event by event (FACTS §2). Pure: one table for the ends, one for exit code 2.
+
+A command says what it wants in JSON on stdout, which counts whatever the exit code; the exit code alone says the rest.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from types import MappingProxyType
+
+from hookline.events import CATALOG
+from hookline.replies import NOTHING, Reply, Specific, deny, keep_going
+from hookline.wire.outputs import SENT_BACK
+
+
+class End(StrEnum):
+    """How a command ended."""
+
+    ZERO = "exit 0"
+    TWO = "exit 2"
+    OTHER = "another exit code"
+    SIGNAL = "a signal"
+    NOT_STARTED = "could not be started"
+    TIMEOUT = "timed out"
+    OVERFLOW = "printed too much"
+
+
+class Meaning(StrEnum):
+    """What that is taken for."""
+
+    SAID = "what it printed is its answer"
+    NO = "it says no: a block, or back to work"
+    FAILED = "it failed: the failure policy decides"
+
+
+ENDS: MappingProxyType[End, Meaning] = MappingProxyType({
+    End.ZERO: Meaning.SAID,
+    End.TWO: Meaning.NO,
+    End.OTHER: Meaning.FAILED,
+    End.SIGNAL: Meaning.FAILED,
+    End.NOT_STARTED: Meaning.FAILED,
+    End.TIMEOUT: Meaning.FAILED,
+    End.OVERFLOW: Meaning.FAILED,
+})  # fmt: skip
+"""From the end of a command to what it means, before any JSON is looked at."""
+
+CONTEXT_EVENTS = frozenset({"UserPromptSubmit", "SessionStart", "PreCompact"})
+"""Where plain text on stdout is told to the model; on PreCompact it is added to the compaction's instructions."""
+PATH_EVENTS = frozenset({"WorktreeCreate"})
+"""Where plain text on stdout is the path of the worktree that the hook made."""
+
+
+def end_of(exit_code: int | None, signal: int | None = None) -> End:
+    """Which row of `ENDS` a process that ended by itself belongs to."""
+    if signal is not None or exit_code is None:
+        return End.SIGNAL
+    return {0: End.ZERO, 2: End.TWO}.get(exit_code, End.OTHER)
+
+
+def meaning(end: End, event_name: str) -> Meaning:
+    """What an end means on an event; one that nothing can be said no to takes exit 2 as a failure."""
+    found = ENDS[end]
+    return Meaning.FAILED if found is Meaning.NO and no(event_name, "") is None else found
+
+
+def no(event_name: str, reason: str) -> Reply | None:
+    """The reply of a command that says no by exit code 2; None on an event that cannot be blocked."""
+    if event_name in SENT_BACK:
+        return keep_going(reason)
+    return deny(reason) if "deny" in CATALOG[event_name].decisions else None
+
+
+def no_reason(command: str, stderr: str) -> str:
+    """Why it says no, in Claude Code's words."""
+    return f"[{command}]: {stderr.rstrip() or 'No stderr output'}"
+
+
+def text_reply(event_name: str, text: str) -> Reply:
+    """What plain text on stdout means: context on some events, a path on one, nothing elsewhere."""
+    said = text.strip()
+    if said and event_name in CONTEXT_EVENTS:
+        return Reply(context=(said,))
+    if said and event_name in PATH_EVENTS:
+        return Reply(specific=Specific(worktree_path=said.splitlines()[-1].strip()))
+    return NOTHING
+
+
+def recorded_code(exit_code: int | None, signal: int | None) -> int | None:
+    """The exit code as it is recorded; a death by signal counts as a shell counts it, 128 and the signal's number."""
+    return 128 + signal if signal is not None else exit_code
