@@ -156,6 +156,13 @@ def test_a_line_of_garbage_in_the_middle_is_passed_over_and_counted(tmp_path: Pa
     assert (resumed.messages, resumed.skipped) == ((User.of("a"), User.of("b")), 2)
 
 
+def test_half_characters_do_not_lose_the_line(tmp_path: Path) -> None:
+    """A model may say what UTF-8 cannot write."""
+    path = written(tmp_path / "s.jsonl", User.of("a \ud800 b", ToolOutput("t", [{"type": "text", "text": "\udfff"}])))
+
+    assert read_messages(path) == (User.of("a ? b", ToolOutput("t", [{"type": "text", "text": "?"}])),)
+
+
 def test_a_second_run_gets_a_copy(tmp_path: Path) -> None:
     """Two runs of one session never write into each other; the second is told whose copy it has."""
     path = written(tmp_path / "s.jsonl", User.of("a"))

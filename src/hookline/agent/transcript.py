@@ -121,7 +121,7 @@ class Transcript:
         """Write any entry down, with who, when and what came before; its uuid."""
         uuid = str(uuid4())
         whole = {"parentUuid": self.last_uuid, **entry, **more, **self._stamp(uuid)}
-        self._write(msgspec.json.encode(whole) + b"\n")
+        self._write(_encode(whole) + b"\n")
         self.last_uuid = uuid
         return uuid
 
@@ -313,6 +313,22 @@ def _forked(path: Path, cwd: str, *, durable: bool) -> Resumed:
     messages, skipped, last = _read(copy)
     transcript.last_uuid = last
     return Resumed(transcript, messages, forked_from=path.stem, skipped=skipped)
+
+
+def _encode(entry: Any) -> bytes:
+    """JSON; half characters, which UTF-8 cannot write, become question marks rather than losing the line."""
+    try:
+        return msgspec.json.encode(entry)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_whole_characters(entry))
+
+
+def _whole_characters(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_whole_characters(key): _whole_characters(item) for key, item in value.items()}
+    return [_whole_characters(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _write_whole(fd: int, line: bytes) -> None:

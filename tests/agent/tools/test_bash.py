@@ -17,6 +17,8 @@ from hookline.agent.tools.bash import OUTPUT_LIMIT, Bash, TaskStop
 from hookline.agent.tools.shell import Bounded
 from tests.agent.processes import alive
 
+needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="descriptors are counted in /proc")
+
 PLAIN = {"stderr": "", "interrupted": False, "isImage": False, "noOutputExpected": False}
 
 
@@ -165,6 +167,7 @@ async def test_a_child_that_holds_the_output_open_does_not_delay_the_answer(env:
     await until(lambda: not alive(pid))
 
 
+@needs_proc
 async def test_the_commands_own_descriptors_are_clean(env: ToolEnv) -> None:
     """The pipe the shell reports its directory through is not the command's to see."""
     listing = str((await bash(env, "ls -l /proc/self/fd")).content)
@@ -172,6 +175,7 @@ async def test_the_commands_own_descriptors_are_clean(env: ToolEnv) -> None:
     assert listing.count("pipe:") == 2  # stdout and stderr
 
 
+@needs_proc
 async def test_no_descriptor_is_left_open(env: ToolEnv) -> None:
     """However many commands a session has, and however they end, it does not run out of files."""
     await bash(env, "true")

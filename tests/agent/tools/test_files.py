@@ -170,8 +170,10 @@ async def test_mode_links_and_odd_bytes_survive_an_edit(env: ToolEnv) -> None:
     link.symlink_to(target)
     await call(Read(), env, file_path=str(link))
 
-    await call(Edit(), env, file_path=str(link), old_string="x", new_string="y")
+    result = await call(Edit(), env, file_path=str(link), old_string="x", new_string="y")
 
+    assert isinstance(result, ToolResult)
+    assert result.response["originalFile"] == "echo \ufffd\r\nx\r\n"
     assert target.read_bytes() == b"echo \xff\r\ny\r\n"
     assert target.stat().st_mode & 0o777 == 0o750
     assert link.is_symlink()
@@ -186,3 +188,12 @@ async def test_a_write_that_fails_is_an_error_and_leaves_the_file(env: ToolEnv) 
     assert isinstance(result, ToolResult)
     assert result.is_error
     assert sorted(path.name for path in Path(env.cwd).iterdir()) == ["f"]
+
+
+async def test_half_characters_of_a_model_are_written_as_question_marks(env: ToolEnv) -> None:
+    """They stand for no byte, and must not stop the write."""
+    path = Path(env.cwd, "w.txt")
+
+    await call(Write(), env, file_path=str(path), content="a \ud800 b")
+
+    assert path.read_text() == "a ? b"

@@ -118,6 +118,7 @@ def import_sdk() -> Any:
         collecting = gc.isenabled()
         gc.disable()
         try:
+            importlib.import_module("anyio._backends._asyncio")  # the SDK would import it in the first request
             return importlib.import_module("anthropic")
         except ImportError as problem:
             raise MissingExtra("the Claude models", "agent") from problem

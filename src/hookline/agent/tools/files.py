@@ -88,7 +88,7 @@ class Write(Tool):
         """Write it, with the folders it needs."""
         path, content = env.path(given["file_path"]), given["content"]
         try:
-            old = text(path) if path.exists() else None
+            old = printable(text(path)) if path.exists() else None
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_text(path, content)
         except OSError as error:
@@ -154,8 +154,8 @@ class Edit(Tool):
         except OSError as error:
             return failure(f"cannot edit {path}: {error.strerror}")
         seen(path, env)
-        response = {"filePath": str(path), "oldString": old, "newString": new, "originalFile": original}
-        patch = structured_patch(original, changed)
+        response = {"filePath": str(path), "oldString": old, "newString": new, "originalFile": printable(original)}
+        patch = structured_patch(printable(original), printable(changed))
         told = f"The file {path} has been updated successfully."
         return ToolResult(told, {**response, "structuredPatch": patch, "userModified": False, "replaceAll": every})
 
@@ -242,6 +242,11 @@ def text(path: Path) -> str:
     return path.read_bytes().decode("utf-8", "surrogateescape")
 
 
+def printable(content: str) -> str:
+    """The text as it can be told to others: bytes that were no UTF-8 become the sign for that."""
+    return content.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def replace_text(path: Path, content: str) -> None:
     """Put a new text in a file's place in one step, keeping its mode and, if it is a link, the link."""
     target = Path(os.path.realpath(path))
@@ -250,12 +255,21 @@ def replace_text(path: Path, content: str) -> None:
     draft = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content.encode("utf-8", "surrogateescape"))
+            file.write(content.encode("utf-8", "surrogateescape" if _round_trips(content) else "replace"))
         draft.chmod(mode & 0o7777 if mode is not None else 0o666 & ~_umask())
         draft.replace(target)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def _round_trips(content: str) -> bool:
+    """Whether its surrogates stand for bytes of the old file; a model may also write ones that stand for nothing."""
+    try:
+        content.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _umask() -> int:
