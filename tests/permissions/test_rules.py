@@ -12,7 +12,9 @@ from hookline.permissions import MODES, Applied, Mode, Rules, apply, read_rules,
 def test_flags_join_the_settings() -> None:
     """`--allowedTools` adds allow rules, `--disallowedTools` deny rules."""
     found = read_rules(
-        {"allow": ["Read"], "ask": ["Bash(curl *)", 3], "deny": "x"}, allowed=["Edit,Write"], disallowed=["Bash(rm -rf *) Bash"]
+        {"allow": ["Read"], "ask": ["Bash(curl *)", 3], "deny": "x"},
+        allowed=["Edit,Write"],
+        disallowed=["Bash(rm -rf *) Bash"],
     )
 
     assert [str(rule) for rule in found.allow] == ["Read", "Edit", "Write"]
@@ -37,7 +39,11 @@ def test_rules_in_one_flag(text: str, expected: list[str]) -> None:
 
 def test_a_bare_deny_rule_removes_the_tool() -> None:
     """With a pattern the tool stays; without one the model never sees it."""
-    assert removed_tools(read_rules({"deny": ["Bash", "Task", "Read(x)", "Write(*)", "Edit("]})) == {"Bash", "Agent", "Write"}
+    assert removed_tools(read_rules({"deny": ["Bash", "Task", "Read(x)", "Write(*)", "Edit("]})) == {
+        "Bash",
+        "Agent",
+        "Write",
+    }
 
 
 def test_problems_are_kept() -> None:
@@ -52,6 +58,7 @@ def test_rules_join() -> None:
     assert read_rules({"allow": ["A"]}) | read_rules({"allow": ["B"]}) == read_rules({"allow": ["A", "B"]})
 
 
+UPDATES = ["addRules", "replaceRules", "removeRules", "setMode", "addDirectories", "removeDirectories"]
 BASE = read_rules({"allow": ["Read", "Bash(git *)"], "deny": ["Write"]})
 GIT = {"toolName": "Bash", "ruleContent": "git *"}
 
@@ -59,25 +66,55 @@ GIT = {"toolName": "Bash", "ruleContent": "git *"}
 @pytest.mark.parametrize(
     "update,expected",
     [
-        ({"type": "addRules", "rules": [{"toolName": "Edit"}], "behavior": "ask"}, Applied(
-            read_rules({"allow": ["Read", "Bash(git *)"], "ask": ["Edit"], "deny": ["Write"]}), Mode.DEFAULT, ("/a",))),
+        (
+            {"type": "addRules", "rules": [{"toolName": "Edit"}], "behavior": "ask"},
+            Applied(
+                read_rules({"allow": ["Read", "Bash(git *)"], "ask": ["Edit"], "deny": ["Write"]}),
+                Mode.DEFAULT,
+                ("/a",),
+            ),
+        ),
         ({"type": "addRules", "rules": ["Read"], "behavior": "allow"}, Applied(BASE, Mode.DEFAULT, ("/a",))),
-        ({"type": "removeRules", "rules": [GIT], "behavior": "allow"}, Applied(
-            read_rules({"allow": ["Read"], "deny": ["Write"]}), Mode.DEFAULT, ("/a",))),
-        ({"type": "replaceRules", "rules": [GIT], "behavior": "deny"}, Applied(
-            read_rules({"allow": ["Read", "Bash(git *)"], "deny": ["Bash(git *)"]}), Mode.DEFAULT, ("/a",))),
+        (
+            {"type": "removeRules", "rules": [GIT], "behavior": "allow"},
+            Applied(read_rules({"allow": ["Read"], "deny": ["Write"]}), Mode.DEFAULT, ("/a",)),
+        ),
+        (
+            {"type": "replaceRules", "rules": [GIT], "behavior": "deny"},
+            Applied(read_rules({"allow": ["Read", "Bash(git *)"], "deny": ["Bash(git *)"]}), Mode.DEFAULT, ("/a",)),
+        ),
         ({"type": "setMode", "mode": "acceptEdits"}, Applied(BASE, Mode.ACCEPT_EDITS, ("/a",))),
         ({"type": "addDirectories", "directories": ["/a", "/b"]}, Applied(BASE, Mode.DEFAULT, ("/a", "/b"))),
         ({"type": "removeDirectories", "directories": ["/a"]}, Applied(BASE, Mode.DEFAULT, ())),
-        ({"type": "setMode", "mode": "x"}, Applied(BASE, Mode.DEFAULT, ("/a",), (
-            "unknown permission mode `x`; write one of default, acceptEdits, plan, dontAsk, bypassPermissions, auto",))),
-        ({"type": "addRules", "behavior": "x"}, Applied(BASE, Mode.DEFAULT, ("/a",), (
-            "permission update `addRules` has behavior `x`; write allow, ask or deny",))),
-        ({"type": "x"}, Applied(BASE, Mode.DEFAULT, ("/a",), (
-            "unknown permission update `x`; write one of addRules, replaceRules, removeRules, setMode, addDirectories, "
-            "removeDirectories",))),
+        (
+            {"type": "setMode", "mode": "x"},
+            Applied(
+                BASE,
+                Mode.DEFAULT,
+                ("/a",),
+                (f"unknown permission mode `x`; write one of {', '.join(MODES)}",),
+            ),
+        ),
+        (
+            {"type": "addRules", "behavior": "x"},
+            Applied(
+                BASE,
+                Mode.DEFAULT,
+                ("/a",),
+                ("permission update `addRules` has behavior `x`; write allow, ask or deny",),
+            ),
+        ),
+        (
+            {"type": "x"},
+            Applied(
+                BASE,
+                Mode.DEFAULT,
+                ("/a",),
+                (f"unknown permission update `x`; write one of {', '.join(UPDATES)}",),
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_updates(update: dict[str, Any], expected: Applied) -> None:
     """Each kind of update changes one thing; one that makes no sense is named and changes nothing."""
     assert apply([update], BASE, Mode.DEFAULT, ["/a"]) == expected

@@ -73,8 +73,8 @@ def decide(
 ) -> Permission:
     """Whether a tool call may run: the first of these that has an answer gives it.
 
-    A hook's deny; deny rules; ask rules (and a deny rule that may apply, but reading cannot tell); a hook's ask; plan
-    mode; bypass mode; a hook's allow; allow rules; acceptEdits; plain reading inside `cwd` and `dirs`; else ask, which
+    A hook's deny; deny rules; plan mode; ask rules (and a deny rule that may apply, but reading cannot tell); a hook's
+    ask; bypass mode; a hook's allow; allow rules; acceptEdits; plain reading inside `cwd` and `dirs`; else ask, which
     dontAsk turns into a deny.
     """
     call = Call(
@@ -141,7 +141,9 @@ def _bypass(call: Call) -> Permission | None:
 
 
 def _hook_allows(call: Call) -> Permission | None:
-    return Permission("allow", call.hook_reason or "allowed by a hook", "hook") if call.hook_decision == "allow" else None
+    return (
+        Permission("allow", call.hook_reason or "allowed by a hook", "hook") if call.hook_decision == "allow" else None
+    )
 
 
 def _allow_rule(call: Call) -> Permission | None:
@@ -182,10 +184,10 @@ def _otherwise(call: Call) -> Permission:
 _STEPS: tuple[Callable[[Call], Permission | None], ...] = (
     _hook_denies,
     _deny_rule,
+    _plan,
     _doubtful_deny_rule,
     _ask_rule,
     _hook_asks,
-    _plan,
     _bypass,
     _hook_allows,
     _allow_rule,

@@ -32,19 +32,99 @@ MODES: dict[Mode, str] = {
 _TEXT, _FILES = "text", "files"
 _READING: dict[str, str] = {
     **dict.fromkeys(
-        "echo pwd whoami true false uname id which type seq expr test [ : basename dirname arch nproc groups tty "
-        "logname users uptime date".split(),
+        [
+            "echo",
+            "pwd",
+            "whoami",
+            "true",
+            "false",
+            "uname",
+            "id",
+            "which",
+            "type",
+            "seq",
+            "expr",
+            "test",
+            "[",
+            ":",
+            "basename",
+            "dirname",
+            "arch",
+            "nproc",
+            "groups",
+            "tty",
+            "logname",
+            "users",
+            "uptime",
+            "date",
+        ],
         _TEXT,
     ),
     **dict.fromkeys(
-        "ls cat head tail wc stat du df grep egrep fgrep rg diff cmp comm cut tr nl realpath readlink md5sum sha1sum "
-        "sha256sum strings od hexdump column jq tac rev fold paste join cd find fd tree file sort".split(),
+        [
+            "ls",
+            "cat",
+            "head",
+            "tail",
+            "wc",
+            "stat",
+            "du",
+            "df",
+            "grep",
+            "egrep",
+            "fgrep",
+            "rg",
+            "diff",
+            "cmp",
+            "comm",
+            "cut",
+            "tr",
+            "nl",
+            "realpath",
+            "readlink",
+            "md5sum",
+            "sha1sum",
+            "sha256sum",
+            "strings",
+            "od",
+            "hexdump",
+            "column",
+            "jq",
+            "tac",
+            "rev",
+            "fold",
+            "paste",
+            "join",
+            "cd",
+            "find",
+            "fd",
+            "tree",
+            "file",
+            "sort",
+        ],
         _FILES,
     ),
 }
 _READING_GIT = frozenset(
-    "status log diff show blame rev-parse ls-files ls-tree describe shortlog grep cat-file rev-list merge-base "
-    "name-rev diff-tree count-objects".split()
+    [
+        "status",
+        "log",
+        "diff",
+        "show",
+        "blame",
+        "rev-parse",
+        "ls-files",
+        "ls-tree",
+        "describe",
+        "shortlog",
+        "grep",
+        "cat-file",
+        "rev-list",
+        "merge-base",
+        "name-rev",
+        "diff-tree",
+        "count-objects",
+    ]
 )
 _WRITING_OPTIONS: dict[str, tuple[str, ...]] = {
     "date": ("-s", "--set"),
@@ -54,21 +134,52 @@ _WRITING_OPTIONS: dict[str, tuple[str, ...]] = {
     "file": ("-C", "--compile"),
     "sort": ("-o", "--output", "--compress-program", "-T", "--temporary-directory"),
     "rg": ("--pre",),
-    "git": ("--output", "-O", "--open-files-in-pager", "--ext-diff", "--textconv", "-c", "-C", "--git-dir", "--work-tree",
-            "--exec-path", "--config-env"),
+    "git": (
+        "--output",
+        "-O",
+        "--open-files-in-pager",
+        "--ext-diff",
+        "--textconv",
+        "-c",
+        "-C",
+        "--git-dir",
+        "--work-tree",
+        "--exec-path",
+        "--config-env",
+    ),
     "jq": ("--rawfile", "--slurpfile", "-f", "--from-file", "-L"),
-}  # fmt: skip
+}
 _EDITING = frozenset({"mkdir", "touch", "mv", "cp", "rmdir"})
 PROTECTED = frozenset(
-    ".git .claude .vscode .idea .husky .ssh .bashrc .bash_profile .bash_login .bash_logout .zshrc .zshenv .zprofile .profile .gitconfig "
-    ".gitmodules .mcp.json .claude.json .npmrc .envrc".split()
+    [
+        ".git",
+        ".claude",
+        ".vscode",
+        ".idea",
+        ".husky",
+        ".ssh",
+        ".bashrc",
+        ".bash_profile",
+        ".bash_login",
+        ".bash_logout",
+        ".zshrc",
+        ".zshenv",
+        ".zprofile",
+        ".profile",
+        ".gitconfig",
+        ".gitmodules",
+        ".mcp.json",
+        ".claude.json",
+        ".npmrc",
+        ".envrc",
+    ]
 )
 """Names that `acceptEdits` does not reach: what is written there may run later."""
 
 
 def mode_named(value: object) -> Mode | None:
     """The mode of that name, or None."""
-    return Mode(value) if value in set(Mode) else None
+    return next((mode for mode in Mode if mode == value), None)
 
 
 def reads_only(command: str, *, cwd: str, dirs: Sequence[str], home: str) -> bool:
@@ -78,7 +189,7 @@ def reads_only(command: str, *, cwd: str, dirs: Sequence[str], home: str) -> boo
 
 
 def edits_only(command: str, *, cwd: str, dirs: Sequence[str], home: str) -> bool:
-    """Whether a shell line does nothing but read and `mkdir`, `touch`, `mv`, `cp`, `rmdir` inside the working folders."""
+    """Whether a line does nothing but read and `mkdir`, `touch`, `mv`, `cp`, `rmdir` inside the working folders."""
     line = parse_line(command)
     return _plain(line) and all(
         _edits(part, line, cwd, dirs, home) or _reads(part, line, cwd, dirs, home) for part in line.commands
@@ -117,7 +228,11 @@ def _edits(part: SimpleCommand, line: ShellLine, cwd: str, dirs: Sequence[str], 
     if any(redirect.writes for redirect in part.redirects):
         return False
     names = {name for word in part.words[1:] for name in word.split("/")}
-    return not names & PROTECTED and not any("=" in word for word in part.words) and _all_inside(part, line, cwd, dirs, home)
+    return (
+        not names & PROTECTED
+        and not any("=" in word for word in part.words)
+        and _all_inside(part, line, cwd, dirs, home)
+    )
 
 
 def _all_inside(part: SimpleCommand, line: ShellLine, cwd: str, dirs: Sequence[str], home: str) -> bool:

@@ -40,7 +40,9 @@ class Applied(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-def read_rules(permissions: Mapping[str, Any] = {}, *, allowed: Iterable[str] = (), disallowed: Iterable[str] = ()) -> Rules:
+def read_rules(
+    permissions: Mapping[str, Any] = {}, *, allowed: Iterable[str] = (), disallowed: Iterable[str] = ()
+) -> Rules:
     """The rules of a settings file's `permissions`, with those of `--allowedTools` and `--disallowedTools`."""
     listed = {key: _texts(permissions.get(key)) for key in _BEHAVIOURS}
     flags = [rule for text in allowed for rule in split_rules(text)]
@@ -80,7 +82,9 @@ def apply(updates: Sequence[Mapping[str, Any]], rules: Rules, mode: Mode, dirs: 
     for update in updates:
         change = _UPDATES.get(str(update.get("type")))
         if change is None:
-            state = _problem(state, f"unknown permission update `{update.get('type')}`; write one of {', '.join(_UPDATES)}")
+            state = _problem(
+                state, f"unknown permission update `{update.get('type')}`; write one of {', '.join(_UPDATES)}"
+            )
         else:
             state = change(state, update)
     return state

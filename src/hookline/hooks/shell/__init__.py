@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from hookline.hooks.shell.draft import Found
 from hookline.hooks.shell.line import MAX_LENGTH, Redirect, ShellLine, SimpleCommand, Undecidable
-from hookline.hooks.shell.parser import Found, Parser
+from hookline.hooks.shell.parser import Parser
+from hookline.hooks.shell.programs import TRANSPARENT
 from hookline.hooks.shell.words import readable
-from hookline.hooks.shell.wrappers import TRANSPARENT
 from hookline.hooks.shell.writes import Writes, written
 
 __all__ = ["TRANSPARENT", "Redirect", "ShellLine", "SimpleCommand", "Writes", "parse_line", "writes"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 import msgspec
 
+from hookline.hooks.shell.draft import Draft, Found, HereDocument
 from hookline.hooks.shell.line import MAX_COMMANDS, Redirect, SimpleCommand, Undecidable, base_name
 from hookline.hooks.shell.reader import Reader, Word
 from hookline.hooks.shell.words import UNKNOWN, unmask
@@ -29,39 +29,6 @@ _SAFE_CONSTANT = re.compile(r"[\w./@%+=:, -]*[\w./@%+=:-]")
 BASH_LIKE = frozenset({"bash", "zsh", "ksh", "rbash"})
 
 
-class Found(NamedTuple):
-    """What reading has found so far; shared by a line and everything nested in it."""
-
-    commands: list[SimpleCommand]
-    undecidable: dict[str, None]
-    notes: dict[str, None]
-    scopes: list[int]
-
-
-class _HereDocument(NamedTuple):
-    delimiter: str
-    quoted: bool
-    strip_tabs: bool
-
-
-class _Draft:
-    """A simple command while its words are being read."""
-
-    def __init__(self, start: int) -> None:
-        self.start = self.end = start
-        self.words: list[tuple[str, bool]] = []
-        self.assignments: list[tuple[str, str]] = []
-        self.constants: dict[str, str] = {}
-        self.redirects: list[Redirect] = []
-        self.input: str | None = None
-        self.after = ""
-        self.scope: tuple[int, ...] = ()
-
-    @property
-    def empty(self) -> bool:
-        return not (self.words or self.assignments or self.redirects)
-
-
 class Parser(Reader):
     """Reads one line, and through `look_inside` the lines that it hands to other shells."""
 
@@ -75,8 +42,8 @@ class Parser(Reader):
         self.straight = not inside
         self.scope: tuple[int, ...] = ()
         self.loops = False
-        self.documents: list[tuple[_HereDocument, _Draft]] = []
-        self.waiting: list[_Draft] = []
+        self.documents: list[tuple[HereDocument, Draft]] = []
+        self.waiting: list[Draft] = []
 
     def read(self) -> None:
         """Read the whole line."""
@@ -127,12 +94,12 @@ class Parser(Reader):
             self._emit(draft)
         self.waiting.clear()
 
-    def command(self) -> _Draft | None:
+    def command(self) -> Draft | None:
         """Read one simple command, or step over one piece of a compound command (then None)."""
         if self.peek() == "(":
             self._parentheses()
             return None
-        draft = _Draft(self.at)
+        draft = Draft(self.at)
         while True:
             self.space()
             if self._redirect(draft):
@@ -177,7 +144,7 @@ class Parser(Reader):
         self.found.scopes.append(len(self.found.scopes))
         return (*self.scope, len(self.found.scopes))
 
-    def _take(self, draft: _Draft, word: Word) -> None:
+    def _take(self, draft: Draft, word: Word) -> None:
         assignment = _ASSIGNMENT.match(word.text)
         plain = assignment and (word.bare_until < 0 or word.bare_until >= assignment.end())
         if assignment and plain and self.peek() == "(" and word.text == assignment[0]:
@@ -200,12 +167,14 @@ class Parser(Reader):
             if self.peek() == "\n":
                 self.newline()
             elif self.peek() == ")":
-                self.at += 1
-                return
+                break
             elif self.word() is None:
                 raise Undecidable("an array is never closed")
+        self.at += 1
+        if self.peek() not in ("", " ", "\t", "\n", ";", "&", "|", ")"):
+            raise Undecidable("something stands right behind an array")
 
-    def _redirect(self, draft: _Draft) -> bool:
+    def _redirect(self, draft: Draft) -> bool:
         found = _REDIRECT.match(self.source, self.at)
         if not found:
             return False
@@ -223,15 +192,15 @@ class Parser(Reader):
                 draft.input = target if known else UNKNOWN
         return True
 
-    def _document(self, operator: str, word: Word, draft: _Draft) -> None:
+    def _document(self, operator: str, word: Word, draft: Draft) -> None:
         source = self.source[word.start : word.end]
         if "$" in source or "`" in source or "\n" in source:
             raise Undecidable("the end of a here-document is written with an expansion")
-        document = _HereDocument(unmask(word.text), word.bare_until >= 0, operator == "<<-")
+        document = HereDocument(unmask(word.text), word.bare_until >= 0, operator == "<<-")
         self.documents.append((document, draft))
         draft.redirects.append(Redirect("<<", document.delimiter))
 
-    def _body(self, document: _HereDocument, draft: _Draft) -> None:
+    def _body(self, document: HereDocument, draft: Draft) -> None:
         lines: list[str] = []
         while True:
             if self.at >= len(self.source):
@@ -249,7 +218,7 @@ class Parser(Reader):
             lines.append(line)
         draft.input = self._document_text("\n".join(lines), document)
 
-    def _document_text(self, body: str, document: _HereDocument) -> str:
+    def _document_text(self, body: str, document: HereDocument) -> str:
         """What the command reads; an unquoted here-document is expanded first, which may run commands."""
         if document.quoted or not re.search(r"[$`\\]", body):
             return body
@@ -258,7 +227,7 @@ class Parser(Reader):
         text = "".join(out)
         return UNKNOWN if UNKNOWN in text else unmask(text)
 
-    def _finish(self, draft: _Draft, *, constant: bool) -> None:
+    def _finish(self, draft: Draft, *, constant: bool) -> None:
         if draft.empty:
             return
         if constant and not draft.words and len(self.constants) < 32:
@@ -268,7 +237,7 @@ class Parser(Reader):
         else:
             self._emit(draft)
 
-    def _emit(self, draft: _Draft) -> None:
+    def _emit(self, draft: Draft) -> None:
         words = tuple(text for text, _ in draft.words)
         raw = self.source[draft.start : draft.end].strip()
         command = SimpleCommand(
@@ -352,7 +321,7 @@ class Parser(Reader):
     def _after_compound(self) -> bool:
         """Read the redirections that may follow `done`, `fi` or `}`."""
         self.skip_blank()
-        draft = _Draft(self.at)
+        draft = Draft(self.at)
         while self._redirect(draft):
             self.skip_blank()
         self._finish(draft, constant=False)
@@ -366,14 +335,14 @@ class Parser(Reader):
         self.at = found.end() if found else self.at
         self.straight, self.loops = False, True
 
-    def _named_function(self) -> bool:
+    def read_function(self) -> bool:
         self.skip_blank()
         if self.word() is None:
             raise Undecidable("`function` has no name")
         self._function()
         return True
 
-    def _for(self) -> bool:
+    def read_for(self) -> bool:
         self.straight, self.loops = False, True
         self.skip_blank()
         if self.peek(2) == "((":
@@ -403,7 +372,7 @@ class Parser(Reader):
             self.newline()
             self.space()
 
-    def _case(self) -> bool:
+    def read_case(self) -> bool:
         self.straight = False
         self.skip_blank()
         self.word()
@@ -436,7 +405,7 @@ class Parser(Reader):
         elif not self._ends_case():
             raise Undecidable("`case` is never closed")
 
-    def _test(self) -> bool:
+    def read_test(self) -> bool:
         while True:
             self.skip_blank()
             word = self.word()
@@ -447,7 +416,7 @@ class Parser(Reader):
                     raise Undecidable("`[[` is never closed")
                 self.at += 2 if self.peek(2) in ("&&", "||") else 1
 
-    def _time(self) -> bool:
+    def read_time(self) -> bool:
         """`time` before a compound command is a keyword; before a program it is read as a wrapper."""
         here = self.at
         self.skip_blank()
@@ -455,16 +424,16 @@ class Parser(Reader):
         self.at = following.end() if following else here
         return following is not None
 
-    def _coproc(self) -> bool:
+    def read_coproc(self) -> bool:
         raise Undecidable("`coproc` runs commands in the background")
 
 
 _KEYWORDS = {
-    "function": Parser._named_function,
-    "for": Parser._for,
-    "select": Parser._for,
-    "case": Parser._case,
-    "[[": Parser._test,
-    "time": Parser._time,
-    "coproc": Parser._coproc,
+    "function": Parser.read_function,
+    "for": Parser.read_for,
+    "select": Parser.read_for,
+    "case": Parser.read_case,
+    "[[": Parser.read_test,
+    "time": Parser.read_time,
+    "coproc": Parser.read_coproc,
 }

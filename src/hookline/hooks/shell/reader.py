@@ -1,12 +1,13 @@
 r"""Reading shell words one after another: quoting, expansions, substitutions.
 
-Written for this job, because a highlighter's grammar is built to be lenient: it reads `[ a | rm -rf / ]` as one test and
+Written for this job: a highlighter's grammar is built to be lenient, and reads `[ a | rm -rf / ]` as one test and
 `r\\⏎m` as two words. Here every character is accounted for, and what is not plainly understood stops the reading.
 """
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 from hookline.hooks.shell.line import MAX_DEPTH, Undecidable
@@ -53,7 +54,7 @@ class Word(NamedTuple):
         return [(unmask(text), UNKNOWN not in text) for text in texts]
 
 
-class Reader:
+class Reader(ABC):
     """A place in a shell line, and the reading of words from there."""
 
     def __init__(self, source: str, depth: int) -> None:
@@ -86,6 +87,9 @@ class Reader:
             if plain:
                 out.append(plain[0])
                 self.at = plain.end()
+                continue
+            if self.peek(2) == "\\\n":
+                self.at += 2
                 continue
             length = sum(map(len, out)) if bare_until < 0 else bare_until
             if not self._special(out):
@@ -130,7 +134,7 @@ class Reader:
         if self.at + 1 >= len(self.source):
             raise Undecidable("the line ends in a backslash")
         char = self.source[self.at + 1]
-        out.append("" if char == "\n" else mask(char))
+        out.append(mask(char))
         self.at += 2
 
     def _until_quote(self, start: int) -> str:
@@ -181,7 +185,7 @@ class Reader:
         start = self.at
         self.deeper()
         if self.peek() == "`":
-            self._backticks(quoted)
+            self._backticks(quoted=quoted)
         elif self.peek(3) == "$((":
             self.at += 3
             self.arithmetic("))")
@@ -189,12 +193,14 @@ class Reader:
             self.at += 2
             self.substitution(")")
         elif self.peek(2) == "${":
-            self._parameter(quoted)
+            self._parameter(quoted=quoted)
         elif self.peek(2) == "$[":
             raise Undecidable("`$[…]` is arithmetic in an old form")
         else:
             name = _NAME.match(self.source, self.at + 1)
             self.at = name.end() if name else self.at + 1
+            if self.peek(2) == "\\\n":
+                raise Undecidable("a line is continued inside an expansion")
         self.depth -= 1
         out.append(
             "$"
@@ -219,14 +225,14 @@ class Reader:
             self._mentions[name] = hidden + len(re.findall(rf"(?<![$\w])(?<!\$\{{){name}(?!\w)", plain))
         return self._mentions[name] == writes
 
-    def _backticks(self, quoted: bool) -> None:
+    def _backticks(self, *, quoted: bool) -> None:
         found = _BACKTICKS.match(self.source, self.at)
         if not found:
             raise Undecidable("a backtick is never closed")
         self.at = found.end()
         self.nested(re.sub(r'\\([\\`$"])' if quoted else r"\\([\\`$])", r"\1", found[1]))
 
-    def _parameter(self, quoted: bool) -> None:
+    def _parameter(self, *, quoted: bool) -> None:
         simple = _BRACED_NAME.match(self.source, self.at + 1)
         if simple:
             self.at = simple.end()
@@ -271,10 +277,10 @@ class Reader:
                 raise Undecidable("`((` does not hold plain arithmetic")
         self.at += 2
 
+    @abstractmethod
     def substitution(self, closing: str) -> None:
         """Read the commands of `$(…)` or `<(…)` from here up to its end."""
-        raise NotImplementedError
 
+    @abstractmethod
     def nested(self, source: str) -> None:
         """Read the commands of a substitution that was unquoted already."""
-        raise NotImplementedError

@@ -1,8 +1,4 @@
-"""Programs that run other programs: one row each says where the inner command stands.
-
-An option that a row does not know may take a value, and then the next word is not the command: such a line is
-undecidable rather than misread.
-"""
+"""What a command runs in turn: the command it wraps, the script it is handed, code in another language."""
 
 from __future__ import annotations
 
@@ -11,6 +7,19 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from hookline.hooks.shell.line import SimpleCommand
+from hookline.hooks.shell.programs import (
+    CODE_VARIABLES,
+    EVALUATES_SUBSCRIPTS,
+    INTERPRETERS,
+    LOADER,
+    SHELL_VALUED,
+    SHELLS,
+    VERSIONED,
+    WRAPPERS,
+    Options,
+    options_of,
+    sed_flags,
+)
 from hookline.hooks.shell.words import UNKNOWN
 
 Words = list[tuple[str, bool]]
@@ -32,116 +41,6 @@ class Inside(NamedTuple):
     runs: tuple[Inner, ...] = ()
     undecidable: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-
-
-class Options(NamedTuple):
-    """The options of a program: `-u:` takes a value, `-n` does not; `skip` words stand before the command."""
-
-    flags: frozenset[str]
-    valued: frozenset[str]
-    skip: int = 0
-    assignments: bool = False
-
-
-def _options(spec: str, *, skip: int = 0, assignments: bool = False) -> Options:
-    words = spec.split()
-    return Options(
-        frozenset(word for word in words if not word.endswith(":")),
-        frozenset(word[:-1] for word in words if word.endswith(":")),
-        skip,
-        assignments,
-    )
-
-
-_SUDO = (
-    "-A -b -B -E -e -H -i -k -K -l -n -P -S -s -V -v -N -u: -g: -h: -p: -C: -r: -t: -T: -U: -D: -R: -a: -c: --askpass "
-    "--background --bell --preserve-env --edit --set-home --login --non-interactive --preserve-groups --stdin --shell "
-    "--user: --group: --host: --prompt: --close-from: --chdir: --chroot: --role: --type: --command-timeout: --other-user:"
-)
-WRAPPERS: dict[str, Options] = {
-    "sudo": _options(_SUDO, assignments=True),
-    "doas": _options("-L -n -s -a: -C: -u:"),
-    "pkexec": _options("--disable-internal-agent --keep-cwd --user:"),
-    "env": _options(
-        "-i -0 -v -u: -C: - --ignore-environment --null --debug --unset: --chdir: --block-signal --default-signal "
-        "--ignore-signal --list-signal-handling",
-        assignments=True,
-    ),
-    "nice": _options("-n: --adjustment:"),
-    "ionice": _options("-t -c: -n: -p: --class: --classdata: --ignore"),
-    "nohup": _options(""),
-    "time": _options("-p -v -a -q -l -h -o: -f: --portability --verbose --append --quiet --output: --format:"),
-    "timeout": _options("-v -f -k: -s: --foreground --preserve-status --verbose --kill-after: --signal:", skip=1),
-    "gtimeout": _options("-v -f -k: -s: --foreground --preserve-status --verbose --kill-after: --signal:", skip=1),
-    "command": _options("-p"),
-    "builtin": _options(""),
-    "exec": _options("-c -l -a:"),
-    "stdbuf": _options("-i: -o: -e: --input: --output: --error:"),
-    "setsid": _options("-c -f -w --ctty --fork --wait"),
-    "busybox": _options(""),
-    "toybox": _options(""),
-    "chroot": _options("--skip-chdir --userspec: --groups:", skip=1),
-    "unshare": _options(
-        "-m -u -i -n -p -U -C -T -f -r -c --mount --uts --ipc --net --pid --user --fork --map-root-user"
-    ),
-    "strace": _options("-f -ff -c -C -q -t -tt -T -v -y -yy -e: -o: -s: -p: -u: -E: -P:"),
-    "ltrace": _options("-f -c -C -S -e: -o: -s: -n: -u:"),
-    "chrt": _options("-a -b -f -i -o -r -m -R --batch --fifo --idle --other --rr", skip=1),
-    "taskset": _options("-a -c --all-tasks --cpu-list", skip=1),
-    "setarch": _options("-R -v --addr-no-randomize --verbose", skip=1),
-    "linux64": _options("-R -v"),
-    "linux32": _options("-R -v"),
-    "caffeinate": _options("-d -i -m -s -u -t: -w:"),
-    "unbuffer": _options("-p"),
-    "fakeroot": _options("-u -l: -s: -i: -b: --"),
-    "proxychains": _options("-q -f:"),
-    "proxychains4": _options("-q -f:"),
-    "torsocks": _options("-i -u: -p:"),
-    "entr": _options("-a -c -d -n -p -r -s -z"),
-    "dotenv": _options("-f: -e:"),
-    "prlimit": _options(""),
-    "cpulimit": _options("-i -b -l: -c: -z"),
-    "systemd-run": _options(
-        "-q -d -P -S -t -r -G --user --system --scope --pty --pipe --wait --quiet --no-block --collect -p: -u: -E: -M: -H: "
-        "--unit: --property: --uid: --gid: --setenv: --slice: --working-directory:"
-    ),
-    "xargs": _options(
-        "-0 -r -t -p -x -o -a: -d: -E: -I: -L: -n: -P: -s: -R: -S: -J: --null --no-run-if-empty --verbose --interactive "
-        "--exit --open-tty --arg-file: --delimiter: --max-lines: --max-args: --max-procs: --max-chars: --replace: "
-        "--process-slot-var:"
-    ),
-    "flock": _options(
-        "-s -x -e -u -n -o -F -w: -E: --shared --exclusive --unlock --nonblock --close --no-fork --timeout: "
-        "--conflict-exit-code: --verbose",
-        skip=1,
-    ),
-}
-"""Wrappers whose inner command is the rest of the words."""
-
-TRANSPARENT = frozenset({"nice", "nohup", "time", "timeout", "command", "stdbuf", "builtin", "ionice"})
-"""Wrappers that change how a command runs but not what it may do; an allow rule for the inner command covers them."""
-
-SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "rbash", "mksh", "fish", "csh", "tcsh", "pwsh"})
-_SHELL_VALUED = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
-_INTERPRETERS: dict[str, str] = {
-    "python": "-c", "perl": "-e -E", "ruby": "-e", "node": "-e --eval -p --print", "nodejs": "-e --eval -p", "php": "-r",
-    "lua": "-e", "osascript": "-e", "deno": "eval", "bun": "-e --eval", "tclsh": "", "expect": "-c", "Rscript": "-e",
-    "julia": "-e -E", "groovy": "-e", "awk": "", "gawk": "", "mawk": "", "nawk": "", "ed": "", "ex": "", "vi": "-c",
-    "vim": "-c", "nvim": "-c", "emacs": "--eval", "gdb": "-ex", "sqlite3": "", "m4": "", "jshell": "", "ghc": "-e",
-}  # fmt: skip
-_VERSIONED = re.compile(r"(python|perl|ruby|lua|php|node)[\d.]+w?")
-_LOADER = re.compile(r"ld(?:-linux.*|-musl.*|)\.so(?:\.\d+)?|ld-linux.*")
-CODE_VARIABLES = re.compile(
-    r"PATH|LD_\w+|DYLD_\w+|BASH_ENV|ENV|PROMPT_COMMAND|PS[0-4]|IFS|SHELLOPTS|BASHOPTS|BASH_FUNC.*|CDPATH|SHELL|GLOBIGNORE"
-    r"|GIT_(?:SSH\w*|EXTERNAL_DIFF|PAGER|EDITOR|SEQUENCE_EDITOR|ASKPASS|PROXY_COMMAND|CONFIG\w*|EXEC_PATH|TEMPLATE_DIR)"
-    r"|\w*PAGER|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE|SSH_ASKPASS|SUDO_ASKPASS|RSYNC_RSH|TAR_OPTIONS|MAKEFLAGS"
-    r"|PYTHON(?:PATH|STARTUP|HOME|INSPECT|BREAKPOINT)|PERL5(?:OPT|LIB|DB)|RUBY(?:OPT|LIB)|NODE_(?:OPTIONS|PATH)"
-    r"|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|GCONV_PATH|HOSTALIASES|CC|CXX|GOFLAGS"
-)
-_EVALUATES_SUBSCRIPTS = frozenset(
-    {"let", "printf", "test", "[", "unset", "read", "declare", "typeset", "export", "local", "readonly", "mapfile",
-     "readarray", "wait", "getopts", "shift", "return", "exit", "ulimit"}
-)  # fmt: skip
 
 
 def look_inside(command: SimpleCommand, stdin: str | None) -> Inside:
@@ -170,23 +69,23 @@ def look_inside(command: SimpleCommand, stdin: str | None) -> Inside:
 def _by_name(name: str, words: Words, stdin: str | None) -> Inside:
     if name in SHELLS:
         return _shell(name, words, stdin)
-    if _LOADER.fullmatch(name):
+    if LOADER.fullmatch(name):
         return Inside((Inner(name, words[1:]),)) if len(words) > 1 else Inside()
     special = _SPECIAL.get(name)
     if special is not None:
         return special(name, words, stdin)
     if name in WRAPPERS:
         return _wrapper(name, words, stdin)
-    versioned = _VERSIONED.fullmatch(name)
+    versioned = VERSIONED.fullmatch(name)
     language = versioned[1] if versioned else name
-    if language in _INTERPRETERS:
+    if language in INTERPRETERS:
         return _interpreter(name, language, words)
     return Inside()
 
 
 def _subscripts(name: str, words: Words) -> Iterable[str]:
     """A literal such as `a[$(rm x)]` is run when a builtin takes it for the name of a variable."""
-    if name in _EVALUATES_SUBSCRIPTS and any("[" in word and ("$(" in word or "`" in word) for word, _ in words[1:]):
+    if name in EVALUATES_SUBSCRIPTS and any("[" in word and ("$(" in word or "`" in word) for word, _ in words[1:]):
         yield f"`{name}` may run the command in a subscript"
 
 
@@ -268,7 +167,7 @@ def _shell(name: str, words: Words, stdin: str | None) -> Inside:
         if word in ("--version", "--help"):
             return Inside()
         script = script or bool(re.fullmatch(r"[-+]\w*c\w*|--command", word))
-        at += 2 if word in _SHELL_VALUED else 1
+        at += 2 if word in SHELL_VALUED else 1
     at += at < len(words) and words[at][0] in ("-", "--")
     if script:
         return _script(f"{name} -c", words[at : at + 1], name) if at < len(words) else Inside()
@@ -326,8 +225,8 @@ def _find(name: str, words: Words, stdin: str | None) -> Inside:
             index += 1
         if inner:
             runs.append(Inner(f"{name} {flag}", inner))
-    unsure = [f"`{name}` takes options that are known only when it runs"] if not all(k for _, k in words) else []
-    return Inside(tuple(runs), tuple(unsure if name != "find" or not runs else unsure[:1]))
+    unsure = () if all(known for _, known in words) else (f"`{name}` takes options that are known only when it runs",)
+    return Inside(tuple(runs), unsure)
 
 
 def _env(name: str, words: Words, stdin: str | None) -> Inside:
@@ -360,7 +259,7 @@ def _parallel(name: str, words: Words, stdin: str | None) -> Inside:
 
 
 def _watch(name: str, words: Words, stdin: str | None) -> Inside:
-    options = _options(
+    options = options_of(
         "-b -c -d -e -g -p -t -x -w -C -r -n: -q: --beep --color --differences --errexit --interval: --exec"
     )
     inner = strip_options(words, options)
@@ -370,8 +269,9 @@ def _watch(name: str, words: Words, stdin: str | None) -> Inside:
 
 
 def _ssh(name: str, words: Words, stdin: str | None) -> Inside:
-    options = _options(
-        "-4 -6 -A -a -C -f -G -g -K -k -M -N -n -q -s -T -t -tt -V -v -vv -vvv -X -x -Y -y -B: -b: -c: -D: -E: -e: -F: -I: "
+    options = options_of(
+        "-4 -6 -A -a -C -f -G -g -K -k -M -N -n -q -s -T -t -tt -V -v -vv -vvv -X -x -Y -y -B: -b: -c: -D: -E: -e: "
+        "-F: -I: "
         "-i: -J: -L: -l: -m: -O: -o: -p: -Q: -R: -S: -W: -w:",
         skip=1,
     )
@@ -411,13 +311,17 @@ def _command_builtin(name: str, words: Words, stdin: str | None) -> Inside:
     return _wrapper(name, words, stdin)
 
 
+_DIRECT = frozenset({"npx", "pnpx", "bunx", "uvx", "pipx"})
+
+
 def _after_dashes(name: str, words: Words, stdin: str | None) -> Inside:
     """Runners such as `uv run`, `npx`, `poetry run`, `docker exec`: what follows is a program of some environment."""
-    known = {"run", "exec", "x", "tool", "shell", "--"}
-    index = next((i for i, (word, _) in enumerate(words[1:], 1) if word in known), 0)
-    if name in ("npx", "pnpx", "bunx", "uvx", "pipx", "rtx") and not index:
-        index = next((i - 1 for i, (word, _) in enumerate(words[1:], 1) if not word.startswith("-")), 0)
-        return Inside((Inner(name, words[index + 1 :]),)) if len(words) > 1 else Inside()
+    if name in _DIRECT:
+        index = next((i for i, (word, _) in enumerate(words[1:], 1) if not word.startswith("-") and word != "run"), 0)
+        return Inside((Inner(name, words[index:]),)) if index else Inside()
+    index = next(
+        (i for i, (word, _) in enumerate(words[1:], 1) if word in ("run", "exec", "x", "tool", "shell", "--")), 0
+    )
     if not index:
         return Inside()
     rest = words[index + 1 :]
@@ -466,22 +370,31 @@ def _tar(name: str, words: Words, stdin: str | None) -> Inside:
     return Inside()
 
 
+_SED_RUNS = re.compile(r"^\s*e\b|[\d$;{!/}]\s*e(?:\s|$)")
+_SED_RUNS_FLAG = re.compile(r"[gpiImM0-9]*e[gpiImMw0-9]*(?:[\s;}]|$)")
+
+
 def _sed(name: str, words: Words, stdin: str | None) -> Inside:
     """GNU sed runs commands with `e`, and writes files with `w`."""
-    for word, known in words[1:]:
-        if not known:
-            return Inside(notes=(f"`{name}` runs a program that is known only when it runs",))
-        if re.search(r"(?:^|[\d$;{}/,!\s])e(?:\s|$|;)|[^\w\s]\w*e\w*\s*(?:$|;|\n|})", word) and re.search(
-            r"[s\d$;{]|^e", word
-        ):
-            if re.search(r"^e\b|[\d$;{!/]\s*e\s|s(.).*\1.*\1\w*e", word, re.DOTALL):
-                return Inside(undecidable=(f"`{name}` may run a command from its script",))
+    if not all(known for _, known in words[1:]):
+        return Inside(notes=(f"`{name}` runs a script that is known only when it runs",))
+    if any(_SED_RUNS.search(word) or any(map(_SED_RUNS_FLAG.match, sed_flags(word))) for word, _ in words[1:]):
+        return Inside(undecidable=(f"`{name}` may run a command from its script",))
     return Inside()
 
 
 def _hash(name: str, words: Words, stdin: str | None) -> Inside:
-    risky = {"hash": "-p", "enable": "-f", "bind": "-x", "complete": "-C", "compgen": "-C", "mapfile": "-C",
-             "readarray": "-C", "set": "", "shopt": ""}[name]  # fmt: skip
+    risky = {
+        "hash": "-p",
+        "enable": "-f",
+        "bind": "-x",
+        "complete": "-C",
+        "compgen": "-C",
+        "mapfile": "-C",
+        "readarray": "-C",
+        "set": "",
+        "shopt": "",
+    }[name]
     if risky and any(word == risky or (word.startswith(risky) and len(word) > 2) for word, _ in words[1:]):
         return Inside(undecidable=(f"`{name} {risky}` makes a later word run something else",))
     return Inside()
@@ -493,13 +406,15 @@ def _declare(name: str, words: Words, stdin: str | None) -> Inside:
         for word, _ in words[1:]
         if "=" in word and CODE_VARIABLES.fullmatch(word.split("=")[0].removesuffix("+"))
     ]
+    if name in ("declare", "typeset", "local") and any(re.fullmatch(r"-\w*n\w*", word) for word, _ in words[1:]):
+        reasons.append(f"`{name} -n` gives a variable a second name")
     if not all(known or "=" in word for word, known in words[1:]):
         reasons.append(f"which variable `{name}` sets is known only when it runs")
     return Inside(undecidable=tuple(reasons))
 
 
 def _interpreter(name: str, language: str, words: Words) -> Inside:
-    code = _INTERPRETERS[language].split()
+    code = INTERPRETERS[language].split()
     texts = [word for word, _ in words[1:]]
     given = any(
         word == flag or (len(flag) == 2 and re.match(rf"-\w*{flag[1]}", word)) for word in texts for flag in code
@@ -535,12 +450,42 @@ _SPECIAL: dict[str, Callable[[str, Words, str | None], Inside]] = {
     "sed": _sed,
     "gsed": _sed,
     **dict.fromkeys(("su", "script", "flock", "runuser", "nix-shell", "sg", "newgrp", "machinectl"), _dash_c),
-    **dict.fromkeys(("at", "batch", "crontab", "tmux", "screen", "nsenter", "bwrap", "firejail", "start-stop-daemon"),
-                    _reads_commands),
-    **dict.fromkeys(("uv", "poetry", "pipenv", "hatch", "pdm", "rye", "conda", "mamba", "npx", "pnpx", "bunx", "uvx", "pipx",
-                     "pnpm", "yarn", "bundle", "mise", "asdf", "direnv", "op", "aws-vault", "docker", "podman", "kubectl",
-                     "nix", "heroku"), _after_dashes),
+    **dict.fromkeys(
+        ("at", "batch", "crontab", "tmux", "screen", "nsenter", "bwrap", "firejail", "start-stop-daemon"),
+        _reads_commands,
+    ),
+    **dict.fromkeys(
+        (
+            "uv",
+            "poetry",
+            "pipenv",
+            "hatch",
+            "pdm",
+            "rye",
+            "conda",
+            "mamba",
+            "npx",
+            "pnpx",
+            "bunx",
+            "uvx",
+            "pipx",
+            "pnpm",
+            "yarn",
+            "bundle",
+            "mise",
+            "asdf",
+            "direnv",
+            "op",
+            "aws-vault",
+            "docker",
+            "podman",
+            "kubectl",
+            "nix",
+            "heroku",
+        ),
+        _after_dashes,
+    ),
     **dict.fromkeys(("tar", "bsdtar", "gtar", "rsync", "scp", "zip", "rg", "sort", "sftp"), _tar),
     **dict.fromkeys(("hash", "enable", "bind", "complete", "compgen", "mapfile", "readarray", "set", "shopt"), _hash),
     **dict.fromkeys(("export", "declare", "typeset", "local", "readonly", "read", "unset"), _declare),
-}  # fmt: skip
+}

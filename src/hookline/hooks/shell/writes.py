@@ -1,4 +1,4 @@
-"""Which files a shell line writes, as far as its text tells: redirections, and the programs that everyone uses to write.
+"""Which files a shell line writes, as far as its text tells: by redirection, and by the programs people write with.
 
 A program that is in no table may write anything; that is for its own rule to judge.
 """
@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from hookline.hooks.shell.line import ShellLine, SimpleCommand
+from hookline.hooks.shell.programs import sed_flags
 
 _LATER = "\ue002"
 _HARMLESS = re.compile(r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
@@ -116,10 +117,15 @@ def _dd(command: SimpleCommand) -> list[str]:
     return found
 
 
+def _sed_writes(script: str) -> bool:
+    if re.search(r"(?:^|[;{}\s\d$/,!|#])w\s+\S", script):
+        return True
+    return any(re.match(r"[gpiImMe0-9]*w\s*\S", flags) for flags in sed_flags(script))
+
+
 def _in_place(command: SimpleCommand) -> list[str]:
     words = _sorted(command)
-    script = r"(?s).*(?:^|[;{}\s\d$/,!|#])w\s+\S.*|(?s:.*s(.).*\1.*\1\w*w\s*\S.*)"
-    inside = [_LATER + "a file named in the script"] if any(re.fullmatch(script, word) for word in words.given) else []
+    inside = [_LATER + "a file named in the script"] if any(map(_sed_writes, words.given)) else []
     if not words.has(r"-[a-hj-zA-Z]*i.*|--in-place.*"):
         return inside
     return [*inside, *(words.given if words.has(r"-\w*[ef].*|--expression.*|--file.*") else words.given[1:])]
@@ -147,7 +153,8 @@ def _unzip(command: SimpleCommand) -> list[str]:
 
 def _curl(command: SimpleCommand) -> list[str]:
     files = _value_of(
-        command, "-o", "--output", "--output-dir", "-D", "--dump-header", "-c", "--cookie-jar", "--trace", "--trace-ascii",
+        command, "-o", "--output", "--output-dir", "-D", "--dump-header", "-c", "--cookie-jar", "--trace",
+        "--trace-ascii",
         "--stderr", "--hsts", "--alt-svc", "--etag-save", "--libcurl",
     )  # fmt: skip
     words = _sorted(command)
@@ -171,10 +178,31 @@ def _wget(command: SimpleCommand) -> list[str]:
         for index, word in enumerate(command.words[1:-1], 1)
         if re.fullmatch(r"-[a-zA-Z]+[OPoa]", word)
     ]
-    return [*files, *bundled] if any("-O" in word or "document" in word for word in command.words) else [*files, *bundled, "."]
+    return (
+        [*files, *bundled]
+        if any("-O" in word or "document" in word for word in command.words)
+        else [*files, *bundled, "."]
+    )
 
 
-_GIT_READS = frozenset("status log diff show blame grep rev-parse ls-files ls-remote describe cat-file remote help version".split())
+_GIT_READS = frozenset(
+    [
+        "status",
+        "log",
+        "diff",
+        "show",
+        "blame",
+        "grep",
+        "rev-parse",
+        "ls-files",
+        "ls-remote",
+        "describe",
+        "cat-file",
+        "remote",
+        "help",
+        "version",
+    ]
+)
 
 
 def _git(command: SimpleCommand) -> list[str]:
@@ -187,11 +215,16 @@ def _git(command: SimpleCommand) -> list[str]:
         places = {"--global": "~/.gitconfig", "--system": "/etc/gitconfig"}
         return [*(place for option, place in places.items() if option in words.options), *files, *(folders or ["."])]
     if name in ("clone", "init"):
-        return [*(rest[1:] if name == "clone" and len(rest) > 1 else rest if name == "init" and rest else ["."]), *folders]
+        return [
+            *(rest[1:] if name == "clone" and len(rest) > 1 else rest if name == "init" and rest else ["."]),
+            *folders,
+        ]
     if name == "worktree":
         return [*(word for word in rest[1:2]), *folders]
     if not name or name in _GIT_READS:
-        return [value for option, value in ((o, o.partition("=")[2]) for o in words.options) if "output" in option and value]
+        return [
+            value for option, value in ((o, o.partition("=")[2]) for o in words.options) if "output" in option and value
+        ]
     return [*(folders or ["."]), *(word for word in rest if word.startswith(("/", "~", "..")))]
 
 
@@ -227,8 +260,45 @@ def _second(command: SimpleCommand) -> list[str]:
 
 WRITERS: dict[str, Callable[[SimpleCommand], list[str]]] = {
     **dict.fromkeys(
-        "tee touch mkdir rm rmdir unlink truncate shred mkfifo sponge fallocate gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd zip 7z "
-        "wipe srm trash rename mkfs mkswap wipefs nano vi vim nvim ed ex emacs trash-put mktemp".split(),
+        [
+            "tee",
+            "touch",
+            "mkdir",
+            "rm",
+            "rmdir",
+            "unlink",
+            "truncate",
+            "shred",
+            "mkfifo",
+            "sponge",
+            "fallocate",
+            "gzip",
+            "gunzip",
+            "bzip2",
+            "bunzip2",
+            "xz",
+            "unxz",
+            "zstd",
+            "unzstd",
+            "zip",
+            "7z",
+            "wipe",
+            "srm",
+            "trash",
+            "rename",
+            "mkfs",
+            "mkswap",
+            "wipefs",
+            "nano",
+            "vi",
+            "vim",
+            "nvim",
+            "ed",
+            "ex",
+            "emacs",
+            "trash-put",
+            "mktemp",
+        ],
         _every,
     ),
     **dict.fromkeys(("chmod", "chown", "chgrp", "chattr", "setfacl", "mknod"), _but_first),
@@ -246,7 +316,28 @@ WRITERS: dict[str, Callable[[SimpleCommand], list[str]]] = {
     "git": _git,
     **dict.fromkeys(("patch", "split", "csplit"), _here),
     "find": _find,
-    **dict.fromkeys("sort tree gcc cc clang g++ openssl ssh-keygen pandoc shuf go rustc ld objcopy age gpg base64".split(), _output_option),
+    **dict.fromkeys(
+        [
+            "sort",
+            "tree",
+            "gcc",
+            "cc",
+            "clang",
+            "g++",
+            "openssl",
+            "ssh-keygen",
+            "pandoc",
+            "shuf",
+            "go",
+            "rustc",
+            "ld",
+            "objcopy",
+            "age",
+            "gpg",
+            "base64",
+        ],
+        _output_option,
+    ),
     **dict.fromkeys(("uniq", "xxd"), _second),
     **dict.fromkeys(("mount", "umount", "ffmpeg", "convert", "magick"), _last),
 }
@@ -296,7 +387,9 @@ def written(line: ShellLine) -> Writes:
             roots = find_roots(command)
         for target in _targets(command, roots):
             if target.startswith(_LATER):
-                unsure[f"`{command.name or 'the line'}` writes to `{target[1:][:60]}`, which is known only when it runs"] = None
+                unsure[
+                    f"`{command.name or 'the line'}` writes to `{target[1:][:60]}`, which is known only when it runs"
+                ] = None
             elif target.startswith(("/", "~")):
                 targets[target] = None
             elif not bases:
@@ -305,7 +398,9 @@ def written(line: ShellLine) -> Writes:
                 targets.update(dict.fromkeys(join(base, target) for base in bases))
         if command.name in ("cd", "pushd", "popd", "chdir"):
             folders.change(command, bases)
-        elif command.name in ("env", "sudo", "systemd-run") and _value_of(command, "-C", "-D", "--chdir", "--working-directory"):
+        elif command.name in ("env", "sudo", "systemd-run") and _value_of(
+            command, "-C", "-D", "--chdir", "--working-directory"
+        ):
             unsure[f"`{command.name}` runs its command in another folder"] = None
     kept = tuple(target for target in targets if not _HARMLESS.fullmatch(target))
     return Writes(kept, tuple(unsure), line.notes)
