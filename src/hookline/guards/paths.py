@@ -29,7 +29,8 @@ SHELLS = {"Bash": "command", "Monitor": "command"}
 ARGUMENTS = frozenset({
     "path", "paths", "file", "files", "file_path", "filepath", "file_paths", "filename", "file_name", "dir",
     "directory", "folder", "source", "src", "destination", "dest", "dst", "target", "target_path", "output",
-    "output_path", "output_file", "out", "to", "from", "notebook_path", "new_path", "old_path", "root", "cwd", "uri", "url",
+    "output_path", "output_file", "out", "to", "from", "notebook_path", "new_path", "old_path", "root", "cwd", "uri",
+    "url",
 })  # fmt: skip
 """What MCP tools call the arguments that hold paths."""
 
