@@ -18,6 +18,9 @@ from hookline.errors import HookCancelled, HookFailed, HookTimeout
 _MOST_CANCELS = 2
 """How often a hook is asked to stop before it is closed."""
 
+UNWANTED = "the answer is no longer wanted"
+"""Cancel a task that fires with this message and the hook hears of it before it is thrown out of its `await`."""
+
 
 class Suspended(msgspec.Struct):
     """A coroutine between two steps: what it waits for."""
@@ -137,6 +140,8 @@ class finish(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await fi
             self._hurry()
 
     def _thrown(self, error: BaseException) -> Any:
+        if error.args == (UNWANTED,):  # said by whoever fired: no doubt whose cancellation this is, so tell at once
+            self._limits.on_cancel("cancelled")
         if self._expired > _MOST_CANCELS and isinstance(error, asyncio.CancelledError):
             return _closed(self._coroutine)
         return _step(self._coroutine, self._coroutine.throw, error)
