@@ -75,7 +75,7 @@ class Played:
         return {**self._scenario.permission, "updatedInput": request.input}
 
     def servers(self) -> dict[str, ToolServer]:
-        tools = [tool(self._shout(prefix), name=name) for name, prefix in self._scenario.mcp_tools.items()]
+        tools = [tool(name=name)(self._shout(prefix)) for name, prefix in self._scenario.mcp_tools.items()]
         return {"srv": ToolServer(tools)} if tools else {}
 
     def _shout(self, prefix: str) -> Callable[[str], Awaitable[str]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-BASH = ["Bash", {"command": "echo ran >> out.txt; echo hello", "description": "d"}]
+BASH: list[Any] = ["Bash", {"command": "echo ran >> out.txt; echo hello", "description": "d"}]
 RAN = {"out.txt": "ran\n"}
 HANG = "hang"
 
@@ -56,12 +56,13 @@ def specific(event: str, **fields: Any) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": event, **fields}}
 
 
-CALL_THEN_FINAL = [{"tools": [BASH]}, {"text": "final"}]
+NO = specific("PreToolUse", permissionDecision="deny", permissionDecisionReason="NOPE")
+CALL_THEN_FINAL: list[dict[str, Any]] = [{"tools": [BASH]}, {"text": "final"}]
 
 SCENARIOS = [
     Scenario(
         name="pretooluse_deny",
-        hooks=[HookSpec("PreToolUse", [specific("PreToolUse", permissionDecision="deny", permissionDecisionReason="NOPE")])],
+        hooks=[HookSpec("PreToolUse", [NO])],
         model=CALL_THEN_FINAL,
         expect=Expect(files={}, results=["success"], hooks=["PreToolUse"], reached_model=["NOPE"], tool_errors=[True]),
     ),

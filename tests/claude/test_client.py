@@ -298,7 +298,7 @@ async def test_an_unknown_callback_is_a_structured_error(caplog: pytest.LogCaptu
     cli = FakeCli()
     async with ClaudeClient(transport=cli):
         request = {"subtype": "hook_callback", "callback_id": "hook_9", "input": {}}
-        cli.cli.ours.step("x1", "ask")
+        cli.cli.ours.ask("x1")
         cli.raw(msgspec.json.encode({"type": "control_request", "request_id": "x1", "request": request}) + b"\n")
         answer = await cli.answer_to("x1")
 

@@ -89,7 +89,7 @@ async def test_a_server_of_the_official_package_works_in_the_same_place() -> Non
     made = getattr(mcp, "MCPServer", None) or pytest.importorskip("mcp.server.fastmcp").FastMCP
     official = made("official")
 
-    @official.tool()
+    @official.tool()  # type: ignore[untyped-decorator]
     async def double(n: int) -> str:
         """Twice."""
         return str(2 * n)

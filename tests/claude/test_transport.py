@@ -161,7 +161,9 @@ async def test_a_cli_is_ended_as_gently_as_it_allows(tmp_path: Path, source: str
 
 async def test_a_cancelled_close_still_ends_the_cli(tmp_path: Path) -> None:
     """Whoever is cancelled while closing leaves no process behind."""
-    transport, heard = await started(python(tmp_path, "import time; print('up', flush=True); time.sleep(60)"), grace=0.2)
+    transport, heard = await started(
+        python(tmp_path, "import time; print('up', flush=True); time.sleep(60)"), grace=0.2
+    )
     await heard.until(3)
     closing = asyncio.ensure_future(transport.close())
     await asyncio.sleep(0)
@@ -225,9 +227,11 @@ async def test_a_cli_that_dies_in_the_middle_of_a_line(tmp_path: Path) -> None:
 
 async def test_a_cli_that_dies_at_once(tmp_path: Path) -> None:
     """Dying before `initialize` is answered ends the start, with what was printed."""
+    dies = "import sys; print('no such flag'); sys.stderr.write('usage'); sys.exit(2)"
+
     with pytest.raises(CliDied, match=r"(?s)no such flag.*exit code 2.*usage") as error:
-        dies = "import sys; print('no such flag'); sys.stderr.write('usage'); sys.exit(2)"
         await conversation(python(tmp_path, dies))
+
     assert error.value.exit_code == 2
 
 

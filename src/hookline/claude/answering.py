@@ -11,48 +11,43 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from hookline.claude.callbacks import Plan
 from hookline.claude.mcp import INTERNAL_ERROR, METHOD_NOT_FOUND, InProcess, rpc_error
-from hookline.claude.messages import EMPTY, CanUseTool, ControlRequest, Failure, HookCallback, McpMessage, Success
+from hookline.claude.messages import EMPTY, CanUseTool, ControlRequest, Failure, HookCallback, McpMessage
+from hookline.claude.protocol import Connection
 from hookline.engine import Engine, Verdict
+from hookline.engine.step import UNWANTED
+from hookline.errors import RequestClosed
 from hookline.events import Event, spec_of
 from hookline.replies import NOTHING, Decision, Reply, deny
 from hookline.wire import claude
 
 log = logging.getLogger("hookline.claude")
 
-Answer = Success | Failure
 Permission = Reply | bool | Mapping[str, Any] | None
 CanUse = Callable[[CanUseTool], Awaitable[Permission]]
-
-
-class Outbox(Protocol):
-    """Where answers go: `reply` is told of each, `flush` when no more are coming at once."""
-
-    def reply(self, answer: Answer) -> None: ...
-
-    def flush(self) -> None: ...
 
 
 class Answering:
     """Serves requests; `plan` may be replaced while it runs (a second `initialize`)."""
 
-    def __init__(self, outbox: Outbox) -> None:
+    def __init__(self, connection: Connection, write: Callable[[bytes], None]) -> None:
         self.plan = Plan({}, {})
-        self._outbox = outbox
+        self._connection = connection
+        self._write = write
+        self._out: list[bytes] = []
         self._engine: Engine | None = None
         self._can_use_tool: CanUse | None = None
         self._servers: dict[str, InProcess] = {}
         self._waiting: deque[ControlRequest] = deque()
-        self._running: dict[str, asyncio.Task[None]] = {}
-        self._relief_comes = False
-        self._serve: dict[type[Any], Callable[[str, Any], Awaitable[Answer]]] = {
-            HookCallback: self._hook,
+        self._serving: dict[asyncio.Task[None], str] = {}  # each task's request of the moment
+        self._coming = False  # a task that will look at what waits has not begun yet
+        self._serve: dict[type[Any], Callable[[Any], Awaitable[Raw]]] = {
             CanUseTool: self._permission,
             McpMessage: self._mcp,
         }
@@ -74,107 +69,129 @@ class Answering:
     def put(self, request: ControlRequest) -> None:
         """Serve this request soon."""
         self._waiting.append(request)
-        self._relief()
+        if not self._coming:
+            self._call()
 
     def cancel(self, request_id: str) -> None:
         """The CLI no longer wants this answer: the hook is told, and stopped."""
-        task = self._running.get(request_id)
-        if task is not None:
-            task.cancel()
-            return
-        self._waiting = deque(one for one in self._waiting if one.request_id != request_id)
+        for task, served in self._serving.items():
+            if served == request_id:
+                task.cancel(UNWANTED)
+                return
+        left = [one for one in self._waiting if one.request_id != request_id]
+        self._waiting.clear()
+        self._waiting.extend(left)
 
     async def aclose(self) -> None:
         """Stop whatever still runs."""
         self._waiting.clear()
-        running = set(self._running.values())
+        running = list(self._serving)
         for task in running:
-            task.cancel()
+            task.cancel(UNWANTED)
         await asyncio.gather(*running, return_exceptions=True)
         for server in self._servers.values():
             await server.aclose()
 
-    def _relief(self) -> None:
-        if not self._relief_comes:
-            self._relief_comes = True
-            asyncio.get_running_loop().call_soon(self._relieve)
-
-    def _relieve(self) -> None:
-        """Whoever served before has to wait, or there was nobody: let another task go on."""
-        self._relief_comes = False
-        self._outbox.flush()
-        if self._waiting:
-            asyncio.get_running_loop().create_task(self._work())
+    def _call(self) -> None:
+        """Have a task look at what waits; if the one that serves now does not have to wait itself, it finds nothing."""
+        self._coming = True
+        asyncio.get_running_loop().create_task(self._work())
 
     async def _work(self) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        while self._waiting:
-            request = self._waiting.popleft()
-            if self._waiting:
-                self._relief()
-            self._running[request.request_id] = task
-            try:
-                answer = await self._answered(request)
-            except asyncio.CancelledError:
-                self._relief()
+        self._coming = False
+        self._flush()  # what was answered before the task that served had to wait
+        task: Any = asyncio.current_task()
+        waiting, serving = self._waiting, self._serving
+        try:
+            while waiting:
+                request = waiting.popleft()
+                if waiting and not self._coming:
+                    self._call()
+                serving[task] = request.request_id
+                asked = request.request
+                try:
+                    if asked.__class__ is HookCallback:  # the busiest kind: no table, no coroutine of its own
+                        verdict = await self._engine.fire(claude.decode_trusted(bytes(asked.input)))  # type: ignore[union-attr]
+                        response = EMPTY if verdict.reply is NOTHING else encoded(verdict)
+                    else:
+                        response = await self._serve[asked.__class__](asked)
+                    self._out.append(self._connection.answer(request.request_id, response))
+                except Exception as problem:  # noqa: BLE001 - logged and answered there
+                    self._failed(request, problem)
+        except asyncio.CancelledError:
+            log.debug("request `%s` was cancelled", serving[task])
+        finally:
+            serving.pop(task, None)
+        self._flush()
+        if waiting and not self._coming:
+            self._call()
+
+    def _flush(self) -> None:
+        if self._out:
+            data = b"".join(self._out)
+            self._out.clear()
+            self._write(data)
+
+    def _failed(self, request: ControlRequest, problem: Exception) -> None:
+        """An answer all the same, unless it is too late for one; a failed gate denies."""
+        if isinstance(problem, RequestClosed):
+            log.debug("%s", problem)
+            return
+        asked, answer = request.request, problem
+        try:
+            if isinstance(asked, HookCallback):
+                log.error("hooks could not be asked", exc_info=problem)
+                response = failed_closed(self.plan.events[asked.callback_id], problem)
+                self._out.append(self._connection.answer(request.request_id, response))
                 return
-            finally:
-                del self._running[request.request_id]
-            self._outbox.reply(answer)
-        self._outbox.flush()
-
-    async def _answered(self, request: ControlRequest) -> Answer:
-        try:
-            return await self._serve[type(request.request)](request.request_id, request.request)
-        except Exception as problem:
-            log.exception("request `%s` could not be answered", request.request_id)
-            return Failure(request.request_id, f"{type(problem).__name__}: {problem}", "internal_error")
-
-    # ── hooks ───────────────────────────────────────────────────────────────────────────────────
-
-    async def _hook(self, request_id: str, request: HookCallback) -> Answer:
-        kind = self.plan.events[request.callback_id]
-        assert self._engine is not None
-        try:
-            event = claude.decode_event(bytes(request.input))
-            return Success(request_id, encoded(await self._engine.fire(event)))
-        except Exception as problem:
-            log.exception("hooks on %s could not be asked", kind.event_name)
-            return failed_closed(request_id, kind, problem)
+        except Refused as refused:
+            answer = refused
+        if not isinstance(answer, Refused):
+            log.error("request `%s` could not be answered", request.request_id, exc_info=problem)
+            answer = Refused(f"{type(problem).__name__}: {problem}", "internal_error")
+        self._out.append(self._connection.send(Failure(request.request_id, str(answer), answer.code)))
 
     # ── permissions ─────────────────────────────────────────────────────────────────────────────
 
-    async def _permission(self, request_id: str, request: CanUseTool) -> Answer:
+    async def _permission(self, request: CanUseTool) -> Raw:
         if self._can_use_tool is None:
-            return Failure(request_id, "no can_use_tool was given; pass can_use_tool=", "unsupported_request")
+            raise Refused("no can_use_tool was given; pass can_use_tool=", "unsupported_request")
         try:
-            decided = await self._can_use_tool(request)
-            return Success(request_id, Raw(msgspec.json.encode(permission(decided, request))))
+            decided = permission(await self._can_use_tool(request), request)
+            return Raw(msgspec.json.encode(decided))
         except Exception as problem:
             log.exception("can_use_tool failed on `%s`", request.tool_name)
             refusal = {"behavior": "deny", "message": f"the host could not decide: {type(problem).__name__}: {problem}"}
-            return Success(request_id, Raw(msgspec.json.encode(refusal)))
+            return Raw(msgspec.json.encode(refusal))
 
     # ── in-process tools ────────────────────────────────────────────────────────────────────────
 
-    async def _mcp(self, request_id: str, request: McpMessage) -> Answer:
-        message = msgspec.json.decode(request.message, type=dict[str, Any])
-        server = self._servers.get(request.server_name)
-        if server is None:
-            problem = f"there is no in-process server `{request.server_name}`"
-            response: dict[str, Any] | None = rpc_error(message.get("id"), METHOD_NOT_FOUND, problem)
-        else:
-            response = await self._served(request.server_name, server, message)
+    async def _mcp(self, request: McpMessage) -> Raw:
+        try:
+            message = msgspec.json.decode(request.message, type=dict[str, Any])
+        except msgspec.DecodeError as problem:
+            raise Refused(f"not a JSON-RPC message: {problem}", "invalid_request") from None
+        response = await self._served(request.server_name, message)
         acknowledged = response if response is not None else {"jsonrpc": "2.0", "result": {}}
-        return Success(request_id, Raw(msgspec.json.encode({"mcp_response": acknowledged})))
+        return Raw(msgspec.json.encode({"mcp_response": acknowledged}))
 
-    async def _served(self, name: str, server: InProcess, message: dict[str, Any]) -> dict[str, Any] | None:
+    async def _served(self, name: str, message: dict[str, Any]) -> dict[str, Any] | None:
+        server = self._servers.get(name)
+        if server is None:
+            return rpc_error(message.get("id"), METHOD_NOT_FOUND, f"there is no in-process server `{name}`")
         try:
             return await server.handle(message)
         except Exception as problem:
             log.exception("mcp server `%s` failed", name)
             return rpc_error(message.get("id"), INTERNAL_ERROR, f"{type(problem).__name__}: {problem}")
+
+
+class Refused(Exception):
+    """A request that is answered with an error; never seen outside this module."""
+
+    def __init__(self, problem: str, code: str) -> None:
+        super().__init__(problem)
+        self.code = code
 
 
 def answer_of(verdict: Verdict) -> Reply:
@@ -187,18 +204,15 @@ def answer_of(verdict: Verdict) -> Reply:
 
 def encoded(verdict: Verdict) -> Raw:
     """A verdict as the callback's answer."""
-    if verdict.reply is NOTHING:
-        return EMPTY
     return Raw(claude.encode_reply(answer_of(verdict), verdict.event))
 
 
-def failed_closed(request_id: str, event: type[Event], problem: Exception) -> Answer:
+def failed_closed(event: type[Event], problem: Exception) -> Raw:
     """A gate answers a crash with a deny, because the CLI takes an error for silence; elsewhere it is an error."""
     said = f"hooks could not be asked: {type(problem).__name__}: {problem}"
-    if spec_of(event).gate:
-        refusal = deny(f"{said}; {event.event_name} fails closed")
-        return Success(request_id, Raw(claude.encode_reply(refusal, event.event_name)))
-    return Failure(request_id, said, "hook_failed")
+    if not spec_of(event).gate:
+        raise Refused(said, "hook_failed")
+    return Raw(claude.encode_reply(deny(f"{said}; {event.event_name} fails closed"), event.event_name))
 
 
 def permission(decided: Permission, request: CanUseTool) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from hookline.claude.answering import CanUse
 from hookline.claude.argv import Options, argv
 from hookline.claude.callbacks import Plan, plan, unkept
 from hookline.claude.find import Cli, Command, find_cli, too_old, version_of
+from hookline.claude.lines import LINE_LIMIT
 from hookline.claude.mcp import InProcess, in_process
 from hookline.claude.messages import (
     Initialize,
@@ -37,7 +38,6 @@ from hookline.claude.messages import (
     SetPermissionMode,
     UserMessage,
 )
-from hookline.claude.protocol import LINE_LIMIT
 from hookline.claude.session import ANSWER_WITHIN, LINGER, Session
 from hookline.claude.transport import Subprocess, Transport
 from hookline.engine import Engine

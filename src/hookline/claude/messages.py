@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -106,11 +106,17 @@ class OtherRequest(Struct, frozen=True):
         return cls(subtype, Raw(msgspec.json.encode({"subtype": subtype, **(fields or {})})))
 
 
-class ControlRequest(Struct, frozen=True):
+if TYPE_CHECKING:
+    AnyRequest = Request | OtherRequest
+else:  # what a line is decoded into; an `OtherRequest` is made by hand
+    AnyRequest = Initialize | HookCallback | CanUseTool | Interrupt | SetPermissionMode | SetModel | McpMessage
+
+
+class ControlRequest(Struct, frozen=True, tag_field="type", tag="control_request"):
     """One end asks; the other owes exactly one answer, unless the request is cancelled."""
 
     request_id: str
-    request: Request | OtherRequest
+    request: AnyRequest
 
 
 class Success(Struct, frozen=True, tag_field="subtype", tag="success"):

@@ -12,14 +12,17 @@ came with them is lost. `send` raises a `ProtocolError` rather than answer a req
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import count
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw, Struct
 
+from hookline.claude.ledger import Ledger
+from hookline.claude.lines import LINE_LIMIT, Lines
 from hookline.claude.messages import (
+    EMPTY,
     MESSAGES,
     CallbackMatcher,
     CanUseTool,
@@ -47,18 +50,11 @@ from hookline.errors import (
     BadLine,
     NotInitialized,
     ProtocolError,
-    RequestClosed,
-    RequestIdReused,
-    StrayResponse,
     UnknownCallback,
 )
 
 Role = Literal["host", "cli"]
-State = Literal["new", "open", "answered", "cancelled"]
-Step = Literal["ask", "answer", "cancel"]
 
-LINE_LIMIT = 256 * 1024 * 1024
-REMEMBERED = 16_384  # at least so many closed ids are kept, per direction, to notice a second answer or a reused id
 
 # What each end may be asked. Anything else is refused with `unsupported_request`.
 ASKED_OF: Mapping[Role, tuple[type[Request], ...]] = {
@@ -66,104 +62,8 @@ ASKED_OF: Mapping[Role, tuple[type[Request], ...]] = {
     "cli": (Initialize, Interrupt, SetPermissionMode, SetModel, McpMessage),
 }
 
-# The life of a request, the same in both directions.
-NEXT: Mapping[tuple[State, Step], State] = {
-    ("new", "ask"): "open",
-    ("open", "answer"): "answered",
-    ("open", "cancel"): "cancelled",
-}
-# A cancellation that crosses the answer on the wire is no one's fault.
-HARMLESS: frozenset[tuple[State, Step]] = frozenset({("answered", "cancel"), ("cancelled", "cancel")})
-PROBLEM: Mapping[tuple[State, Step], Callable[[str, State], ProtocolError]] = {
-    ("open", "ask"): lambda rid, state: RequestIdReused(rid),
-    ("answered", "ask"): lambda rid, state: RequestIdReused(rid),
-    ("cancelled", "ask"): lambda rid, state: RequestIdReused(rid),
-    ("new", "answer"): lambda rid, state: StrayResponse(rid),
-    ("new", "cancel"): lambda rid, state: StrayResponse(rid),
-    ("answered", "answer"): RequestClosed,
-    ("cancelled", "answer"): RequestClosed,
-}
-
 _UNREADABLE = (msgspec.DecodeError, RecursionError, ValueError)
 _encode = msgspec.json.Encoder().encode
-
-
-class Ledger:
-    """Where every request of one direction stands; closed ones are remembered, up to a bound."""
-
-    def __init__(self, remembered: int = REMEMBERED) -> None:
-        self.open: dict[str, Request | OtherRequest | None] = {}
-        self._closed: dict[str, State] = {}
-        self._older: dict[str, State] = {}
-        self._remembered = remembered
-
-    def state(self, request_id: str) -> State:
-        if request_id in self.open:
-            return "open"
-        return self._closed.get(request_id) or self._older.get(request_id, "new")
-
-    def step(self, request_id: str, step: Step, request: Request | OtherRequest | None = None) -> bool:
-        """Takes the step; False when there is nothing to do, a `ProtocolError` when it is not allowed."""
-        state = self.state(request_id)
-        after = NEXT.get((state, step))
-        if after is None:
-            if (state, step) in HARMLESS:
-                return False
-            raise PROBLEM[state, step](request_id, state)
-        if after == "open":
-            self.open[request_id] = request
-            return True
-        del self.open[request_id]
-        self._closed[request_id] = after
-        if len(self._closed) >= self._remembered:
-            self._closed, self._older = {}, self._closed
-        return True
-
-
-class Lines:
-    """Whole lines out of chunks of any size; a line over the limit is reported once and skipped to its end."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._skipping = False
-
-    def push(self, chunk: bytes) -> Iterator[bytes | BadLine]:
-        first, *rest = chunk.split(b"\n")
-        if not rest:
-            yield from self._add(first)
-            return
-        yield from self._add(first)
-        yield from self._take()
-        for line in rest[:-1]:
-            yield line if len(line) <= self._limit else self._too_long(line)
-        yield from self._add(rest[-1])
-
-    def end(self) -> bytes:
-        """What was left without a newline."""
-        left, self._parts, self._size = b"".join(self._parts), [], 0
-        return left
-
-    def _add(self, part: bytes) -> Iterator[BadLine]:
-        if self._skipping or not part:
-            return
-        self._parts.append(part)
-        self._size += len(part)
-        if self._size > self._limit:
-            start = self._parts[0]
-            self._parts, self._size, self._skipping = [], 0, True
-            yield self._too_long(start)
-
-    def _take(self) -> Iterator[bytes]:
-        if not self._skipping:
-            parts = self._parts
-            yield parts[0] if len(parts) == 1 else b"".join(parts)
-        self._parts, self._size, self._skipping = [], 0, False
-
-    def _too_long(self, start: bytes) -> BadLine:
-        problem = f"a line is longer than the limit of {self._limit:,} bytes; raise line_limit"
-        return BadLine("too_long", problem, start[:300])
 
 
 class Callback(Struct, frozen=True):
@@ -213,22 +113,9 @@ class _Result(Struct, tag_field="type", tag="result"):
 _SAID = {_User: "user", _Assistant: "assistant", _System: "system", _StreamEvent: "stream_event", _Result: "result"}
 
 
-class _HostAsked(Struct, tag_field="type", tag="control_request"):
-    request_id: str
-    request: HookCallback | CanUseTool | McpMessage
-
-
-class _CliAsked(Struct, tag_field="type", tag="control_request"):
-    request_id: str
-    request: Initialize | Interrupt | SetPermissionMode | SetModel | McpMessage
-
-
-_HOST = _HostAsked | _Response | ControlCancel | KeepAlive | _User | _Assistant | _System | _StreamEvent | _Result
-_CLI = _CliAsked | _Response | ControlCancel | KeepAlive | _User | _Assistant | _System | _StreamEvent | _Result
-_DECODERS: Mapping[Role, msgspec.json.Decoder[Any]] = {
-    "host": msgspec.json.Decoder(_HOST),
-    "cli": msgspec.json.Decoder(_CLI),
-}
+_decode = msgspec.json.Decoder(
+    ControlRequest | _Response | ControlCancel | KeepAlive | _User | _Assistant | _System | _StreamEvent | _Result
+).decode
 
 
 class _Loose(Struct):
@@ -259,11 +146,11 @@ class Connection:
         self._also = frozenset(also)
         self._ids = count(1)
         self._lines = Lines(line_limit)
+        self._began_ascii = True  # so far, what has come of the line that is not whole yet
         self._outgoing: list[bytes] = []
-        self._decode = _DECODERS[role].decode
+        self._asked_of = frozenset(ASKED_OF[role])
         self._on: dict[type, Callable[[Any, bytes], Received | None]] = {
-            _HostAsked: self._asked,
-            _CliAsked: self._asked,
+            ControlRequest: self._asked,
             _Response: self._answered,
             ControlCancel: self._cancelled,
             KeepAlive: lambda message, line: message,
@@ -282,10 +169,21 @@ class Connection:
     def receive(self, data: bytes) -> list[Received]:
         """The messages that these bytes complete, in order."""
         received: list[Received] = []
+        ascii_only = data.isascii() and self._began_ascii
+        self._began_ascii = ascii_only or data.endswith(b"\n")
+        on = self._on
         for line in self._lines.push(data):
-            message = self._read(line) if isinstance(line, bytes) else Violation(line)
-            if message is not None:
-                received.append(message)
+            if line.__class__ is not bytes or not (ascii_only or is_utf8(line)):
+                received.append(self._unreadable(line))
+                continue
+            try:
+                message = _decode(line)
+            except _UNREADABLE:
+                told = self._odd(line)
+            else:
+                told = on[message.__class__](message, line)
+            if told is not None:
+                received.append(told)
         return received
 
     def end(self) -> list[Received]:
@@ -301,41 +199,36 @@ class Connection:
         self._outgoing.clear()
         return data
 
-    def _read(self, line: bytes) -> Received | None:
-        if not line.isascii():
-            try:
-                str(line, "utf-8")
-            except UnicodeDecodeError as problem:
-                return self._bad(line, "not_utf8", f"a line is not UTF-8 (at byte {problem.start})")
-        try:
-            message = self._decode(line)
-        except _UNREADABLE:
-            return self._odd(line)
-        return self._on[type(message)](message, line)
+    def _unreadable(self, line: bytes | BadLine) -> Violation:
+        return Violation(line) if isinstance(line, BadLine) else self._bad(line, "not_utf8", "a line is not UTF-8")
 
-    def _asked(self, message: _HostAsked | _CliAsked, line: bytes) -> Received | None:
+    def _asked(self, message: ControlRequest, line: bytes) -> Received | None:
         request = message.request
+        kind = request.__class__
+        if kind not in self._asked_of:
+            return self._odd(line)
         try:
-            self.theirs.step(message.request_id, "ask", request)
+            self.theirs.ask(message.request_id, request)
         except ProtocolError as problem:
             return Violation(problem)
-        if isinstance(request, HookCallback) and request.callback_id not in self.callbacks:
-            unknown = UnknownCallback(request.callback_id, self.callbacks)
-            return self._refused(message.request_id, unknown, "unknown_callback")
-        if isinstance(request, Initialize):
+        if kind is HookCallback:
+            if request.callback_id not in self.callbacks:  # type: ignore[union-attr]
+                unknown = UnknownCallback(request.callback_id, self.callbacks)  # type: ignore[union-attr]
+                return self._refused(message.request_id, unknown, "unknown_callback")
+        elif isinstance(request, Initialize):
             self._opened(request)
-        return ControlRequest(message.request_id, request)
+        return message
 
     def _answered(self, message: _Response, line: bytes) -> Received:
         try:
-            self.ours.step(message.response.request_id, "answer")
+            self.ours.answer(message.response.request_id)
         except ProtocolError as problem:
             return Violation(problem)
         return message.response
 
     def _cancelled(self, message: ControlCancel, line: bytes) -> Received | None:
         try:
-            return message if self.theirs.step(message.request_id, "cancel") else None
+            return message if self.theirs.cancel(message.request_id) else None
         except ProtocolError as problem:
             return Violation(problem)
 
@@ -370,7 +263,7 @@ class Connection:
             return Violation(BadLine("not_a_message", "a request without a `request_id`", line))
         request = OtherRequest(subtype, Raw(bytes(loose.request)))
         try:
-            self.theirs.step(loose.request_id, "ask", request)
+            self.theirs.ask(loose.request_id, request)
         except ProtocolError as problem:
             return Violation(problem)
         if subtype in self._also:
@@ -391,7 +284,7 @@ class Connection:
                 return violation
             if loose.type == "control_request" and isinstance(loose.request_id, str):
                 try:
-                    self.theirs.step(loose.request_id, "ask")
+                    self.theirs.ask(loose.request_id)
                 except ProtocolError:
                     return violation
                 return self._refused(loose.request_id, violation.error, "invalid_request")
@@ -416,30 +309,43 @@ class Connection:
         request = message.request
         if isinstance(request, HookCallback) and request.callback_id not in self.callbacks:
             raise UnknownCallback(request.callback_id, self.callbacks)
-        self.ours.step(message.request_id, "ask", request)
+        self.ours.ask(message.request_id, request)
         if isinstance(request, Initialize):
             self._opened(request)
         body = bytes(request.body) if isinstance(request, OtherRequest) else _encode(request)
         return b'{"type":"control_request","request_id":%b,"request":%b}\n' % (_encode(message.request_id), body)
 
-    def _put_success(self, message: Success) -> bytes:
-        self.theirs.step(message.request_id, "answer")
+    def answer(self, request_id: str, response: Raw | bytes = EMPTY) -> bytes:
+        """The same as sending a `Success`, for those who answer a great many."""
+        self.theirs.answer(request_id)
         return b'{"type":"control_response","response":{"subtype":"success","request_id":%b,"response":%b}}\n' % (
-            _encode(message.request_id),
-            message.response,
+            _encode(request_id),
+            response,
         )
 
+    def _put_success(self, message: Success) -> bytes:
+        return self.answer(message.request_id, message.response)
+
     def _put_failure(self, message: Failure) -> bytes:
-        self.theirs.step(message.request_id, "answer")
+        self.theirs.answer(message.request_id)
         return b'{"type":"control_response","response":%b}\n' % _encode(message)
 
     def _put_cancel(self, message: ControlCancel) -> bytes:
-        return _encode(message) + b"\n" if self.ours.step(message.request_id, "cancel") else b""
+        return _encode(message) + b"\n" if self.ours.cancel(message.request_id) else b""
 
     def _put_said(self, message: Message) -> bytes:
         if self.role == "host" and isinstance(message, UserMessage) and not self.initialized:
             raise NotInitialized
         return message.line + b"\n"
+
+
+def is_utf8(line: bytes | BadLine) -> bool:
+    """Whether the bytes are text."""
+    try:
+        str(line, "utf-8")  # type: ignore[arg-type]
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _why(line: bytes, problem: Exception) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from hookline.claude.answering import Answering
 from hookline.claude.inbox import Inbox
+from hookline.claude.lines import LINE_LIMIT
 from hookline.claude.messages import (
     ControlCancel,
     ControlRequest,
@@ -24,9 +25,9 @@ from hookline.claude.messages import (
     UserMessage,
     Violation,
 )
-from hookline.claude.protocol import LINE_LIMIT, Connection
+from hookline.claude.protocol import Connection
 from hookline.claude.transport import Exit, Transport
-from hookline.errors import BadLine, ClaudeError, CliDied, CliGarbled, CliSilent, RequestClosed, RequestRefused
+from hookline.errors import BadLine, ClaudeError, CliDied, CliGarbled, CliSilent, RequestRefused
 
 log = logging.getLogger("hookline.claude")
 
@@ -39,12 +40,11 @@ class Session:
     """The host's end: takes bytes from the transport, hands requests to `answering` and messages to the inbox."""
 
     def __init__(self, transport: Transport, *, line_limit: int = LINE_LIMIT, linger: float = LINGER) -> None:
-        self.answering = Answering(self)
-        self.inbox = Inbox(transport.pause, transport.resume)
         self._transport = transport
         self._connection = Connection("host", line_limit=line_limit)
+        self.answering = Answering(self._connection, transport.write)
+        self.inbox = Inbox(transport.pause, transport.resume)
         self._asked: dict[str, asyncio.Future[Success | Failure]] = {}
-        self._out: list[bytes] = []
         self._run = Run(transport.end_input, linger)
         self._noise: list[bytes] = []
         self._garbled: BadLine | None = None
@@ -99,19 +99,6 @@ class Session:
         else:
             self._transport.end_input()
 
-    def reply(self, answer: Success | Failure) -> None:
-        """Queue an answer; one that came too late for its request is dropped."""
-        try:
-            self._out.append(self._connection.send(answer))
-        except RequestClosed as late:
-            log.debug("%s", late)
-
-    def flush(self) -> None:
-        if self._out:
-            data = b"".join(self._out)
-            self._out.clear()
-            self._transport.write(data)
-
     async def aclose(self) -> None:
         self._run.close()
         await self.answering.aclose()
@@ -130,17 +117,18 @@ class Session:
     def received(self, data: bytes) -> None:
         if self._over or self._garbled is not None:
             return
+        table = self._on
         for message in self._connection.receive(data):
-            self._hear(message)
+            on = table.get(message.__class__)
+            if on is None:
+                self._said(message)
+            else:
+                on(message)
         refusals = self._connection.outgoing()
         if refusals:
             self._transport.write(refusals)
 
-    def _hear(self, message: Received) -> None:
-        on = self._on.get(type(message))
-        if on is not None:
-            on(message)
-            return
+    def _said(self, message: Received) -> None:
         assert isinstance(message, Message)
         self._noise.clear()
         if self._run.heard(message):
@@ -175,7 +163,8 @@ class Session:
     def ended(self, exit: Exit) -> None:
         """The CLI is gone: nobody is left waiting."""
         for late in self._connection.end():
-            self._hear(late)
+            assert isinstance(late, Violation)
+            self._violated(late)
         unanswered = bool(self._asked) or self._run.open
         ours = self._over
         self._over = True
