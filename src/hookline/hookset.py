@@ -76,13 +76,14 @@ class Hooks(Engine):
         `hooks.loaded.problems`; no file can make this fail.
         """
         from hookline.config import Reloader, Trust, load
+        from hookline.config.sources import anchored, whole
 
-        plugins = tuple(plugin_dirs)
+        project, plugins, given = whole(project_dir), [whole(folder) for folder in plugin_dirs], anchored(settings)
         wanted = setting_sources if setting_sources is None or isinstance(setting_sources, str) else (*setting_sources,)
 
         def read() -> Loaded:
             return load(
-                project_dir, settings=settings, setting_sources=wanted, plugin_dirs=plugins, bare=bare, home=home,
+                project, settings=given, setting_sources=wanted, plugin_dirs=plugins, bare=bare, home=home,
                 env=env, managed=managed,
             )  # fmt: skip
 

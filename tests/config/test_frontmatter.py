@@ -31,7 +31,7 @@ def test_a_file_without_a_header_is_all_text(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "message"),
+    "header, message",
     [
         ("a: [", "its header is not YAML: line 3 column 1: expected the node content, but found '<stream end>'"),
         ("a: b: c", "its header is not YAML: line 2 column 5: mapping values are not allowed here"),
@@ -39,8 +39,8 @@ def test_a_file_without_a_header_is_all_text(text: str) -> None:
         ("just text", "its header must be `key: value` lines, got `\"just text\"`"),
         ("a: *x", "its header is not YAML: line 2: `*` begins an alias, which is not understood; quote it"),
         ("a: !!python/object/apply:os.system [id]",
-         "its header is not YAML: line 2 column 4: could not determine a constructor for the tag "
-         "'tag:yaml.org,2002:python/object/apply:os.system'"),
+         ("its header is not YAML: line 2 column 4: could not determine a constructor for the tag "
+          "'tag:yaml.org,2002:python/object/apply:os.system'")),
         ("a: " + "[" * 150 + "]" * 150, "its header cannot be read: it is nested too deeply"),
         ("a: " + "x" * 300_000, "its header is longer than 256 KiB; nothing of it is read"),
     ],

@@ -21,7 +21,8 @@ words = st.one_of(
 )
 leaves = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8),
-    st.sampled_from(["command", "http", "prompt", "agent", "mcp_tool", "[", "(?i)x", "Bash(", "*", "block", "\0", "~x/y"]),
+    st.sampled_from(["command", "http", "prompt", "agent", "mcp_tool", "block"]),
+    st.sampled_from(["[", "(?i)x", "Bash(", "*", "\0", "~x/y"]),
 )  # fmt: skip
 values = st.recursive(
     leaves,

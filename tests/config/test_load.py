@@ -38,7 +38,7 @@ def test_all_sources_run_in_configured_order(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "want"),
+    "options, want",
     [
         ({"setting_sources": "user"}, ["m", "u", "f"]),
         ({"setting_sources": ["project", "local"]}, ["m", "p", "l", "f"]),
@@ -137,7 +137,7 @@ BROKEN: list[tuple[Callable[[Path], None], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "message"), BROKEN)
+@pytest.mark.parametrize("make, message", BROKEN)
 def test_a_file_that_cannot_be_read_is_a_problem_and_the_others_stand(
     world: World, make: Callable[[Path], None], message: str
 ) -> None:

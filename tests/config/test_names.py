@@ -12,7 +12,7 @@ from hookline.hooks.actions import Action
 
 
 @pytest.mark.parametrize(
-    ("action", "name"),
+    "action, name",
     [
         (Command(command='python3 "$CLAUDE_PROJECT_DIR"/.claude/hooks/guard.py --strict'), "guard.py"),
         (Command(command="FOO=1 bash -x ./scripts/check.sh"), "check.sh"),
@@ -66,7 +66,7 @@ TWICE = [
 ]
 
 
-@pytest.mark.parametrize(("about", "given"), ONCE)
+@pytest.mark.parametrize("about, given", ONCE)
 def test_identical_hooks_run_once(about: str, given: list[Hook]) -> None:
     """FACTS §4: within a group, across groups and files, also when timeout or shell differ; and somebody is told."""
     kept, notes = without_duplicates(given)
@@ -74,7 +74,7 @@ def test_identical_hooks_run_once(about: str, given: list[Hook]) -> None:
     assert (len(kept), [note.severity for note in notes]) == (1, ["note"])
 
 
-@pytest.mark.parametrize(("about", "given"), TWICE)
+@pytest.mark.parametrize("about, given", TWICE)
 def test_hooks_that_differ_run_twice(about: str, given: list[Hook]) -> None:
     """FACTS §4: when `if` or `args` differ, or one is a plugin's; a gate never yields to a background hook."""
     kept, notes = without_duplicates(given)

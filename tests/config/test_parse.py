@@ -48,7 +48,7 @@ def test_an_entry_with_every_key_becomes_a_hook() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "action"),
+    "entry, action",
     [
         ({"type": "prompt", "prompt": "ok? $ARGUMENTS", "model": "m", "continueOnBlock": True},
          Prompt(prompt="ok? $ARGUMENTS", model="m", continue_on_block=True)),
@@ -67,7 +67,7 @@ def test_every_kind_of_entry_has_its_action(entry: dict[str, Any], action: objec
 
 
 @pytest.mark.parametrize(
-    ("event", "kind", "seconds"),
+    "event, kind, seconds",
     [
         ("PreToolUse", {"type": "command", "command": "x"}, 600),
         ("PreToolUse", {"type": "http", "url": "http://h"}, 600),
@@ -122,26 +122,30 @@ def test_short_formats_work_under_claude_codes_spelling_too() -> None:
 
 
 GOOD = {"type": "command", "command": "good.sh"}
+DROPPED, KEPT = "; this hook does not run", "; its default is used"
+CLOSED = "; read as `block`, to be on the safe side"
+EXAMPLE = '{"type": "command", "command": "./check.sh"}'
 BAD: list[tuple[Any, str, str, bool]] = [
-    ({"type": "nope", "command": "x"}, ".type", "unknown kind of hook `\"nope\"`; write one of command, prompt, agent, http, mcp_tool", False),
-    ({"type": "comand", "command": "x"}, ".type", "unknown kind of hook `\"comand\"`; did you mean `command`?", False),
-    ({"type": "command"}, "", "`command` is missing; write `\"command\": \"./check.sh\"`", False),
-    ({}, "", "says nothing to run; write `{\"type\": \"command\", \"command\": \"./check.sh\"}`", False),
-    (5, "", "expected an object, got `5`; write `{\"type\": \"command\", \"command\": \"./check.sh\"}`", False),
-    ({**GOOD, "command": ""}, ".command", "expected a command, got `\"\"`; write `\"./check.sh\"`; this hook does not run", False),
-    ({**GOOD, "command": 3}, ".command", "expected a command, got `3`; write `\"./check.sh\"`; this hook does not run", False),
-    ({**GOOD, "args": "x"}, ".args", "expected a list of texts, got `\"x\"`; write `[\"--strict\"]`; this hook does not run", False),
-    ({**GOOD, "timeout": "30s"}, ".timeout", "expected seconds, got `\"30s\"`; write `30`; its default is used", True),
-    ({**GOOD, "timeout": 0}, ".timeout", "expected seconds, got `0`; write `30`; its default is used", True),
-    ({**GOOD, "timeout": -1}, ".timeout", "expected seconds, got `-1`; write `30`; its default is used", True),
-    ({**GOOD, "timeout": True}, ".timeout", "expected seconds, got `true`; write `30`; its default is used", True),
-    ({**GOOD, "statusMessage": 5}, ".statusMessage", "expected a text, got `5`; write `\"Checking…\"`; its default is used", True),
+    ({"type": "nope", "command": "x"}, ".type",
+     'unknown kind of hook `"nope"`; write one of command, prompt, agent, http, mcp_tool', False),
+    ({"type": "comand", "command": "x"}, ".type", 'unknown kind of hook `"comand"`; did you mean `command`?', False),
+    ({"type": "command"}, "", '`command` is missing; write `"command": "./check.sh"`', False),
+    ({}, "", f"says nothing to run; write `{EXAMPLE}`", False),
+    (5, "", f"expected an object, got `5`; write `{EXAMPLE}`", False),
+    ({**GOOD, "command": ""}, ".command", f'expected a command, got `""`; write `"./check.sh"`{DROPPED}', False),
+    ({**GOOD, "command": 3}, ".command", f'expected a command, got `3`; write `"./check.sh"`{DROPPED}', False),
+    ({**GOOD, "args": "x"}, ".args", f'expected a list of texts, got `"x"`; write `["--strict"]`{DROPPED}', False),
+    ({**GOOD, "timeout": "30s"}, ".timeout", f'expected seconds, got `"30s"`; write `30`{KEPT}', True),
+    ({**GOOD, "timeout": 0}, ".timeout", f"expected seconds, got `0`; write `30`{KEPT}", True),
+    ({**GOOD, "timeout": -1}, ".timeout", f"expected seconds, got `-1`; write `30`{KEPT}", True),
+    ({**GOOD, "timeout": True}, ".timeout", f"expected seconds, got `true`; write `30`{KEPT}", True),
+    ({**GOOD, "statusMessage": 5}, ".statusMessage", f'expected a text, got `5`; write `"Checking…"`{KEPT}', True),
     ({**GOOD, "onFailure": "stop"}, ".onFailure",
-     "expected `\"continue\"` or `\"block\"`, got `\"stop\"`; write `\"block\"`; read as `block`, to be on the safe side", True),
+     f'expected `"continue"` or `"block"`, got `"stop"`; write `"block"`{CLOSED}', True),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("entry", "at", "message", "runs"), BAD)
+@pytest.mark.parametrize("entry, at, message, runs", BAD)
 def test_one_bad_entry_never_disables_the_others(entry: Any, at: str, message: str, runs: bool) -> None:
     """The problem names file and key path and says what to write; the hooks around it run."""
     parsed = parse({"PreToolUse": [{"hooks": [GOOD, entry, {"type": "http", "url": "http://h"}]}]})
@@ -158,7 +162,7 @@ def test_a_wrong_on_failure_fails_closed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "where", "message"),
+    "table, where, message",
     [
         ([], "hooks", 'expected an object of events, got `[]`; write `{"PreToolUse": […]}`'),
         ({"PreToolUse": 5}, "hooks.PreToolUse", 'expected a list, got `5`; write `[{"hooks": […]}]`'),

@@ -28,7 +28,7 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("command", "files"),
+    "command, files",
     [
         ("python3 hooks/a.py --strict", ["hooks/a.py"]),
         ('python3 "$CLAUDE_PROJECT_DIR"/hooks/a.py', ["hooks/a.py"]),

@@ -165,8 +165,12 @@ def test_whoever_is_asked_decides(world: World) -> None:
     project(world)
     asked: list[Status] = []
 
+    def no(status: Status) -> bool:
+        asked.append(status)
+        return False
+
     with pytest.raises(Untrusted):
-        ensure(world.load(), lambda status: bool(asked.append(status)), world.trust)
+        ensure(world.load(), no, world.trust)
     ensure(world.load(), lambda status: True, world.trust)
 
     [item] = asked[0].items

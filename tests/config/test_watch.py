@@ -87,10 +87,12 @@ def test_a_broken_edit_keeps_the_last_good_set_and_says_so(world: World) -> None
 
     found = watch.refresh()
     assert (names(found), found and found.kind) == (["a"], "kept")
-    assert [str(p) for p in found.problems] == [  # type: ignore[union-attr]
+    assert found is not None
+    [problem] = found.problems
+    assert str(problem) == (
         "~/.claude/settings.json: is not JSON: line 1 column 12: expecting property name enclosed in double quotes; "
         "the hooks of before stay in place"
-    ]
+    )
     assert watch.refresh() is None
 
     managed = world.write("etc/managed-settings.json", run("m"))

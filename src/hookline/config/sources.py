@@ -160,10 +160,23 @@ def _project_file(kind: Kind, path: Path, where: Places, *, foreign: bool) -> So
     return Source(kind=kind, label=where.label(path), path=str(path), root=root, foreign=foreign)
 
 
+def anchored(settings: Any) -> Any:
+    """What `--settings` was given, its file names made absolute, so that it means the same wherever one is later."""
+    if isinstance(settings, list | tuple):
+        return [anchored(one) for one in settings]
+    if isinstance(settings, Path) or (isinstance(settings, str) and not _is_inline(settings)):
+        return whole(settings)
+    return settings
+
+
+def _is_inline(text: str) -> bool:
+    return text.lstrip().startswith(("{", "["))
+
+
 def _flag(given: str | Path | Mapping[str, Any], where: Places) -> Source:
     if isinstance(given, Mapping):
         return Source(kind="flag", label="--settings", value=dict(given))
-    if isinstance(given, str) and given.lstrip().startswith(("{", "[")):
+    if isinstance(given, str) and _is_inline(given):
         return Source(kind="flag", label="--settings", text=given)
     path = whole(given)
     return Source(kind="flag", label=where.label(path), path=str(path))

@@ -18,7 +18,7 @@ from hookline.config.problems import Problem
 from hookline.config.reading import canonical
 from hookline.config.scripts import Named
 from hookline.config.trust import Policy, Status, Trust, ensure, untrusted
-from hookline.errors import Untrusted
+from hookline.errors import HookFailed
 from hookline.hooks.actions import Function
 from hookline.hooks.hook import Hook
 
@@ -78,7 +78,7 @@ class Reloader:
     def _judged(self, fresh: Loaded, status: Status, broken: tuple[Problem, ...]) -> Change:
         if status.blocking:
             error = untrusted(status, fresh, self._trust)
-            hooks = refusing(self.loaded.hooks, self._status(self.loaded), self._named)
+            hooks = refusing(self.loaded, self._status(self.loaded), self._named)
             return Change(
                 kind="kept", loaded=self.loaded, hooks=hooks,
                 problems=_as_before((*broken, Problem(error.where, error.problem))),
@@ -119,21 +119,26 @@ def signature(paths: Iterable[str]) -> Signature:
     return tuple(found)
 
 
-def refusing(hooks: Iterable[Hook], status: Status, named: Mapping[str, Named]) -> tuple[Hook, ...]:
-    """The hooks, those whose scripts are no longer what was trusted replaced by ones that fail, closed."""
+def refusing(loaded: Loaded, status: Status, named: Mapping[str, Named]) -> tuple[Hook, ...]:
+    """The loaded hooks, those whose scripts are no longer what was trusted replaced by ones that fail, closed."""
     now = _named(status)
     changed = {change.path for change in status.changes if change.path != change.item.path}
     nothing = Named()
     theirs = {
         hook.source: changed & {*named.get(hook.source, nothing).files, *now.get(hook.source, nothing).files}
-        for hook in hooks
+        for hook in loaded.hooks
     }
-    return tuple(_refusing(hook, min(theirs[hook.source])) if theirs[hook.source] else hook for hook in hooks)
+    return tuple(
+        _refusing(hook, loaded.places.label(min(theirs[hook.source]))) if theirs[hook.source] else hook
+        for hook in loaded.hooks
+    )
 
 
 def _refusing(hook: Hook, path: str) -> Hook:
     async def refuse(_: Any) -> None:
-        raise Untrusted(hook.source, f"`{path}` has changed since it was trusted; look at it and run `hookline trust`")
+        raise HookFailed(
+            f"was not run: `{path}` has changed since it was trusted; run `hookline trust` to look and decide"
+        )
 
     return msgspec.structs.replace(hook, action=Function(refuse, is_async=True), on_failure="block", background=False)
 
