@@ -93,7 +93,12 @@ def _joined(a: Any, b: Any, names: tuple[str, ...]) -> dict[str, Any]:
 
 def _later(a: Any, b: Any) -> Any:
     """The later answer replaces the earlier one whole."""
-    return a if b is None or b is msgspec.UNSET else b
+    return a if b is None else b
+
+
+def _later_output(a: Any, b: Any) -> Any:
+    """As `_later`, where `None` is an output like any other."""
+    return a if b is msgspec.UNSET else b
 
 
 def _first(a: Any, b: Any) -> Any:
@@ -122,7 +127,7 @@ def _reasons(a: Reply, b: Reply) -> tuple[str, ...]:
 
 _JOIN: dict[str, Callable[[Any, Any], Any]] = {
     "input": _later,
-    "output": _later,
+    "output": _later_output,
     "context": _both,
     "messages": _both,
     "stop": _either,
@@ -134,7 +139,7 @@ _JOIN: dict[str, Callable[[Any, Any], Any]] = {
     "background_timeout": _later,
     "later": _later,
     "specific": _nested,
-    "mcp_output": _later,
+    "mcp_output": _later_output,
     "classifier_context": _later,
     "session_title": _later,
     "suppress_original_prompt": _either,

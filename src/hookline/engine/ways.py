@@ -92,7 +92,7 @@ def _through_one(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], amo
         if answer is None:
             return Verdict(event, NOTHING, chosen, marks)
         return last_word(event, chosen, marks, answer, decisions) or await _slowly(
-            Run(engine, event, chosen, among), marks, Begun(ctx or Context(event, hook, engine, started), answer)
+            Run(engine, event, chosen, among), marks, ctx, answer
         )
 
     return way
@@ -113,9 +113,8 @@ def _through_all(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], amo
                 answer = Raised(error)
             marks.append(clock())
             if answer is not None:
-                begun = Begun(ctx or Context(event, hook, engine, marks[-2]), answer)
                 return last_word(event, chosen, marks, answer, decisions) or await _slowly(
-                    Run(engine, event, chosen, among), marks, begun
+                    Run(engine, event, chosen, among), marks, ctx, answer
                 )
         return Verdict(event, NOTHING, chosen, marks)
 
@@ -151,8 +150,9 @@ def _decoded(answer: dict[str, Any], event: Event) -> Reply | None:
         return None  # the slow way makes an outcome of it
 
 
-async def _slowly(run: Run, marks: Sequence[float], begun: Begun) -> Verdict:
+async def _slowly(run: Run, marks: Sequence[float], ctx: Context | None, step: Any) -> Verdict:
     """Go on from the hook that did not answer `None` at once."""
     done = len(marks) - 2
-    silent = quick_outcomes(run.event, NOTHING, tuple(run.chosen[:done]), marks[: done + 1])
+    silent = quick_outcomes(run.event, NOTHING, run.chosen[:done], marks[: done + 1])
+    begun = Begun(ctx or Context(run.event, run.chosen[done], run.engine, marks[done]), step)
     return merge(run.event, await sequential(run, silent, begun))

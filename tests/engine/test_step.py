@@ -1,0 +1,464 @@
+"""Driving a hook's coroutine: timeouts and cancellations, told apart, leave nothing behind."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from hookline import Hooks, deny
+from hookline.engine import Context, Verdict
+from hookline.engine.outcome import Status
+from hookline.engine.step import Limits, Suspended, finish, first_step
+from hookline.errors import HookFailed, HookTimeout
+from hookline.events import Notification, PreToolUse
+
+BASH = PreToolUse(tool_name="Bash")
+for_ever = asyncio.Event
+
+
+def set_of(*calls: Callable[..., Any], timeout: float = 20, grace: float = 0.02, **options: Any) -> Hooks:
+    hooks = Hooks(grace=grace, **options)
+    for call in calls:
+        hooks.on(PreToolUse, timeout=timeout)(call)
+    return hooks
+
+
+async def cancelled_while_running(hooks: Hooks, started: asyncio.Event, event: Any = BASH) -> asyncio.Task[Verdict]:
+    """Fire, wait until the hook is under way, cancel the task, and see it end."""
+    task = asyncio.get_running_loop().create_task(hooks.fire(event))
+    await asyncio.wait_for(started.wait(), 10)
+    task.cancel()
+    await asyncio.wait([task], timeout=10)
+    assert task.done()
+    return task
+
+
+async def test_a_timeout_reaches_the_hook_and_its_context() -> None:
+    """The hook is cancelled, and `ctx.cancelled` says why."""
+    seen: list[Any] = []
+
+    async def hangs(event: Any, ctx: Context) -> None:
+        try:
+            await for_ever().wait()
+        except asyncio.CancelledError:
+            seen.append(ctx.cancelled.reason)
+            raise
+
+    verdict = await set_of(hangs, timeout=0.02).fire(BASH)
+
+    assert seen == ["timeout"]
+    assert verdict.outcomes[0].status is Status.TIMEOUT
+    assert verdict.outcomes[0].error == "gave no reply within 0.02 s"
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+async def test_a_cancellation_from_outside_goes_through_and_is_no_timeout() -> None:
+    """Whoever cancels `fire` gets a cancelled task; the hook's context says `cancelled`."""
+    started, seen = asyncio.Event(), []
+
+    async def hangs(event: Any, ctx: Context) -> None:
+        started.set()
+        try:
+            await for_ever().wait()
+        finally:
+            asyncio.get_running_loop().call_soon(lambda: seen.append(ctx.cancelled.reason))
+
+    for order in ("sequential", "parallel"):
+        started.clear()
+        task = await cancelled_while_running(set_of(hangs, order=order), started)
+        assert task.cancelled()
+
+    await asyncio.sleep(0)
+    assert seen == ["cancelled", "cancelled"]
+
+
+async def test_a_hook_that_swallows_its_timeout_is_closed_and_its_late_answer_is_nobodys() -> None:
+    """It is asked three times, then taken out of service; the rest goes on."""
+    asked = 0
+
+    async def stubborn(event: Any) -> Any:
+        nonlocal asked
+        while True:
+            try:
+                await for_ever().wait()
+            except asyncio.CancelledError:
+                asked += 1
+
+    async def late(event: Any) -> Any:
+        try:
+            await for_ever().wait()
+        except asyncio.CancelledError:
+            return deny("too late")
+
+    verdict = await set_of(stubborn, late, timeout=0.02, order="parallel").fire(BASH)
+
+    assert [outcome.status for outcome in verdict.outcomes] == [Status.TIMEOUT, Status.TIMEOUT]
+    assert asked == 2
+    assert "too late" not in verdict.reason
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+async def test_a_hook_that_cannot_even_be_closed_is_left_behind() -> None:
+    """Swallowing everything does not help it."""
+
+    async def immortal(event: Any) -> Any:
+        for _ in range(8):
+            try:
+                await for_ever().wait()
+            except BaseException:
+                continue
+
+    verdict = await set_of(immortal, timeout=0.02).fire(BASH)
+
+    assert verdict.outcomes[0].status is Status.TIMEOUT
+
+
+async def test_a_hook_that_swallows_a_cancellation_from_outside_delays_it_no_longer_than_its_grace() -> None:
+    """Cancellation always propagates; the context hears of it at the latest when the hook's patience is over."""
+    started, seen = asyncio.Event(), []
+
+    async def stubborn(event: Any, ctx: Context) -> Any:
+        started.set()
+        while True:
+            try:
+                await for_ever().wait()
+            except asyncio.CancelledError:
+                seen.append(ctx.cancelled.reason)
+
+    task = await cancelled_while_running(set_of(stubborn), started)
+
+    assert task.cancelled()
+    assert seen == [None, "cancelled", "cancelled"]
+
+
+async def test_a_crash_while_being_cancelled_is_a_cancellation_with_its_cause() -> None:
+    """The cleanup's exception is not lost."""
+    started = asyncio.Event()
+
+    async def crashes(event: Any) -> Any:
+        started.set()
+        try:
+            await for_ever().wait()
+        finally:
+            raise ValueError("cleanup")
+
+    hooks = set_of(crashes)
+    causes = []
+
+    async def host() -> None:
+        try:
+            await hooks.fire(BASH)
+        except asyncio.CancelledError as error:
+            causes.append(error.__cause__)
+            raise
+
+    task = asyncio.get_running_loop().create_task(host())
+    await started.wait()
+    task.cancel()
+    await asyncio.wait([task])
+
+    assert task.cancelled()
+    assert str(causes[0]) == "cleanup"
+
+
+async def test_a_hooks_own_timeout_is_its_own_business() -> None:
+    """`asyncio.timeout` in a hook expires and is handled there; nobody else is cancelled, and `ctx.cancelled` is not set."""
+    seen: list[Any] = []
+
+    async def careful(event: Any, ctx: Context) -> Any:
+        try:
+            async with asyncio.timeout(0.01):
+                await for_ever().wait()
+        except TimeoutError:
+            await asyncio.sleep(0)
+            seen.append(ctx.cancelled.is_set())
+            return deny("slow backend")
+
+    verdict = await set_of(careful).fire(BASH)
+
+    assert verdict.reason == "slow backend"
+    assert seen == [False]
+
+
+async def test_a_hooks_own_timeout_may_clean_up_and_its_time_goes_on() -> None:
+    """While its own scope unwinds it is hurried; after that it has its whole time again."""
+
+    async def careful(event: Any) -> Any:
+        try:
+            async with asyncio.timeout(0.01):
+                try:
+                    await for_ever().wait()
+                finally:
+                    await asyncio.sleep(0.01)
+        except TimeoutError:
+            await asyncio.sleep(0.3)  # longer than the grace, shorter than the limit
+            return deny("done")
+
+    verdict = await set_of(careful, grace=0.2).fire(BASH)
+
+    assert verdict.reason == "done"
+
+
+async def test_a_hooks_own_task_group_is_its_own_business() -> None:
+    """A failing child cancels the hook's body, not whoever fired."""
+
+    async def fails() -> None:
+        raise ValueError("child")
+
+    async def grouped(event: Any) -> Any:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(fails())
+                await for_ever().wait()
+        except* ValueError:
+            pass
+        return deny("child failed")
+
+    assert (await set_of(grouped).fire(BASH)).reason == "child failed"
+
+
+async def test_a_hook_that_waits_for_a_cancelled_task_may_handle_it() -> None:
+    """The cancelled one is somebody else."""
+
+    async def waits(event: Any) -> Any:
+        other = asyncio.get_running_loop().create_task(for_ever().wait())
+        asyncio.get_running_loop().call_soon(other.cancel)
+        try:
+            await other
+        except asyncio.CancelledError:
+            return deny("the other was cancelled")
+
+    assert (await set_of(waits).fire(BASH)).reason == "the other was cancelled"
+
+
+async def test_a_hook_that_cancels_its_own_task_cancels_whoever_fired() -> None:
+    """That is what it asked for: hooks run in the caller's task."""
+
+    async def cancels(event: Any) -> Any:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+
+    task = asyncio.get_running_loop().create_task(set_of(cancels).fire(BASH))
+    await asyncio.wait([task])
+
+    assert task.cancelled()
+
+
+async def test_a_task_cancelled_just_before_it_fires_is_cancelled() -> None:
+    """A request that was made before the hook began is not the hook's."""
+
+    async def waits(event: Any) -> Any:
+        await asyncio.sleep(0)
+
+    async def host() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await set_of(waits).fire(BASH)
+
+    task = asyncio.get_running_loop().create_task(host())
+    await asyncio.wait([task])
+
+    assert task.cancelled()
+
+
+async def test_hooks_can_be_fired_while_a_cancellation_is_handled() -> None:
+    """An agent that was cancelled still fires SessionEnd: hooks wait, and time out, as ever."""
+    said: list[Any] = []
+
+    async def waits(event: Any) -> Any:
+        await asyncio.sleep(0.001)
+        return deny("heard")
+
+    async def hangs(event: Any) -> Any:
+        await for_ever().wait()
+
+    async def host() -> None:
+        try:
+            await for_ever().wait()
+        except asyncio.CancelledError:
+            said.append(await set_of(waits).fire(BASH))
+            said.append(await set_of(hangs, timeout=0.01).fire(BASH))
+            raise
+
+    task = asyncio.get_running_loop().create_task(host())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+
+    assert task.cancelled()
+    assert task.cancelling() == 1
+    assert said[0].reason == "heard"
+    assert said[1].outcomes[0].status is Status.TIMEOUT
+
+
+async def test_a_timeout_of_an_outer_hook_ends_the_inner_fire() -> None:
+    """Nested events are part of the hook that fires them."""
+    inner: list[str] = []
+
+    async def hangs(event: Any) -> Any:
+        try:
+            await for_ever().wait()
+        finally:
+            inner.append("ended")
+
+    async def outer(event: Any, ctx: Context) -> Any:
+        await ctx.fire(Notification())
+
+    hooks = set_of(outer, timeout=0.02)
+    hooks.on(Notification, timeout=20)(hangs)
+    verdict = await hooks.fire(BASH)
+
+    assert verdict.outcomes[0].status is Status.TIMEOUT
+    assert inner == ["ended"]
+
+
+async def test_a_cancellation_and_a_timeout_at_once_are_a_cancellation() -> None:
+    """Whoever is cancelled must be, whatever the hook's clock says."""
+    started = asyncio.Event()
+
+    async def slow_to_stop(event: Any) -> Any:
+        started.set()
+        try:
+            await for_ever().wait()
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.05)
+            raise
+
+    task = asyncio.get_running_loop().create_task(set_of(slow_to_stop, timeout=0.02, grace=1).fire(BASH))
+    await started.wait()
+    await asyncio.sleep(0.03)
+    task.cancel()
+    await asyncio.wait([task], timeout=10)
+
+    assert task.cancelled()
+
+
+async def test_a_hook_with_an_async_generator_is_timed_out_like_any_other() -> None:
+    """The generator is closed with the hook."""
+    closed: list[bool] = []
+
+    async def ticks() -> AsyncIterator[int]:
+        try:
+            while True:
+                await asyncio.sleep(0.001)
+                yield 1
+        finally:
+            closed.append(True)
+
+    async def consumes(event: Any) -> Any:
+        async for _ in ticks():
+            pass
+
+    verdict = await set_of(consumes, timeout=0.02).fire(BASH)
+    await asyncio.get_running_loop().shutdown_asyncgens()
+
+    assert verdict.outcomes[0].status is Status.TIMEOUT
+    assert closed == [True]
+
+
+async def test_an_exception_thrown_into_the_hook_can_be_handled_there() -> None:
+    """A hook that waits for what asyncio does not know gets asyncio's complaint."""
+
+    class Odd:
+        def __await__(self) -> Any:
+            yield "not a future"
+
+    async def odd(event: Any) -> Any:
+        try:
+            await Odd()
+        except RuntimeError:
+            return deny("complained")
+
+    assert (await set_of(odd).fire(BASH)).reason == "complained"
+
+
+def test_a_hook_that_does_not_wait_needs_no_event_loop() -> None:
+    """Driven by hand, `fire` ends at its first step."""
+
+    async def answers(event: Any) -> Any:
+        return deny("at once")
+
+    with pytest.raises(StopIteration) as ended:
+        set_of(answers).fire(BASH).send(None)
+
+    assert ended.value.value.reason == "at once"
+
+
+def test_a_hook_that_waits_outside_a_task_fails_and_is_closed() -> None:
+    """There is nobody to wake it."""
+    closed: list[bool] = []
+
+    class Pause:
+        def __await__(self) -> Any:
+            yield
+
+    async def waits(event: Any) -> Any:
+        try:
+            await Pause()
+        finally:
+            closed.append(True)
+
+    with pytest.raises(StopIteration) as ended:
+        set_of(waits).fire(BASH).send(None)
+
+    assert ended.value.value.blocked
+    assert "only works in an asyncio task" in ended.value.value.reason
+    assert closed == [True]
+
+
+async def test_a_hook_that_waits_in_a_bare_callback_fails_too() -> None:
+    """A running loop without a task is not enough."""
+    problems: list[BaseException] = []
+
+    async def waits() -> None:
+        await asyncio.sleep(0)
+
+    def callback() -> None:
+        suspended = first_step(waits())
+        assert isinstance(suspended, Suspended)
+        try:
+            finish(suspended, Limits(1, 1, lambda reason: None)).__await__().send(None)
+        except HookFailed as problem:
+            problems.append(problem)
+
+    asyncio.get_running_loop().call_soon(callback)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    assert len(problems) == 1
+
+
+async def test_closing_the_one_who_waits_closes_the_hook() -> None:
+    """A coroutine that is dropped takes its hook along."""
+    closed: list[bool] = []
+
+    async def waits() -> None:
+        try:
+            await for_ever().wait()
+        finally:
+            closed.append(True)
+
+    suspended = first_step(waits())
+    driver = finish(suspended, Limits(20, 1, lambda reason: None)).__await__()
+    driver.send(None)
+    driver.close()
+
+    assert closed == [True]
+
+
+async def test_the_limit_that_was_stated_is_the_one_told() -> None:
+    """People read the hook's timeout, not what was left of it."""
+
+    async def waits() -> None:
+        await for_ever().wait()
+
+    suspended = first_step(waits())
+
+    with pytest.raises(HookTimeout, match="within 5 s"):
+        await finish(suspended, Limits(0.01, 1, lambda reason: None, stated=5.0))
