@@ -37,14 +37,15 @@ class Answering:
     """Serves requests; `plan` may be replaced while it runs (a second `initialize`)."""
 
     def __init__(self, connection: Connection, write: Callable[[bytes], None]) -> None:
-        self.plan = Plan({}, {})
+        self._plan = Plan({}, {})
+        self._readers: dict[str, Callable[[Any], Event]] = {}
         self._connection = connection
         self._write = write
         self._out: list[bytes] = []
-        self._engine: Engine | None = None
+        self._fire: Callable[[Event], Awaitable[Verdict]] = no_hooks
         self._can_use_tool: CanUse | None = None
         self._servers: dict[str, InProcess] = {}
-        self._waiting: deque[ControlRequest] = deque()
+        self.waiting: deque[ControlRequest] = deque()  # not served yet, in order
         self._serving: dict[asyncio.Task[None], str] = {}  # each task's request of the moment
         self._coming = False  # a task that will look at what waits has not begun yet
         self._serve: dict[type[Any], Callable[[Any], Awaitable[Raw]]] = {
@@ -60,16 +61,25 @@ class Answering:
         servers: Mapping[str, InProcess] | None = None,
     ) -> None:
         """Who answers what."""
-        self._engine = engine
+        self._fire = no_hooks if engine is None else engine.fire
         self._can_use_tool = can_use_tool
         self._servers = dict(servers or {})
 
+    @property
+    def plan(self) -> Plan:
+        """The callbacks that are registered."""
+        return self._plan
+
+    @plan.setter
+    def plan(self, planned: Plan) -> None:
+        self._plan = planned
+        self._readers = {name: claude.trusted_reader(kind) for name, kind in planned.events.items()}
+
     # ── requests in, answers out ────────────────────────────────────────────────────────────────
 
-    def put(self, request: ControlRequest) -> None:
-        """Serve this request soon."""
-        self._waiting.append(request)
-        if not self._coming:
+    def wake(self) -> None:
+        """Requests were put in `waiting`: serve them soon."""
+        if self.waiting and not self._coming:
             self._call()
 
     def cancel(self, request_id: str) -> None:
@@ -78,13 +88,13 @@ class Answering:
             if served == request_id:
                 task.cancel(UNWANTED)
                 return
-        left = [one for one in self._waiting if one.request_id != request_id]
-        self._waiting.clear()
-        self._waiting.extend(left)
+        left = [one for one in self.waiting if one.request_id != request_id]
+        self.waiting.clear()
+        self.waiting.extend(left)
 
     async def aclose(self) -> None:
         """Stop whatever still runs."""
-        self._waiting.clear()
+        self.waiting.clear()
         running = list(self._serving)
         for task in running:
             task.cancel(UNWANTED)
@@ -101,7 +111,7 @@ class Answering:
         self._coming = False
         self._flush()  # what was answered before the task that served had to wait
         task: Any = asyncio.current_task()
-        waiting, serving = self._waiting, self._serving
+        waiting, serving, out, answer = self.waiting, self._serving, self._out, self._connection.answer
         try:
             while waiting:
                 request = waiting.popleft()
@@ -111,11 +121,11 @@ class Answering:
                 asked = request.request
                 try:
                     if asked.__class__ is HookCallback:  # the busiest kind: no table, no coroutine of its own
-                        verdict = await self._engine.fire(claude.decode_trusted(bytes(asked.input)))  # type: ignore[union-attr]
+                        verdict = await self._fire(self._readers[asked.callback_id](asked.input))
                         response = EMPTY if verdict.reply is NOTHING else encoded(verdict)
                     else:
                         response = await self._serve[asked.__class__](asked)
-                    self._out.append(self._connection.answer(request.request_id, response))
+                    out.append(answer(request.request_id, response))
                 except Exception as problem:  # noqa: BLE001 - logged and answered there
                     self._failed(request, problem)
         except asyncio.CancelledError:
@@ -123,8 +133,7 @@ class Answering:
         finally:
             serving.pop(task, None)
         self._flush()
-        if waiting and not self._coming:
-            self._call()
+        self.wake()
 
     def _flush(self) -> None:
         if self._out:
@@ -141,7 +150,7 @@ class Answering:
         try:
             if isinstance(asked, HookCallback):
                 log.error("hooks could not be asked", exc_info=problem)
-                response = failed_closed(self.plan.events[asked.callback_id], problem)
+                response = failed_closed(self._plan.events[asked.callback_id], problem)
                 self._out.append(self._connection.answer(request.request_id, response))
                 return
         except Refused as refused:
@@ -184,6 +193,11 @@ class Answering:
         except Exception as problem:
             log.exception("mcp server `%s` failed", name)
             return rpc_error(message.get("id"), INTERNAL_ERROR, f"{type(problem).__name__}: {problem}")
+
+
+async def no_hooks(event: Event) -> Verdict:
+    """A callback without hooks is nobody's."""
+    raise Refused("there are no hooks here", "unknown_callback")
 
 
 class Refused(Exception):

@@ -59,20 +59,21 @@ class Ledger:
         """A request is answered; only an open one can be."""
         if request_id not in self.open:
             self._not_allowed(request_id, "answer")
-        self._close(request_id, "answered")
+        del self.open[request_id]
+        self._closed[request_id] = "answered"
+        if len(self._closed) >= self._remembered:
+            self._turn_the_page()
 
     def cancel(self, request_id: str) -> bool:
         """A request is cancelled; False when it was closed before."""
         if request_id not in self.open:
             return self._not_allowed(request_id, "cancel")
-        self._close(request_id, "cancelled")
+        del self.open[request_id]
+        self._closed[request_id] = "cancelled"
         return True
 
-    def _close(self, request_id: str, state: State) -> None:
-        del self.open[request_id]
-        self._closed[request_id] = state
-        if len(self._closed) >= self._remembered:
-            self._closed, self._older = {}, self._closed
+    def _turn_the_page(self) -> None:
+        self._closed, self._older = {}, self._closed
 
     def _not_allowed(self, request_id: str, step: Step) -> bool:
         """False for a step that is harmless in this state; raises the `ProtocolError` of any other."""

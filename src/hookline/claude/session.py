@@ -52,7 +52,6 @@ class Session:
         self._error: ClaudeError | None = None
         self._over = False
         self._on: dict[type[Any], Callable[[Any], None]] = {
-            ControlRequest: self.answering.put,
             Success: self._answered,
             Failure: self._answered,
             ControlCancel: lambda cancel: self.answering.cancel(cancel.request_id),
@@ -117,13 +116,13 @@ class Session:
     def received(self, data: bytes) -> None:
         if self._over or self._garbled is not None:
             return
-        table = self._on
+        ask, on = self.answering.waiting.append, self._on
         for message in self._connection.receive(data):
-            on = table.get(message.__class__)
-            if on is None:
-                self._said(message)
+            if message.__class__ is ControlRequest:
+                ask(message)
             else:
-                on(message)
+                on.get(message.__class__, self._said)(message)
+        self.answering.wake()
         refusals = self._connection.outgoing()
         if refusals:
             self._transport.write(refusals)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -17,7 +17,7 @@ from hookline.wire.text import is_blank, parse_object, write
 from hookline.wire.writing import output_object
 
 __all__ = ["SENT_BACK", "decode_event", "decode_reply", "decode_trusted", "encode_event", "encode_reply", "encoded",
-           "event_from", "event_name", "event_object", "reply_object"]  # fmt: skip
+           "event_from", "event_name", "event_object", "reply_object", "trusted_reader"]  # fmt: skip
 
 _NAME = "hook_event_name"
 _OURS = ("timestamp", "extra")
@@ -75,6 +75,21 @@ def decode_trusted(raw: bytes) -> Event:
     if event.subject_field == "tool_name" and not event.tool_name:
         return decode_event(raw)
     return event  # type: ignore[no-any-return]
+
+
+def trusted_reader(cls: type[Event]) -> Callable[[Any], Event]:
+    """`decode_trusted` for those who know which event comes: a host that registered a callback for it."""
+    decode = _decoder(cls.event_name.encode()).decode
+    of_a_tool = cls.subject_field == "tool_name"
+
+    def read(raw: Any) -> Event:
+        try:
+            event = decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return decode_event(bytes(raw))
+        return decode_event(bytes(raw)) if of_a_tool and not event.tool_name else event
+
+    return read
 
 
 _KEY = b'"hook_event_name":"'
