@@ -273,7 +273,7 @@ def answer(hook: Hook, action: Command, event: Event, finished: Finished, *, ski
 
 def _decoded(text: str, action: Command, event: Event, *, exit_code: int | None, stderr: str) -> Reply:
     """JSON if it begins like JSON, else text; what begins like JSON and is not is a failure (DESIGN)."""
-    if not looks_like_json(text):
+    if text.strip() and not looks_like_json(text):
         return text_reply(event.event_name, text)
     try:
         return dialect(action.dialect).decode_reply(text, event)

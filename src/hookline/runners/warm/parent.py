@@ -48,6 +48,7 @@ class WarmParent:
         self._retired = False
         self._closed = False
         self.loop.add_reader(sock, self._hear)
+        self.ended.add_done_callback(lambda _: self._lost())  # its spare may outlive it and keep the line open
 
     @classmethod
     async def start(cls, python: Interpreter, env: Mapping[str, str]) -> WarmParent | None:
@@ -229,6 +230,8 @@ class WarmParent:
         self._lost()
 
     def _disconnect(self) -> None:
+        if self._closed:
+            return
         self._retired = self._closed = True
         if not self.loop.is_closed():
             self.loop.remove_reader(self.sock)
