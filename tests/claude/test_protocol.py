@@ -412,14 +412,27 @@ def test_the_life_of_a_request_is_a_whole_table(state: Any, step: Any) -> None:
 
 
 def test_the_ledger_remembers_a_bounded_number_of_closed_requests() -> None:
-    """At least the last N closed ids are known; memory does not grow with the conversation."""
+    """At least the last N closed ids are known, and every open one; memory does not grow with the conversation."""
     ledger = Ledger(remembered=10)
+    ledger.ask("patient")
     for n in range(1000):
         ledger.ask(str(n))
         ledger.answer(str(n))
 
     assert [ledger.state(str(n)) for n in range(990, 1000)] == ["answered"] * 10
-    assert sum(ledger.state(str(n)) != "new" for n in range(1000)) <= 20
+    assert sum(ledger.state(str(n)) != "new" for n in range(1000)) <= 25
+    assert ledger.open == ["patient"]
+
+
+def test_many_open_requests_are_all_remembered() -> None:
+    """The bound is on closed ones."""
+    ledger = Ledger(remembered=10)
+    for n in range(100):
+        ledger.ask(str(n))
+    for n in range(100):
+        ledger.answer(str(n))
+
+    assert {ledger.state(str(n)) for n in range(100)} == {"answered"}
 
 
 # ── random splits, reorderings and corruptions of the real conversation ──────────────────────────

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from hookline.claude.messages import OtherRequest, Request
 from hookline.errors import ProtocolError, RequestClosed, RequestIdReused, StrayResponse
 
 State = Literal["new", "open", "answered", "cancelled"]
@@ -36,44 +35,43 @@ class Ledger:
     """Where every request of one direction stands; closed ones are remembered, up to a bound."""
 
     def __init__(self, remembered: int = REMEMBERED) -> None:
-        self.open: dict[str, Request | OtherRequest | None] = {}
-        self._closed: dict[str, State] = {}
-        self._older: dict[str, State] = {}
-        self._remembered = remembered
+        self._now: dict[str, State] = {}
+        self._before: dict[str, State] = {}
+        self._remembered = self._full = remembered
+
+    @property
+    def open(self) -> list[str]:
+        """The ids of the requests that wait for an answer."""
+        return [request_id for request_id, state in self._now.items() if state == "open"]
 
     def state(self, request_id: str) -> State:
-        if request_id in self.open:
-            return "open"
-        for closed in (self._closed, self._older):
-            if request_id in closed:
-                return closed[request_id]
-        return "new"
+        return self._now.get(request_id) or self._before.get(request_id, "new")
 
-    def ask(self, request_id: str, request: Request | OtherRequest | None = None) -> None:
+    def ask(self, request_id: str) -> None:
         """A request is made; its id must be new."""
-        if request_id in self.open or request_id in self._closed or request_id in self._older:
+        if request_id in self._now or request_id in self._before:
             self._not_allowed(request_id, "ask")
-        self.open[request_id] = request
+        self._now[request_id] = "open"
+        if len(self._now) > self._full:
+            self._turn_the_page()
 
     def answer(self, request_id: str) -> None:
         """A request is answered; only an open one can be."""
-        if request_id not in self.open:
+        if self._now.get(request_id) != "open":
             self._not_allowed(request_id, "answer")
-        del self.open[request_id]
-        self._closed[request_id] = "answered"
-        if len(self._closed) >= self._remembered:
-            self._turn_the_page()
+        self._now[request_id] = "answered"
 
     def cancel(self, request_id: str) -> bool:
         """A request is cancelled; False when it was closed before."""
-        if request_id not in self.open:
+        if self._now.get(request_id) != "open":
             return self._not_allowed(request_id, "cancel")
-        del self.open[request_id]
-        self._closed[request_id] = "cancelled"
+        self._now[request_id] = "cancelled"
         return True
 
     def _turn_the_page(self) -> None:
-        self._closed, self._older = {}, self._closed
+        """Forget what was remembered longest; open requests are never forgotten."""
+        self._before, self._now = self._now, dict.fromkeys(self.open, "open")
+        self._full = self._remembered + len(self._now)
 
     def _not_allowed(self, request_id: str, step: Step) -> bool:
         """False for a step that is harmless in this state; raises the `ProtocolError` of any other."""

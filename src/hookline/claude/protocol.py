@@ -64,6 +64,8 @@ ASKED_OF: Mapping[Role, tuple[type[Request], ...]] = {
 
 _UNREADABLE = (msgspec.DecodeError, RecursionError, ValueError)
 _encode = msgspec.json.Encoder().encode
+_SUCCESS = b'{"type":"control_response","response":{"subtype":"success","request_id":'
+_EMPTY_END = b',"response":{}}}\n'
 
 
 class Callback(Struct, frozen=True):
@@ -208,7 +210,7 @@ class Connection:
         if kind not in self._asked_of:
             return self._odd(line)
         try:
-            self.theirs.ask(message.request_id, request)
+            self.theirs.ask(message.request_id)
         except ProtocolError as problem:
             return Violation(problem)
         if kind is HookCallback:
@@ -263,7 +265,7 @@ class Connection:
             return Violation(BadLine("not_a_message", "a request without a `request_id`", line))
         request = OtherRequest(subtype, Raw(bytes(loose.request)))
         try:
-            self.theirs.ask(loose.request_id, request)
+            self.theirs.ask(loose.request_id)
         except ProtocolError as problem:
             return Violation(problem)
         if subtype in self._also:
@@ -309,7 +311,7 @@ class Connection:
         request = message.request
         if isinstance(request, HookCallback) and request.callback_id not in self.callbacks:
             raise UnknownCallback(request.callback_id, self.callbacks)
-        self.ours.ask(message.request_id, request)
+        self.ours.ask(message.request_id)
         if isinstance(request, Initialize):
             self._opened(request)
         body = bytes(request.body) if isinstance(request, OtherRequest) else _encode(request)
@@ -318,10 +320,9 @@ class Connection:
     def answer(self, request_id: str, response: Raw | bytes = EMPTY) -> bytes:
         """The same as sending a `Success`, for those who answer a great many."""
         self.theirs.answer(request_id)
-        return b'{"type":"control_response","response":{"subtype":"success","request_id":%b,"response":%b}}\n' % (
-            _encode(request_id),
-            response,
-        )
+        if response is EMPTY:
+            return _SUCCESS + _encode(request_id) + _EMPTY_END
+        return b'%b%b,"response":%b}}\n' % (_SUCCESS, _encode(request_id), response)
 
     def _put_success(self, message: Success) -> bytes:
         return self.answer(message.request_id, message.response)
