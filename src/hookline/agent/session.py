@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,14 +18,17 @@ from hookline.agent.messages import Message, Reminder, Usage, User
 from hookline.agent.output import Output
 from hookline.agent.tools import SessionState, Tool, ToolEnv
 from hookline.agent.wording import TEXT_LIMIT, additional_context, hook_name
+from hookline.config.names import with_free_names
 from hookline.engine import Engine, Outcome, Verdict
 from hookline.events import Event
+from hookline.hooks.hook import Hook
 
 if TYPE_CHECKING:
     from hookline.agent.asking import Policy
     from hookline.agent.definitions import AgentDefinition, Skill
     from hookline.agent.models import Model
     from hookline.agent.transcript import Transcript
+    from hookline.agent.watching import Watcher
 
 __all__ = ["Conversation", "Session"]
 
@@ -67,6 +70,8 @@ class Session:
     inbox: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
     #: subagents at work in the background
     working: set[asyncio.Task[None]] = field(default_factory=set)
+    watcher: Watcher | None = None
+    active_skills: set[str] = field(default_factory=set)
     usage: Usage = Usage()
     denials: list[dict[str, Any]] = field(default_factory=list)
 
@@ -74,6 +79,11 @@ class Session:
     def model_name(self) -> str:
         """The model in use, as events and messages name it."""
         return self.model.name
+
+    def add_hooks(self, hooks: Iterable[Hook]) -> None:
+        """Let more hooks hold from now on, under names that are free."""
+        taken = [hook.name for hook in self.hooks.hooks]
+        self.hooks.add(*with_free_names(hooks, taken))
 
 
 @dataclass
@@ -96,6 +106,7 @@ class Conversation:
     instructions_seen: set[str] = field(default_factory=set)
     context_tokens: int = 0
     main_transcript: Path | None = None
+    depth: int = 0
 
     @property
     def tool_set(self) -> dict[str, Tool]:

@@ -38,7 +38,9 @@ from hookline.errors import TranscriptError
 __all__ = [
     "Resumed",
     "Transcript",
+    "deferred",
     "find",
+    "interrupted",
     "latest",
     "project_folder",
     "read_messages",
@@ -208,6 +210,13 @@ def unanswered(messages: Iterable[Message]) -> tuple[ToolUse, ...]:
             for block in message.content:
                 uses.pop(block.tool_use_id if isinstance(block, ToolOutput) else "", None)
     return tuple(uses.values())
+
+
+def deferred(path: Path) -> set[str]:
+    """The ids of the calls that a run left, on purpose, to whoever resumes it."""
+    marked = (line for line in _whole_lines(path) if b'"tool_deferred"' in line)
+    entries = (msgspec.json.decode(line) for line in marked)
+    return {str(entry.get("toolUseID")) for entry in entries if entry.get("subtype") == "tool_deferred"}
 
 
 def interrupted(uses: Iterable[ToolUse]) -> User:

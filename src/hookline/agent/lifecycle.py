@@ -1,0 +1,64 @@
+"""How a session begins and ends: Setup, SessionStart, InstructionsLoaded, SessionEnd."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hookline.agent.instructions import Instructions, discover, nested
+from hookline.agent.session import Conversation
+from hookline.engine import Verdict
+from hookline.events import InstructionsLoaded, SessionEnd, SessionStart, Setup
+
+__all__ = ["load_instructions", "load_nested", "session_ends", "session_starts", "sets_up"]
+
+
+async def sets_up(talk: Conversation, trigger: str) -> None:
+    """Setup: hooks prepare the project; nothing they say reaches the model (FACTS §1)."""
+    await talk.fire(Setup, trigger=trigger)
+
+
+async def session_starts(talk: Conversation, source: str, **about: Any) -> Verdict:
+    """SessionStart: context for the first request, files to watch, a title; a block ends the session (seeds/002)."""
+    if source == "compact":
+        about.setdefault("model", talk.session.model_name)
+    verdict = await talk.fire(SessionStart, source=source, **about)
+    talk.remind_of_context(verdict)
+    more = verdict.reply.specific
+    if more is None:
+        return verdict
+    if more.session_title:
+        talk.session.output.system("session_title_changed", title=more.session_title)
+    if more.watch_paths and talk.session.watcher is not None:
+        talk.session.watcher.add(more.watch_paths)
+    return verdict
+
+
+async def session_ends(talk: Conversation, reason: str) -> None:
+    """SessionEnd: too late to change anything; what went wrong with a hook is told on stderr by the host."""
+    await talk.fire(SessionEnd, reason=reason)
+
+
+async def load_instructions(talk: Conversation, sources: frozenset[str]) -> None:
+    """Read CLAUDE.md and its kin into the conversation, each announced by InstructionsLoaded."""
+    found = discover(talk.session.project_dir, talk.session.environ, sources=sources)
+    talk.instructions_seen.update(one.file_path for one in found)
+    await _announce(talk, found)
+
+
+async def load_nested(talk: Conversation, file_path: str) -> None:
+    """Read what touching a file brings with it."""
+    await _announce(talk, nested(file_path, talk.session.project_dir, talk.instructions_seen))
+
+
+async def _announce(talk: Conversation, found: list[Instructions]) -> None:
+    for one in found:
+        await talk.fire(
+            InstructionsLoaded,
+            file_path=one.file_path,
+            memory_type=one.memory_type,
+            load_reason=one.load_reason,
+            parent_file_path=one.parent_file_path,
+            trigger_file_path=one.trigger_file_path,
+            globs=list(one.globs) if one.globs else None,
+        )
+        talk.remind(f"Contents of {one.file_path} ({one.memory_type} instructions):\n\n{one.content}")

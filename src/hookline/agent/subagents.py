@@ -1,0 +1,171 @@
+"""Subagents: a task with a conversation of its own, in the foreground, the background, or as a teammate.
+
+    SubagentStart (may block) → its own turns, with every hook → SubagentStop (may send it back)
+
+A teammate has a name, works through the shared task list, and is asked by TeammateIdle whether it is really done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from secrets import token_hex
+from typing import Any
+
+from hookline.agent import wording
+from hookline.agent.definitions import BUILT_IN_AGENTS, AgentDefinition
+from hookline.agent.messages import User
+from hookline.agent.results import Ending
+from hookline.agent.session import Conversation
+from hookline.agent.tools import Tool, ToolResult, failure
+from hookline.agent.transcript import Transcript, subagent_path
+from hookline.events import SubagentStart, TeammateIdle
+
+__all__ = ["spawn_agent"]
+
+DEFAULT_KIND = "general-purpose"
+DEEPEST = 5
+
+
+async def spawn_agent(parent: Conversation, given: dict[str, Any], tool_use_id: str) -> ToolResult:
+    """Give a task to a subagent; its last words are the result, unless it goes on in the background."""
+    kind = given.get("subagent_type") or DEFAULT_KIND
+    known = {**BUILT_IN_AGENTS, **parent.session.agents}
+    definition = known.get(kind)
+    if definition is None:
+        return failure(f"Agent type '{kind}' not found. Available agents: {', '.join(sorted(known))}")
+    if parent.depth >= DEEPEST:
+        return failure(f"subagents cannot be nested deeper than {DEEPEST}")
+    talk = _conversation(parent, definition, given, tool_use_id)
+    if _goes_on_alone(definition, given):
+        return _in_background(talk, definition, given)
+    answer = await _work(talk, given["prompt"])
+    return _told(talk, given, answer)
+
+
+def _goes_on_alone(definition: AgentDefinition, given: dict[str, Any]) -> bool:
+    """Whether nobody waits: said in the call, else in the definition, else yes, as in Claude Code."""
+    if given.get("name"):
+        return True
+    if "run_in_background" in given:
+        return bool(given["run_in_background"])
+    return definition.background is not False
+
+
+def _conversation(
+    parent: Conversation, definition: AgentDefinition, given: dict[str, Any], tool_use_id: str
+) -> Conversation:
+    agent_id = "a" + token_hex(8)
+    session = parent.session
+    main = parent.main_transcript or (parent.transcript.path if parent.transcript else None)
+    path = subagent_path(main, agent_id) if main else None
+    model = str(given.get("model") or definition.model)
+    return Conversation(
+        session=session,
+        state=parent.state.fork(),
+        transcript=Transcript(path, session.id, cwd=session.project_dir, sidechain=agent_id) if path else None,
+        agent_id=agent_id,
+        agent_type=definition.name,
+        parent_tool_use_id=tool_use_id,
+        prompt_id=parent.prompt_id,
+        model="" if model == "inherit" else model,
+        system=(definition.prompt,) if definition.prompt else session.system,
+        tools=_tools(parent, definition),
+        main_transcript=main,
+        depth=parent.depth + 1,
+    )
+
+
+def _tools(parent: Conversation, definition: AgentDefinition) -> dict[str, Tool]:
+    wanted = definition.tools
+    return {
+        name: tool
+        for name, tool in parent.session.tools.items()
+        if (wanted is None or name in wanted) and name not in definition.disallowed
+    }
+
+
+async def _work(talk: Conversation, prompt: str) -> Ending:
+    """Begin, take turns until it may rest, and close the books."""
+    verdict = await talk.fire(SubagentStart)
+    if verdict.blocked:
+        return Ending(reason="hook_stopped", is_error=True, text=f"SubagentStart hook: {wording.reason_of(verdict)}")
+    talk.add(User.of(prompt))
+    talk.remind_of_context(verdict)
+    try:
+        return await _turn(talk)
+    finally:
+        if talk.transcript is not None:
+            talk.transcript.close()
+
+
+async def _turn(talk: Conversation) -> Ending:
+    from hookline.agent.turn import take_turn
+
+    ending, _ = await take_turn(talk)
+    return ending
+
+
+def _told(talk: Conversation, given: dict[str, Any], ending: Ending) -> ToolResult:
+    text = ending.text or "\n".join(ending.errors) or "(the agent said nothing)"
+    response = {
+        "status": "failed" if ending.is_error else "completed",
+        "prompt": given["prompt"],
+        "agentId": talk.agent_id,
+        "agentType": talk.agent_type,
+        "content": [{"type": "text", "text": text}],
+    }
+    return ToolResult([{"type": "text", "text": text}], response, ending.is_error)
+
+
+# -- in the background -------------------------------------------------------------------------------------------
+
+
+def _in_background(talk: Conversation, definition: AgentDefinition, given: dict[str, Any]) -> ToolResult:
+    name = str(given.get("name") or "")
+    work = _teammate(talk, name, given) if name else _alone(talk, given)
+    task = asyncio.create_task(work, name=f"agent {talk.agent_id}")
+    talk.session.working.add(task)
+    task.add_done_callback(talk.session.working.discard)
+    about = {"task_id": talk.agent_id, "task_type": "local_agent", "subagent_type": definition.name}
+    talk.session.output.system("task_started", **about, description=given["description"])
+    assert talk.agent_id is not None
+    response = {"status": "async_launched", "agentId": talk.agent_id, "description": given["description"]}
+    return ToolResult([{"type": "text", "text": wording.launched(talk.agent_id)}], response)
+
+
+async def _alone(talk: Conversation, given: dict[str, Any]) -> None:
+    _report(talk, given, await _guarded(talk, given["prompt"]))
+
+
+async def _guarded(talk: Conversation, prompt: str) -> Ending:
+    """Work nobody waits for: what breaks it is its ending."""
+    try:
+        return await _work(talk, prompt)
+    except Exception as problem:  # noqa: BLE001 - told to the main agent, as any other ending
+        return Ending(reason="error", is_error=True, text=f"{type(problem).__name__}: {problem}")
+
+
+def _report(talk: Conversation, given: dict[str, Any], ending: Ending) -> None:
+    """Tell the main agent that a background agent is done."""
+    status = "failed" if ending.is_error else "completed"
+    text = ending.text or "\n".join(ending.errors)
+    assert talk.agent_id is not None
+    talk.session.output.system("task_notification", task_id=talk.agent_id, status=status, summary=text)
+    summary = f'Agent "{given["description"]}" {status}'
+    talk.session.inbox.put_nowait(wording.notification(talk.agent_id, status, summary, text))
+
+
+async def _teammate(talk: Conversation, name: str, given: dict[str, Any]) -> None:
+    """Work on the prompt, then on tasks nobody has taken, until there are none and no TeammateIdle hook objects."""
+    ending = await _guarded(talk, given["prompt"])
+    while not ending.is_error:
+        task = talk.state.tasks.claim(name)
+        if task is not None:
+            talk.add_user(f"Task #{task.id} is yours now: {task.subject}\n{task.description}")
+        else:
+            verdict = await talk.fire(TeammateIdle, teammate_name=name, team_name=talk.session.id)
+            if not verdict.keep_going:
+                break
+            talk.add_user(wording.feedback(verdict.reply.keep_going_reasons))
+        ending = await _turn(talk)
+    _report(talk, given, ending)

@@ -1,0 +1,77 @@
+"""What tools may ask of the agent while they run: events to fire, subagents to start, skills to load."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from hookline.agent import wording
+from hookline.agent.session import Conversation
+from hookline.agent.tools import Task, ToolEnv, ToolResult
+from hookline.engine import Verdict
+from hookline.events import CwdChanged, Event, TaskCompleted, TaskCreated
+from hookline.replies import Decision
+
+__all__ = ["surroundings"]
+
+
+def surroundings(talk: Conversation, tool_use_id: str) -> ToolEnv:
+    """What one call is handed: where it works, and the agent's own abilities."""
+    return replace(
+        talk.tool_env(tool_use_id),
+        fire=_firing(talk),
+        cwd_changed=_moving(talk),
+        task_created=_tasking(talk, TaskCreated),
+        task_completed=_tasking(talk, TaskCompleted),
+        spawn_agent=_spawning(talk),
+        run_skill=_skilling(talk),
+        elicit=talk.session.elicit,
+    )
+
+
+def _firing(talk: Conversation) -> Callable[[Event], Awaitable[Verdict]]:
+    async def fire(event: Event) -> Verdict:
+        return await talk.session.hooks.fire(event)
+
+    return fire
+
+
+def _moving(talk: Conversation) -> Callable[[str, str], Awaitable[None]]:
+    async def cwd_changed(old: str, new: str) -> None:
+        """CwdChanged: hooks may say what to watch from now on."""
+        verdict = await talk.fire(CwdChanged, cwd=old, old_cwd=old, new_cwd=new)
+        if verdict.reply.specific is not None and talk.session.watcher is not None:
+            talk.session.watcher.add(verdict.reply.specific.watch_paths)
+
+    return cwd_changed
+
+
+def _tasking(
+    talk: Conversation, kind: type[TaskCreated] | type[TaskCompleted]
+) -> Callable[[Task], Awaitable[str | None]]:
+    async def ask(task: Task) -> str | None:
+        """TaskCreated, TaskCompleted: a block refuses the step and says why."""
+        about = {"task_id": task.id, "task_subject": task.subject, "task_description": task.description}
+        verdict = await talk.fire(kind, **about, teammate_name=task.owner)
+        return wording.reason_of(verdict) if verdict.decision is Decision.DENY else None
+
+    return ask
+
+
+def _spawning(talk: Conversation) -> Callable[[dict[str, Any], ToolEnv], Awaitable[ToolResult]]:
+    async def spawn(given: dict[str, Any], env: ToolEnv) -> ToolResult:
+        from hookline.agent.subagents import spawn_agent
+
+        return await spawn_agent(talk, given, env.tool_use_id)
+
+    return spawn
+
+
+def _skilling(talk: Conversation) -> Callable[[dict[str, Any], ToolEnv], Awaitable[ToolResult]]:
+    async def run(given: dict[str, Any], env: ToolEnv) -> ToolResult:
+        from hookline.agent.commands import use_skill
+
+        return await use_skill(talk, given["skill"], given.get("args") or "")
+
+    return run

@@ -1,0 +1,181 @@
+"""One turn: the model is asked, its tools are called, until it has nothing more to do and no Stop hook objects.
+
+    prompt → model → tools → model → … → Stop
+
+The same loop serves the main conversation and subagents; they differ in which event asks whether they may stop.
+"""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from hookline.agent import wording
+from hookline.agent.calls import call_tools
+from hookline.agent.compaction import compact_if_full
+from hookline.agent.messages import Assistant, Text, User
+from hookline.agent.models import ModelRequest, ModelResponse
+from hookline.agent.results import Ending
+from hookline.agent.session import Conversation
+from hookline.engine import Verdict
+from hookline.errors import ModelError
+from hookline.events import MessageDisplay, Stop, StopFailure, SubagentStop
+
+__all__ = ["take_turn"]
+
+STOP_CAP = 8
+CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
+#: what the model is told when its answer was cut off, so that it goes on
+CUT_OFF = "Your answer was cut off because it was too long. Go on where it ended, in smaller pieces."
+MOST_CUT_OFF = 3
+
+
+async def take_turn(talk: Conversation) -> tuple[Ending, int]:
+    """Go on with the conversation until it rests; how it ended, and how many answers the model gave."""
+    turn = _Turn(talk)
+    ending = await turn.run()
+    return ending, turn.answers
+
+
+class _Turn:
+    """The counters of one turn."""
+
+    def __init__(self, talk: Conversation) -> None:
+        self.talk = talk
+        self.answers = 0
+        self.sent_back = 0
+        self.cut_off = 0
+
+    async def run(self) -> Ending:
+        """Ask, act, ask again."""
+        while True:
+            try:
+                answer = await self._ask()
+            except ModelError as problem:
+                return await _failed(self.talk, problem)
+            ending = await self._act(answer)
+            if ending is not None:
+                return ending
+            if self._spent():
+                limit = self.talk.session.max_turns
+                return Ending(
+                    reason="max_turns",
+                    subtype="error_max_turns",
+                    is_error=True,
+                    stop_reason="tool_use",
+                    errors=(f"Reached maximum number of turns ({limit})",),
+                )
+
+    def _spent(self) -> bool:
+        limit = self.talk.session.max_turns
+        return limit is not None and self.answers >= limit and self.talk.agent_id is None
+
+    async def _ask(self) -> Assistant:
+        """One request, with everything that waits to be told."""
+        talk = self.talk
+        await compact_if_full(talk)
+        talk.collect_late()
+        talk.deliver()
+        response = await _respond(talk)
+        self.answers += 1
+        message = await _shown(talk, response.message)
+        talk.add(response.message)
+        talk.session.usage = talk.session.usage + response.usage
+        talk.context_tokens = response.usage.context_tokens
+        talk.session.output.assistant(message, talk.parent_tool_use_id)
+        return message
+
+    async def _act(self, answer: Assistant) -> Ending | None:
+        """Do what the model asked for; an ending if it asked for nothing and may stop."""
+        if answer.tool_uses:
+            ending = await call_tools(self.talk, answer.tool_uses)
+            return ending
+        if answer.stop_reason == "max_tokens" and self.cut_off < MOST_CUT_OFF:
+            self.cut_off += 1
+            self.talk.add_user(CUT_OFF)
+            return None
+        return await self._rest(answer)
+
+    async def _rest(self, answer: Assistant) -> Ending | None:
+        """Stop, SubagentStop: a hook may send the agent back, so many times in a row (FACTS §3)."""
+        done = Ending(text=answer.text, stop_reason=answer.stop_reason)
+        verdict = await may_stop(self.talk, answer.text, again=self.sent_back > 0)
+        if verdict.stop:
+            return Ending(reason="stop_hook_prevented", text=answer.text, stop_reason=answer.stop_reason)
+        if not verdict.keep_going and not verdict.context:
+            return done
+        self.sent_back += 1
+        if self.sent_back > _cap(self.talk):
+            self.talk.session.output.inform(f"Stop hooks blocked {self.sent_back} times in a row; ending", "warning")
+            return done
+        _send_back(self.talk, verdict)
+        return None
+
+
+async def _respond(talk: Conversation) -> ModelResponse:
+    """One request to the conversation's model."""
+    session = talk.session
+    request = ModelRequest(
+        messages=tuple(talk.messages),
+        system=session.system if talk.system is None else talk.system,
+        tools=tuple(tool.spec for tool in talk.tool_set.values()),
+        model=talk.model,
+        effort=session.effort,
+    )
+    return await session.model.respond(request)
+
+
+async def _shown(talk: Conversation, message: Assistant) -> Assistant:
+    """MessageDisplay: hooks may change the words that are shown; the model's own memory keeps what it said."""
+    if talk.agent_id is not None or not message.text:
+        return message
+    blocks = list(message.content)
+    for index, block in enumerate(blocks):
+        if isinstance(block, Text) and block.text:
+            verdict = await talk.fire(
+                MessageDisplay,
+                turn_id=talk.prompt_id or "",
+                message_id=message.id or str(uuid4()),
+                index=index,
+                final=True,
+                delta=block.text,
+            )
+            shown = verdict.reply.specific.display_content if verdict.reply.specific else None
+            blocks[index] = block if shown is None else Text(shown)
+    return Assistant(tuple(blocks), message.id, message.model, message.stop_reason, message.usage)
+
+
+async def may_stop(talk: Conversation, last_words: str, *, again: bool) -> Verdict:
+    """Ask hooks whether the agent, or the subagent, may rest."""
+    background = [job.summary() for job in talk.state.jobs.running()]
+    about = {"stop_hook_active": again, "last_assistant_message": last_words, "background_tasks": background}
+    if talk.agent_id is None:
+        return await talk.fire(Stop, **about)
+    path = str(talk.transcript.path) if talk.transcript else ""
+    return await talk.fire(SubagentStop, agent_transcript_path=path, **about)
+
+
+def _send_back(talk: Conversation, verdict: Verdict) -> None:
+    """Tell the agent why it may not rest yet: each reason as the user's own words, context as a reminder."""
+    words = []
+    if verdict.keep_going:
+        words += [wording.feedback([reason]) for reason in verdict.reply.keep_going_reasons or ("",)]
+    if verdict.context:
+        words.append(wording.wrapped(wording.additional_context(verdict.event, verdict.context)))
+    message = User.of(*words, synthetic=True)
+    talk.add(message)
+    talk.session.output.user(message, talk.parent_tool_use_id)
+
+
+def _cap(talk: Conversation) -> int:
+    given = talk.session.environ.get(CAP_VARIABLE, "")
+    return int(given) if given.isdigit() and int(given) > 0 else STOP_CAP
+
+
+async def _failed(talk: Conversation, problem: ModelError) -> Ending:
+    """StopFailure: the model could not answer; the user reads why, the conversation stays as it was."""
+    text = f"API Error: {problem}"
+    message = await _shown(talk, Assistant((Text(text),), id=str(uuid4()), model="<synthetic>"))
+    talk.session.output.assistant(message, talk.parent_tool_use_id, error=problem.kind)
+    if talk.agent_id is None:
+        await talk.fire(StopFailure, error=problem.kind, error_details=str(problem), last_assistant_message=text)
+    return Ending(reason="api_error", text=message.text, is_error=True, errors=(str(problem),))
