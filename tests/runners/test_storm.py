@@ -1,0 +1,120 @@
+"""Two thousand command hooks with every fault mixed in; afterwards nothing is left of them."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+
+from hookline import Command, Hooks, Verdict
+from hookline.engine import Status
+from hookline.events import PreToolUse
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
+    pytest.mark.serial,
+    pytest.mark.timeout(280),
+]
+
+RUNS = 2_000
+AT_ONCE = 50
+ALLOW = json.dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}})
+
+# How often a fault comes in a hundred runs, the command, how it ends, and whether it fails (so that a gate is closed).
+FAULTS: dict[str, tuple[int, str, Status, bool]] = {
+    "allows": (30, f"cat >/dev/null; echo '{ALLOW}'", Status.OK, False),
+    "says nothing": (14, "true", Status.OK, False),
+    "python": (10, "@PYTHON@ @FOLDER@/hook.py", Status.OK, False),
+    "never reads stdin": (4, f"echo '{ALLOW}'", Status.OK, False),
+    "does not exist": (4, "@FOLDER@/not-there", Status.FAILED, True),
+    "not executable": (4, "@FOLDER@/plain.txt", Status.FAILED, True),
+    "a directory": (3, "@FOLDER@", Status.FAILED, True),
+    "exits 1": (4, "exit 1", Status.FAILED, True),
+    "kills itself": (3, "kill -9 $$", Status.FAILED, True),
+    "closes stdout and sleeps": (2, "exec 1>&- 2>&-; sleep 300", Status.TIMEOUT, True),
+    "double-forks a daemon that holds the pipe": (2, "(setsid sh -c 'sleep 300' &); exit 0", Status.OK, False),
+    "python daemon": (1, "@PYTHON@ @FOLDER@/daemon.py", Status.TIMEOUT, True),
+    "ignores TERM": (2, "trap '' TERM; while :; do sleep 0.1; done", Status.TIMEOUT, True),
+    "leaves children": (2, "setsid sleep 300 & sleep 300 & wait", Status.TIMEOUT, True),
+    "prints without end": (2, "yes xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", Status.FAILED, True),
+    "invalid UTF-8": (4, "printf '\\377\\376 text'", Status.OK, False),
+    "json then text": (3, f"echo '{ALLOW}'; echo text", Status.FAILED, True),
+    "text then json": (3, f"echo text; echo '{ALLOW}'", Status.OK, False),
+    "two json values": (3, f"echo '{ALLOW}'; echo '{ALLOW}'", Status.FAILED, True),
+}
+
+HOOK = "import json, sys\njson.load(sys.stdin)\n"
+DAEMON = (
+    "import os, time\nif not os.fork():\n    os.setsid()\n    if not os.fork():\n        time.sleep(300)\n    os._exit(0)\n"
+    "time.sleep(300)\n"
+)
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def with_word(word: str) -> list[psutil.Process]:
+    """Every live process of the storm, whoever its parent is now."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("STORM") == word and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+async def test_a_storm_of_faults_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process, zombie, descriptor or temporary file; every gate that failed was denied where the policy says so."""
+    word = f"storm-{os.getpid()}"
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    (tmp_path / "hook.py").write_text(HOOK)
+    (tmp_path / "daemon.py").write_text(DAEMON)
+    (tmp_path / "plain.txt").write_text("text")
+    before = descriptors()
+    kinds = [kind for kind, (share, *_) in FAULTS.items() for _ in range(share)]
+    assert len(kinds) == 100
+    seen: Counter[tuple[str, str, bool, bool]] = Counter()
+
+    env = {**os.environ, "STORM": word, "TMPDIR": str(temporary)}
+    async with Hooks(env=env) as lenient, Hooks(env=env) as strict:
+        for hooks, policy in ((strict, "block"), (lenient, "continue")):
+            for kind, (_, command, _, _) in FAULTS.items():
+                filled = command.replace("@FOLDER@", str(tmp_path)).replace("@PYTHON@", sys.executable)
+                hooks.add(PreToolUse, Command(command=filled), name=kind, match=kind.replace(" ", "_").replace("-", "_"),
+                          timeout=5.0 if FAULTS[kind][2] is not Status.TIMEOUT else 0.5, on_failure=policy)  # fmt: skip
+        room = asyncio.Semaphore(AT_ONCE)
+
+        async def one(number: int, kind: str) -> None:
+            name = kind.replace(" ", "_").replace("-", "_")
+            blocks = number % 2 == 0
+            async with room:
+                event = PreToolUse(cwd=str(tmp_path), tool_name=name, tool_input={"n": number, "big": "x" * 5_000})
+                verdict: Verdict = await (strict if blocks else lenient).fire(event)
+            seen[kind, str(verdict.outcomes[0].status), blocks, verdict.blocked] += 1
+
+        runs = zip(range(RUNS), itertools.cycle(kinds), strict=False)
+        await asyncio.gather(*(one(number, kind) for number, kind in runs))
+
+    expected: Counter[tuple[str, str, bool, bool]] = Counter()
+    for number, kind in zip(range(RUNS), itertools.cycle(kinds), strict=False):
+        blocks = number % 2 == 0
+        expected[kind, str(FAULTS[kind][2]), blocks, blocks and FAULTS[kind][3]] += 1
+    assert seen == expected
+    assert [process.cmdline() for process in with_word(word)] == []
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+    assert descriptors() == before
+    assert list(temporary.iterdir()) == []
