@@ -97,32 +97,44 @@ class Hooks(Engine):
     def _begin(self, reloader: Reloader, env: Mapping[str, str] | None, on_problem: Callable[[Problem], Any]) -> None:
         self._reloader, self._base_env, self._on_problem = reloader, env, on_problem
         self._from_files: dict[int, Hook] = {}
-        self._take(reloader.loaded.problems)
+        self._refused: dict[int, Hook] = {}
+        self._take(reloader.loaded, reloader.hooks, {})
+        self._say(reloader.loaded.problems)
 
-    def _take(self, problems: Iterable[Problem]) -> None:
-        """Put what the files say in place; hooks that were added by hand stay."""
+    def refresh(self) -> Change | None:
+        """Look for edits now and let them take effect; sets made with `watch=True` do so before every event."""
+        change = self.look()
+        if change is not None:
+            self.take(change)
+        return change
+
+    def look(self) -> Change | None:
+        """What the files say now, if that has changed; nothing takes effect before `take`."""
+        return None if self.loaded is None else self._reloader.refresh()
+
+    def take(self, change: Change) -> None:
+        """Let an edit take effect; hooks that were added by hand stay."""
+        self._take(change.loaded, change.hooks, change.refused)
+        self._say(change.problems)
+
+    def _take(self, loaded: Loaded, hooks: Iterable[Hook], refused: Mapping[str, str]) -> None:
         from hookline.config.names import with_free_names
+        from hookline.config.watch import unless_refused
 
-        added = [hook for hook in self.hooks if id(hook) not in self._from_files]
-        fresh = with_free_names(self._reloader.hooks, (hook.name for hook in added))
-        self.loaded = self._reloader.loaded
-        stated = self.loaded.env
-        if stated or self._base_env is not None:
-            self.env = {**(os.environ if self._base_env is None else self._base_env), **stated}
-        else:
-            self.env = None
+        by_hand = [self._refused.get(id(hook), hook) for hook in self.hooks if id(hook) not in self._from_files]
+        added = [unless_refused(hook, refused) for hook in by_hand]
+        self._refused = {id(now): hook for now, hook in zip(added, by_hand, strict=True) if now is not hook}
+        fresh = with_free_names(hooks, (hook.name for hook in added))
         self._from_files = {id(hook): hook for hook in fresh}
+        self.loaded = loaded
+        base = os.environ if self._base_env is None else self._base_env
+        self.env = {**base, **loaded.env} if loaded.env else self._base_env
         self.replace((*fresh, *added))
+
+    def _say(self, problems: Iterable[Problem]) -> None:
         for problem in problems:
             if problem.severity != "note":
                 self._on_problem(problem)
-
-    def refresh(self) -> Change | None:
-        """Look for edits now; sets made with `watch=True` do so before every event."""
-        change = self._reloader.refresh() if self.loaded is not None else None
-        if change is not None:
-            self._take(change.problems)
-        return change
 
 
 class _Watched(Hooks):

@@ -116,6 +116,48 @@ async def test_a_script_edited_while_hooks_run_is_denied_not_run(world: World) -
     assert not (world.project / "started").exists()
 
 
+async def test_a_skills_hooks_may_be_added_and_are_refused_alike(world: World) -> None:
+    """A host adds them when the skill is used; if their script changes they fail closed, and come back when trusted."""
+    header = "---\nname: s\nhooks: {PreToolUse: [{hooks: [{type: command, command: ./s.sh}]}]}\n---\n"
+    world.write("proj/.claude/skills/s/SKILL.md", header)
+    script = world.write("proj/s.sh", "#!/bin/sh\n")
+    script.chmod(0o755)
+    event = PreToolUse(tool_name="Bash", tool_input={}, cwd=str(world.project))
+
+    async with hooks(world, trust=lambda status: True, on_problem=lambda _: None) as made:
+        assert made.loaded is not None
+        made.add(*made.loaded.skills[0].hooks)
+        blocked = [(await made.fire(event)).blocked]
+        script.write_text("#!/bin/sh\ntrue\n")
+        blocked.append((await made.fire(event)).blocked)
+        world.trust.record(world.trust.status(world.load()).items)
+        blocked.append((await made.fire(event)).blocked)
+
+    assert blocked == [False, True, False]
+    assert [hook.action for hook in made.hooks] == [hook.action for hook in made.loaded.skills[0].hooks]
+
+
+async def test_a_host_may_look_before_an_edit_takes_effect(world: World) -> None:
+    """`look` says which files changed, `take` lets them."""
+    file = world.write("home/.claude/settings.json", run(DENY % "one"))
+
+    async with hooks(world, watch=False) as made:
+        world.write("home/.claude/settings.json", run(DENY % "two"))
+        change = made.look()
+        assert change is not None
+        assert [(source.kind, source.path) for source in change.sources] == [("user", str(file))]
+        before = (await made.fire(BASH)).reason
+        made.take(change)
+        after = (await made.fire(BASH)).reason
+
+    assert (before, after) == ("one", "two")
+
+
+def test_a_set_without_files_has_nothing_to_refresh() -> None:
+    """Sets made in code stay as they are."""
+    assert (Hooks().refresh(), Hooks().loaded) == (None, None)
+
+
 async def test_a_relative_project_stays_where_it_was(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process may change its folder afterwards."""
     world.write("flag.json", run(DENY % "flag"))

@@ -175,6 +175,18 @@ def test_a_byte_order_mark_is_skipped(world: World) -> None:
     assert commands(world.load()) == ["x"]
 
 
+def test_a_key_said_twice_is_a_warning(world: World) -> None:
+    """JSON keeps the last and says nothing, so hooks would be lost in silence."""
+    text = '{"hooks": {"Stop": ["a"], "Stop": ["b"], "x\\": {": 1}}'
+    world.write("proj/.claude/settings.json", text)
+
+    loaded = world.load()
+    assert commands(loaded) == ["b"]
+    assert [str(p) for p in loaded.problems if "twice" in p.message] == [
+        ".claude/settings.json: `Stop` stands there twice, and only the last one counts; join them"
+    ]
+
+
 # -- switches -------------------------------------------------------------------------------------------------------
 
 
@@ -257,6 +269,25 @@ def test_other_settings_are_merged_by_strength(world: World) -> None:
         ".claude/settings.json: env.D",
         ".claude/settings.json: permissions.deny[1]",
     ]
+
+
+@pytest.mark.parametrize("key", ["disableAllHooks", "env", "permissions", "allowedHttpHookUrls"])
+def test_a_setting_of_the_wrong_kind_is_a_problem(world: World, key: str) -> None:
+    """It is named, and the hooks of the file run."""
+    world.write("proj/.claude/settings.json", {**run("x"), key: "yes"})
+
+    loaded = world.load()
+    assert commands(loaded) == ["x"]
+    assert [p.where for p in loaded.errors] == [f".claude/settings.json: {key}"]
+
+
+def test_a_default_mode_that_is_no_text_is_a_problem(world: World) -> None:
+    """The rest of the permissions stands."""
+    world.write("proj/.claude/settings.json", {"permissions": {"defaultMode": 5, "deny": ["Bash"]}})
+
+    loaded = world.load()
+    assert [(p.deny, p.default_mode) for p in loaded.permissions] == [(("Bash",), None)]
+    assert [p.where for p in loaded.errors] == [".claude/settings.json: permissions.defaultMode"]
 
 
 def test_a_misspelt_hooks_key_is_a_warning(world: World) -> None:

@@ -180,6 +180,52 @@ def test_whoever_is_asked_decides(world: World) -> None:
     assert status(world).trusted
 
 
+def test_every_kind_of_hook_is_shown_to_whoever_decides(world: World) -> None:
+    """Commands with their arguments, URLs, questions and tools; two tables of one plugin.json are one item."""
+    kinds = [
+        {"type": "command", "command": "x", "args": ["a b"]},
+        {"type": "http", "url": "http://h"},
+        {"type": "prompt", "prompt": "ok?"},
+        {"type": "agent", "prompt": "look"},
+        {"type": "mcp_tool", "server": "db", "tool": "check"},
+    ]
+    tables = [{"Stop": [{"hooks": kinds[:2]}]}, {"Stop": [{"hooks": kinds[2:]}]}]
+    world.write("plug/.claude-plugin/plugin.json", {"name": "p", "hooks": tables})
+
+    [item] = items_of(world.load(plugin_dirs=[world.base / "plug"]))
+    assert item.runs == (
+        "Stop: x 'a b'", "Stop: POST http://h", "Stop: prompt 'ok?'", "Stop: agent 'look'", "Stop: mcp db.check",
+    )  # fmt: skip
+    assert item.definitions.count('"Stop"') == 2
+
+
+def test_a_large_script_is_known_by_its_hash_alone(world: World) -> None:
+    """That it changed is known; what changed is not."""
+    project(world)
+    world.write("proj/hooks/guard.py", "#" * 100_000)
+    trusted(world)
+    world.write("proj/hooks/guard.py", "#" * 100_001)
+
+    [change] = status(world).changes
+    assert change.diff.endswith("too large or no text; only its hash is known to differ")
+
+
+def test_a_record_that_cannot_be_written_leaves_the_old_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no half-written file."""
+    project(world)
+    trusted(world)
+    before = trust_file(home=world.home).read_bytes()
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        trusted(world)
+    assert trust_file(home=world.home).read_bytes() == before
+    assert sorted(p.name for p in trust_file(home=world.home).parent.iterdir()) == ["trust.json", "trust.lock"]
+
+
 def test_trust_is_bound_to_the_place(world: World) -> None:
     """The same project elsewhere is another project."""
     project(world)

@@ -166,11 +166,13 @@ def read_settings(source: Source) -> File:
         value, problems = parse_json(text, source.label)
     else:
         value, problems = _given(value, source.label)
-    if not problems and not isinstance(value, dict):
+    wrong = any(problem.severity == "error" for problem in problems)
+    if not wrong and not isinstance(value, dict):
+        wrong = True
         problems = (Problem(source.label, f'expected an object, got {shown(value)}; write `{{"hooks": {{}}}}`'),)
-    if problems:
+    if wrong:
         return File(source=source, problems=problems, broken=True, found=True)
-    return File(source=source, raw=value, problems=tuple(misspelt(Stated(source, value))), found=True)
+    return File(source=source, raw=value, problems=(*problems, *misspelt(Stated(source, value))), found=True)
 
 
 def _given(value: Any, label: str) -> tuple[Any, tuple[Problem, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -122,11 +123,12 @@ def pretty(value: Any) -> str:
 
 
 def parse_json(text: str, label: str) -> tuple[Any, tuple[Problem, ...]]:
-    """The value of a JSON text; what is no JSON is a problem with line and column."""
+    """The value of a JSON text; what is no JSON is a problem with line and column, a key said twice is a warning."""
     if not text.strip():
         return None, (Problem(label, "is empty; write `{}`"),)
     try:
-        return plain(msgspec.json.decode(text)), ()
+        value = plain(msgspec.json.decode(text))
+        return value, _said_twice(text, value, label)
     except RecursionError:
         return None, (Problem(label, "is nested too deeply"),)
     except msgspec.MsgspecError as error:
@@ -143,3 +145,30 @@ def _located(text: str, otherwise: str) -> str:
     except (ValueError, RecursionError):
         return otherwise.lower()
     return f"{otherwise.lower()}"
+
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?')
+
+
+def _said_twice(text: str, value: Any, label: str) -> tuple[Problem, ...]:
+    """A warning for every key that its object has twice: JSON readers keep the last and say nothing."""
+    if sum(1 for found in _STRING.finditer(text) if found[1]) == _keys(value):
+        return ()
+    import json  # as above
+
+    twice: list[str] = []
+
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in found]
+        twice.extend(name for name in dict.fromkeys(names) if names.count(name) > 1)
+        return dict(found)
+
+    json.loads(text, object_pairs_hook=pairs)
+    message = "stands there twice, and only the last one counts; join them"
+    return tuple(Problem(label, f"`{name}` {message}", "warning") for name in dict.fromkeys(twice))
+
+
+def _keys(value: Any) -> int:
+    if isinstance(value, dict):
+        return len(value) + sum(map(_keys, value.values()))
+    return sum(map(_keys, value)) if isinstance(value, list) else 0

@@ -121,7 +121,7 @@ class Trust:
             except msgspec.ValidationError as error:
                 problems = (Problem(str(self.path), str(error).lower()),)
         damaged = "is damaged, so nothing is trusted until you run `hookline trust`"
-        self.problems = tuple(Problem(p.where, f"{p.message}; {damaged}") for p in problems)
+        self.problems = tuple(Problem(p.where, f"{p.message}; {damaged}") for p in problems if p.severity == "error")
 
     def status(self, loaded: Loaded) -> Status:
         """What of these settings needs trust, and what of it is new or has changed."""

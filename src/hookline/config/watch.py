@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from hookline.config.load import Loaded, settle
+from hookline.config.load import File, Loaded, settle
 from hookline.config.problems import Problem
 from hookline.config.reading import canonical
 from hookline.config.scripts import Named
+from hookline.config.sources import Source
 from hookline.config.trust import Policy, Status, Trust, ensure, untrusted
 from hookline.errors import HookFailed
 from hookline.hooks.actions import Function
@@ -28,12 +29,18 @@ _FRESH = 0.1
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What an edit led to: `reloaded` put a new set in place, `kept` left the last good one; `problems` say why."""
+    """What an edit led to: a new set of hooks (`reloaded`), or the last good one (`kept`), and `problems` say why.
+
+    `sources` are the files that say something else than before; `refused` has the hooks (by `source`) whose script is
+    no longer what was trusted, and that script.
+    """
 
     kind: Literal["reloaded", "kept"]
     loaded: Loaded
     hooks: tuple[Hook, ...]
     problems: tuple[Problem, ...] = ()
+    sources: tuple[Source, ...] = ()
+    refused: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 class Reloader:
@@ -51,6 +58,7 @@ class Reloader:
         status = self._status(self.loaded)
         self._named = _named(status)
         self._content = _content(self.loaded, status, ())
+        self._files = self.loaded.files
         self._look(status, self.loaded)
 
     def refresh(self) -> Change | None:
@@ -64,7 +72,9 @@ class Reloader:
         before, self._content = self._content, _content(fresh, status, broken)
         change = None if before == self._content else self._judged(fresh, status, broken)
         if change is not None:
+            change = msgspec.structs.replace(change, sources=_differing(self._files, read.files))
             self.loaded, self.hooks = change.loaded, change.hooks
+        self._files = read.files
         self._look(status, read)
         return change
 
@@ -78,11 +88,10 @@ class Reloader:
     def _judged(self, fresh: Loaded, status: Status, broken: tuple[Problem, ...]) -> Change:
         if status.blocking:
             error = untrusted(status, fresh, self._trust)
-            hooks = refusing(self.loaded, self._status(self.loaded), self._named)
-            return Change(
-                kind="kept", loaded=self.loaded, hooks=hooks,
-                problems=_as_before((*broken, Problem(error.where, error.problem))),
-            )  # fmt: skip
+            said = _as_before((*broken, Problem(error.where, error.problem)))
+            refused = _refused(self.loaded, self._status(self.loaded), self._named)
+            hooks = tuple(unless_refused(hook, refused) for hook in self.loaded.hooks)
+            return Change(kind="kept", loaded=self.loaded, hooks=hooks, problems=said, refused=refused)
         settled = ensure(fresh, "all" if self._policy == "all" else "error", self._trust)
         self._named = _named(status)
         if broken:
@@ -119,28 +128,37 @@ def signature(paths: Iterable[str]) -> Signature:
     return tuple(found)
 
 
-def refusing(loaded: Loaded, status: Status, named: Mapping[str, Named]) -> tuple[Hook, ...]:
-    """The loaded hooks, those whose scripts are no longer what was trusted replaced by ones that fail, closed."""
-    now = _named(status)
+def _refused(loaded: Loaded, status: Status, named: Mapping[str, Named]) -> dict[str, str]:
+    """The hooks, by `source`, that name a script which is no longer what was trusted, and that script."""
     changed = {change.path for change in status.changes if change.path != change.item.path}
-    nothing = Named()
-    theirs = {
-        hook.source: changed & {*named.get(hook.source, nothing).files, *now.get(hook.source, nothing).files}
-        for hook in loaded.hooks
-    }
-    return tuple(
-        _refusing(hook, loaded.places.label(min(theirs[hook.source]))) if theirs[hook.source] else hook
-        for hook in loaded.hooks
-    )
+    files: dict[str, set[str]] = {}
+    for hook, one in (*named.items(), *_named(status).items()):
+        files.setdefault(hook, set()).update(changed.intersection(one.files))
+    return {hook: loaded.places.label(min(paths)) for hook, paths in files.items() if paths}
 
 
-def _refusing(hook: Hook, path: str) -> Hook:
+def unless_refused(hook: Hook, refused: Mapping[str, str]) -> Hook:
+    """The hook, or if it is refused one in its place that fails, closed."""
+    if hook.source not in refused:
+        return hook
+    problem = f"was not run: `{refused[hook.source]}` has changed since it was trusted"
+
     async def refuse(_: Any) -> None:
-        raise HookFailed(
-            f"was not run: `{path}` has changed since it was trusted; run `hookline trust` to look and decide"
-        )
+        raise HookFailed(f"{problem}; run `hookline trust` to look and decide")
 
     return msgspec.structs.replace(hook, action=Function(refuse, is_async=True), on_failure="block", background=False)
+
+
+def _differing(before: Iterable[File], now: Iterable[File]) -> tuple[Source, ...]:
+    """The sources of files that came, went, or say something else."""
+    old, new = ({file.source.path: file for file in files} for files in (before, now))
+    paths = dict.fromkeys((*old, *new))
+    pairs = [(old.get(path), new.get(path)) for path in paths]
+    return tuple(one.source for was, is_ in pairs if _said(was) != _said(is_) for one in (is_ or was,) if one)
+
+
+def _said(file: File | None) -> Any:
+    return file and file.found and (canonical(file.raw), file.problems)
 
 
 def _named(status: Status) -> dict[str, Named]:
