@@ -168,6 +168,28 @@ def test_an_unreadable_file_is_a_problem(tmp_path: Path) -> None:
     assert found == "may not be read; run `chmod u+r` on it"
 
 
+@pytest.mark.parametrize("make", [a_loop, a_pipe, text("{}")])
+@pytest.mark.parametrize("where", [".claude", ".claude/agents", ".claude/skills", ".claude/agents/x.md"])
+def test_a_folder_that_is_none_is_no_crash(world: World, make: Callable[[Path], None], where: str) -> None:
+    """Wherever a folder or header is expected, anything may stand; nothing hangs and the others are read."""
+    world.write("home/.claude/settings.json", run("u"))
+    path = world.project / where
+    if where == ".claude":
+        path.rmdir()
+    path.parent.mkdir(exist_ok=True)
+    make(path)
+
+    assert commands(world.load()) == ["u"]
+
+
+def test_headers_are_looked_for_in_bounds(world: World) -> None:
+    """A link to a whole disk is no reason to read it."""
+    (world.project / ".claude" / "agents").symlink_to("/")
+    world.write("home/.claude/agents/deep/er/x.md", HEADER.format(name="x", command="x"))
+
+    assert [hook.name for hook in world.load().hooks] == ["x", "end-x"]
+
+
 def test_a_byte_order_mark_is_skipped(world: World) -> None:
     """Some editors write one."""
     world.write("proj/.claude/settings.json", '\ufeff{"hooks": {"Stop": "x"}}')

@@ -145,11 +145,22 @@ def test_env_and_switches_of_strangers_take_no_effect_until_trusted(world: World
     ensured = ensure(loaded, "error", world.trust)
     assert ([h.name for h in ensured.hooks], ensured.env, ensured.model) == (["mine"], {}, "m")
     assert [str(p) for p in ensured.problems] == [
-        ".claude/settings.json: its `env` and switches are ignored until you run `hookline trust`"
+        ".claude/settings.json: its hooks, `env` and switches take no effect until you run `hookline trust`"
     ]
 
     trusted(world)
     assert ensure(world.load(), "error", world.trust).hooks == ()
+
+
+@pytest.mark.parametrize("where", ["home/.claude/settings.json", "proj/.claude/settings.local.json"])
+def test_hooks_that_are_switched_off_are_no_error(world: World, where: str) -> None:
+    """Nobody has to trust what does not run; a stranger's switch still does not reach the user's own hooks."""
+    project(world)
+    world.write("home/.claude/settings.json", run("mine"))
+    world.write(where, {**run("mine"), "disableAllHooks": True})
+
+    ensured = ensure(world.load(), "error", world.trust)
+    assert [hook.name for hook in ensured.hooks] == ([] if where.startswith("home") else ["mine"])
 
 
 def test_trust_all_runs_everything_and_records_nothing(world: World) -> None:

@@ -269,7 +269,7 @@ def _watched(where: Places, files: Iterable[File]) -> tuple[str, ...]:
     folder = where.project_dir / ".claude"
     roots = dict.fromkeys([where.config_dir, folder, *(Path(f.source.root) for f in files if f.source.plugin)])
     manifests = [root / ".claude-plugin" / "plugin.json" for root in roots if root not in (where.config_dir, folder)]
-    skills = [Path(file.source.path).parent for file in files if file.source.kind == "skill"]
+    parents = [Path(file.source.path).parent for file in files if file.source.kind in ("agent", "skill")]
     folders = [root / name for root in roots for name in ("agents", "skills")]
-    paths = [*(Path(f.source.path) for f in files if f.source.path), *manifests, *folders, *skills]
+    paths = [*(Path(f.source.path) for f in files if f.source.path), *manifests, *folders, *parents]
     return tuple(dict.fromkeys(map(str, paths)))

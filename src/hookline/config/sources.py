@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -253,16 +254,35 @@ def header_sources(
     folder: Path, kind: Literal["agent", "skill"], where: Places, *, root: str, foreign: bool, plugin: str | None = None
 ) -> tuple[Source, ...]:
     """The agent or skill markdown files of a `.claude` (or plugin) folder, sorted by name."""
-    name, pattern = _HEADERS[kind]
-    try:
-        paths = sorted((folder / name).glob(pattern))[:_MOST_HEADERS]
-    except OSError:
-        return ()
+    if kind == "agent":
+        paths = sorted(_markdown(folder / "agents", levels=4))
+    else:
+        paths = sorted(_markdown(folder / "skills", levels=2, name="SKILL.md"))
     return tuple(
         Source(kind=kind, label=where.label(path), path=str(path), root=root, foreign=foreign, plugin=plugin)
-        for path in paths
+        for path in paths[:_MOST_HEADERS]
     )
 
 
-_HEADERS = {"agent": ("agents", "**/*.md"), "skill": ("skills", "*/SKILL.md")}
-_MOST_HEADERS = 500
+_MOST_HEADERS, _MOST_ENTRIES = 500, 5000
+
+
+def _markdown(folder: Path, *, levels: int, name: str = "") -> Iterable[Path]:
+    """Markdown files in a folder, a few levels deep; it may be a link to anywhere, so only so many entries are seen."""
+    waiting, seen = [(folder, 1)], 0
+    while waiting and seen < _MOST_ENTRIES:
+        at, level = waiting.pop(0)
+        try:
+            with os.scandir(at) as found:
+                entries = sorted(islice(found, _MOST_ENTRIES), key=lambda entry: entry.name)
+        except (OSError, ValueError):
+            continue
+        seen += len(entries)
+        if level < levels:
+            waiting += [(Path(entry.path), level + 1) for entry in entries if is_dir(entry.path)]
+        if not name or level == levels:
+            yield from (Path(entry.path) for entry in entries if entry.name == (name or entry.name) and _is_text(entry))
+
+
+def _is_text(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith(".md") and not is_dir(entry.path)

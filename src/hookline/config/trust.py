@@ -34,7 +34,8 @@ Policy = Literal["error", "all"] | Callable[["Status"], bool]
 class Item(msgspec.Struct, frozen=True, kw_only=True):
     """One file of somebody else's: what it says, and the scripts it names.
 
-    `runs` lists what its hooks run; `named` says which hook (by its `source`) names which files.
+    `runs` lists what its hooks run, unless a switch keeps them from it; `named` says which hook (by its `source`) names
+    which files.
     """
 
     path: str
@@ -213,6 +214,7 @@ def _item(file: File, loaded: Loaded) -> Item:
     source = file.source
     hooks = parse_hooks(file.raw.get("hooks", {}), source).hooks
     said = {key: file.raw[key] for key in SENSITIVE if key in file.raw}
+    runs = hooks if loaded.switches.allows(source) else ()
     project = str(loaded.places.project_dir)
     named = {hook.source: named_by(hook, (source.root, project), project) for hook in hooks}
     paths = sorted({path for one in named.values() for path in one.files})
@@ -221,7 +223,7 @@ def _item(file: File, loaded: Loaded) -> Item:
         label=source.label,
         root=source.root,
         definitions=pretty(said),
-        runs=tuple(dict.fromkeys(f"{event_of(hook)}: {what_runs(hook)}" for hook in hooks)),
+        runs=tuple(dict.fromkeys(f"{event_of(hook)}: {what_runs(hook)}" for hook in runs)),
         scripts=tuple(script for path in paths if (script := read_script(Path(path))) is not None),
         named=named,
     )
@@ -314,11 +316,11 @@ def _listed(changes: Iterable[Change], loaded: Loaded) -> str:
 
 
 def _without(loaded: Loaded, status: Status) -> Loaded:
-    """The settings without what is not trusted: here that is `env` and switches alone."""
+    """The settings without what is not trusted: `env`, switches, and hooks that would not run anyway."""
     paths = {item.path: item.label for item in status.untrusted}
     settled = settle(loaded.places, loaded.files, effective=lambda file: file.source.path not in paths)
     said = tuple(
-        Problem(label, "its `env` and switches are ignored until you run `hookline trust`", "warning")
+        Problem(label, "its hooks, `env` and switches take no effect until you run `hookline trust`", "warning")
         for label in paths.values()
     )
     return msgspec.structs.replace(settled, problems=(*loaded.problems, *said))
