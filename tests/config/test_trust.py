@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hookline.config import Loaded, Status, Trust, ensure, items_of, trust_file
-from hookline.errors import Untrusted
+from hookline.errors import ConfigError, Untrusted
 from tests.config.world import World, run
 
 
@@ -231,7 +231,7 @@ def test_a_record_that_cannot_be_written_leaves_the_old_one(world: World, monkey
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(ConfigError, match=r"trust\.json: trust cannot be recorded: no space left on device"):
         trusted(world)
     assert trust_file(home=world.home).read_bytes() == before
     assert sorted(p.name for p in trust_file(home=world.home).parent.iterdir()) == ["trust.json", "trust.lock"]

@@ -23,7 +23,7 @@ from hookline.config.reading import parse_json, pretty, read_text
 from hookline.config.scripts import Named, Script, named_by, read_script
 from hookline.config.sources import whole
 from hookline.config.switches import SENSITIVE
-from hookline.errors import Untrusted
+from hookline.errors import ConfigError, Untrusted
 from hookline.hooks.actions import AgentCheck, Command, Http, McpTool, Prompt
 from hookline.hooks.hook import Hook
 
@@ -145,8 +145,7 @@ class Trust:
         """Trust these from now on. The record is locked and replaced in one step, so two at once lose nothing."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         fresh = {item.path: _Kept(item.definitions, {one.path: one for one in item.scripts}, now) for item in items}
-        with self._locked():
-            self._read()
+        with self._changing():
             if self.problems:
                 with contextlib.suppress(OSError):
                     self.path.replace(self.path.with_suffix(".damaged"))
@@ -157,8 +156,7 @@ class Trust:
     def forget(self, root: str | Path) -> int:
         """Trust nothing under this folder any longer; says how many files that were."""
         gone_from = whole(root)
-        with self._locked():
-            self._read()
+        with self._changing():
             gone = [path for path in self._kept if Path(path).is_relative_to(gone_from)]
             for path in gone:
                 del self._kept[path]
@@ -180,6 +178,17 @@ class Trust:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Alone with the record; what keeps it from being written is an error that says so."""
+        try:
+            with self._locked():
+                self._read()
+                yield
+        except OSError as error:
+            problem = (error.strerror or str(error)).lower()
+            raise ConfigError(str(self.path), f"trust cannot be recorded: {problem}") from error
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
