@@ -1,0 +1,103 @@
+"""`hookline run`: the agent on the command line, with the Claude CLI's flags."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+from hookline.cli.flags import FLAGS, Flags, parse, tell_unknown
+
+if TYPE_CHECKING:
+    from hookline.agent.results import Result
+    from hookline.cli.making import Made
+
+FAILED, INTERRUPTED, TERMINATED = 1, 130, 143
+
+
+def main(argv: list[str]) -> int:
+    """Run the agent once; exit code 0, 1 if it ended in an error, 130 after Ctrl-C."""
+    flags = parse(argv)
+    if flags.help:
+        print(usage())
+        return 0
+    tell_unknown(flags)
+    if flags.cwd:
+        os.chdir(flags.cwd)
+    return asyncio.run(_run(flags))
+
+
+def usage() -> str:
+    """The help text."""
+    return (
+        "usage: hookline run -p PROMPT [flags]\n\nThe agent, with hooks on every step. Flags are the Claude CLI's:\n\n"
+        + "\n".join(f"  {name}" for name in FLAGS)
+        + "\n\n--trust runs the project's own hooks without asking; --hooks FILE.py takes hooks from Python."
+    )
+
+
+async def _run(flags: Flags) -> int:
+    from hookline.cli.making import make
+    from hookline.cli.showing import shown_on
+
+    caught = _Caught()
+    made = await make(flags, os.path.realpath(os.getcwd()))
+    try:
+        shown_on(made, flags)
+        code = await caught.watch(_session(made, flags))
+    finally:
+        await caught.watch(made.aclose())
+    return caught.code or code
+
+
+async def _session(made: Made, flags: Flags) -> int:
+    if flags.input_format == "stream-json":
+        from hookline.cli.serving import serve
+
+        return await serve(made, flags)
+    await made.agent.start()
+    if flags.init_only:
+        return 0
+    prompt = flags.prompt_text
+    if prompt is None:
+        prompt = sys.stdin.read().strip()
+    result = await made.agent.run(prompt)
+    while (later := await made.agent.background()) is not None:
+        result = later
+    return code_of(result)
+
+
+def code_of(result: Result) -> int:
+    """The exit code of a run that came to its end."""
+    return FAILED if result.is_error else 0
+
+
+class _Caught:
+    """Ctrl-C and SIGTERM end the work but not the ending: SessionEnd hooks still run."""
+
+    SIGNALS = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
+
+    def __init__(self) -> None:
+        self.code = 0
+        self._task: asyncio.Future[Any] | None = None
+        self._loop = asyncio.get_running_loop()
+        for number, code in self.SIGNALS.items():
+            self._loop.add_signal_handler(number, self._caught, code)
+
+    def _caught(self, code: int) -> None:
+        again, self.code = bool(self.code), code
+        if self._task is not None and not (again and self._task.done()):
+            self._task.cancel()
+
+    async def watch(self, work: Awaitable[Any]) -> Any:
+        """Do some work that a signal may cut short."""
+        self._task = asyncio.ensure_future(work)
+        try:
+            return await self._task
+        except asyncio.CancelledError:
+            if not self.code:
+                raise
+            return self.code
