@@ -1,6 +1,7 @@
 """The control protocol: a `hook_callback` line in, a `control_response` line out, beside the official Python SDK."""
 
 import asyncio
+import importlib
 import json
 import tempfile
 import time
@@ -297,7 +298,6 @@ async def _real_run() -> list[float]:
     if cli is None:
         raise Unavailable("no Claude CLI; `pip install claude-agent-sdk` brings one")
     from hookline.claude.argv import Options, argv
-    from tests.contract import api as contract_api
 
     hooks = Engine()
 
@@ -305,8 +305,8 @@ async def _real_run() -> list[float]:
     async def quiet(event: Any) -> None:
         return None
 
-    make: Any = contract_api.Api
-    api = make([{"tools": [["Bash", {"command": "true", "description": "d"}]] * CALLS}, {"text": "done"}])
+    calls = [["Bash", {"command": "true", "description": "d"}]] * CALLS
+    api = importlib.import_module("tests.contract.api").Api([{"tools": calls}, {"text": "done"}])
     with tempfile.TemporaryDirectory() as folder:
         (home := Path(folder) / "home").mkdir()
         (project := Path(folder) / "project").mkdir()

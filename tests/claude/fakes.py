@@ -60,6 +60,7 @@ class FakeCli:
 
     def pause(self) -> None:
         self.paused = True
+        self.news.set()
 
     def resume(self) -> None:
         self.paused = False

@@ -39,6 +39,22 @@ class Stage(msgspec.Struct, frozen=True):
     env: dict[str, str]
 
 
+def stage_for(cli: str, folder: Path, api: Any) -> Stage:
+    """A clean home and project, and an API on loopback."""
+    (folder / "home").mkdir()
+    (folder / "project").mkdir()
+    env = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(folder / "home"),
+        "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{api.port}",
+        "ANTHROPIC_API_KEY": "dummy",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_TELEMETRY": "1",
+        "DISABLE_AUTOUPDATER": "1",
+    }
+    return Stage(cli, str(folder / "project"), env)
+
+
 Host = Callable[[Scenario, Stage], Awaitable[Seen]]
 
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hookline.claude.find import bundled_cli
-from tests.claude.hosts import HOSTS, Seen, Stage, missing
+from tests.claude.hosts import HOSTS, Seen, Stage, missing, stage_for
 from tests.claude.scenarios import SCENARIOS, Scenario
-from tests.contract import api as contract_api
-
-Api: Any = contract_api.Api  # the contract's harness has no types
 
 SERVER_IS_THERE = importlib.util.find_spec("hookline.claude.server") is not None
 
@@ -41,27 +37,9 @@ CLIS = {"claude": real_cli, "hookline": our_cli}
 
 
 @pytest.fixture
-def api() -> Iterator[Any]:
-    served = Api([])
-    yield served
-    served.close()
-
-
-@pytest.fixture
 def stage(tmp_path: Path, api: Any, request: pytest.FixtureRequest) -> Stage:
     cli = CLIS[request.param](tmp_path)
-    (tmp_path / "home").mkdir()
-    (tmp_path / "project").mkdir()
-    env = {
-        "PATH": "/usr/bin:/bin",
-        "HOME": str(tmp_path / "home"),
-        "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{api.port}",
-        "ANTHROPIC_API_KEY": "dummy",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "DISABLE_TELEMETRY": "1",
-        "DISABLE_AUTOUPDATER": "1",
-    }
-    return Stage(cli, str(tmp_path / "project"), env)
+    return stage_for(cli, tmp_path, api)
 
 
 def said_to_model(api: Any) -> list[list[Any]]:

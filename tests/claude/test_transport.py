@@ -106,7 +106,8 @@ async def test_pausing_stops_a_flood_and_nothing_is_lost() -> None:
     """A paused pipe holds the peer back; after `resume` everything arrives, even if the peer has ended."""
     transport, heard = await started(["sh", "-c", "head -c 3000000 /dev/zero"])
     transport.pause()
-    await asyncio.sleep(0.05)
+    for _ in range(50):
+        await asyncio.sleep(0)
     early = len(heard.data)
 
     transport.resume()

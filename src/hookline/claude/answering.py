@@ -92,13 +92,17 @@ class Answering:
         self.waiting.clear()
         self.waiting.extend(left)
 
-    async def aclose(self) -> None:
-        """Stop whatever still runs."""
+    def stop(self) -> list[asyncio.Task[None]]:
+        """No answer is wanted any more: tell whatever still runs, and return it."""
         self.waiting.clear()
-        running = list(self._serving)
+        running = [task for task in self._serving if task is not asyncio.current_task()]
         for task in running:
             task.cancel(UNWANTED)
-        await asyncio.gather(*running, return_exceptions=True)
+        return running
+
+    async def aclose(self) -> None:
+        """Stop whatever still runs, and wait for it."""
+        await asyncio.gather(*self.stop(), return_exceptions=True)
         for server in self._servers.values():
             await server.aclose()
 

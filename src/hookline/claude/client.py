@@ -122,7 +122,9 @@ class ClaudeClient:
         except CliSilent as silent:
             old = too_old(await version_of(self._cli)) if self._cli is not None else None
             raise (silent if old is None else CliSilent(f"{silent.problem}; {old}", None, silent.stderr)) from None
-        for problem in unkept(planned, self.info):
+        version = self.info.get("claude_code_version")
+        old = too_old(str(version)) if version is not None else None
+        for problem in [*unkept(planned, self.info), *([old] if old else [])]:
             log.warning("%s", problem)
             warnings.warn(problem, HooksIgnored, stacklevel=4)
 

@@ -7,13 +7,15 @@ The rest of such a program stays as it is.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from hookline.claude.answering import answer_of
 from hookline.claude.callbacks import plan
-from hookline.engine import Engine
+from hookline.engine import Engine, Verdict
+from hookline.engine.step import UNWANTED
 from hookline.errors import MissingExtra
 from hookline.events import Event, spec_of
 from hookline.replies import deny
@@ -50,7 +52,7 @@ def callback(hooks: Engine, kind: type[Event]) -> Callback:
 
     async def ask(payload: Any, tool_use_id: str | None, context: Any) -> Any:
         try:
-            verdict = await hooks.fire(claude.decode_event(payload))
+            verdict = await told_if_unwanted(hooks.fire(claude.decode_event(payload)))
             return claude.reply_object(answer_of(verdict), verdict.event)
         except Exception as problem:
             log.exception("hooks on %s could not be asked", kind.event_name)
@@ -60,3 +62,14 @@ def callback(hooks: Engine, kind: type[Event]) -> Callback:
             return claude.reply_object(deny(reason), kind.event_name)
 
     return ask
+
+
+async def told_if_unwanted(firing: Coroutine[Any, Any, Verdict]) -> Verdict:
+    """The verdict; when the SDK cancels its callback, the hook hears that its answer is no longer wanted."""
+    task = asyncio.ensure_future(firing)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.cancel(UNWANTED)
+        await asyncio.wait([task])
+        raise

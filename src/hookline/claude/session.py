@@ -168,6 +168,7 @@ class Session:
         ours = self._over
         self._over = True
         self._run.close()
+        self.answering.stop()
         self._error = None if ours else self._why(exit, unanswered=unanswered)
         gone = self._error or CliDied("the CLI ended", exit.code, exit.stderr)
         for future in self._asked.values():
