@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
+from hookline import Hooks
 from hookline.claude import ClaudeClient, ResultMessage, ToolServer, query
 from hookline.claude.messages import (
     CallbackMatcher,
@@ -237,6 +238,17 @@ async def test_a_verdict_goes_back_in_the_clis_words(event: Any, reply: Reply | 
 
     body = {**BASH, "tool_response": "x", "prompt": "p", "hook_event_name": event.event_name}
     assert await asked(hooks, **body) == said
+
+
+async def test_a_plain_function_is_a_hook_too() -> None:
+    """`hookline.Hooks` runs `def` hooks in a thread; the CLI sees no difference."""
+    async with Hooks() as hooks:
+
+        @hooks.on("PreToolUse", match="Bash")
+        def no(event: PreToolUse) -> Reply:
+            return deny("from a thread")
+
+        assert await asked(hooks, **BASH) == denied("from a thread")
 
 
 async def test_what_runs_is_what_was_judged() -> None:
