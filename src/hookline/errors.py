@@ -33,6 +33,7 @@ HooklineError
 │   ├── CliGarbled           it printed what is no protocol; has its exit code and last words
 │   ├── CliSilent            it gave no answer in time; has its last words
 │   ├── RequestRefused       it answered a control request with an error; `code` says which
+│   ├── HostGone             the host that drives us closed its end before it answered
 │   └── HooksNotHonoured     it would not keep a promise that a hook asks for
 ├── MissingExtra             an optional dependency that is not installed
 └── Closed                   the set of hooks was closed
@@ -41,7 +42,6 @@ HooklineError
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
 
 class HooklineError(Exception):
@@ -50,6 +50,8 @@ class HooklineError(Exception):
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean `PreToolUse`?` for a near miss, else the empty string."""
+    from difflib import get_close_matches
+
     lowered = {name.lower(): name for name in known}
     plain = word.lower().replace("_", "").replace("-", "")
     near = [lowered[name] for name in get_close_matches(plain, lowered, n=3, cutoff=0.6)]
@@ -304,6 +306,13 @@ class RequestRefused(ClaudeError):
         self.subtype = subtype
         self.error = error
         self.code = code
+
+
+class HostGone(ClaudeError):
+    """The host closed its end before it answered."""
+
+    def __init__(self) -> None:
+        super().__init__("the host closed its end of the conversation before it answered")
 
 
 class HooksNotHonoured(ClaudeError):

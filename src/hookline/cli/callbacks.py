@@ -1,0 +1,105 @@
+"""The host's callbacks as hooks of our engine (FACTS §10).
+
+An error or a nonsense answer counts as no answer, unless `onFailure` says block. A host that does not answer in time,
+or is gone, cannot have agreed: before a tool and before a prompt that is a deny.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+from msgspec import Raw
+
+from hookline.agent.output import Output
+from hookline.claude.messages import CallbackMatcher, HookCallback
+from hookline.claude.server import Server
+from hookline.engine import Context
+from hookline.errors import HookFailed, HookTimeout, HostGone, MatcherError, ReplyError, ReplyMismatch, RequestRefused
+from hookline.events import CATALOG, Event
+from hookline.hooks.declare import make_hook
+from hookline.hooks.hook import Hook
+from hookline.hooks.matcher import parse_matcher
+from hookline.replies import Reply, deny
+from hookline.wire import claude
+
+__all__ = ["host_hooks"]
+
+DEFAULT_TIMEOUT = 600.0
+#: here silence is a no
+NEEDS_ANSWER = frozenset({"PreToolUse", "UserPromptSubmit"})
+MARGIN = 5.0
+
+
+def host_hooks(server: Server, table: Mapping[str, Sequence[CallbackMatcher]], output: Output) -> list[Hook]:
+    """The hooks of an `initialize`; what makes no sense in it is told, and the rest holds."""
+    hooks: list[Hook] = []
+    for event, entries in table.items():
+        if event not in CATALOG:
+            output.inform(f"initialize: unknown event `{event}`; its callbacks are never called", level="warning")
+            continue
+        for entry in entries:
+            hooks += _entry(server, event, entry, output, len(hooks))
+    return hooks
+
+
+def _entry(server: Server, event: str, entry: CallbackMatcher, output: Output, count: int) -> list[Hook]:
+    on_failure = entry.on_failure or "continue"
+    if on_failure not in ("block", "continue"):
+        output.inform(f"initialize: unknown onFailure `{on_failure}` is read as `block`", level="warning")
+        on_failure = "block"
+    seconds = entry.timeout or DEFAULT_TIMEOUT
+    try:
+        parse_matcher(entry.matcher)
+    except MatcherError as problem:
+        output.inform(f"initialize: {event}: {problem}; its callbacks are never called", level="warning")
+        return []
+    return [
+        make_hook(
+            [event], _callback(server, name, seconds), match=entry.matcher, timeout=seconds + MARGIN,
+            on_failure=on_failure, name=f"callback {name} #{count + number}", source="host", rejudge=False,
+        )  # type: ignore[arg-type]
+        for number, name in enumerate(entry.callback_ids)
+    ]  # fmt: skip
+
+
+def _callback(server: Server, name: str, seconds: float) -> Callable[[Event, Context], Awaitable[Reply | None]]:
+    async def ask_host(event: Event, ctx: Context) -> Reply | None:
+        request = HookCallback(
+            callback_id=name, input=Raw(claude.encode_event(event)), tool_use_id=ctx.tool_use_id or str(uuid4())
+        )
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await server.ask(request)
+        except TimeoutError:
+            return _silence(event, f"hook callback timed out after {round(seconds * 1000)}ms")
+        except HostGone as problem:
+            return _silence(event, str(problem))
+        except RequestRefused as problem:
+            raise HookFailed(f"Hook callback {name} failed: {problem.error}") from None
+        return _understood(event, name, answer)
+
+    return ask_host
+
+
+def _silence(event: Event, why: str) -> Reply | None:
+    if event.event_name in NEEDS_ANSWER:
+        return deny(f"{event.event_name} hook did not respond ({why}); nothing was done")
+    raise HookTimeout(why)
+
+
+def _understood(event: Event, name: str, answer: Any) -> Reply | None:
+    if not isinstance(answer, dict):
+        raise HookFailed(f"Hook callback {name} failed: expected an object, got {type(answer).__name__}")
+    if answer.get("async") is True:
+        return None
+    try:
+        return claude.decode_reply(answer, event)
+    except ReplyMismatch as problem:
+        if event.event_name == "PreToolUse":
+            return deny(f"PreToolUse hook failed: {problem}; the tool was not run")
+        raise HookFailed(str(problem)) from None
+    except ReplyError as problem:
+        raise HookFailed(f"Hook callback {name} failed: {problem}") from None

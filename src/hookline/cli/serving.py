@@ -1,0 +1,291 @@
+"""`hookline run --input-format stream-json`: a host drives the agent over the control protocol.
+
+The host's callbacks are hooks of the same engine, its prompts are turns, and what it asks is answered by one table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hookline.agent.asking import Ask
+from hookline.agent.messages import Block, Text, decode_block
+from hookline.agent.models import choose
+from hookline.agent.results import Result
+from hookline.claude.messages import (
+    CanUseTool,
+    ControlRequest,
+    Initialize,
+    Interrupt,
+    OtherRequest,
+    SetModel,
+    SetPermissionMode,
+    UserMessage,
+)
+from hookline.claude.server import Server
+from hookline.cli.callbacks import host_hooks
+from hookline.cli.flags import Flags
+from hookline.cli.making import Made, add_agents, effort, give_services
+from hookline.cli.showing import say_init
+from hookline.errors import HooklineError, HostGone, RequestRefused
+from hookline.events import DirectoryAdded, PostModelSwitch, PreModelSwitch
+from hookline.permissions import Mode
+from hookline.replies import Decision, Reply, Specific, allow, deny
+
+__all__ = ["serve"]
+
+
+async def serve(made: Made, flags: Flags) -> int:
+    """Serve a host until it closes stdin and everything it asked for is done."""
+    host = Host(made, flags)
+    reading = asyncio.create_task(host.listen())
+    try:
+        return await host.work()
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+
+
+class Host:
+    """The host and what it asks of us."""
+
+    def __init__(self, made: Made, flags: Flags) -> None:
+        self.made, self.flags = made, flags
+        self.agent = made.agent
+        self.server = Server(_write, also=OTHERS)
+        self._callbacks: tuple[str, ...] = ()
+        self._prompts: asyncio.Queue[UserMessage | None] = asyncio.Queue()
+        if flags.permission_prompt_tool == "stdio":
+            self.agent.session.policy.can_use_tool = self._may_run
+
+    # -- listening -------------------------------------------------------------------------------------------------
+
+    async def listen(self) -> None:
+        """Read stdin; prompts wait their turn, requests are served at once."""
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(lambda: _Stdin(self.server), sys.stdin)
+        while (said := await self.server.next()) is not None:
+            if isinstance(said, UserMessage):
+                self._prompts.put_nowait(said)
+            else:
+                await self._serve(said)
+        self._prompts.put_nowait(None)
+
+    async def _serve(self, asked: ControlRequest) -> None:
+        request = asked.request
+        name = request.subtype if isinstance(request, OtherRequest) else str(request.__struct_config__.tag)
+        try:
+            answer = await REQUESTS[name](self, request)
+        except (HooklineError, ValueError, OSError) as problem:
+            self.server.refuse(asked.request_id, str(problem), getattr(problem, "code", None))
+        else:
+            self.server.answer(asked.request_id, answer)
+
+    # -- working ---------------------------------------------------------------------------------------------------
+
+    async def work(self) -> int:
+        """Take prompts, and what happens in the background, one after another."""
+        result: Result | None = None
+        while True:
+            prompt = await self._next()
+            if prompt is None:
+                break
+            result = await self._turn(prompt)
+        while (later := await self.agent.background()) is not None:
+            result = later
+        if result is None:
+            await self.agent.start()
+        return 1 if result is not None and result.is_error else 0
+
+    async def _next(self) -> UserMessage | str | None:
+        """The next prompt: the host's, or one that nobody typed."""
+        typed = asyncio.ensure_future(self._prompts.get())
+        untyped = asyncio.ensure_future(self.agent.session.inbox.get())
+        try:
+            done, _ = await asyncio.wait({typed, untyped}, return_when=asyncio.FIRST_COMPLETED)
+            if typed in done:
+                if untyped in done:
+                    self.agent.session.inbox.put_nowait(untyped.result())
+                return typed.result()
+            return untyped.result()
+        finally:
+            typed.cancel()
+            untyped.cancel()
+
+    async def _turn(self, prompt: UserMessage | str) -> Result:
+        if isinstance(prompt, str):
+            self.agent.session.inbox.put_nowait(prompt)
+            return await self.agent.react()
+        await self.agent.start()
+        say_init(self.made)
+        if self.flags.replay_user_messages:
+            self.server.say(prompt.data)
+        text, blocks = _words(prompt)
+        return await self.agent.run(text, blocks=blocks)
+
+    # -- asking the host -------------------------------------------------------------------------------------------
+
+    async def _may_run(self, ask: Ask) -> Reply:
+        """`can_use_tool`: the host decides about a call."""
+        by_hook = ask.reason_type == "hook"
+        request = CanUseTool(
+            tool_name=ask.tool_name,
+            input=ask.input,
+            tool_use_id=ask.tool_use_id,
+            agent_id=ask.agent_id,
+            permission_suggestions=list(ask.suggestions),
+            decision_reason=ask.reason,
+            decision_reason_type=ask.reason_type,
+            decision_reason_hook_event="PreToolUse" if by_hook else None,
+        )
+        try:
+            return _permission(await self.server.ask(request))
+        except (RequestRefused, HostGone) as problem:
+            return deny(f"the host could not be asked: {problem}")
+
+    # -- being asked -----------------------------------------------------------------------------------------------
+
+    async def initialize(self, request: Initialize) -> dict[str, Any]:
+        """Take over the host's callbacks (in place of those of an earlier `initialize`) and its wishes."""
+        for name in self._callbacks:
+            self.made.hooks.remove(name)
+        added = host_hooks(self.server, request.hooks or {}, self.agent.output)
+        self._callbacks = tuple(hook.name for hook in self.made.hooks.add(*added)) if added else ()
+        session = self.agent.session
+        if request.agents:
+            session.agents |= add_agents(request.agents, self.made.hooks)
+        if isinstance(request.system_prompt, str):
+            session.system = (request.system_prompt,)
+        if request.append_system_prompt:
+            session.system = (*session.system, request.append_system_prompt)
+        return self._about()
+
+    def _about(self) -> dict[str, Any]:
+        session = self.agent.session
+        commands = [{"name": one.name, "description": one.description, "argumentHint": ""} for one in session.skills.values()]
+        return {
+            "commands": commands,
+            "agents": [{"name": name, "description": one.description} for name, one in session.agents.items()],
+            "output_style": "default",
+            "available_output_styles": ["default"],
+            "models": [{"value": session.model_name, "displayName": session.model_name, "description": ""}],
+            "account": {"apiKeySource": "ANTHROPIC_API_KEY"},
+            "pid": os.getpid(),
+            "current_permission_mode": str(session.policy.mode),
+            "hooks_applied": True,
+            "hook_on_failure_supported": True,
+            "session_state": "idle",
+        }
+
+    async def interrupt(self, _: Interrupt) -> dict[str, Any]:
+        """Stop the turn under way."""
+        self.agent.interrupt()
+        return {}
+
+    async def set_permission_mode(self, request: SetPermissionMode) -> dict[str, Any]:
+        """Another permission mode from now on."""
+        self.agent.session.policy.mode = Mode(request.mode)
+        return {"mode": request.mode}
+
+    async def set_model(self, request: SetModel) -> dict[str, Any]:
+        """PreModelSwitch, PostModelSwitch: another model from now on, unless a hook refuses."""
+        session, talk = self.agent.session, self.agent.talk
+        model = choose(request.model or "")
+        about = {"from_model": session.model_name, "to_model": model.name, "requested_model": request.model,
+                 "context_tokens": talk.context_tokens}  # fmt: skip
+        verdict = await talk.fire(PreModelSwitch, **about)
+        if verdict.decision in (Decision.DENY, Decision.ASK) or verdict.stop:
+            raise RequestRefused("set_model", verdict.reason or "blocked by a hook", "blocked_by_hook")
+        session.model = model
+        session.effort = effort(self.flags, model)
+        give_services(self.agent, self.made.hooks, self.made.servers)
+        talk.remind_of_context(await talk.fire(PostModelSwitch, **about))
+        return {}
+
+    async def register_repo_root(self, request: OtherRequest) -> dict[str, Any]:
+        """DirectoryAdded: one more working folder; it must lie inside one that was there from the start."""
+        given = msgspec.json.decode(request.body)
+        directory = Path(os.path.realpath(str(given.get("directory") or "")))
+        session = self.agent.session
+        roots = [Path(session.project_dir), *(Path(folder) for folder in self.flags.listed("add_dir"))]
+        if not directory.is_dir() or not any(directory != root and directory.is_relative_to(root) for root in roots):
+            raise ValueError(f"`{directory}` is no folder inside the working folders")
+        if str(directory) in session.policy.dirs:
+            raise ValueError(f"`{directory}` is a working folder already")
+        session.policy.dirs = (*session.policy.dirs, str(directory))
+        await self.agent.talk.fire(DirectoryAdded, directory=str(directory), source="register_repo_root")
+        return {}
+
+    async def mcp_status(self, _: OtherRequest) -> dict[str, Any]:
+        """How the MCP servers are."""
+        return {"mcpServers": self.made.servers.statuses() if self.made.servers else []}
+
+    async def stop_task(self, request: OtherRequest) -> dict[str, Any]:
+        """End a background command."""
+        self.agent.talk.state.jobs.stop(str(msgspec.json.decode(request.body).get("task_id")))
+        return {}
+
+    async def nothing(self, _: Any) -> dict[str, Any]:
+        """Asked for, understood, and without meaning here."""
+        return {}
+
+
+REQUESTS: dict[str, Callable[[Host, Any], Awaitable[dict[str, Any]]]] = {
+    "initialize": Host.initialize,
+    "interrupt": Host.interrupt,
+    "set_permission_mode": Host.set_permission_mode,
+    "set_model": Host.set_model,
+    "mcp_message": Host.nothing,
+    "register_repo_root": Host.register_repo_root,
+    "mcp_status": Host.mcp_status,
+    "stop_task": Host.stop_task,
+    "set_max_thinking_tokens": Host.nothing,
+}
+"""What a host may ask."""
+
+OTHERS = ("register_repo_root", "mcp_status", "stop_task", "set_max_thinking_tokens")
+
+
+class _Stdin(asyncio.Protocol):
+    """Stdin, fed to the server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def data_received(self, data: bytes) -> None:
+        self._server.received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.ended()
+
+
+def _write(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def _words(prompt: UserMessage) -> tuple[str, tuple[Block, ...]]:
+    """The words of a prompt, and what came with them."""
+    blocks = [decode_block(block) for block in prompt.content]
+    words = "".join(block.text for block in blocks if isinstance(block, Text))
+    return words, tuple(block for block in blocks if not isinstance(block, Text))
+
+
+def _permission(answer: Any) -> Reply:
+    """The host's answer to `can_use_tool`."""
+    if not isinstance(answer, dict) or answer.get("behavior") not in ("allow", "deny"):
+        return deny("the host's answer makes no sense")
+    if answer["behavior"] == "deny":
+        reply = deny(str(answer.get("message") or "The host did not permit this call."))
+        return reply | Reply(specific=Specific(interrupt=True)) if answer.get("interrupt") is True else reply
+    given, updates = answer.get("updatedInput"), answer.get("updatedPermissions")
+    reply = allow() | Reply(input=given if isinstance(given, dict) else None)
+    if isinstance(updates, list):
+        reply = reply | Reply(specific=Specific(updated_permissions=tuple(updates)))
+    return reply
