@@ -67,8 +67,10 @@ def test_no_order_of_replies_changes_the_decision(both: tuple[list[Reply], list[
     """Merging is `max` of the decisions."""
     some, shuffled = both
 
-    assert merge_replies(some).decision is merge_replies(shuffled).decision is max(
-        (reply.decision for reply in some), default=Decision.PASS
+    assert (
+        merge_replies(some).decision
+        is merge_replies(shuffled).decision
+        is max((reply.decision for reply in some), default=Decision.PASS)
     )
 
 
@@ -355,7 +357,8 @@ commands = st.sampled_from(["ls", "rm x", "cat", "rm y"])
 )
 def test_a_guard_has_judged_what_runs(rewrites: list[str], place: int, order: Any, before: str) -> None:
     """Wherever a guard stands among rewriters, nothing it forbids runs, and its allow is for what runs."""
-    hooks, seen = Hooks(order=order), []
+    hooks = Hooks(order=order)
+    seen: list[str] = []
     names = [f"r{number}" for number in range(len(rewrites))]
     todo: list[tuple[str, Any]] = list(zip(names, map(_rewriter, rewrites), strict=True))
     todo.insert(min(place, len(todo)), ("guard", _guard(seen)))
@@ -386,7 +389,7 @@ def test_a_second_judgement_forgets_only_the_allow(first: Reply, second: Reply) 
 def test_an_allow_of_a_hook_that_no_longer_applies_is_forgotten() -> None:
     """A hook with a condition allowed `ls`; that is no allow for what it was rewritten to."""
     for order in ("sequential", "parallel"):
-        hooks = Hooks(order=order)  # type: ignore[arg-type]
+        hooks = Hooks(order=order)
         hooks.on(PreToolUse, when="Bash(ls*)", name="listing")(_answering(allow("only ls"), 0))
         hooks.on(PreToolUse, name="rewriter")(_rewriter("rm -rf x"))
 
@@ -470,6 +473,7 @@ def test_permissions_granted_with_a_forgotten_allow_are_forgotten_too() -> None:
 
 def test_a_failure_of_the_first_judgement_stays_on_record_when_the_second_succeeds() -> None:
     """The hook failed once, whatever came after."""
+
     async def flaky(event: PreToolUse) -> None:
         if event.tool_input["command"] == "ls":
             raise ValueError("first")

@@ -9,7 +9,7 @@ import pytest
 from hookline import Hooks, deny
 from hookline.engine import Context, Verdict
 from hookline.engine.outcome import Status
-from hookline.engine.step import Limits, Suspended, finish, first_step
+from hookline.engine.step import UNWANTED, Limits, Suspended, finish, first_step
 from hookline.errors import HookFailed, HookTimeout
 from hookline.events import Notification, PreToolUse
 
@@ -100,16 +100,16 @@ async def test_a_hook_that_swallows_its_timeout_is_closed_and_its_late_answer_is
     assert "too late" not in verdict.reason
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_a_hook_that_cannot_even_be_closed_is_left_behind() -> None:
     """Swallowing everything does not help it."""
 
     async def immortal(event: Any) -> Any:
-        for _ in range(8):
+        for _ in range(3):
             try:
                 await for_ever().wait()
             except BaseException:
                 continue
+        await for_ever().wait()
 
     verdict = await set_of(immortal, timeout=0.02).fire(BASH)
 
@@ -132,6 +132,26 @@ async def test_a_hook_that_swallows_a_cancellation_from_outside_delays_it_no_lon
 
     assert task.cancelled()
     assert seen == [None, "cancelled", "cancelled"]
+
+
+async def test_whoever_fired_can_say_that_the_answer_is_unwanted() -> None:
+    """Then the context hears of it before the hook does."""
+    started, seen = asyncio.Event(), []
+
+    async def hangs(event: Any, ctx: Context) -> Any:
+        started.set()
+        try:
+            await for_ever().wait()
+        finally:
+            seen.append(ctx.cancelled.reason)
+
+    task = asyncio.get_running_loop().create_task(set_of(hangs).fire(BASH))
+    await started.wait()
+    task.cancel(UNWANTED)
+    await asyncio.wait([task])
+
+    assert task.cancelled()
+    assert seen == ["cancelled"]
 
 
 async def test_a_crash_while_being_cancelled_is_a_cancellation_with_its_cause() -> None:
@@ -165,7 +185,7 @@ async def test_a_crash_while_being_cancelled_is_a_cancellation_with_its_cause() 
 
 
 async def test_a_hooks_own_timeout_is_its_own_business() -> None:
-    """`asyncio.timeout` in a hook expires and is handled there; nobody else is cancelled, and `ctx.cancelled` is not set."""
+    """`asyncio.timeout` in a hook expires and is handled there; nobody else hears of it."""
     seen: list[Any] = []
 
     async def careful(event: Any, ctx: Context) -> Any:

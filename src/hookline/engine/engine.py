@@ -182,12 +182,12 @@ class Engine:
         ways = self._ways
         among = self._among(only)
         chosen = self._not_spent(select(event, among))
-        if only is None and self.enabled and not self.observers:
+        if only is None and self.enabled and not self.observers.detailed:
             ways.remember(self, event, chosen, among, self._fire)
         run = Run(self, event, chosen, among, None if deadline is None else self.clock() + deadline)
         at_once = self.order == "parallel" and len(chosen) > 1
         verdict = merge(event, await parallel(run) if at_once else await sequential(run))
-        return self._told(verdict) if self.observers else verdict
+        return self.told(verdict) if self.observers else verdict
 
     def _among(self, only: str | None) -> Index:
         """The hooks an event may meet."""
@@ -203,7 +203,8 @@ class Engine:
             raise UnknownHook(only, [hook.name for hook in picture.hooks])
         return index(named, self._place)
 
-    def _told(self, verdict: Verdict) -> Verdict:
+    def told(self, verdict: Verdict) -> Verdict:
+        """The verdict, once the observers know it and have added what they must."""
         added = self.observers.tell(verdict)
         return verdict if added is NOTHING else msgspec.structs.replace(verdict, reply=verdict.reply | added)
 

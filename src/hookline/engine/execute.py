@@ -130,7 +130,7 @@ async def _asked(run: Run, hook: Hook, event: Event, begun: Begun | None = None)
 async def run_hook(run: Run, hook: Hook, event: Event) -> Outcome:
     """One hook, once: its answer or its failure, as an outcome. Cancellation from outside goes through."""
     engine = run.engine
-    if not engine.observers:
+    if not engine.observers.detailed:
         return await _performed(engine, hook, event, Context(event, hook, engine, engine.clock(), run.deadline))
     ctx = Context(event, hook, engine, engine.clock(), run.deadline, uuid4().hex)
     _announce(ctx)

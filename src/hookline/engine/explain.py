@@ -110,7 +110,7 @@ def _few(lines: list[str], width: int) -> list[str]:
     """The first lines; the last of them says if more were left out."""
     if len(lines) <= _MOST_LINES:
         return lines
-    return [*lines[: _MOST_LINES - 1], _cut(f"{lines[_MOST_LINES - 1]:<{width}}", width - 1).rstrip("…").rstrip() + "…"]
+    return [*lines[: _MOST_LINES - 1], lines[_MOST_LINES - 1][: width - 1].rstrip() + "…"]
 
 
 def _cut(text: str, width: int) -> str:

@@ -67,7 +67,10 @@ class HookResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 Notice = HookStarted | HookProgress | HookResponse | Verdict
 Observer = Callable[[Notice], Any]
-"""Any callable that takes a notice; an inline one may return a `Reply` to a verdict, which is merged into it."""
+"""Any callable that takes a notice; an inline one may return a `Reply` to a verdict, which is merged into it.
+
+One that has `verdicts_only = True` need not be told of single hooks, which is cheaper; one that has a `close` is closed
+with the set."""
 
 
 class Observers:
@@ -77,6 +80,7 @@ class Observers:
         self._changed = changed
         self._inline: tuple[Observer, ...] = ()
         self._aside: tuple[Observer, ...] = ()
+        self.detailed = False
         self._queue: deque[Notice] = deque()
         self._wake = threading.Condition()
         self._busy = False
@@ -95,12 +99,22 @@ class Observers:
             self._inline += (observer,)
         else:
             self._aside += (observer,)
-        self._changed()
+        self._noted()
 
     def remove(self, observer: Observer) -> None:
         """Watch no longer."""
         self._inline = tuple(o for o in self._inline if o != observer)
         self._aside = tuple(o for o in self._aside if o != observer)
+        self._noted()
+
+    def clear(self) -> None:
+        """Nobody watches any longer."""
+        self._inline = self._aside = ()
+        self._noted()
+
+    def _noted(self) -> None:
+        """Whether anybody wants to hear of single hooks, not only of verdicts."""
+        self.detailed = not all(getattr(o, "verdicts_only", False) for o in (*self._inline, *self._aside))
         self._changed()
 
     def tell(self, notice: Notice) -> Reply:
@@ -154,6 +168,8 @@ class Observers:
             thread, self._thread = self._thread, None
         if thread is not None:
             thread.join(timeout)
+        for observer in (*self._inline, *self._aside):
+            _closed(observer)
         if self.dropped:
             log.warning("observers were too slow: %d notices were dropped", self.dropped)
 
@@ -169,8 +185,21 @@ class Observers:
             self.close(timeout)
             loop.call_soon_threadsafe(closed.set_result, None)
 
-        threading.Thread(target=close, name="hookline-observers-close", daemon=True).start()
+        closing = threading.Thread(target=close, name="hookline-observers-close", daemon=True)
+        closing.start()
         await closed
+        closing.join()
+
+
+def _closed(observer: Observer) -> None:
+    """Let an observer that writes finish; it may be told of more later."""
+    close = getattr(observer, "close", None)
+    if close is None:
+        return
+    try:
+        close()
+    except Exception:
+        log.exception("an observer could not be closed")
 
 
 def _told(observer: Observer, notice: Notice) -> Any:

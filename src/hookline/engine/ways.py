@@ -50,6 +50,8 @@ class Ways(dict[type[Event], Way]):
         way = quick_way(engine, cls, chosen, among)
         if way is None:
             return
+        if engine.observers:
+            way = _watched(engine, way)
         if row is None or cls.subject_field is None or all(hook.matcher.matches_all for hook in row.hooks):
             self[cls] = way
             return
@@ -66,6 +68,15 @@ def quick_way(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among:
         return None
     through = _through_one if len(chosen) == 1 else _through_all
     return through(engine, cls, chosen, among)
+
+
+def _watched(engine: Engine, way: Way) -> Way:
+    """The way, with observers told of where it led."""
+
+    async def told(event: Event) -> Verdict:
+        return engine.told(await way(event))
+
+    return told
 
 
 def by_subject(field: str, ways: dict[str | None, Way], otherwise: Way) -> Way:

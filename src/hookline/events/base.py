@@ -59,4 +59,7 @@ class Event(
         names = (name for name in self.__struct_fields__ if name != "timestamp")
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # msgspec's own would compare identities
+
     __hash__ = None  # type: ignore[assignment]  # payloads are dicts: an event is compared, never a key

@@ -38,7 +38,7 @@ class Matcher(msgspec.Struct, frozen=True):
         """Whether `subject` is meant; an event without a subject is always meant (FACTS §5: matcher ignored)."""
         if self.test is None or subject is None:
             return True
-        return self.test(subject) or (subject in _ALIASES and self.test(_ALIASES[subject]))
+        return bool(self.test(subject) or (subject in _ALIASES and self.test(_ALIASES[subject])))
 
 
 EVERYTHING = Matcher("")

@@ -1,0 +1,225 @@
+"""Python functions: `async def` on the loop, `def` on a thread that can be abandoned."""
+
+import asyncio
+import contextvars
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hookline import Hooks, Reply, deny
+from hookline.engine.outcome import Status
+from hookline.events import PreToolUse
+from hookline.runners import function as module
+from hookline.runners.function import Call, FunctionRunner, Threads
+
+BASH = PreToolUse(tool_name="Bash")
+var: contextvars.ContextVar[str] = contextvars.ContextVar("var", default="unset")
+
+
+def until(holds: Callable[[], Any], seconds: float = 15) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def ours() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "hookline-function"]
+
+
+async def test_a_def_runs_off_the_loop_with_the_callers_context() -> None:
+    """On a thread, with its context variables; what it returns is its answer, awaited if need be."""
+    seen: list[Any] = []
+
+    def blocking(event: Any, ctx: Any) -> Reply:
+        seen.append((threading.current_thread().name, var.get(), ctx.cwd))
+        return deny("no")
+
+    async def later() -> Reply:
+        return deny("awaited")
+
+    hooks = Hooks()
+    hooks.on(PreToolUse, match="Bash")(blocking)
+    hooks.on(PreToolUse, match="Read")(lambda event: later())
+    var.set("mine")
+    async with hooks:
+        assert (await hooks.fire(PreToolUse(tool_name="Bash", cwd="/x"))).reason == "no"
+        assert (await hooks.fire(PreToolUse(tool_name="Read"))).reason == "awaited"
+    assert seen == [("hookline-function", "mine", "/x")]
+
+
+async def test_inline_opts_out_of_the_thread() -> None:
+    """Such a function runs on the loop, whatever it costs."""
+    seen: list[Any] = []
+    hooks = Hooks()
+    hooks.on(PreToolUse, inline=True)(lambda event: seen.append(threading.current_thread()))
+    await hooks.fire(BASH)
+
+    assert seen == [threading.main_thread()]
+
+
+async def test_an_async_function_watched_by_somebody_takes_the_same_path() -> None:
+    """Once and background hooks, too, are performed by the runner."""
+
+    async def no(event: Any) -> Reply:
+        return deny("no")
+
+    hooks = Hooks()
+    hooks.on(PreToolUse, once=True)(no)
+
+    assert (await hooks.fire(BASH)).reason == "no"
+
+
+async def test_a_def_that_outlives_its_time_is_abandoned_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    """It can ask whether anybody still waits; closing says how many are left."""
+    let_go, asked = threading.Event(), []
+
+    def slow(event: Any, ctx: Any) -> Reply:
+        let_go.wait(20)
+        asked.append((ctx.cancelled.is_set(), ctx.cancelled.reason))
+        return deny("late")
+
+    hooks = Hooks()
+    hooks.on(PreToolUse, timeout=0.03)(slow)
+    verdict = await hooks.fire(BASH)
+    assert verdict.outcomes[0].status is Status.TIMEOUT
+    assert hooks.abandoned == 1
+    await hooks.aclose()
+    assert "1 function hook(s) still run in abandoned threads" in caplog.text
+    let_go.set()
+    until(lambda: asked and not ours())
+    assert asked == [(True, "timeout")]
+
+
+async def test_threads_are_reused_and_bounded() -> None:
+    """A hundred calls need no more threads than there may be; a waiting one is not begun if nobody waits for it."""
+    threads, names, gate = Threads(most=2), [], threading.Event()
+
+    def work() -> None:
+        names.append(threading.get_ident())
+
+    await asyncio.gather(*(threads.call(work) for _ in range(100)))
+    assert len(set(names)) <= 2
+    busy = [asyncio.create_task(threads.call(lambda: gate.wait(20))) for _ in range(2)]
+    waiting = asyncio.create_task(threads.call(lambda: names.append(-1)))
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    gate.set()
+    await asyncio.gather(*busy)
+    threads.close()
+    await asyncio.to_thread(until, lambda: not ours())
+    assert -1 not in names
+    assert threads.abandoned == 0
+
+
+async def test_an_abandoned_thread_makes_room_for_another() -> None:
+    """Functions that hang never starve those that come after."""
+    threads, gate = Threads(most=1), threading.Event()
+    hung = asyncio.create_task(threads.call(lambda: gate.wait(20)))
+    waiting = asyncio.create_task(threads.call(lambda: "served"))
+    await asyncio.sleep(0.01)
+    hung.cancel()
+
+    assert await asyncio.wait_for(waiting, 10) == "served"
+    assert threads.abandoned == 1
+    gate.set()
+    await asyncio.to_thread(until, lambda: threads.abandoned == 0)
+    threads.close()
+    await asyncio.to_thread(until, lambda: not ours())
+
+
+async def test_idle_threads_end_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And new ones are started when they are needed again."""
+    monkeypatch.setattr(module, "_IDLE_SECONDS", 0.01)
+    threads = Threads()
+
+    assert await threads.call(lambda: 1) == 1
+    await asyncio.to_thread(until, lambda: not ours())
+    assert await threads.call(lambda: 2) == 2
+    threads.close()
+    await asyncio.to_thread(until, lambda: not ours())
+
+
+async def test_a_thread_that_a_call_was_promised_to_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between being counted and being queued there is a moment; no thread leaves in it."""
+    monkeypatch.setattr(module, "_IDLE_SECONDS", 0.01)
+    threads = Threads()
+    with threads._lock:
+        threads._waiting += 1
+        threads._hire()
+    await asyncio.sleep(0.05)
+
+    assert len(ours()) == 1
+    call = Call(lambda: "served", asyncio.get_running_loop())
+    threads._jobs.put(call)
+    assert await asyncio.wait_for(call.result, 10) == "served"
+    await asyncio.to_thread(until, lambda: not ours())
+
+
+async def test_when_the_system_gives_no_thread_a_call_waits_for_one_of_ours(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said in the log; the hook's own time bounds the waiting."""
+    threads = Threads()
+    await threads.call(lambda: None)
+    await asyncio.to_thread(until, lambda: threads._idle == 1)
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    gate = threading.Event()
+    busy = asyncio.create_task(threads.call(lambda: gate.wait(20)))
+    await asyncio.sleep(0.01)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        waiting = asyncio.create_task(threads.call(lambda: "served"))
+        await asyncio.sleep(0)
+    gate.set()
+    await busy
+
+    assert await asyncio.wait_for(waiting, 10) == "served"
+    assert "no further thread for function hooks" in caplog.text
+    threads.close()
+    await asyncio.to_thread(until, lambda: not ours())
+
+
+async def test_exceptions_come_home() -> None:
+    """Even the one that a future cannot carry."""
+    threads = Threads()
+
+    def raises(error: BaseException) -> Any:
+        raise error
+
+    with pytest.raises(KeyError):
+        await threads.call(lambda: raises(KeyError("x")))
+    with pytest.raises(RuntimeError, match="function raised StopIteration: odd"):
+        await threads.call(lambda: raises(StopIteration("odd")))
+    threads.close()
+
+
+def test_an_answer_after_the_loop_was_closed_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    """There is nobody left to tell."""
+    caplog.set_level(logging.DEBUG, logger="hookline.function")
+    loop = asyncio.new_event_loop()
+    call = Call(lambda: 1, loop)
+    loop.close()
+    call.run()
+
+    assert "after its loop was closed" in caplog.text
+    assert not call.leave()
+
+
+async def test_an_answer_nobody_waits_for_is_dropped() -> None:
+    """The function was done, but the one who asked left before hearing it."""
+    call = Call(lambda: 1, asyncio.get_running_loop())
+    call.run()
+    call.result.cancel()
+    await asyncio.sleep(0)
+
+    assert not call.leave()
+    assert FunctionRunner().abandoned == 0
