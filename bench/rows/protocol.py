@@ -6,6 +6,8 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import cache
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from bench.harness import Batch, Measured, Row, Unavailable, at_least, at_most, 
 from hookline.claude import ClaudeClient
 from hookline.claude.callbacks import plan
 from hookline.claude.find import bundled_cli
+from hookline.claude.ledger import REMEMBERED
 from hookline.claude.messages import Initialize
 from hookline.claude.session import Session
 from hookline.claude.transport import Exit, Receiver, Subprocess
@@ -58,39 +61,45 @@ def _compared(times: Any, lines: int) -> Measured:
 # ── the line, as the real CLI writes it ──────────────────────────────────────────────────────────
 
 
+EVENT = {
+    "session_id": "02a4e6d2-33d3-4df6-8c3d-02d43eeab4cf",
+    "transcript_path": "/home/u/.claude/projects/-home-u-project/02a4e6d2-33d3-4df6-8c3d-02d43eeab4cf.jsonl",
+    "cwd": "/home/u/project",
+    "prompt_id": "3d7d9d0e-5c0f-4f0f-9a63-0f9d5e2f1c11",
+    "permission_mode": "default",
+    "effort": {"level": "medium"},
+    "hook_event_name": "PreToolUse",
+    "tool_name": "Bash",
+    "tool_input": {"command": "echo ran >> out.txt; echo hello", "description": "d"},
+    "tool_use_id": "toolu_1_0",
+}
+ASKED = {"subtype": "hook_callback", "callback_id": "hook_0", "input": EVENT, "tool_use_id": "toolu_1_0"}
+TAIL = b'","request":' + json.dumps(ASKED, separators=(",", ":")).encode() + b"}\n"
+
+
+def line(request_id: str) -> bytes:
+    return b'{"type":"control_request","request_id":"' + request_id.encode() + TAIL
+
+
+@cache
+def chunks() -> list[bytes]:
+    """Chunks made beforehand, enough of them that an id comes again only after the ledger has forgotten it."""
+    return [b"".join(line(f"{chunk}-{n}") for n in range(CHUNK)) for chunk in range(3 * REMEMBERED // CHUNK)]
+
+
 class Lines:
-    """Fresh `hook_callback` lines, each with a request id of its own."""
+    """`hook_callback` lines, each with a request id of its own."""
 
     def __init__(self) -> None:
-        self._count = 0
-        event = {
-            "session_id": "02a4e6d2-33d3-4df6-8c3d-02d43eeab4cf",
-            "transcript_path": "/home/u/.claude/projects/-home-u-project/02a4e6d2-33d3-4df6-8c3d-02d43eeab4cf.jsonl",
-            "cwd": "/home/u/project",
-            "prompt_id": "3d7d9d0e-5c0f-4f0f-9a63-0f9d5e2f1c11",
-            "permission_mode": "default",
-            "effort": {"level": "medium"},
-            "hook_event_name": "PreToolUse",
-            "tool_name": "Bash",
-            "tool_input": {"command": "echo ran >> out.txt; echo hello", "description": "d"},
-            "tool_use_id": "toolu_1_0",
-        }
-        asked = {"subtype": "hook_callback", "callback_id": "hook_0", "input": event, "tool_use_id": "toolu_1_0"}
-        self._tail = b'","request":' + json.dumps(asked, separators=(",", ":")).encode() + b"}\n"
-
-        self._chunk = b"".join(self._line(b"%d-@@" % n) for n in range(CHUNK))
-
-    def _line(self, request_id: bytes) -> bytes:
-        return b'{"type":"control_request","request_id":"' + request_id + self._tail
+        self._ids = count()
+        self._chunks = cycle(chunks())
 
     def one(self) -> bytes:
-        self._count += 1
-        return self._line(b"%d" % self._count)
+        return line(f"one-{next(self._ids)}")
 
     def many(self) -> bytes:
         """A chunk of `CHUNK` lines."""
-        self._count += 1
-        return self._chunk.replace(b"@@", b"%d" % self._count)
+        return next(self._chunks)
 
 
 class Answers:
