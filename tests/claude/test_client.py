@@ -355,6 +355,53 @@ async def test_a_cancel_request_cancels_the_running_hook() -> None:
     assert (told, answered) == ([True], [following])
 
 
+async def test_a_request_cancelled_before_it_was_served_never_runs() -> None:
+    """It may come in the same chunk as its cancellation."""
+    hooks = Engine()
+    ran: list[str] = []
+
+    @hooks.on(PreToolUse)
+    async def note(event: PreToolUse) -> None:
+        ran.append(event.tool_name)
+
+    cli = FakeCli()
+    async with ClaudeClient(hooks=hooks, transport=cli):
+        callback = HookCallback(callback_id="hook_0", input=Raw(msgspec.json.encode({**BASH, "tool_name": "First"})))
+        first = cli.cli.ask(callback)
+        cli.say(first, ControlCancel(first.request_id))
+        await cli.answer_to(cli.call("hook_0", **BASH))
+
+    assert ran == ["Bash"]
+
+
+async def test_what_cannot_be_served_is_refused_with_a_code(caplog: pytest.LogCaptureFixture) -> None:
+    """A permission nobody decides, a message that is no JSON-RPC, a server that breaks: each is answered."""
+
+    class Broken:
+        async def handle(self, message: dict[str, Any]) -> None:
+            raise ZeroDivisionError("oops")
+
+        async def aclose(self) -> None: ...
+
+    cli = FakeCli()
+    async with ClaudeClient(mcp_servers={"bad": Broken()}, transport=cli):
+        requests = [
+            cli.cli.ask(CanUseTool(tool_name="Bash", input={})),
+            cli.cli.ask(McpMessage(server_name="bad", message=Raw(b"[1]"))),
+            cli.cli.ask(McpMessage(server_name="bad", message=Raw(b'{"id":1,"method":"x"}'))),
+        ]
+        cli.say(*requests)
+        undecided, unreadable, broken = [await cli.answer_to(one.request_id) for one in requests]
+
+    assert [one.error_code for one in (undecided, unreadable) if isinstance(one, Failure)] == [
+        "unsupported_request",
+        "invalid_request",
+    ]
+    assert isinstance(broken, Success)
+    assert "ZeroDivisionError: oops" in broken.data()["mcp_response"]["error"]["message"]
+    assert "Traceback" in caplog.text
+
+
 async def test_a_slow_hook_holds_nobody_up() -> None:
     """Requests that come with a slow one, or after it, are answered meanwhile."""
     hooks = Engine()
