@@ -116,7 +116,7 @@ SCRIPTS: dict[str, str] = {
     "contextlib exit stack": "import contextlib, atexit\ns = contextlib.ExitStack(); s.callback(print, 'unwound'); atexit.register(s.close)",
     "gc": "import gc\nclass A:\n    def __del__(self): print('collected')\na = A(); a.a = a; del a\nprint(gc.isenabled(), gc.get_threshold(), gc.collect() > 0)",
     "resource limits": "import resource\nprint(resource.getrlimit(resource.RLIMIT_NOFILE), resource.getrlimit(resource.RLIMIT_CORE), resource.getrlimit(resource.RLIMIT_STACK))",
-    "process group": "import os; print(os.getsid(0) == os.getpgid(0))",
+    "process group": "import os; print(os.getsid(0) == os.getpgid(0), os.getsid(0) == os.getsid(os.getppid()))",
     "descriptors": "import os\nprint(sorted(int(f) for f in os.listdir('/proc/self/fd') if int(f) < 100) if os.path.exists('/proc/self/fd') else 0, os.open('/dev/null', os.O_RDONLY))",
     "umask": "import os; print(oct(os.umask(0)))",
     "time zone": "import time; print(time.tzname, time.strftime('%H %Z', time.localtime(0)))",

@@ -5,11 +5,10 @@ from __future__ import annotations
 import codecs
 import os
 import re
-import shutil
 import signal
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,9 +20,11 @@ from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Decision, Reply, background
 from hookline.runners.persistent import Persistent
 from hookline.runners.process import OUTPUT_LIMIT, Finished, Process, ProcessSpec, Stream, spawn, start_process
-from hookline.runners.warm import WarmPython, enabled
 from hookline.wire.dialects import dialect
 from hookline.wire.exit_codes import End, Meaning, end_of, meaning, no, no_reason, recorded_code, text_reply
+
+if TYPE_CHECKING:
+    from hookline.runners.warm import WarmPython
 
 ENV_FILE_EVENTS = frozenset({"SessionStart", "Setup", "CwdChanged", "FileChanged"})
 """Where a hook may export variables for later commands, by writing them into `$CLAUDE_ENV_FILE` (FACTS §6)."""
@@ -39,7 +40,7 @@ class CommandRunner:
     """
 
     def __init__(self, *, warm: bool | None = None, limit: int = OUTPUT_LIMIT) -> None:
-        self._warm = WarmPython() if enabled(warm) else None
+        self._warm = None if warm is False else _interpreters(warm)
         self._limit = limit
         self._persistent: dict[tuple[object, ...], Persistent] = {}
 
@@ -79,6 +80,12 @@ class CommandRunner:
         self._persistent.clear()
         if self._warm is not None:
             await self._warm.aclose()
+
+
+def _interpreters(warm: bool | None) -> WarmPython | None:
+    from hookline.runners.warm import WarmPython, enabled
+
+    return WarmPython() if enabled(warm) else None
 
 
 class _One:
@@ -169,6 +176,8 @@ def argv_of(action: Command, ctx: Context) -> tuple[str, ...]:
         values = {**_given(action), "CLAUDE_PROJECT_DIR": project_dir(ctx)}
         return tuple(_filled(word, values) for word in (action.command, *action.args))
     if action.shell == "powershell":
+        import shutil
+
         program = shutil.which("pwsh") or shutil.which("powershell")
         if program is None:
             raise HookFailed("asks for PowerShell, and there is no `pwsh` on PATH; install it, or drop `shell`")
@@ -195,14 +204,14 @@ def project_dir(ctx: Context) -> str:
 
 def cwd_of(event: Event) -> str | None:
     """The agent's current folder; one that is gone is a failure that says so."""
-    if event.cwd and not Path(event.cwd).is_dir():
+    if event.cwd and not os.path.isdir(event.cwd):  # noqa: PTH112 - on every command's way
         raise HookFailed(f"cannot run in `{event.cwd}`: there is no such folder", exit_code=NOT_EXECUTABLE)
     return event.cwd or None
 
 
 def environment(action: Command, event: Event, ctx: Context, env_file: Path | None) -> dict[str, str]:
     """The environment of a command (FACTS §6)."""
-    env = dict(ctx.env)
+    env = inherited(ctx.env)
     if event.event_name not in ENV_FILE_EVENTS:
         env.pop("CLAUDE_ENV_FILE", None)
     elif env_file is not None:
@@ -222,6 +231,19 @@ def environment(action: Command, event: Event, ctx: Context, env_file: Path | No
     return env
 
 
+_INHERITED: list[tuple[object, dict[str, str]]] = []
+
+
+def inherited(env: Mapping[str, str]) -> dict[str, str]:
+    """A copy of an environment; our own, which takes long to decode, is decoded again only when it has changed."""
+    raw = getattr(env, "_data", None) if env is os.environ else None
+    if raw is None:
+        return dict(env)
+    if not _INHERITED or _INHERITED[0][0] != raw:
+        _INHERITED[:] = [(dict(raw), dict(env))]
+    return _INHERITED[0][1].copy()
+
+
 def _effort(event: Event) -> dict[str, str]:
     level = (event.effort or {}).get("level") if isinstance(event.effort, Mapping) else None
     return {"CLAUDE_EFFORT": str(level)} if level else {}
@@ -231,6 +253,8 @@ def _own_env_file(event: Event, env: Mapping[str, str]) -> Path | None:
     """A file for exports that nobody will read, so that a hook that writes some does not fail for want of one."""
     if event.event_name not in ENV_FILE_EVENTS or "CLAUDE_ENV_FILE" in env:
         return None
+    import tempfile
+
     handle, name = tempfile.mkstemp(prefix="hookline-env-", suffix=".sh")
     os.close(handle)
     return Path(name)

@@ -1,9 +1,8 @@
 """End everything a hook started: its process group first, then whoever left the group.
 
-Who belongs to a hook: its session (a hook is started in one of its own), its process group, and every process whose
-environment carries the hook's marker, which survives a double fork and `setsid`. Only a process that left the session
-*and* cleared its environment *and* whose parents have ended cannot be found; no portable means would find that one.
-The marker is looked for in `/proc`, so elsewhere than on Linux only the group is ended.
+Who belongs to a hook: its process group (a hook is started in one of its own), and every process whose environment
+carries the hook's marker, which survives a double fork and `setsid`. Only a process that left the group *and* cleared its
+environment cannot be found. The marker is looked for in `/proc`, so elsewhere than on Linux only the group is ended.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import secrets
 import signal
 import weakref
-from dataclasses import dataclass, field
+
+import msgspec
 
 MARKER = "HOOKLINE_HOOK_ID"
 """The environment variable by which a hook's processes are found; hooks inside hooks join theirs with `/`."""
@@ -27,12 +26,11 @@ INSISTENCE = 200
 
 def new_marker() -> str:
     """A name no other run has; its length never changes (the warm interpreter relies on that)."""
-    return secrets.token_hex(8)
+    return os.urandom(8).hex()
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Everything one run started: the session and group led by `leader`, and whoever carries `marker`."""
+class Group(msgspec.Struct, frozen=True):
+    """Everything one run started: the group (or session) led by `leader`, and whoever carries `marker`."""
 
     leader: int
     marker: str
@@ -101,8 +99,7 @@ def _signal_if_ours(pid: int, number: int, leader: int, marker: str) -> None:
 # ---- looking around
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(msgspec.Struct, frozen=True):
     pid: int
     group: int
     session: int
@@ -112,8 +109,7 @@ class _Seen:
         return leader in (self.group, self.session) or marker in self.markers
 
 
-@dataclass(frozen=True, slots=True)
-class Census:
+class Census(msgspec.Struct, frozen=True):
     """The live processes of this user at one moment; the dead that nobody reaped do not count."""
 
     seen: tuple[_Seen, ...] = ()
@@ -155,11 +151,10 @@ def _markers(pid: str) -> tuple[str, ...]:
 _SCAN = take_census if os.path.isdir("/proc/self") else None
 
 
-@dataclass(slots=True)
-class _SharedCensus:
+class _SharedCensus(msgspec.Struct):
     """One look serves all who asked before it began; it is taken in a thread, for it costs milliseconds."""
 
-    waiting: list[asyncio.Future[Census]] = field(default_factory=list)
+    waiting: list[asyncio.Future[Census]] = msgspec.field(default_factory=list)
     looking: asyncio.Task[None] | None = None
 
     async def take(self) -> Census:

@@ -1,6 +1,6 @@
 """Run one program to its end: bounded, watched, and never left behind.
 
-`run_process` starts a program in a session of its own, feeds it, reads what it prints and waits for it. On a timeout, a
+`run_process` starts a program in a process group of its own, feeds it, reads what it prints and waits for it. On a timeout, a
 cancellation or too much output everything the program started is ended, TERM first, then KILL; see `ending.py` for who
 that is. A program that ended well may leave a daemon behind, as long as the daemon has let go of stdout and stderr:
 whoever still holds them a second after the program has ended is taken for a left-over and ended too.
@@ -16,8 +16,9 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from hookline.runners.ending import MARKER, Group, new_marker
 
@@ -30,14 +31,15 @@ SLOT_TIME = 0.1
 PARALLEL_STARTS = min(8, (os.cpu_count() or 1) + 1)
 """Programs that may be starting at once: more of them stall the event loop and finish no sooner."""
 READ_SIZE = 65_536
+READS = 4
+"""Pieces that are read from one program before others get their turn."""
 
 Stream = Literal["stdout", "stderr"]
 Ended = Literal["exit", "timeout", "cancelled", "overflow"]
 OnOutput = Callable[[Stream, bytes], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessSpec:
+class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What to start: the program with its arguments, where, with which environment, and what it reads."""
 
     argv: tuple[str, ...]
@@ -46,8 +48,7 @@ class ProcessSpec:
     stdin: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
     """How a program ended: by itself (`exit_code` or `signal`), or because we ended it (`ended`)."""
 
     exit_code: int | None
@@ -69,8 +70,7 @@ class Finished:
         return self.ended == "overflow"
 
 
-@dataclass(slots=True)
-class Child:
+class Child(msgspec.Struct):
     """A started program: our ends of its pipes, and the future of its return code (negative: the signal)."""
 
     pid: int
@@ -81,6 +81,8 @@ class Child:
     warm: bool = False
     last_words: bytes = b""
     """What a skipped shell would have added to stderr; known when `exit` is."""
+    reap: Callable[[], None] | None = None
+    """Looks whether it has ended already, so that `exit` is known without another turn of the loop."""
 
 
 Launch = Callable[[ProcessSpec], Awaitable[Child]]
@@ -138,7 +140,7 @@ def mark(spec: ProcessSpec) -> tuple[ProcessSpec, str]:
 
 
 async def spawn(spec: ProcessSpec) -> Child:
-    """Start a program the ordinary way: vfork, its own session, three pipes."""
+    """Start a program the ordinary way: vfork, its own process group, three pipes."""
     loop = asyncio.get_running_loop()
     pipes = Pipes()
     try:
@@ -149,13 +151,14 @@ async def spawn(spec: ProcessSpec) -> Child:
             stdin=pipes.theirs[0],
             stdout=pipes.theirs[1],
             stderr=pipes.theirs[2],
-            start_new_session=True,
+            process_group=0,  # not a new session: the scheduler would treat every hook as a group of its own, and slower
         )
     except BaseException:
         pipes.close()
         raise
     pipes.close_theirs()
-    return Child(process.pid, *pipes.ours, watch(process, loop))
+    exit, reap = _watched(process, loop)
+    return Child(process.pid, *pipes.ours, exit, reap=reap)
 
 
 class Pipes:
@@ -184,30 +187,43 @@ class Pipes:
             os.close(fd)
 
 
+Reap = Callable[[], None]
+
+
 def watch(process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> asyncio.Future[int | None]:
     """The return code of a process we started, as a future; the process is reaped when it resolves."""
+    return _watched(process, loop)[0]
+
+
+def _watched(
+    process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop
+) -> tuple[asyncio.Future[int | None], Reap | None]:
+    """The future of the return code, and a function that looks whether the process has ended already."""
     exit: asyncio.Future[int | None] = loop.create_future()
     try:
         pidfd = os.pidfd_open(process.pid) if sys.platform == "linux" else -1
     except OSError:
         pidfd = -1
     if pidfd < 0:
-        return _watch_in_thread(process, loop, exit)
+        _watch_in_thread(process, loop, exit)
+        return exit, None
 
     def reap() -> None:
-        loop.remove_reader(pidfd)
-        os.close(pidfd)
-        code = process.wait()
-        if not exit.done():
+        code = process.poll()
+        if code is not None and not exit.done():
+            loop.remove_reader(pidfd)
+            os.close(pidfd)
             exit.set_result(code)
 
     loop.add_reader(pidfd, reap)
-    return exit
+    return exit, reap
 
 
 def _watch_in_thread(
     process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop, exit: asyncio.Future[int | None]
-) -> asyncio.Future[int | None]:
+) -> None:
+    import threading
+
     def tell(code: int) -> None:
         if not exit.done():
             exit.set_result(code)
@@ -217,10 +233,7 @@ def _watch_in_thread(
         with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nobody listens any more
             loop.call_soon_threadsafe(tell, code)
 
-    import threading
-
     threading.Thread(target=wait, name=f"hookline-wait-{process.pid}", daemon=True).start()
-    return exit
 
 
 class Process:
@@ -323,15 +336,22 @@ class Process:
             os.close(fd)
 
     def _read(self, fd: int) -> None:
-        try:
-            data = os.read(fd, READ_SIZE)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self._close_stream(fd)
-            return
+        for _ in range(READS):
+            try:
+                data = os.read(fd, READ_SIZE)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self._close_stream(fd)
+                self._look_around()
+                return
+            self._take(fd, data)
+            if self.over.done():
+                return
+
+    def _take(self, fd: int, data: bytes) -> None:
         kept = data[: self.room]
         self.room -= len(kept)
         self.output[fd] += kept
@@ -339,6 +359,14 @@ class Process:
             self.on_output(self.open[fd], kept)
         if len(kept) < len(data):
             self._stop("overflow")
+
+    def _look_around(self) -> None:
+        """One stream has ended, so the rest probably has too: look at once instead of waiting for the loop to tell."""
+        for fd in tuple(self.open):
+            self._read(fd)
+        if not self.open and self.child.reap is not None and not self.child.exit.done():
+            self.child.reap()
+            self._settle()
 
     def _close_stream(self, fd: int) -> None:
         if self.open.pop(fd, None) is not None:
@@ -439,8 +467,7 @@ def _keep(task: asyncio.Task[None]) -> None:
 # ---- how many may start at once
 
 
-@dataclass(slots=True)
-class _Slots:
+class _Slots(msgspec.Struct):
     """A bound on programs that are starting; one that runs longer than `SLOT_TIME` gives its slot back.
 
     No two start in the same turn of the event loop: a start holds the loop up for as long as the kernel takes.
@@ -448,7 +475,7 @@ class _Slots:
 
     free: int = PARALLEL_STARTS
     started: bool = False
-    waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+    waiting: deque[asyncio.Future[None]] = msgspec.field(default_factory=deque)
 
     def hold(self) -> _Slot:
         return _Slot(self)

@@ -65,7 +65,7 @@ class WarmParent:
                 stdout=outlet,
                 stderr=outlet,
                 pass_fds=(theirs.fileno(),),
-                start_new_session=True,
+                process_group=0,
             )
         except OSError:
             ours.close()
@@ -110,16 +110,18 @@ class WarmParent:
         self._starting[name] = started
         pipes = Pipes()
         go, theirs = socket.socketpair()
+        late = self.loop.call_later(ANSWER_LIMIT, _give_up, started)
         committed = False
         try:
-            await asyncio.wait_for(self._ask(name, spec, plan, (*pipes.theirs, theirs.fileno())), ANSWER_LIMIT)
-            pid = await asyncio.wait_for(started, ANSWER_LIMIT)
+            await self._ask(_request(name, spec, plan), (*pipes.theirs, theirs.fileno()), started)
+            pid = await started
             go.send(b"g")
             committed = True
         except (OSError, TimeoutError):
             self.kill()
             return None
         finally:
+            late.cancel()
             self._starting.pop(name, None)
             theirs.close()
             if committed:
@@ -131,20 +133,17 @@ class WarmParent:
         self._running[name] = _Running(self.loop, child, go, death_notice() if plan.shell else None)
         return child
 
-    async def _ask(self, name: int, spec: ProcessSpec, plan: Plan, fds: tuple[int, ...]) -> None:
-        cwd = spec.cwd or os.getcwd()
-        fields = [str(name), cwd, plan.interpreter.file, str(plan.before), str(len(plan.words)), *plan.words]
-        env = dict(os.environ if spec.env is None else spec.env)
-        if plan.shell:  # what the skipped shell would have seen to
-            env["PWD"] = os.path.realpath(cwd)
-        fields += [f"{key}={value}" for key, value in env.items()]
-        data = b"\0".join(map(os.fsencode, fields))
-        data = len(data).to_bytes(8, "big") + data
+    async def _ask(self, data: bytes, fds: tuple[int, ...], started: asyncio.Future[int]) -> None:
+        """Send a request; a long one is sent as fast as it is read, until it is given up on."""
         async with self._sending:
             rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))
             sent = self.sock.sendmsg([data], [rights])
             if sent < len(data):
-                await self.loop.sock_sendall(self.sock, memoryview(data)[sent:])
+                rest = self.loop.create_task(self.loop.sock_sendall(self.sock, memoryview(data)[sent:]))
+                await asyncio.wait((rest, started), return_when=asyncio.FIRST_COMPLETED)
+                if not rest.done():
+                    rest.cancel()
+                    raise TimeoutError
 
     # ---- what it says
 
@@ -244,6 +243,25 @@ class WarmParent:
         if not done:
             self.kill()
             await self.ended
+
+
+def _give_up(started: asyncio.Future[int]) -> None:
+    if not started.done():
+        started.set_exception(TimeoutError())
+        started.exception()  # nobody may be waiting yet
+
+
+def _request(name: int, spec: ProcessSpec, plan: Plan) -> bytes:
+    """What a run needs to know: its id, where it runs, what runs it, the first entry of its path, its words and environment."""
+    cwd = spec.cwd or os.getcwd()
+    script = os.path.join(cwd, plan.words[plan.before])
+    fields = [str(name), cwd, plan.interpreter.file, os.path.dirname(os.path.realpath(script)), str(plan.before)]
+    env = dict(os.environ if spec.env is None else spec.env)
+    if plan.shell:  # what the skipped shell would have seen to
+        env["PWD"] = os.path.realpath(cwd)
+    fields += [str(len(plan.words)), *plan.words, *map("=".join, env.items())]
+    data = os.fsencode("\0".join(fields))
+    return len(data).to_bytes(8, "big") + data
 
 
 def _boot_environment(env: Mapping[str, str], fd: int) -> dict[str, str]:

@@ -10,7 +10,8 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from hookline.runners.process import ProcessSpec
 
@@ -30,8 +31,7 @@ BINARIES = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 SAFE_VALUE = re.compile(r"[\w@%+:,./-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Interpreter:
+class Interpreter(msgspec.Struct, frozen=True):
     """One way to start Python: the file, the name it is called by, its flags, and the environment it starts up in."""
 
     file: str
@@ -41,8 +41,7 @@ class Interpreter:
     identity: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """A Python script as a warm interpreter runs it: the words of the command, of which `before` come before the script."""
 
     interpreter: Interpreter

@@ -245,9 +245,12 @@ class Parent:
             _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
             for fd in (self.wake_r, self.wake_w, self.taken_r):
                 os.close(fd)
-            rehearse()
+            if not self.asked():
+                rehearse()
+            AHEAD_OF_TIME.offer()
+            deepen()
             fields, fds = self.receive()
-            os.setsid()
+            os.setpgid(0, 0)
             os.write(self.taken_w, fields[0] + b"\n")
             os.close(self.taken_w)
             self.say(b"started", fields[0], b"%d" % os.getpid())
@@ -255,13 +258,20 @@ class Parent:
             for target in (0, 1, 2):
                 os.dup2(fds[target], target)
                 os.close(fds[target])
-            _, cwd, file, before, count = fields[:5]
-            after = 5 + int(count)
+            _, cwd, file, folder, before, count = fields[:6]
+            after = 6 + int(count)
             self.shown.write(wear(fields[after:]))
             os.chdir(cwd)
-            return fds[3], os.fsdecode(file), [os.fsdecode(word) for word in fields[5:after]], int(before)
+            words = [os.fsdecode(word) for word in fields[6:after]]
+            return fds[3], os.fsdecode(file), os.fsdecode(folder), words, int(before)
         except BaseException:
             os._exit(126)
+
+    def asked(self):
+        """Whether a request is there already."""
+        poll = select.poll()
+        poll.register(self.sock.fileno(), select.POLLIN)
+        return bool(poll.poll(0))
 
     def receive(self):
         """The next request: its fields and its descriptors."""
@@ -302,8 +312,6 @@ def drain(fd):
 
 def rehearse():
     """Touch what nearly every script touches, so that its pages are this process's own before the run begins."""
-    AHEAD_OF_TIME.offer()
-    deepen()
     compile(REHEARSAL, "<rehearsal>", "exec")
     json = AHEAD_OF_TIME.modules.get("json")
     if json is not None:
@@ -338,7 +346,7 @@ class Shown:
             with open("/proc/self/stat", "rb") as file:
                 start = int(file.read().rpartition(b")")[2].split()[47])
         except (OSError, ValueError, IndexError):
-            return  # not Linux, or not allowed: then only the session and what it executes can be found
+            return  # not Linux, or not allowed: then only the group and what it executes can be found
         _, found, after = entries.partition(b"\0" + MARKER + b"=")
         if found and start:
             self.length = len(after.partition(b"\0")[0])
@@ -396,7 +404,7 @@ def depends_on():
 # ---- the run
 
 
-def prepare(go, file, words, before):
+def prepare(go, file, folder, words, before):
     """Set `sys` and a fresh `__main__` as for a newly started interpreter; the code to run, and where."""
     script = words[before]
     sys.argv = words[before:]
@@ -414,7 +422,7 @@ def prepare(go, file, words, before):
     os.close(go)
     if code is None:
         os.execv(file, words)
-    sys.path[0] = os.path.dirname(os.path.realpath(script))
+    sys.path[0] = folder
     main = type(sys)("__main__")
     vars(main).update(
         __loader__=external.SourceFileLoader("__main__", full), __builtins__=builtins, __file__=full, __cached__=None
