@@ -14,6 +14,7 @@ from typing import Any
 
 from hookline.agent import wording
 from hookline.agent.asking import may_run
+from hookline.agent.lifecycle import load_nested
 from hookline.agent.messages import ToolOutput, ToolUse, User
 from hookline.agent.replacing import replaced
 from hookline.agent.results import Ending
@@ -226,6 +227,8 @@ async def _run(call: Call, tool: Tool, given: dict[str, Any], env: ToolEnv) -> N
         "duration_ms": round((time.perf_counter() - started) * 1000),
     }
     call.result = result
+    if not result.is_error and isinstance(given.get("file_path"), str):
+        await load_nested(call.talk, str(env.path(given["file_path"])))
     await (_after_failure if result.is_error else _after_success)(call, tool, about)
 
 

@@ -32,7 +32,7 @@ from hookline.agent.transcript import Transcript, deferred, interrupted, resume,
 from hookline.agent.turn import take_turn
 from hookline.agent.watching import Watcher, names_in
 from hookline.engine import Engine
-from hookline.errors import AgentError
+from hookline.errors import AgentError, HooklineError
 from hookline.permissions import Mode, Rules
 from hookline.runners import runner_for
 
@@ -208,6 +208,8 @@ class Agent:
                 await asyncio.gather(self._turn, return_exceptions=True)
                 raise
             ending, turns = self._cut_short()
+        except HooklineError as problem:  # the disk is full, a hook's set was closed: told, and the session can end
+            ending, turns = Ending(reason="error", subtype="error_during_execution", is_error=True, errors=(str(problem),)), 0
         result = Result(
             text=ending.text or "",
             subtype=ending.subtype,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from hookline.agent import wording
+from hookline.agent.eliciting import elicit
 from hookline.agent.session import Conversation
 from hookline.agent.tools import Task, ToolEnv, ToolResult
 from hookline.engine import Verdict
-from hookline.events import CwdChanged, Event, TaskCompleted, TaskCreated
+from hookline.errors import HooklineError
+from hookline.events import CwdChanged, Event, TaskCompleted, TaskCreated, WorktreeCreate, WorktreeRemove
 from hookline.replies import Decision
 
 __all__ = ["surroundings"]
@@ -26,8 +29,28 @@ def surroundings(talk: Conversation, tool_use_id: str) -> ToolEnv:
         task_completed=_tasking(talk, TaskCompleted),
         spawn_agent=_spawning(talk),
         run_skill=_skilling(talk),
-        elicit=talk.session.elicit,
+        elicit=partial(elicit, talk),
+        worktree_create=partial(worktree_create, talk),
+        worktree_remove=partial(worktree_remove, talk),
     )
+
+
+async def worktree_create(talk: Conversation, name: str) -> str | None:
+    """WorktreeCreate: a hook may make the worktree and say where; one that fails makes it impossible."""
+    verdict = await talk.fire(WorktreeCreate, name=name)
+    if not verdict.outcomes:
+        return None
+    path = verdict.reply.specific.worktree_path if verdict.reply.specific else None
+    if verdict.blocked or path is None:
+        why = verdict.reason or next((str(one.error) for one in verdict.failures), "no hook said where it is")
+        raise HooklineError(f"the worktree was not created: {why}")
+    return path
+
+
+async def worktree_remove(talk: Conversation, path: str) -> str | None:
+    """WorktreeRemove: the hook that made it takes it away."""
+    await talk.fire(WorktreeRemove, worktree_path=path)
+    return None
 
 
 def _firing(talk: Conversation) -> Callable[[Event], Awaitable[Verdict]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.cli.options import add_json, add_sources, hooks_of, parser
+from hookline.cli.options import add_json, add_sources, cold, hooks_of, parser
 from hookline.engine import Verdict
 from hookline.errors import EventError
 from hookline.events import Event, spec_of
@@ -32,7 +32,7 @@ def main(argv: list[str]) -> int:
     """Fire and explain; exit 0 when allowed, 2 when blocked."""
     args = _parser().parse_args(argv)
     event = _event(args)
-    hooks = hooks_of(args)
+    hooks = hooks_of(args, runners=cold)
     verdict, others = asyncio.run(_fire(hooks, event, args))
     if args.json:
         print(msgspec.json.encode(verdict.to_dict(), enc_hook=str).decode())

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hookline.errors import ConfigError
+from hookline.hooks.actions import Command
 from hookline.hookset import Hooks
+from hookline.runners import runner_for
 
 if TYPE_CHECKING:
     from hookline.config import Loaded, Problem
     from hookline.config.trust import Policy, Status
+    from hookline.engine import Engine, Runner, RunnerFor
 
 
 def parser(name: str, about: str, epilog: str = "") -> argparse.ArgumentParser:
     """A parser that says what a command is for, and shows examples as they were written."""
-    return argparse.ArgumentParser(
-        prog=f"hookline {name}", description=about, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    return argparse.ArgumentParser(prog=f"hookline {name}", description=about, epilog=epilog, formatter_class=_Help)
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Help for 80 columns; a width that is given saves argparse the import of `shutil` at every start."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=78)
 
 
 def add_sources(into: argparse.ArgumentParser) -> None:
@@ -54,7 +61,7 @@ def _check_folder(project: str) -> None:
         raise ConfigError(project, "no such folder; name the project's folder with --project")
 
 
-def hooks_of(args: argparse.Namespace, *, watch: bool = False) -> Hooks:
+def hooks_of(args: argparse.Namespace, *, runners: RunnerFor = runner_for) -> Hooks:
     """The hooks a command works with: a Python file's, or the settings files', once they are trusted."""
     if args.hooks:
         return from_python(args.hooks)
@@ -67,9 +74,19 @@ def hooks_of(args: argparse.Namespace, *, watch: bool = False) -> Hooks:
         setting_sources=args.setting_sources,
         plugin_dirs=args.plugin_dir,
         trust=policy,
-        watch=watch,
+        watch=False,
+        runners=runners,
         on_problem=warn,
     )
+
+
+def cold(engine: Engine, kind: type[Any]) -> Runner:
+    """Runners for one event: no interpreter is kept warm for a second one."""
+    if kind is Command:
+        from hookline.runners.command import CommandRunner
+
+        return CommandRunner(warm=False)
+    return runner_for(engine, kind)
 
 
 def ask(status: Status) -> bool:
@@ -87,6 +104,8 @@ def warn(problem: Problem) -> None:
 
 def from_python(file: str) -> Hooks:
     """The `hooks` of a Python file."""
+    import importlib.util
+
     path = Path(file)
     if not path.is_file():
         raise ConfigError(file, "no such file; name a Python file that defines `hooks = Hooks()`")

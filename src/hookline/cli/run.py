@@ -41,19 +41,24 @@ def usage() -> str:
 
 async def _run(flags: Flags) -> int:
     from hookline.cli.making import make
+    from hookline.cli.reloading import keep_up
     from hookline.cli.showing import shown_on
 
     caught = _Caught()
     made = await make(flags, os.path.realpath(os.getcwd()))
+    keeping = asyncio.create_task(keep_up(made, flags))
     try:
         shown_on(made, flags)
         code = await caught.watch(_session(made, flags))
     finally:
+        keeping.cancel()
         await caught.watch(made.aclose())
     return caught.code or code
 
 
 async def _session(made: Made, flags: Flags) -> int:
+    if flags.worktree is not None:
+        await _enter_worktree(made, flags.worktree)
     if flags.input_format == "stream-json":
         from hookline.cli.serving import serve
 
@@ -68,6 +73,19 @@ async def _session(made: Made, flags: Flags) -> int:
     while (later := await made.agent.background()) is not None:
         result = later
     return code_of(result)
+
+
+async def _enter_worktree(made: Made, name: str) -> None:
+    """Work in a worktree of the project, made for this session."""
+    from hookline.agent.surroundings import surroundings
+    from hookline.agent.tools.worktree import EnterWorktree
+    from hookline.errors import AgentError
+
+    talk = made.agent.talk
+    result = await EnterWorktree().run({"name": name} if name else {}, surroundings(talk, ""))
+    if result.is_error:
+        raise AgentError(str(result.content))
+    made.agent.session.project_dir = talk.state.project_dir
 
 
 def code_of(result: Result) -> int:

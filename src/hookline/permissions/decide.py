@@ -10,7 +10,7 @@ import msgspec
 from hookline.hooks.condition import FIELDS, Catch, Place, Rule, canonical, covers
 from hookline.hooks.globs import absolute
 from hookline.hooks.shell import parse_line
-from hookline.permissions.modes import PROTECTED, Mode, edits_only, reads_only, within
+from hookline.permissions.modes import PROTECTED, Mode, edits_only, reads_only, within, writes_protected
 from hookline.permissions.rules import Rules
 
 Behaviour = Literal["allow", "deny", "ask"]
@@ -74,7 +74,7 @@ def decide(
     """Whether a tool call may run: the first of these that has an answer gives it.
 
     A hook's deny; deny rules; plan mode; ask rules (and a deny rule that may apply, but reading cannot tell); a hook's
-    ask; bypass mode; a hook's allow; allow rules; acceptEdits; plain reading inside `cwd` and `dirs`; else ask, which
+    ask; bypass mode; a hook's allow; sensitive places (`.git`, `.claude`, …); allow rules; acceptEdits; plain reading inside `cwd` and `dirs`; else ask, which
     dontAsk turns into a deny.
     """
     call = Call(
@@ -146,6 +146,15 @@ def _hook_allows(call: Call) -> Permission | None:
     )
 
 
+def _protected(call: Call) -> Permission | None:
+    """What is written there may run later, so no allow rule reaches it; Claude Code asks too."""
+    if call.command is not None:
+        touched = writes_protected(call.command)
+    else:
+        touched = next(iter(PROTECTED & set((call.path or "").split("/"))), None) if call.edits else None
+    return Permission("ask", f"`{touched}` is a sensitive place") if touched else None
+
+
 def _allow_rule(call: Call) -> Permission | None:
     rule = covers(call.rules.allow, call.tool_name, call.tool_input, call.place)
     return Permission("allow", f"rule `{rule}` allows it", "rule", rule) if rule else None
@@ -190,6 +199,7 @@ _STEPS: tuple[Callable[[Call], Permission | None], ...] = (
     _hook_asks,
     _bypass,
     _hook_allows,
+    _protected,
     _allow_rule,
     _accepted_edit,
     _reading,

@@ -150,6 +150,7 @@ _WRITING_OPTIONS: dict[str, tuple[str, ...]] = {
     "jq": ("--rawfile", "--slurpfile", "-f", "--from-file", "-L"),
 }
 _EDITING = frozenset({"mkdir", "touch", "mv", "cp", "rmdir"})
+_WRITING = _EDITING | {"tee", "rm", "ln", "install", "chmod"}
 PROTECTED = frozenset(
     [
         ".git",
@@ -194,6 +195,17 @@ def edits_only(command: str, *, cwd: str, dirs: Sequence[str], home: str) -> boo
     return _plain(line) and all(
         _edits(part, line, cwd, dirs, home) or _reads(part, line, cwd, dirs, home) for part in line.commands
     )
+
+
+def writes_protected(command: str) -> str | None:
+    """The protected name that a shell line plainly writes to, if it does."""
+    for part in parse_line(command).commands:
+        places = [redirect.target for redirect in part.redirects if redirect.writes]
+        places += part.words[1:] if part.name in _WRITING else ()
+        found = next((name for place in places for name in place.split("/") if name in PROTECTED), None)
+        if found is not None:
+            return found
+    return None
 
 
 def _plain(line: ShellLine) -> bool:

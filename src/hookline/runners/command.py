@@ -58,7 +58,8 @@ class CommandRunner:
         if action.persistent:
             return await self._asked(hook, action, event, ctx)
         one = _One(hook, event, ctx, limit=self._limit, warm=self._warm)
-        if action.asynchronous and not hook.background:
+        wakes = action.async_rewake and ctx.engine.on_late is not None  # somebody is there to be woken
+        if (action.asynchronous or wakes) and not hook.background:
             return background(one.whole())
         return await one.first_part()
 
@@ -82,7 +83,7 @@ class CommandRunner:
             await self._warm.aclose()
 
 
-def _interpreters(warm: bool | None) -> WarmPython | None:
+def _interpreters(warm: bool | None) -> WarmPython | None:  # noqa: FBT001 - the setting is what it is about
     from hookline.runners.warm import WarmPython, enabled
 
     return WarmPython() if enabled(warm) else None
