@@ -244,17 +244,20 @@ def check_fits(reply: Reply, event_name: str, decisions: Collection[str], fields
             raise ReplyMismatch(f"`{name}` does not fit {event_name}: it understands {_listed(fields)}")
 
 
+_NO_TEXTS: tuple[str, ...] = ()
+
+
 def only_decides(reply: Reply) -> bool:
     """Whether a decision, with a reason at most, is all that `reply` says."""
     reasons = reply.reasons
     return (
         reply.decision.__class__ is Decision
-        and (reasons == () or (len(reasons) == 1 and reasons[0].__class__ is str))
+        and (reasons is _NO_TEXTS or (reasons.__class__ is tuple and len(reasons) == 1 and reasons[0].__class__ is str))
+        and reply.context is reply.messages is reply.keep_going_reasons is _NO_TEXTS
         and reply.input is None
         and reply.output is msgspec.UNSET
-        and reply.context == reply.messages == reply.keep_going_reasons == ()
-        and not (reply.stop or reply.keep_going or reply.suppress_output or reply.background)
         and reply.specific is None
+        and not (reply.stop or reply.keep_going or reply.suppress_output or reply.background)
     )
 
 

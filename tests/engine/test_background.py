@@ -63,6 +63,17 @@ def _returning(make: Any) -> Any:
     return hook
 
 
+async def test_a_host_may_be_told_of_late_outcomes_as_they_come() -> None:
+    """They can be collected all the same."""
+    hooks, told = Hooks(), asyncio.Event()
+    hooks.on_late = lambda outcome: told.set()
+    hooks.on(PreToolUse, background=True)(_returning(lambda: context("late")))
+    await hooks.fire(BASH)
+    await asyncio.wait_for(told.wait(), 10)
+
+    assert [outcome.reply for outcome in hooks.pending()] == [context("late")]
+
+
 async def test_a_late_failure_is_an_outcome_and_denies_nothing() -> None:
     """Crash, nonsense, timeout: recorded, with the hook's name; nobody waits for a verdict any more."""
 

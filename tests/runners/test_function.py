@@ -119,10 +119,10 @@ async def test_threads_are_reused_and_bounded() -> None:
 
 async def test_an_abandoned_thread_makes_room_for_another() -> None:
     """Functions that hang never starve those that come after."""
-    threads, gate = Threads(most=1), threading.Event()
-    hung = asyncio.create_task(threads.call(lambda: gate.wait(20)))
+    threads, begun, gate = Threads(most=1), threading.Event(), threading.Event()
+    hung = asyncio.create_task(threads.call(lambda: (begun.set(), gate.wait(20))))
     waiting = asyncio.create_task(threads.call(lambda: "served"))
-    await asyncio.sleep(0.01)
+    await asyncio.to_thread(begun.wait, 10)
     hung.cancel()
 
     assert await asyncio.wait_for(waiting, 10) == "served"

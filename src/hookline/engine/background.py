@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 from collections import deque
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -25,13 +25,13 @@ class Background:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def start(self, run: Coroutine[Any, Any, Outcome]) -> None:
-        """Let `run` go on by itself; its outcome is kept until somebody collects it."""
+    def start(self, run: Coroutine[Any, Any, Outcome], tell: Callable[[Outcome], Any] | None = None) -> None:
+        """Let `run` go on by itself; its outcome is kept until somebody collects it, and `tell` is told at once."""
         task = asyncio.get_running_loop().create_task(run)
         self._tasks.add(task)
-        task.add_done_callback(self._finished)
+        task.add_done_callback(lambda done: self._finished(done, tell))
 
-    def _finished(self, task: asyncio.Task[Outcome]) -> None:
+    def _finished(self, task: asyncio.Task[Outcome], tell: Callable[[Outcome], Any] | None) -> None:
         self._tasks.discard(task)
         if task.cancelled():  # before it began: whoever closes the loop does that
             return
@@ -40,6 +40,8 @@ class Background:
             log.error("a background hook could not be run", exc_info=error)
             return
         self._late.append(task.result())
+        if tell is not None:
+            tell(task.result())
 
     def collect(self) -> list[Outcome]:
         """The late outcomes so far; each is handed out once."""

@@ -69,6 +69,8 @@ class Engine:
         self._runner_for = runners
         self._runners: dict[type[Any], Runner] = {}
         self._background = Background()
+        self.on_late: Callable[[Outcome], Any] | None = None
+        """Told of each late outcome as it comes, by a host that can wake its agent; `pending()` has it all the same."""
         self._lock = threading.RLock()
         self._place = Place(project_dir, str(Path.home()))
         self._hooks: list[Hook] = []
@@ -167,7 +169,7 @@ class Engine:
     # -- firing --------------------------------------------------------------------------------------------------
 
     def fire(
-        self, event: Event, *, deadline: float | None = None, only: str | None = None
+        self, event: Event, deadline: float | None = None, only: str | None = None
     ) -> Coroutine[Any, Any, Verdict]:
         """Send an event through the hooks it concerns; one verdict comes back, whatever they did.
 
@@ -232,7 +234,7 @@ class Engine:
 
         What else `reply` says counts now.
         """
-        self._background.start(self._later(hook, event, ctx, reply))
+        self._background.start(self._later(hook, event, ctx, reply), self.on_late)
         now = msgspec.structs.replace(reply or NOTHING, background=False, background_timeout=None, later=None)
         return Outcome(
             hook=hook.name, source=hook.source, event=event.event_name, status=Status.BACKGROUND,

@@ -168,14 +168,18 @@ async def answered(engine: Engine, hook: Hook, event: Event, ctx: Context, begun
     """The hook's raw answer within its time, or what it raised."""
     step = begun.step if begun is not None else _begin(engine, hook, event, ctx)
     if isinstance(step, Suspended):
-        due = ctx.deadline
-        seconds = max(due - engine.clock(), 0.0)
-        return await finish(step, Limits(seconds, engine.grace, ctx.cancel, due - (ctx.started or due)))
+        return await finish(step, limits(engine, ctx))
     if isinstance(step, Raised):
         if isinstance(step.error, asyncio.CancelledError):
             raise HookCancelled("cancelled itself before it replied") from step.error
         raise step.error
     return step
+
+
+def limits(engine: Engine, ctx: Context) -> Limits:
+    """How long a hook that has to wait may still take."""
+    due = ctx.deadline
+    return Limits(max(due - engine.clock(), 0.0), engine.grace, ctx.cancel, due - (ctx.started or due))
 
 
 def _begin(engine: Engine, hook: Hook, event: Event, ctx: Context) -> Any:

@@ -1,9 +1,9 @@
 """The quick way: what `fire` does when nobody watches and all chosen hooks are async functions.
 
-Hooks are called in order for as long as they answer `None` at once; no timer, task or outcome is made for that. The
-first that says something, raises or has to wait is handed, with its context, to the slow way, which goes on from there.
-A function whose code has no `await` in it can never wait, so it is awaited like any other coroutine; of the rest only
-the first step is taken, by hand.
+Hooks are called in order for as long as they answer `None`; no task or outcome is made for that, and a timer only for
+those that wait. The first that says something or raises is handed, with its context, to the slow way, which goes on
+from there. A function whose code has no `await` in it can never wait, so it is awaited like any other coroutine; of
+the others the first step is taken by hand.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hookline.engine.context import Context
-from hookline.engine.execute import Begun, Run, sequential
+from hookline.engine.execute import Begun, Run, limits, sequential
 from hookline.engine.merge import merge
 from hookline.engine.select import Index, class_of
-from hookline.engine.step import Raised, first_step
+from hookline.engine.step import Raised, Suspended, finish, first_step
 from hookline.engine.verdict import Verdict, quick_outcomes
 from hookline.errors import ReplyError
 from hookline.events import Event, spec_of
@@ -89,7 +89,7 @@ def by_subject(field: str, ways: dict[str | None, Way], otherwise: Way) -> Way:
 
 
 def _through_one(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Way:
-    hook, clock, decisions = chosen[0], engine.clock, _decisions(cls)
+    hook, clock, fits = chosen[0], engine.clock, _fits(cls)
     call, wants_context, waits = _seat(hook)
 
     async def way(event: Event) -> Verdict:
@@ -99,10 +99,16 @@ def _through_one(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], amo
             answer = first_step(begun) if waits else await begun
         except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, on the slow way
             answer = Raised(error)
+        if answer.__class__ is Suspended:
+            ctx = ctx or Context(event, hook, engine, started)
+            try:
+                answer = await finish(answer, limits(engine, ctx))
+            except Exception as error:  # noqa: BLE001 - the same; a cancellation from outside goes through
+                answer = Raised(error)
         marks = (started, clock())
         if answer is None:
             return Verdict(event, NOTHING, chosen, marks)
-        return last_word(event, chosen, marks, answer, decisions) or await _slowly(
+        return last_word(event, chosen, marks, answer, fits) or await _slowly(
             Run(engine, event, chosen, among), marks, ctx, answer
         )
 
@@ -111,7 +117,7 @@ def _through_one(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], amo
 
 def _through_all(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Way:
     seats = [(hook, *_seat(hook)) for hook in chosen]
-    clock, decisions = engine.clock, _decisions(cls)
+    clock, fits = engine.clock, _fits(cls)
 
     async def way(event: Event) -> Verdict:
         marks = [clock()]
@@ -122,9 +128,15 @@ def _through_all(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], amo
                 answer = first_step(begun) if waits else await begun
             except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, on the slow way
                 answer = Raised(error)
+            if answer.__class__ is Suspended:
+                ctx = ctx or Context(event, hook, engine, marks[-1])
+                try:
+                    answer = await finish(answer, limits(engine, ctx))
+                except Exception as error:  # noqa: BLE001 - the same; a cancellation from outside goes through
+                    answer = Raised(error)
             marks.append(clock())
             if answer is not None:
-                return last_word(event, chosen, marks, answer, decisions) or await _slowly(
+                return last_word(event, chosen, marks, answer, fits) or await _slowly(
                     Run(engine, event, chosen, among), marks, ctx, answer
                 )
         return Verdict(event, NOTHING, chosen, marks)
@@ -132,8 +144,9 @@ def _through_all(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], amo
     return way
 
 
-def _decisions(cls: type[Event]) -> tuple[Decision, ...]:
-    return tuple(decision for decision in Decision if str(decision) in spec_of(cls).decisions)
+def _fits(cls: type[Event]) -> tuple[bool, ...]:
+    """Of each decision, whether it fits the event."""
+    return tuple(str(decision) in spec_of(cls).decisions for decision in Decision)
 
 
 def _seat(hook: Hook) -> tuple[Callable[..., Any], bool, bool]:
@@ -143,11 +156,11 @@ def _seat(hook: Hook) -> tuple[Callable[..., Any], bool, bool]:
 
 
 def last_word(
-    event: Event, chosen: tuple[Hook, ...], marks: Sequence[float], answer: Any, decisions: tuple[Decision, ...]
+    event: Event, chosen: tuple[Hook, ...], marks: Sequence[float], answer: Any, fits: tuple[bool, ...]
 ) -> Verdict | None:
     """The verdict, if nothing is left to do after this answer: it only decides, and it denies or nobody comes after."""
     reply = _decoded(answer, event) if answer.__class__ is dict else answer
-    if reply.__class__ is not Reply or reply.decision not in decisions or not only_decides(reply):
+    if reply.__class__ is not Reply or not only_decides(reply) or not fits[reply.decision]:
         return None
     if len(marks) <= len(chosen) and reply.decision is not Decision.DENY:
         return None

@@ -5,6 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dis import opmap
+from functools import lru_cache
+from inspect import CO_COROUTINE, CO_VARARGS
+from types import FunctionType
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from hookline.errors import HookError
@@ -39,11 +42,18 @@ class Options(TypedDict, total=False):
 def make_hook(events: Iterable[EventLike], run: Action | Callable[..., Any], **options: Unpack[Options]) -> Hook:
     """A hook of `events` that runs a function or another action."""
     action = function(run) if callable(run) else run
-    name = options.pop("name", "") or name_of(run)
-    matcher = parse_matcher(options.pop("match", None))
-    condition, when = _condition(options.pop("when", None))
-    classes = tuple(dict.fromkeys(spec_of(event).cls for event in events))
-    return Hook(name=name, events=classes, action=action, matcher=matcher, condition=condition, when=when, **options)
+    name = options.get("name") or name_of(run)
+    matcher = parse_matcher(options.get("match"))
+    condition, when = _condition(options.get("when"))
+    limits: dict[str, Any] = {key: value for key, value in options.items() if key not in ("name", "match", "when")}
+    classes = _classes(tuple(events))
+    return Hook(name=name, events=classes, action=action, matcher=matcher, condition=condition, when=when, **limits)
+
+
+@lru_cache(maxsize=1024)
+def _classes(events: tuple[EventLike, ...]) -> tuple[type[Event], ...]:
+    """Each class once; hooks of the same events share one tuple."""
+    return tuple(dict.fromkeys(spec_of(event).cls for event in events))
 
 
 def _condition(when: Callable[[Any], bool] | str | None) -> tuple[Rule | None, Callable[[Any], bool] | None]:
@@ -61,17 +71,25 @@ def function(call: Callable[..., Any]) -> Function:
 
 def _takes_context(call: Callable[..., Any]) -> bool:
     try:
-        parameters = inspect.signature(call).parameters.values()
+        required, positional, variadic = _arguments(call)
     except (TypeError, ValueError):
         return False
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    required = [p for p in positional if p.default is p.empty]
-    if len(required) > 2:
-        raise HookError(f"hook `{name_of(call)}` takes {len(required)} arguments; write `(event)` or `(event, ctx)`")
-    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    if required > 2:
+        raise HookError(f"hook `{name_of(call)}` takes {required} arguments; write `(event)` or `(event, ctx)`")
     if not positional and not variadic:
         raise HookError(f"hook `{name_of(call)}` takes no argument; write `(event)` or `(event, ctx)`")
-    return len(positional) >= 2 or variadic
+    return positional >= 2 or variadic
+
+
+def _arguments(call: Callable[..., Any]) -> tuple[int, int, bool]:
+    """How many positional arguments `call` must have and may have, and whether it takes any number of them."""
+    if type(call) is FunctionType and not hasattr(call, "__wrapped__"):  # a signature would fill its annotations in
+        code = call.__code__
+        return code.co_argcount - len(call.__defaults__ or ()), code.co_argcount, bool(code.co_flags & CO_VARARGS)
+    parameters = inspect.signature(call).parameters.values()
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = [p for p in positional if p.default is p.empty]
+    return len(required), len(positional), any(p.kind is p.VAR_POSITIONAL for p in parameters)
 
 
 _WAITS = frozenset(opmap[name] for name in ("YIELD_VALUE", "YIELD_FROM", "SEND") if name in opmap)
@@ -81,7 +99,7 @@ def can_wait(call: Callable[..., Any]) -> bool:
     """Whether an async function may ever have to wait: its code has an `await` (or is not there to be looked at)."""
     call = call if inspect.isroutine(call) else getattr(type(call), "__call__", call)  # noqa: B004
     code = getattr(getattr(call, "__func__", call), "__code__", None)
-    if code is None or not code.co_flags & inspect.CO_COROUTINE:
+    if code is None or not code.co_flags & CO_COROUTINE:
         return True
     return not _WAITS.isdisjoint(code.co_code[::2])
 
@@ -133,8 +151,8 @@ def _marked(thing: object) -> Iterator[Hook]:
     prefix = type(thing).__name__
     for attribute, method in inspect.getmembers(type(thing), inspect.isroutine):
         for events, options in getattr(method, _MARK, ()):
-            named = {"name": f"{prefix}.{attribute}", **options}
-            yield make_hook(events, getattr(thing, attribute), **named)  # type: ignore[arg-type]
+            named: dict[str, Any] = {"name": f"{prefix}.{attribute}", **options}
+            yield make_hook(events, getattr(thing, attribute), **named)
 
 
 _READ = ("priority", "timeout", "on_failure", "background", "once", "rejudge", "inline", "match", "when")
