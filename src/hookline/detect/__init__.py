@@ -40,7 +40,8 @@ _PLUGINS = {
     "twilio": "TwilioKeyDetector",
 }
 _OWN = {
-    "Private Key": r"-----BEGIN (?:[A-Z0-9 ]+ )?PRIVATE KEY-----(?:[\s\S]*?-----END (?:[A-Z0-9 ]+ )?PRIVATE KEY-----)?",
+    "Private Key": r"-----BEGIN (?:[A-Z0-9 ]+ )?PRIVATE KEY-----"
+    r"(?:[\s\S]*?-----END (?:[A-Z0-9 ]+ )?PRIVATE KEY-----|[A-Za-z0-9+/=\s\\]*)",
     "Anthropic API Key": r"\bsk-ant-[A-Za-z0-9_-]{20,}",
     "OpenAI API Key": r"\bsk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}",
     "GitHub Token": r"\bgithub_pat_[A-Za-z0-9_]{22,}",

@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 START = "0" * 64
-_TAIL = re.compile(rb',"hash":"([0-9a-f]{64})"\}$')
+RESERVED = frozenset({"seq", "prev", "hash"})
+_TAIL = re.compile(rb',"hash":"([0-9a-f]{64})"\}\Z')
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -36,6 +37,16 @@ class Break(msgspec.Struct, frozen=True):
         return f"{self.file}:{self.line}: {self.problem}"
 
 
+class _Place(msgspec.Struct):
+    """What a line says of its place in the chain."""
+
+    seq: int
+    prev: str
+
+
+_place = msgspec.json.Decoder(_Place)
+
+
 def digest(body: bytes, key: bytes | None) -> str:
     """The hash of a line's bytes before its own hash."""
     if key is not None:
@@ -43,58 +54,70 @@ def digest(body: bytes, key: bytes | None) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
-def linked(record: dict[str, Any], last: Link, key: bytes | None = None) -> tuple[bytes, Link]:
+def linked(record: Mapping[str, Any], last: Link, key: bytes | None = None) -> tuple[bytes, Link]:
     """The next line of the chain, with its newline, and where the chain stands then."""
     seq = last.seq + 1
-    body = msgspec.json.encode({"seq": seq, "prev": last.hash, **record})[:-1]
+    said = {name: value for name, value in record.items() if name not in RESERVED}
+    body = msgspec.json.encode({"seq": seq, "prev": last.hash, **said})[:-1]
     hashed = digest(body, key)
     return body + b',"hash":"' + hashed.encode() + b'"}\n', Link(seq, hashed)
 
 
 def link_of(line: bytes) -> Link | None:
     """Where the chain stood after `line`, or `None` if it is no line of a chain."""
-    found = _TAIL.search(line.rstrip(b"\n"))
-    if not found:
+    read = _read(line)
+    return read and Link(read[0].seq, read[2])
+
+
+def link_before(line: bytes) -> Link | None:
+    """Where the chain stood before `line`, or `None` if it is no line of a chain."""
+    read = _read(line)
+    return read and Link(read[0].seq - 1, read[0].prev)
+
+
+def _read(line: bytes) -> tuple[_Place, bytes, str] | None:
+    """A line's place, the bytes its hash is over, and its hash."""
+    stripped = line.removesuffix(b"\n")
+    found = _TAIL.search(stripped)
+    if found is None:
         return None
     try:
-        seq = msgspec.json.decode(line, type=_Seq).seq
-    except msgspec.DecodeError:
+        place = _place.decode(stripped)
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return Link(seq, found.group(1).decode())
+    return place, stripped[: found.start()], found.group(1).decode()
 
 
-class _Seq(msgspec.Struct):
-    seq: int
-    prev: str = ""
+def follow(lines: Iterable[bytes], start: Link, key: bytes | None = None) -> Iterator[tuple[Link, str | None]]:
+    """Follow the chain: for each line where it stands then, and what is wrong with the line, if anything.
 
-
-def verify_lines(file: str, lines: Iterable[bytes], start: Link, key: bytes | None = None) -> Iterator[Link | Break]:
-    """Follow the chain through the lines of one file: the link after each, and a break where it does not hold."""
+    One edit is one problem: after it, the chain is taken up again with what the line itself says.
+    """
     last = start
-    for number, line in enumerate(lines, 1):
-        found = _checked(line, last, key)
-        if isinstance(found, str):
-            yield Break(file, number, found)
-            last = link_of(line) or Link(last.seq + 1, "")
-            continue
-        last = found
-        yield found
+    for line in lines:
+        last, problem = _checked(line, last, key)
+        yield last, problem
 
 
-def _checked(line: bytes, last: Link, key: bytes | None) -> Link | str:
-    """The link after a good line, or what is wrong with it."""
+def _checked(line: bytes, last: Link, key: bytes | None) -> tuple[Link, str | None]:
     if not line.endswith(b"\n"):
-        return "the line is torn: it does not end"
-    stripped = line[:-1]
-    link = link_of(stripped)
-    if link is None:
-        return "the line was changed: it is no record of this log"
-    body = stripped[: _TAIL.search(stripped).start()]  # type: ignore[union-attr]
-    if not hmac.compare_digest(digest(body, key), link.hash):
-        return f"the line was changed: record {link.seq} does not match its hash"
-    previous = msgspec.json.decode(stripped, type=_Seq).prev
-    if link.seq != last.seq + 1:
-        return f"record {last.seq + 1} is missing or out of order: found record {link.seq}"
-    if previous != last.hash:
-        return f"record {link.seq} does not follow the one before it: a line was changed, removed or replaced"
-    return link
+        return last, "the line is torn: it does not end"
+    read = _read(line)
+    if read is None:
+        return Link(last.seq + 1, ""), "the line was changed: it is no record of this log"
+    place, body, hashed = read
+    if not hmac.compare_digest(digest(body, key), hashed):
+        problem = f"the line was changed: record {last.seq + 1} does not match its hash"
+        return Link(last.seq + 1, hashed), problem
+    here = Link(place.seq, hashed)
+    if place.seq > last.seq + 1:
+        return here, f"{_records(last.seq + 1, place.seq - 1)} missing: found record {place.seq}"
+    if place.seq <= last.seq:
+        return here, f"out of order: found record {place.seq} after record {last.seq}"
+    if last.hash and place.prev != last.hash:
+        return here, f"record {place.seq} does not follow the line before it: that one was changed or replaced"
+    return here, None
+
+
+def _records(first: int, last: int) -> str:
+    return f"record {first} is" if first == last else f"records {first} to {last} are"

@@ -1,20 +1,100 @@
-"""From a verdict to the record that is written of it. Pure but for what is handed in."""
+"""From a verdict to the record that is written of it. Pure but for what is handed in.
+
+It is made in two steps: `kept` copies what a tool could still change, when the verdict is made; `record` bounds it,
+takes secrets out and puts it into words, later and elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
 
 from hookline.engine import Outcome, Verdict
+from hookline.events import Event
 from hookline.replies import Decision
 
 MOST_TEXT = 4_000
+MOST_PARTS = 2_000
+MOST_ALL_TEXT = 64_000
+MOST_DEPTH = 32
+_MARGIN = 16_000
+"""How far beyond the cut a secret that begins before it is looked for: longer than any private key."""
+_BIG = 1 << 63
+_LEFT_OUT = "… (left out: the record is too long)"
+_SECRET_NAME = re.compile(
+    r"(?i)(?:.*[_-])?(?:password|passwd|secret|api[_-]?key|access[_-]?token|auth[_-]?token|private[_-]?key|authorization)"
+)
+_WORDS = {"tool_input": "input", "tool_response": "result", "permission_mode": "mode"}
+_ELSEWHERE = frozenset(
+    {"session_id", "cwd", "agent_id", "agent_type", "timestamp", "tool_name", "tool_use_id", "prompt_id", "effort"}
+)
+_SESSION_ONLY = frozenset({"transcript_path"})
+
 Redactor = Callable[[str], str]
 
 
-def record(verdict: Verdict, *, user: str = "", redact: Redactor = str) -> dict[str, Any]:
+# -- when the verdict is made ----------------------------------------------------------------------------------------
+
+
+def kept(verdict: Verdict) -> dict[str, Any]:
+    """A copy of what the event was about, so that nobody can change it before it is written."""
+    event = verdict.event
+    left = [MOST_PARTS]
+    said = {}
+    for field, word in _fields(event.__class__):
+        value = getattr(event, field)
+        if value is not None:
+            said[word] = value if value.__class__ is str else _copied(value, left, 0)
+    if verdict.reply.input is not None:
+        said["rewritten"] = _copied(verdict.reply.input, left, 0)
+    return said
+
+
+@cache
+def _fields(cls: type[Event]) -> tuple[tuple[str, str], ...]:
+    """The fields of an event that belong in its record, and the words people look for them by."""
+    skipped = _ELSEWHERE if cls.event_name.startswith("Session") else _ELSEWHERE | _SESSION_ONLY
+    return tuple((name, _WORDS.get(name, name)) for name in cls.__struct_fields__ if name not in skipped)
+
+
+def _copied(value: Any, left: list[int], depth: int) -> Any:
+    """A JSON value whose containers nobody else holds; what comes after `MOST_PARTS` parts is left out."""
+    left[0] -= 1
+    kind = value.__class__
+    if kind is str or value is None or kind is int or kind is float or kind is bool:
+        return value
+    if left[0] < 0 or depth > MOST_DEPTH:
+        return _LEFT_OUT
+    if isinstance(value, dict):
+        return {str(key): _copied(item, left, depth + 1) for key, item in _first(value.items(), left)}
+    if isinstance(value, (list, tuple)):
+        return [_copied(item, left, depth + 1) for item in _first(value, left)]
+    return _copied(_plain(value), left, depth + 1)
+
+
+def _first(items: Any, left: list[int]) -> list[Any]:
+    return list(items)[: max(left[0], 0) + 1]
+
+
+def _plain(value: Any) -> Any:
+    """Any other object as a JSON value: its fields, or how it shows itself."""
+    try:
+        found = msgspec.to_builtins(value, str_keys=True, enc_hook=repr)
+    except Exception:  # noqa: BLE001 - an object of the user's own may do anything when looked at
+        return f"<{type(value).__name__}>"
+    return found if isinstance(found, (str, dict, list, int, float, bool)) else repr(found)
+
+
+# -- later -----------------------------------------------------------------------------------------------------------
+
+
+def record(
+    verdict: Verdict, said: Mapping[str, Any] | None = None, *, user: str = "", redact: Redactor = str
+) -> dict[str, Any]:
     """Time, run, agent, event, tool, decision, who decided and why, durations, user; secrets taken out."""
     event = verdict.event
     outcomes = verdict.outcomes
@@ -32,64 +112,71 @@ def record(verdict: Verdict, *, user: str = "", redact: Redactor = str) -> dict[
         "decision": str(verdict.decision),
         "blocked": verdict.blocked,
         "by": verdict.decided_by,
-        "reasons": list(verdict.reply.reasons) or _other_reasons(verdict),
+        "reasons": list(verdict.reply.reasons) or ([verdict.reason] if verdict.reason else []),
         "ms": round(sum(outcome.ms for outcome in outcomes), 3),
         "hooks": [_hook(outcome) for outcome in outcomes],
-        **_payload(verdict),
+        "stop": verdict.stop or None,
+        "keep_going": verdict.keep_going or None,
     }
-    said: dict[str, Any] = redacted({key: v for key, v in body.items() if v not in (None, "", [])}, redact)
-    return said
-
-
-def _other_reasons(verdict: Verdict) -> list[str]:
-    return [verdict.reason] if verdict.reason else []
+    for name, value in (kept(verdict) if said is None else said).items():
+        body[f"{name}_" if name in body else name] = value
+    whole: dict[str, Any] = _Cleaner(redact).clean({k: v for k, v in body.items() if v not in (None, "", [], {})})
+    return whole
 
 
 def _hook(outcome: Outcome) -> dict[str, Any]:
     row: dict[str, Any] = {"hook": outcome.hook, "status": str(outcome.status), "ms": round(outcome.ms, 3)}
     if outcome.decision is not Decision.PASS:
         row["decision"] = str(outcome.decision)
-    if outcome.exit_code is not None:
-        row["exit_code"] = outcome.exit_code
-    if outcome.error is not None:
-        row["error"] = outcome.error
+    for name in ("exit_code", "error", "note"):
+        value = getattr(outcome, name)
+        if value is not None:
+            row[name] = value
     return row
-
-
-_PAYLOAD = {
-    "tool_input": "input",
-    "tool_response": "result",
-    "error": "error",
-    "prompt": "prompt",
-    "source": "source",
-    "reason": "reason",
-    "trigger": "trigger",
-    "message": "message",
-    "duration_ms": "duration_ms",
-}
-
-
-def _payload(verdict: Verdict) -> dict[str, Any]:
-    """What the event was about, by the words people look for; the rewritten input beside the one it replaced."""
-    said = {word: getattr(verdict.event, field) for field, word in _PAYLOAD.items() if hasattr(verdict.event, field)}
-    if verdict.reply.input is not None:
-        said["rewritten"] = verdict.reply.input
-    flags = {"stop": verdict.stop, "keep_going": verdict.keep_going}
-    return {**said, **{name: True for name, on in flags.items() if on}}
 
 
 def redacted(value: Any, redact: Redactor) -> Any:
     """A JSON value with every text bounded and its secrets taken out, keys included."""
-    if isinstance(value, str):
-        return redact(_bounded(value))
-    if isinstance(value, dict):
-        return {redact(_bounded(str(key))): redacted(item, redact) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [redacted(item, redact) for item in value]
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    return redact(_bounded(str(msgspec.to_builtins(value, enc_hook=repr))))
+    return _Cleaner(redact).clean(value)
 
 
-def _bounded(text: str) -> str:
-    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}… ({len(text):,} characters)"
+class _Cleaner:
+    """Makes a value fit to be written: bounded as a whole, valid JSON, without secrets."""
+
+    def __init__(self, redact: Redactor) -> None:
+        self._redact = redact
+        self._left = MOST_ALL_TEXT
+
+    def clean(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, dict):
+            return {self._text(str(key)): self._named(str(key), item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.clean(item) for item in value]
+        if value is None or isinstance(value, (bool, float)):
+            return value
+        if isinstance(value, int) and -_BIG < value < _BIG:
+            return value
+        return self._text(str(value))
+
+    def _named(self, key: str, value: Any) -> Any:
+        """What a field called `password` holds is a secret, whatever it looks like."""
+        if self._redact is str or not isinstance(value, str) or not value or not _SECRET_NAME.fullmatch(key):
+            return self.clean(value)
+        return f"[redacted: {self._text(key)}]"
+
+    def _text(self, text: str) -> str:
+        if self._left <= 0:
+            return _LEFT_OUT
+        whole = len(text)
+        said = _valid(self._redact(_valid(text[: MOST_TEXT + _MARGIN])))
+        if whole > MOST_TEXT:
+            said = f"{said[:MOST_TEXT]}… ({whole:,} characters)"
+        self._left -= len(said)
+        return said
+
+
+def _valid(text: str) -> str:
+    """Half characters, which tools do print, are shown by their numbers."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
