@@ -18,5 +18,5 @@ def main(argv: list[str]) -> int:
     from hookline.cli.demo.play import play
     from hookline.cli.demo.showing import Screen, Told
 
-    pause = 0.4 if sys.stdout.isatty() and not (args.fast or args.json) else 0.0
+    pause = 0.25 if sys.stdout.isatty() and not (args.fast or args.json) else 0.0
     return play(Told() if args.json else Screen(), pause=pause, keep=args.keep)

@@ -9,15 +9,15 @@ from hookline.guards import approvals, commands, paths
 
 hooks = Hooks()
 
-hooks.add(paths.stay_inside())
 hooks.add(commands.block(["rm -rf *", "sudo *"]))
+hooks.add(paths.stay_inside())
 hooks.add(approvals.auto(["ls *", f"{PYTHON} -B -m unittest *"]))
 
 
 @hooks.on(UserPromptSubmit)
 async def house_rules(event: UserPromptSubmit) -> Reply:
     """Tell the model what it should know."""
-    return context("prices are whole cents: never use floats")
+    return context("prices are whole cents")
 
 
 @hooks.on(PreToolUse, when="Bash(python -m unittest *)")
@@ -30,7 +30,7 @@ async def fresh_tests(event: PreToolUse) -> Reply:
 @hooks.on(SubagentStart)
 async def only_look(event: SubagentStart) -> Reply:
     """Tell every subagent its place."""
-    return context("report what you find; change nothing")
+    return context("look, and change nothing")
 
 
 @hooks.on(Stop)

@@ -37,13 +37,13 @@ from shop.discount import discounted
 
 
 class Shop(unittest.TestCase):
-    def test_an_empty_cart_costs_nothing(self):
+    def test_empty_cart(self):
         self.assertEqual(total([]), 0)
 
-    def test_the_total_is_the_sum(self):
+    def test_total(self):
         self.assertEqual(total([250, 100]), 350)
 
-    def test_a_discount_leaves_the_rest_to_pay(self):
+    def test_discount(self):
         self.assertEqual(discounted(1000, 20), 800)
 
 

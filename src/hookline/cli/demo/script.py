@@ -7,8 +7,8 @@ from typing import Any
 
 from hookline.agent.models.scripted import Scripted
 
-PROMPT = "Make the tests pass."
-OUTSIDE = "/etc/profile.d/shop.sh"
+PROMPT = "Fix the tests."
+OUTSIDE = "/etc/hookline.conf"
 ERRAND = "Find where discounts are computed."
 
 
@@ -31,7 +31,7 @@ def model(project: Path, pause: float) -> Scripted:
     return Scripted.of(
         bash("ls -la"),
         bash("python -m unittest"),
-        turn(None, ("Write", {"file_path": OUTSIDE, "content": "export PYTHONPATH=shop\n"})),
+        turn(None, ("Write", {"file_path": OUTSIDE, "content": "debug = yes\n"})),
         bash("rm -rf /"),
         turn("All done."),
         read("shop/cart.py"),
@@ -45,7 +45,7 @@ def model(project: Path, pause: float) -> Scripted:
             "errand": {
                 "first": ERRAND,
                 "turns": [
-                    bash("sudo find / -name discount.py"),
+                    bash("sudo updatedb"),
                     turn(None, ("Grep", {"pattern": "def discounted", "path": str(project)})),
                     turn("They are computed in shop/discount.py."),
                 ],
