@@ -120,7 +120,12 @@ async def test_threads_are_reused_and_bounded() -> None:
 async def test_an_abandoned_thread_makes_room_for_another() -> None:
     """Functions that hang never starve those that come after."""
     threads, begun, gate = Threads(most=1), threading.Event(), threading.Event()
-    hung = asyncio.create_task(threads.call(lambda: (begun.set(), gate.wait(20))))
+
+    def hangs() -> None:
+        begun.set()
+        gate.wait(20)
+
+    hung = asyncio.create_task(threads.call(hangs))
     waiting = asyncio.create_task(threads.call(lambda: "served"))
     await asyncio.to_thread(begun.wait, 10)
     hung.cancel()
