@@ -1,5 +1,7 @@
 """Scripts that a warm and a newly started interpreter must run alike. Each is (name, source, extra files beside it)."""
 
+# ruff: noqa: E501 - each script is one line of a table
+
 from __future__ import annotations
 
 SCRIPTS: dict[str, str] = {

@@ -1,5 +1,7 @@
 """Commands as hooks: what they are given, and what their output and exit codes mean (FACTS §2, §6, §7)."""
 
+# ruff: noqa: ASYNC240 - a test may block its own loop for a moment
+
 from __future__ import annotations
 
 import asyncio
@@ -164,7 +166,9 @@ async def test_the_environment_is_claude_codes(tmp_path: Path) -> None:
 
 async def test_exports_have_a_file_to_go_to_on_four_events(tmp_path: Path) -> None:
     """`CLAUDE_ENV_FILE` is there for SessionStart and not for others; one of our own is gone afterwards."""
-    started = await fire('echo "export A=1" >> "$CLAUDE_ENV_FILE"; echo $CLAUDE_ENV_FILE', SessionStart(source="startup"))
+    started = await fire(
+        'echo "export A=1" >> "$CLAUDE_ENV_FILE"; echo $CLAUDE_ENV_FILE', SessionStart(source="startup")
+    )
     prompted = await fire("echo [$CLAUDE_ENV_FILE]", UserPromptSubmit(prompt="p"))
 
     assert not Path(started.context[0]).exists()
@@ -214,7 +218,7 @@ async def test_a_first_line_that_says_async_lets_the_agent_go_on(tmp_path: Path)
     """`async_firstline`: the rest of the output is collected later."""
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    command = f"echo '{{\"async\": true}}'; read line < {gate}; echo '{{\"systemMessage\": \"late\"}}'"
+    command = f'echo \'{{"async": true}}\'; read line < {gate}; echo \'{{"systemMessage": "late"}}\''
     async with Hooks() as hooks:
         hooks.add(PreToolUse, Command(command=command))
         verdict = await hooks.fire(BASH)

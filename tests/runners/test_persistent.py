@@ -19,7 +19,7 @@ for line in sys.stdin:
     word = line.strip()
     if word == "die": sys.exit(3)
     if word == "sleep": time.sleep(60)
-    if word == "two": print("one")
+    if word == "two": os.write(1, b"one\\ntwo\\n"); continue
     if word == "long": print("x" * 200_000)
     if word == "error": sys.stderr.write("oops"); sys.exit(4)
     print(word, os.getpid(), flush=True)

@@ -1,5 +1,7 @@
 """Programs are run to their end, bounded, and nothing of them is left behind."""
 
+# ruff: noqa: ASYNC222, PTH208 - a test may block its own loop for a moment
+
 from __future__ import annotations
 
 import asyncio

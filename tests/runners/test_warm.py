@@ -1,5 +1,7 @@
 """Warm interpreters: when they are used, when they are replaced, and that they hold nothing."""
 
+# ruff: noqa: ASYNC109, ASYNC240, PTH208 - a test may block its own loop for a moment
+
 from __future__ import annotations
 
 import asyncio
@@ -10,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 from hookline.runners.process import Finished, ProcessSpec, run_process
@@ -91,9 +93,7 @@ async def test_runs_at_once_do_not_mix(pool: WarmPython, script: Path) -> None:
 
     ran = await asyncio.gather(*(run(pool, one(n)) for n in range(20)))
 
-    assert [(f.warm, f.exit_code, f.stdout) for f in ran] == [
-        (True, n, f"{n} input {n}\n".encode()) for n in range(20)
-    ]
+    assert [(f.warm, f.exit_code, f.stdout) for f in ran] == [(True, n, f"{n} input {n}\n".encode()) for n in range(20)]
 
 
 async def test_another_environment_gets_another_interpreter(pool: WarmPython, script: Path) -> None:
@@ -107,7 +107,7 @@ async def test_another_environment_gets_another_interpreter(pool: WarmPython, sc
 
 
 async def test_a_changed_interpreter_is_noticed(pool: WarmPython, script: Path, tmp_path: Path) -> None:
-    """A folder on the path that gets a new `.pth` file, and an interpreter replaced under its name, start a new parent."""
+    """Whatever the interpreter was made from, such as a folder on its path, starts a new parent when it changes."""
     packages = tmp_path / "packages"
     packages.mkdir()
     await warmed(pool, spec(script, PYTHONPATH=str(packages)))
@@ -133,9 +133,7 @@ async def test_a_dead_parent_is_replaced(pool: WarmPython, script: Path) -> None
     assert (after.exit_code, after.warm, again.warm) == (0, False, True)
 
 
-async def test_a_stalled_parent_is_replaced(
-    pool: WarmPython, script: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_stalled_parent_is_replaced(pool: WarmPython, script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that does not answer is ended, its spare too, and the run happens once, the ordinary way."""
     monkeypatch.setattr("hookline.runners.warm.parent.ANSWER_LIMIT", 0.3)
     script.write_text("open('ran', 'a').write('x'); print('ok')")
@@ -205,7 +203,7 @@ async def test_nothing_is_left_of_a_warm_run_that_timed_out(pool: WarmPython, sc
 
 def _environ(process: psutil.Process) -> dict[str, str]:
     try:
-        return process.environ()
+        return dict(process.environ())
     except psutil.Error:
         return {}
 

@@ -91,7 +91,9 @@ def test_a_script_runs_alike(name: str, runner: asyncio.Runner, warm: WarmPython
 
 
 @pytest.mark.parametrize("env", ENVIRONMENTS.values(), ids=list(ENVIRONMENTS))
-@pytest.mark.parametrize("name", ["streams", "unicode", "locale", "time zone", "warnings", "environment", "interleaved"])
+@pytest.mark.parametrize(
+    "name", ["streams", "unicode", "locale", "time zone", "warnings", "environment", "interleaved"]
+)
 def test_the_environment_counts_alike(
     name: str, env: dict[str, str], runner: asyncio.Runner, warm: WarmPython, folder: Path
 ) -> None:

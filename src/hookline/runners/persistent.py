@@ -1,8 +1,8 @@
 """Hook processes that stay: one JSON line in, one JSON line out, for as long as they live.
 
-Questions are asked one at a time. A process that dies is started again at the next question, at once the first time, then
-after a pause that doubles up to `LONGEST_PAUSE`; an answer ends the doubling. A question that is given up on (a timeout, a
-cancellation) ends the process, for its late answer would be taken for the next one's.
+Questions are asked one at a time. A process that dies is started again at the next question, at once the first time,
+then after a pause that doubles up to `LONGEST_PAUSE`; an answer ends the doubling. A question that is given up on (a
+timeout, a cancellation) ends the process, for its late answer would be taken for the next one's.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Run one program to its end: bounded, watched, and never left behind.
 
-`run_process` starts a program in a process group of its own, feeds it, reads what it prints and waits for it. On a timeout, a
-cancellation or too much output everything the program started is ended, TERM first, then KILL; see `ending.py` for who
-that is. A program that ended well may leave a daemon behind, as long as the daemon has let go of stdout and stderr:
-whoever still holds them a second after the program has ended is taken for a left-over and ended too.
+`run_process` starts a program in a process group of its own, feeds it, reads what it prints and waits for it. On a
+timeout, a cancellation or too much output everything the program started is ended, TERM first, then KILL; `ending.py`
+says who that is. A program that ended well may leave a daemon behind, as long as the daemon has let go of stdout and
+stderr: whoever still holds them a second after the program has ended is taken for a left-over and ended too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Literal
+from typing import Literal, Self
 
 import msgspec
 
@@ -91,7 +91,7 @@ Launch = Callable[[ProcessSpec], Awaitable[Child]]
 async def run_process(
     spec: ProcessSpec,
     *,
-    timeout: float | None = None,
+    timeout: float | None = None,  # noqa: ASYNC109 - a timeout has a result of its own: what was printed, how it ended
     limit: int = OUTPUT_LIMIT,
     on_output: OnOutput | None = None,
     cancelled: Awaitable[object] | None = None,
@@ -99,8 +99,8 @@ async def run_process(
 ) -> Finished:
     """Run a program and say how it ended; an `OSError` says that it could not be started.
 
-    `timeout` counts from the start of the program, not from the wait for a free slot. Cancelling the task, or `cancelled`
-    becoming done, ends the program and all it started before this returns.
+    `timeout` counts from the start of the program, not from the wait for a free slot. Cancelling the task, or
+    `cancelled` becoming done, ends the program and all it started before this returns.
     """
     run = await start_process(spec, limit=limit, on_output=on_output, launch=launch)
     finished = await run.finish(timeout, cancelled)
@@ -144,21 +144,21 @@ async def spawn(spec: ProcessSpec) -> Child:
     loop = asyncio.get_running_loop()
     pipes = Pipes()
     try:
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: ASYNC220 - it returns as soon as the program has begun
             spec.argv,
             cwd=spec.cwd,
             env=spec.env,
             stdin=pipes.theirs[0],
             stdout=pipes.theirs[1],
             stderr=pipes.theirs[2],
-            process_group=0,  # not a new session: the scheduler would treat every hook as a group of its own, and slower
+            process_group=0,  # not a new session: the scheduler would make every hook a task group of its own
         )
     except BaseException:
         pipes.close()
         raise
     pipes.close_theirs()
-    exit, reap = _watched(process, loop)
-    return Child(process.pid, *pipes.ours, exit, reap=reap)
+    ended, reap = _watched(process, loop)
+    return Child(process.pid, *pipes.ours, ended, reap=reap)
 
 
 class Pipes:
@@ -199,34 +199,34 @@ def _watched(
     process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop
 ) -> tuple[asyncio.Future[int | None], Reap | None]:
     """The future of the return code, and a function that looks whether the process has ended already."""
-    exit: asyncio.Future[int | None] = loop.create_future()
+    ended: asyncio.Future[int | None] = loop.create_future()
     try:
         pidfd = os.pidfd_open(process.pid) if sys.platform == "linux" else -1
     except OSError:
         pidfd = -1
     if pidfd < 0:
-        _watch_in_thread(process, loop, exit)
-        return exit, None
+        _watch_in_thread(process, loop, ended)
+        return ended, None
 
     def reap() -> None:
         code = process.poll()
-        if code is not None and not exit.done():
+        if code is not None and not ended.done():
             loop.remove_reader(pidfd)
             os.close(pidfd)
-            exit.set_result(code)
+            ended.set_result(code)
 
     loop.add_reader(pidfd, reap)
-    return exit, reap
+    return ended, reap
 
 
 def _watch_in_thread(
-    process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop, exit: asyncio.Future[int | None]
+    process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop, ended: asyncio.Future[int | None]
 ) -> None:
     import threading
 
     def tell(code: int) -> None:
-        if not exit.done():
-            exit.set_result(code)
+        if not ended.done():
+            ended.set_result(code)
 
     def wait() -> None:
         code = process.wait()
@@ -272,7 +272,9 @@ class Process:
             kept.clear()
 
     async def finish(
-        self, timeout: float | None = None, cancelled: Awaitable[object] | None = None
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - as for `run_process`
+        cancelled: Awaitable[object] | None = None,
     ) -> Finished | None:
         """Wait for the end and say how it was; None if `detach` was called: then `finish` is to be awaited again."""
         if timeout is not None:
@@ -523,7 +525,7 @@ class _Slot:
         self.timer: asyncio.TimerHandle | None = None
         self.given = False
 
-    async def __aenter__(self) -> _Slot:
+    async def __aenter__(self) -> Self:
         await self.slots.take()
         return self
 

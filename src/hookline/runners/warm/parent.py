@@ -1,5 +1,6 @@
 """Our end of one warm interpreter: start it, ask it for runs, hear how they ended, let it go."""
 
+# ruff: noqa: PTH109, PTH116, PTH118, PTH120 - on every run's way: plain paths cost a tenth
 from __future__ import annotations
 
 import array
@@ -56,7 +57,7 @@ class WarmParent:
         ours, theirs = socket.socketpair()
         inlet, outlet = os.pipe()  # its stdin, stdout and stderr are pipes, as every run's will be
         try:
-            process = subprocess.Popen(
+            process = subprocess.Popen(  # noqa: ASYNC220 - it returns as soon as the interpreter has begun
                 (python.name, *python.flags, str(BOOT)),
                 executable=python.file,
                 cwd="/",
@@ -74,7 +75,7 @@ class WarmParent:
             theirs.close()
             os.close(inlet)
             os.close(outlet)
-        ours.setblocking(False)
+        ours.setblocking(False)  # noqa: FBT003 - the socket's own signature
         parent = cls(process, ours)
         return parent if await parent._warmed_up() else None
 
@@ -200,8 +201,8 @@ class WarmParent:
         """It has gone: runs not begun are begun elsewhere, how the others end can no longer be known."""
         self._disconnect()
         gone = ConnectionResetError("the warm interpreter has gone")
-        waiting: asyncio.Future[Any]
-        for waiting in (self._hello, *self._starting.values()):
+        unanswered: list[asyncio.Future[Any]] = [self._hello, *self._starting.values()]
+        for waiting in unanswered:
             if not waiting.done():
                 waiting.set_exception(gone)
                 waiting.exception()  # nobody may be waiting any more
@@ -252,7 +253,7 @@ def _give_up(started: asyncio.Future[int]) -> None:
 
 
 def _request(name: int, spec: ProcessSpec, plan: Plan) -> bytes:
-    """What a run needs to know: its id, where it runs, what runs it, the first entry of its path, its words and environment."""
+    """What a run is told: its id, folder, interpreter, the first entry of its path, its words, its environment."""
     cwd = spec.cwd or os.getcwd()
     script = os.path.join(cwd, plan.words[plan.before])
     fields = [str(name), cwd, plan.interpreter.file, os.path.dirname(os.path.realpath(script)), str(plan.before)]
@@ -287,7 +288,7 @@ class _Running:
         self, loop: asyncio.AbstractEventLoop, child: Child, go: socket.socket, notice: DeathNotice | None
     ) -> None:
         self.loop, self.child, self.go, self.notice = loop, child, go, notice
-        go.setblocking(False)
+        go.setblocking(False)  # noqa: FBT003 - the socket's own signature
         loop.add_reader(go, self._reported)
 
     def _reported(self) -> None:

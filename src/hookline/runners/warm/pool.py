@@ -18,7 +18,7 @@ IDLE = 300.0
 """Seconds without a run after which an interpreter is let go."""
 
 
-def enabled(setting: bool | None = None, environ: Mapping[str, str] = os.environ) -> bool:
+def enabled(setting: bool | None = None, environ: Mapping[str, str] = os.environ) -> bool:  # noqa: FBT001 - the setting is what it is about
     """Whether scripts run warm: as set, else unless `HOOKLINE_WARM=0`; never where there is no `fork`."""
     possible = hasattr(os, "fork") and hasattr(os, "setsid") and BOOT.is_file()
     return possible and (setting if setting is not None else environ.get("HOOKLINE_WARM", "1") != "0")
@@ -38,7 +38,7 @@ class WarmPython:
 
     async def launch(self, spec: ProcessSpec) -> Child:
         """Start a program: warm if it can be, else the ordinary way, and see to it that the next run is warm."""
-        planned = plan(spec) if spec.cwd is None or os.path.isdir(spec.cwd) else None
+        planned = plan(spec)
         if planned is None:
             return await spawn(spec)
         parent = self._ready(planned.interpreter)

@@ -21,7 +21,7 @@ SILENT = frozenset({signal.SIGINT, signal.SIGPIPE})
 def death_notice() -> DeathNotice | None:
     """How `/bin/sh -c` reports it; None if it puts the program in its own place, and so dies with it.
 
-    Some shells replace themselves by the last command, others wait for it and translate; asking is cheap, and done once.
+    Some shells replace themselves by the last command, others wait for it and translate; asking is cheap, done once.
     """
     asked = subprocess.run(("/bin/sh", "-c", "/bin/sh -c 'kill -TERM $$'"), capture_output=True, check=False)
     return None if asked.returncode < 0 else _translated
