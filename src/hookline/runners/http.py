@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from hookline.engine import Context, Ran
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     import aiohttp
 
 MOST_BYTES = 10 * 1024 * 1024
+Headers = dict[str, str]
+_HEADERS: Headers = {"Content-Type": "application/json", "Accept": "application/json, text/plain, */*"}
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
@@ -28,8 +31,7 @@ class HttpRunner:
     """POSTs events over connections that are kept; redirects are never followed."""
 
     def __init__(self) -> None:
-        self._session: aiohttp.ClientSession | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._kept: dict[asyncio.AbstractEventLoop, Kept] = {}
 
     async def run(self, hook: Hook, event: Event, ctx: Context) -> Ran:
         """Ask the endpoint once; anything but a 2xx with a JSON object, or nothing, is a failure."""
@@ -43,40 +45,80 @@ class HttpRunner:
         return Ran(reply=_reply(text, event, status), exit_code=status, stdout=text)
 
     async def _posted(self, action: Http, body: bytes, env: Mapping[str, str]) -> tuple[int, bytes]:
+        session = await self._session()
+        headers = _HEADERS | {name: filled(value, action.allowed_env, env) for name, value in action.headers.items()}
         import aiohttp
 
-        headers = {"Content-Type": "application/json", "Accept": "application/json, text/plain, */*"}
-        headers |= {name: filled(value, action.allowed_env, env) for name, value in action.headers.items()}
-        session = self._session_of_this_loop()
-        try:
-            async with session.post(action.url, data=body, headers=headers, allow_redirects=False) as response:
-                return response.status, await _bounded(response)
-        except aiohttp.ClientError as problem:
-            raise HookFailed(f"{action.url} cannot be reached: {problem}") from None
-        except (OSError, ValueError) as problem:
-            raise HookFailed(f"{action.url}: {problem}") from None
+        with _failures(action.url):
+            try:
+                return await _answer(session, action.url, body, headers)
+            except aiohttp.ClientConnectorError:
+                raise
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):  # it hung up as we used it
+                return await _answer(session, action.url, body, headers)
 
-    def _session_of_this_loop(self) -> aiohttp.ClientSession:
-        try:
-            import aiohttp
-        except ImportError:
-            raise MissingExtra("an HTTP hook", "http") from None
+    async def _session(self) -> aiohttp.ClientSession:
+        """The session of this event loop."""
         loop = asyncio.get_running_loop()
-        if self._session is None or self._session.closed or self._loop is not loop:
-            no_limit = aiohttp.ClientTimeout(total=None)  # the engine's own timer is the limit
-            self._session = aiohttp.ClientSession(timeout=no_limit, cookie_jar=aiohttp.DummyCookieJar())
-            self._loop = loop
-        return self._session
+        kept = self._kept.get(loop)
+        if kept is None or kept.session.closed:
+            self._kept = {other: one for other, one in self._kept.items() if not one.session.closed}
+            life = _sessions()
+            kept = self._kept[loop] = Kept(await anext(life), life)
+        return kept.session
 
     async def aclose(self) -> None:
-        """Close the kept connections."""
-        session, self._session = self._session, None
-        if session is not None and self._loop is asyncio.get_running_loop():
-            await session.close()
+        """Close the kept connections, each in the loop it belongs to; a loop that stands still does so as it ends."""
+        here = asyncio.get_running_loop()
+        kept, self._kept = self._kept, {}
+        for loop, one in kept.items():
+            if loop is here:
+                await one.life.aclose()
+            elif loop.is_running():
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(one.life.aclose(), loop))
+
+
+class Kept(NamedTuple):
+    """The connections of one event loop, and what closes them."""
+
+    session: aiohttp.ClientSession
+    life: AsyncGenerator[aiohttp.ClientSession, None]
+
+
+async def _sessions() -> AsyncGenerator[aiohttp.ClientSession, None]:
+    """One session. A loop ends its generators before it ends itself, so that no connection outlives its loop."""
+    try:
+        import aiohttp
+    except ImportError:
+        raise MissingExtra("an HTTP hook", "http") from None
+    no_limit = aiohttp.ClientTimeout(total=None)  # the engine's own timer is the limit
+    async with aiohttp.ClientSession(timeout=no_limit, cookie_jar=aiohttp.DummyCookieJar()) as session:
+        yield session
+
+
+@contextmanager
+def _failures(url: str) -> Iterator[None]:
+    """Whatever goes wrong with a connection becomes a failure of the hook."""
+    import aiohttp
+
+    try:
+        yield
+    except aiohttp.ClientConnectorError as problem:
+        raise HookFailed(f"{url} cannot be reached: {problem.strerror or problem.os_error}") from None
+    except (aiohttp.ClientError, OSError, ValueError) as problem:
+        raise HookFailed(f"{url}: {str(problem) or type(problem).__name__}") from None
+
+
+async def _answer(session: aiohttp.ClientSession, url: str, body: bytes, headers: Headers) -> tuple[int, bytes]:
+    async with session.post(url, data=body, headers=headers, allow_redirects=False) as response:
+        return response.status, await _bounded(response)
 
 
 async def _bounded(response: aiohttp.ClientResponse) -> bytes:
     """The whole body, unless it is larger than any answer has a reason to be."""
+    plain = "Content-Encoding" not in response.headers
+    if plain and response.content_length is not None and response.content_length <= MOST_BYTES:
+        return await response.read()
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
@@ -88,11 +130,18 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
 
 def check_url(action: Http) -> None:
     """Refuse what is not http(s), and what the settings' allow-list does not name."""
-    parts = urlsplit(action.url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    if not _is_http(action.url):
         raise HookFailed(f"`{action.url}` is not an http or https address")
     if action.allowed_urls is not None and not any(fnmatchcase(action.url, allowed) for allowed in action.allowed_urls):
         raise HookFailed(f"`{action.url}` is not among allowedHttpHookUrls; add it there to use it")
+
+
+def _is_http(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.netloc)
 
 
 def filled(text: str, allowed: tuple[str, ...], env: Mapping[str, str]) -> str:
