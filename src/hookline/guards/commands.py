@@ -1,58 +1,59 @@
 """Commands an agent may not run, or the only ones it may: judged on every simple command of the parsed line.
 
 Patterns are permission-rule patterns (`rm -rf *`, `git push *`); short flags are compared as a set, so `rm -r -f` and
-`rm -fr` are `rm -rf`. What reading alone cannot decide (`$x -rf /`, `eval "$y"`) is never passed over: it is asked
-about, or denied, as the user chose.
+`rm -fr` are `rm -rf`. What reading alone cannot decide (`$x -rf /`, `eval "$y"`, `python -c …`) is never passed over:
+it is asked about, or denied, as the user chose.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from hookline.errors import HookError
 from hookline.events import PreToolUse
+from hookline.guards.looks import plain
+from hookline.guards.pattern import Pattern, caught_by, pattern_of
 from hookline.hooks import Hook, make_hook
-from hookline.hooks.condition import Catch, Place, Rule, covers, parse_rule
+from hookline.hooks.condition import Catch, Place, covers
 from hookline.hooks.shell import SimpleCommand, parse_line
 from hookline.replies import Reply, ask, deny
 
 Undecided = Literal["ask", "deny"]
-SHELL_TOOLS = "Bash|Monitor|mcp__.*(?:bash|shell|exec|command).*"
+SHELL_TOOLS = "[Bb]ash|Monitor|[Ss]hell|[Tt]erminal|mcp__.*(?:exec|[Cc]ommand|cmd|[Rr]un|spawn|process|ssh)"
+"""The tools that run shell lines: the agent's own, and MCP tools by their names."""
 PRIORITY = 100
-_FIELDS = ("command", "cmd", "script")
+_FIELDS = ("command", "cmd", "script", "commands", "cmds", "argv", "command_line", "commandLine", "shell_command")
+_ARGUMENTS = ("args", "arguments", "argv", "params")
 
-_LONG_FLAGS = {
-    "rm": {"--recursive": "r", "--force": "f", "--dir": "d"},
-    "chmod": {"--recursive": "R"},
-    "chown": {"--recursive": "R"},
-    "cp": {"--recursive": "r", "--force": "f"},
-    "git": {"--force": "f", "--force-with-lease": "f", "--hard": "--hard", "--delete": "d"},
-    "curl": {"--output": "o", "--insecure": "k"},
-}
-_SAME_LETTER = {"rm": {"R": "r"}, "cp": {"R": "r"}}
-
-
-class Pattern(msgspec.Struct, frozen=True):
-    """One pattern, ready to be held against commands."""
-
-    text: str
-    rule: Rule
-    name: str
-    flags: frozenset[str]
-    operands: tuple[str, ...]
+KEEPS_TEXT = frozenset(
+    """
+    : [ ack ag apk apropos apt apt-get basename brew cargo cat cd chgrp chmod chown cmp column comm command cp
+    curl cut date dd declare df diff dirname dnf docker du echo egrep exit export false fgrep file find gem gh
+    git glab gradle grep groups head help helm hexdump history id info jobs jq kill killall kubectl less ln
+    local logger ls mail man mkdir more mv mvn notify-send npm od open pacman pgrep pip pip3 pkill pnpm podman
+    popd printf ps pushd pwd pytest read readlink readonly realpath return rg rm rmdir rsync rustup scp sed seq
+    set shift shopt sleep snap sort stat strings sum systemctl tac tail tar tee terraform test time tldr touch
+    tr tree true type typeset uname uniq unset unzip wait wc wget whatis whereis which who whoami xdg-open yarn
+    yq yum zgrep zip service journalctl ssh-keygen ssh-add code dpkg rpm
+    """.split()  # noqa: SIM905 - forty lines of quotes would not read better
+)
+"""Programs that take texts and names and do not run them; what any other program is given may be a command."""
 
 
 def block(
     patterns: Iterable[str], *, undecided: Undecided = "ask", match: str = SHELL_TOOLS, name: str = "commands.block"
 ) -> Hook:
     """Deny any line that would run one of these commands: `commands.block(["rm -rf *", "sudo *"])`."""
-    known = [_pattern(text) for text in patterns]
+    known = [pattern_of(text) for text in _some(patterns, "pattern")]
+    _checked(undecided)
 
     async def judge(event: PreToolUse) -> Reply | None:
-        return judged(_line_of(event), known, undecided)
+        answers = [judged(line, known, undecided) for line in lines_of(event.tool_input)]
+        return max((each for each in answers if each), key=lambda each: each.decision, default=None)
 
     return make_hook((PreToolUse,), judge, match=match, name=name, priority=PRIORITY)
 
@@ -60,124 +61,132 @@ def block(
 def only(
     patterns: Iterable[str], *, undecided: Undecided = "deny", match: str = SHELL_TOOLS, name: str = "commands.only"
 ) -> Hook:
-    """Deny any line that would run anything else: `commands.only(["ls *", "git status", "pytest *"])`."""
-    rules = [_pattern(text).rule for text in patterns]
+    """Deny any line that would run anything else: `commands.only(["ls *", "git status", "pytest *"])`.
 
-    async def judge(event: PreToolUse) -> Reply | None:
-        line = _line_of(event)
+    A line that also writes to a file by redirection is refused: no pattern speaks of that.
+    """
+    rules = [pattern_of(text).rule for text in _some(patterns, "pattern")]
+    listed = ", ".join(f"`{rule.pattern}`" for rule in rules)
+    _checked(undecided)
+
+    def judged_one(line: str) -> Reply | None:
         parsed = parse_line(line)
-        if parsed.undecidable or parsed.notes:
-            return _undecided(undecided, line, (*parsed.undecidable, *parsed.notes))
+        if parsed.undecidable:
+            return _undecided(undecided, line, parsed.undecidable)
         if covers(rules, "Bash", {"command": line}, Place()) is not None:
             return None
-        names = ", ".join(f"`{part.text}`" for part in parsed.commands if part.words) or f"`{line}`"
-        return deny(f"only {', '.join(f'`{rule.pattern}`' for rule in rules)} may be run here, not {names}")
+        names = ", ".join(f"`{part.raw or part.text}`" for part in parsed.commands) or f"`{line}`"
+        return deny(f"only {listed} may be run here, and nothing redirected to a file; not {names[:500]}")
+
+    async def judge(event: PreToolUse) -> Reply | None:
+        answers = [judged_one(line) for line in lines_of(event.tool_input)]
+        return max((each for each in answers if each), key=lambda each: each.decision, default=None)
 
     return make_hook((PreToolUse,), judge, match=match, name=name, priority=PRIORITY)
 
 
 def containing(texts: Iterable[str], *, match: str = SHELL_TOOLS, name: str = "commands.containing") -> Hook:
-    """Deny any line that contains one of these texts, wherever it stands (seeds/000's BlockBashPatternHook)."""
+    """Deny any line that contains one of these texts, wherever it stands (seeds/000's BlockBashPatternHook).
+
+    Looked for in the line as it is written, with white space and quotes taken out of the way, and in each of its
+    commands. A text that the line only builds when it runs is not found: for that there is `block`.
+    """
     words = _some(texts, "text")
 
     async def judge(event: PreToolUse) -> Reply | None:
-        line = _line_of(event)
-        return next((deny(f"command contains forbidden pattern: {word}") for word in words if word in line), None)
+        for line in lines_of(event.tool_input):
+            seen = list(_spellings(line))
+            found = next((word for word in words if any(word in one for one in seen)), None)
+            if found is not None:
+                return deny(f"command contains forbidden pattern: {found}")
+        return None
 
     return make_hook((PreToolUse,), judge, match=match, name=name, priority=PRIORITY)
+
+
+def _spellings(line: str) -> Iterator[str]:
+    """A line as written, as it looks, and each command in it as it will run."""
+    yield line
+    yield " ".join(plain(line).split())
+    for part in parse_line(line).commands:
+        yield part.text
+        yield " ".join((part.name, *part.words[1:]))
 
 
 def judged(line: str, patterns: Sequence[Pattern], undecided: Undecided) -> Reply | None:
     """What a line's commands mean under the patterns: a deny that names the command, a doubt, or nothing."""
     parsed = parse_line(line)
-    doubts = list(parsed.undecidable)
+    doubts = [*parsed.undecidable, *parsed.code]
     for part in parsed.commands:
         for pattern in patterns:
             caught = caught_by(pattern, part)
             if caught is Catch.YES:
-                return deny(f"`{part.text}` is blocked by the pattern `{pattern.text}`")
+                return deny(f"`{part.text[:200]}` is blocked by the pattern `{pattern.text}`")
             if caught is Catch.MAYBE:
                 doubts.append(f"`{part.raw or part.text}` may be `{pattern.text}`, depending on what is expanded")
+            elif _disguised(pattern, part):
+                doubts.append(f"`{part.text[:200]}` looks like `{pattern.text}`")
+            elif _handed_on(pattern, part):
+                doubts.append(f"`{part.name}` may run what it is given, which looks like `{pattern.text}`")
     return _undecided(undecided, line, doubts) if doubts else None
 
 
-def caught_by(pattern: Pattern, part: SimpleCommand) -> Catch:
-    """Whether one simple command falls under a pattern, its flags in any order and spelling."""
-    if _flags_fit(pattern, part):
-        return Catch.YES
-    return pattern.rule.catches("Bash", {"command": part.raw}, Place()) if part.unknown else _plainly(pattern, part)
-
-
-def _plainly(pattern: Pattern, part: SimpleCommand) -> Catch:
-    found = pattern.rule.catches("Bash", {"command": part.text}, Place())
-    return Catch.YES if found is Catch.YES else Catch.NO
-
-
-def _flags_fit(pattern: Pattern, part: SimpleCommand) -> bool:
-    if not pattern.flags or part.name != pattern.name:
+def _disguised(pattern: Pattern, part: SimpleCommand) -> bool:
+    """Whether the command would be caught if its signs were what they look like, capitals apart."""
+    if not part.words or (part.name.islower() and part.text.isascii()):
         return False
-    flags, operands = _split(part.name, part.words[1:])
-    return pattern.flags <= flags and _operands_fit(pattern.operands, operands)
+    words = tuple(plain(word) for word in part.words)
+    words = (words[0].lower().strip(), *words[1:])
+    if words == part.words:
+        return False
+    seen = msgspec.structs.replace(part, name=words[0].rsplit("/", 1)[-1], words=words, raw="")
+    return caught_by(pattern, seen) is not Catch.NO
 
 
-def _operands_fit(wanted: Sequence[str], given: Sequence[str]) -> bool:
-    """Whether the words fit the pattern's in order; a closing `*` takes any rest, none included."""
-    for index, want in enumerate(wanted):
-        if want == "*" and index == len(wanted) - 1:
+def _handed_on(pattern: Pattern, part: SimpleCommand) -> bool:
+    """Whether a program that may be a wrapper is given the words, or the text, of a forbidden command."""
+    if part.wraps or part.name in KEEPS_TEXT or len(part.words) < 2:
+        return False
+    for index, word in enumerate(part.words[1:], 1):
+        if (" " in word or "=" in word) and pattern.mention.search(plain(word)):
             return True
-        if index >= len(given) or not _fits(want, given[index]):
-            return False
-    return len(given) == len(wanted)
+        if index not in part.unknown and pattern.names(word.rsplit("/", 1)[-1]):
+            later = tuple(at - index for at in part.unknown if at > index)
+            rest = msgspec.structs.replace(
+                part, name=word.rsplit("/", 1)[-1], words=part.words[index:], unknown=later, raw=""
+            )
+            if caught_by(pattern, rest) is not Catch.NO:
+                return True
+    return False
 
 
-def _fits(want: str, word: str) -> bool:
-    from fnmatch import fnmatchcase  # only for patterns with operands
-
-    return fnmatchcase(word, want)
-
-
-def _split(name: str, words: Sequence[str]) -> tuple[frozenset[str], list[str]]:
-    """A command's flags as a set, `-rf` and `--recursive --force` alike, and its other words."""
-    long, same = _LONG_FLAGS.get(name, {}), _SAME_LETTER.get(name, {})
-    flags: set[str] = set()
-    operands: list[str] = []
-    for index, word in enumerate(words):
-        if word == "--":
-            operands += words[index + 1 :]
-            break
-        if word.startswith("--"):
-            plain = word.partition("=")[0]
-            flags.add(long.get(plain, plain))
-        elif word.startswith("-") and len(word) > 1:
-            flags.update(same.get(letter, letter) for letter in word[1:])
-        else:
-            operands.append(word)
-    return frozenset(flags), operands
-
-
-def _pattern(text: str) -> Pattern:
-    if not text.strip():
-        raise HookError("a command pattern is empty; write one such as `rm -rf *`")
-    parsed = parse_line(text.replace("*", "x"))
-    if sum(not part.via for part in parsed.commands) != 1 or parsed.undecidable:
-        raise HookError(f"`{text}` is no single command; write one pattern per command, such as `rm -rf *`")
-    words = text.split()
-    flags, operands = _split(words[0], words[1:])
-    return Pattern(text, parse_rule(f"Bash({text.strip()})"), words[0], flags, tuple(operands))
-
-
-def _line_of(event: PreToolUse) -> str:
-    given: dict[str, Any] = event.tool_input
-    return next((given[field] for field in _FIELDS if isinstance(given.get(field), str)), "")
+def lines_of(given: dict[str, Any]) -> list[str]:
+    """The shell lines in a tool's input: a text, a list of lines, or a program with its arguments."""
+    found: list[str] = []
+    for field in _FIELDS:
+        value = given.get(field)
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, list):
+            texts = [item for item in value if isinstance(item, str)]
+            found += [shlex.join(texts), *texts]
+    rest: list[Any] = next((given[field] for field in _ARGUMENTS if isinstance(given.get(field), list)), [])
+    words = [item for item in rest if isinstance(item, str)]
+    return [*found, *(f"{line} {shlex.join(words)}" for line in found[:1] if words)]
 
 
 def _undecided(choice: Undecided, line: str, doubts: Iterable[str]) -> Reply:
     answer = {"ask": ask, "deny": deny}[choice]
-    return answer(f"cannot tell what `{line[:200]}` would run: {'; '.join(dict.fromkeys(doubts))}")
+    return answer(f"cannot tell what `{line[:200]}` would run: {'; '.join(dict.fromkeys(doubts))[:2000]}")
+
+
+def _checked(choice: str) -> None:
+    if choice not in ("ask", "deny"):
+        raise HookError(f"undecided must be `ask` or `deny`, got `{choice}`")
 
 
 def _some(texts: Iterable[str], what: str) -> tuple[str, ...]:
     words = (texts,) if isinstance(texts, str) else tuple(texts)
-    if not words or not all(words):
+    if not all(words) or not words:
         raise HookError(f"give at least one non-empty {what}")
     return words

@@ -8,15 +8,20 @@ After a write the path is looked at once more, so that a link swapped in between
 from __future__ import annotations
 
 import os
-import unicodedata
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from glob import iglob
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from hookline.engine import Context
+from hookline.errors import HookError
 from hookline.events import PostToolUse, PreToolUse, SessionStart
+from hookline.guards.commands import SHELL_TOOLS, lines_of
+from hookline.guards.resolve import Astray, checked, other_names, resolved, spellings
 from hookline.hooks import Hook, make_hook
 from hookline.hooks.shell import writes
 from hookline.replies import Reply, ask, deny, rewrite, stop
@@ -24,18 +29,36 @@ from hookline.replies import Reply, ask, deny, rewrite, stop
 Undecided = Literal["ask", "deny"]
 PRIORITY = 100
 WRITERS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
-READERS = {"Read": "file_path", "NotebookRead": "notebook_path", "Glob": "path", "Grep": "path", "LS": "path"}
-SHELLS = {"Bash": "command", "Monitor": "command"}
-ARGUMENTS = frozenset({
-    "path", "paths", "file", "files", "file_path", "filepath", "file_paths", "filename", "file_name", "dir",
-    "directory", "folder", "source", "src", "destination", "dest", "dst", "target", "target_path", "output",
-    "output_path", "output_file", "out", "to", "from", "notebook_path", "new_path", "old_path", "root", "cwd", "uri",
-    "url",
-})  # fmt: skip
-"""What MCP tools call the arguments that hold paths."""
-
-_NO_REAL_FOLDERS = ("/proc", "/dev/fd", "/dev/pts", "/sys")
+READERS = {
+    "Read": "file_path",
+    "NotebookRead": "notebook_path",
+    "Glob": "path",
+    "Grep": "path",
+    "LS": "path",
+    "LSP": "",
+}
+ARGUMENTS = frozenset(
+    """
+    path paths file files filepath filepaths filename filenames dir dirs directory directories folder folders source src
+    destination dest dst target targetpath output outputpath outputfile outfile out to from notebookpath newpath oldpath
+    root cwd workdir workingdirectory uri url location saveas saveto savepath localpath logfile
+    """.split()  # noqa: SIM905 - reads better than a column of quotes
+)
+"""What tools call the arguments that hold paths: small letters, without `_` and `-`."""
+_MAY_BE_OTHER = frozenset({"url", "uri", "to", "from", "output", "out", "source", "target", "location", "root"})
+_ENDINGS = ("path", "paths", "file", "filename", "dir", "directory", "folder")
+_SHELL = re.compile(SHELL_TOOLS)
+_READS = re.compile(
+    r"(?:^|_)(?:read|list|get|search|stat|view|find|tree|info|exists|head|show|fetch|cat)", re.IGNORECASE
+)
+_WRITES = re.compile(
+    r"write|edit|create|delete|move|copy|rename|append|save|put|update|remove|mkdir|patch|replace|set|upload|download",
+    re.IGNORECASE,
+)
+_HERE = ("cwd", "workdir", "working_directory", "workingDirectory", "directory")
 _MOST_SESSIONS = 1_000
+_MOST_DEPTH = 8
+_MOST_MATCHES = 1_000
 
 
 class Fence(msgspec.Struct, frozen=True):
@@ -65,6 +88,14 @@ def _identity(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
+class Judgement(NamedTuple):
+    """What is wrong with a path (or nothing), where it really leads, and whether that is only a doubt."""
+
+    problem: str
+    leads: str = ""
+    doubt: bool = False
+
+
 def stay_inside(
     root: str | Path | None = None,
     also: Iterable[str | Path] = (),
@@ -77,7 +108,9 @@ def stay_inside(
 
     `read=True` keeps reading inside, too. `undecided` is what happens when a shell line does not tell what it writes.
     """
-    guard = StayInside(root, tuple(also), read=read, undecided=undecided)
+    if undecided not in ("ask", "deny"):
+        raise HookError(f"undecided must be `ask` or `deny`, got `{undecided}`")
+    guard = StayInside(root, (also,) if isinstance(also, (str, Path)) else tuple(also), read=read, undecided=undecided)
     return [
         make_hook((PreToolUse,), guard.judge, name=name, priority=PRIORITY),
         make_hook((PostToolUse,), guard.look_again, name=f"{name}.afterwards", priority=PRIORITY),
@@ -93,8 +126,8 @@ class StayInside:
     ) -> None:
         self._root = root
         self._also = also
-        self._undecided = undecided
-        self._tools = {**WRITERS, **(READERS if read else {})}
+        self._answer = {"ask": ask, "deny": deny}[undecided]
+        self._read = read
         self._begun: dict[str, str] = {}
 
     async def begin(self, event: SessionStart, ctx: Context) -> None:
@@ -102,26 +135,30 @@ class StayInside:
         self._fence(event, ctx)
 
     async def judge(self, event: PreToolUse, ctx: Context) -> Reply | None:
-        """Deny a call whose paths lead outside."""
+        """Deny a call whose paths lead outside; let it go on with the resolved path that was judged."""
         fence = self._fence(event, ctx)
-        if event.tool_name in SHELLS:
-            return self._judge_line(str(event.tool_input.get(SHELLS[event.tool_name], "")), event.cwd, fence)
         changed: dict[str, Any] = {}
-        for field, path in self._paths(event):
-            problem, resolved = judged(path, event.cwd, fence)
-            if problem:
-                return deny(problem)
-            if resolved != _plain(path, event.cwd) and isinstance(event.tool_input.get(field), str):
-                changed[field] = resolved
+        doubt: Reply | None = None
+        for field, path in paths_of(event, read=self._read):
+            found = judged(path, event.cwd, fence, write=event.tool_name not in READERS)
+            if found.problem and not found.doubt:
+                return deny(found.problem)
+            if found.problem:
+                doubt = self._answer(found.problem)
+            elif found.leads != path and event.tool_input.get(field) == path and field in _rewritten(event.tool_name):
+                changed[field] = found.leads
+        line = self._judge_lines(event, fence)
+        if line is not None or doubt is not None:
+            return max((each for each in (line, doubt) if each), key=lambda each: each.decision)
         return rewrite({**event.tool_input, **changed}) if changed else None
 
     async def look_again(self, event: PostToolUse, ctx: Context) -> Reply | None:
         """Find a path that led inside when it was judged, and outside when it was written."""
         fence = self._fence(event, ctx)
-        for _, path in self._paths(event):
-            problem, _ = judged(path, event.cwd, fence)
-            if problem:
-                return stop(f"it was changed while it was written: {problem}")
+        for _, path in paths_of(event, read=self._read):
+            found = judged(path, event.cwd, fence, write=False)
+            if found.problem:
+                return stop(f"it was changed while it was written: {found.problem}")
         return None
 
     def _fence(self, event: Any, ctx: Context) -> Fence:
@@ -136,75 +173,113 @@ class StayInside:
             del self._begun[next(iter(self._begun))]
         return self._begun.setdefault(event.session_id, event.cwd or os.getcwd())
 
-    def _paths(self, event: PreToolUse | PostToolUse) -> Iterator[tuple[str, str]]:
-        """The paths a call is given, with the argument that holds each."""
-        given = event.tool_input
-        field = self._tools.get(event.tool_name)
-        if field is not None and (field in given or event.tool_name in WRITERS):
-            yield field, given.get(field, "")
-        elif event.tool_name.startswith("mcp__"):
-            for name, value in given.items():
-                if name.lower() in ARGUMENTS:
-                    yield from ((name, one) for one in _texts(value) if _is_path(name, one))
+    def _judge_lines(self, event: PreToolUse, fence: Fence) -> Reply | None:
+        if not _SHELL.search(event.tool_name):
+            return None
+        cwd = _folder(event)
+        answers = [self._judge_line(line, cwd, fence) for line in lines_of(event.tool_input)]
+        return max((each for each in answers if each), key=lambda each: each.decision, default=None)
 
     def _judge_line(self, line: str, cwd: str, fence: Fence) -> Reply | None:
         found = writes(line)
         for target in found.targets:
-            problem, _ = judged(target, cwd, fence)
-            if problem:
-                return deny(problem)
+            for path in (target, *_meant(target, cwd)):
+                one = judged(path, cwd, fence, write=False)
+                if one.problem:
+                    return deny(one.problem)
         if found.undecidable:
-            answer = {"ask": ask, "deny": deny}[self._undecided]
-            return answer(f"cannot tell what `{line[:200]}` writes: {'; '.join(found.undecidable)}")
+            return self._answer(f"cannot tell what `{line[:200]}` writes: {'; '.join(found.undecidable)[:2000]}")
         return None
 
 
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
+def _rewritten(tool: str) -> tuple[str, ...]:
+    """Arguments that are handed on resolved, so that what is written is what was judged; not an MCP server's."""
+    return tuple(field for field in (WRITERS.get(tool), READERS.get(tool)) if field)
+
+
+def _meant(target: str, cwd: str) -> list[str]:
+    """The files there are that a target with wildcards stands for."""
+    if not any(char in target for char in "*?["):
+        return []
+    return list(islice(iglob(os.path.join(cwd, os.path.expanduser(target)), include_hidden=True), _MOST_MATCHES))
+
+
+def _folder(event: PreToolUse) -> str:
+    """The folder a shell tool will run in."""
+    given = next((event.tool_input[name] for name in _HERE if isinstance(event.tool_input.get(name), str)), "")
+    return os.path.join(event.cwd, os.path.expanduser(given)) if given else event.cwd
+
+
+def paths_of(event: PreToolUse | PostToolUse, *, read: bool) -> Iterator[tuple[str, Any]]:
+    """The paths a call is given, with the argument of each; a writing tool's own path also when it is missing."""
+    tool, given = event.tool_name, event.tool_input
+    if tool in READERS and not read:
+        return
+    if tool in WRITERS:
+        yield WRITERS[tool], given.get(WRITERS[tool], "")
+    elif tool.startswith("mcp__") and not read and _only_reads(tool):
+        return
+    elif tool in _SEARCHERS:
+        yield "path", given.get("path") or "."
+        yield "pattern", os.path.join(str(given.get("path") or "."), _SEARCHERS[tool](str(given.get("pattern") or "")))
+        return
+    seen = WRITERS.get(tool, "")
+    for field, path in _found(given, ""):
+        if field != seen:
+            yield field, path
+
+
+def _fixed(pattern: str) -> str:
+    """The folder that a glob starts from: what stands before its first wildcard."""
+    return re.split(r"[*?\[{]", pattern)[0].rpartition("/")[0] or ("/" if pattern.startswith("/") else ".")
+
+
+_SEARCHERS: dict[str, Callable[[str], str]] = {"Glob": _fixed, "Grep": lambda _: ".", "LS": lambda _: "."}
+"""Tools that search a folder, the current one when none is named; a glob may climb out of it."""
+
+
+def _only_reads(tool: str) -> bool:
+    name = tool.rsplit("__", 1)[-1]
+    return _READS.search(name) is not None and _WRITES.search(name) is None
+
+
+def _found(value: Any, field: str, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """The texts in a tool's input that stand where a path is expected, at any depth."""
+    name = re.sub(r"[^a-z]", "", field.lower())
+    named = name in ARGUMENTS or name.endswith(_ENDINGS)
+    if isinstance(value, str) and named and _is_path(name, value):
+        yield field, value
+    elif isinstance(value, Mapping) and depth < _MOST_DEPTH:
+        for key, item in value.items():
+            if named and _is_path("to", str(key)):
+                yield field, str(key)
+            yield from _found(item, str(key), depth + 1)
+    elif isinstance(value, (list, tuple)) and depth < _MOST_DEPTH:
         for item in value:
-            yield from _texts(item)
+            yield from _found(item, field, depth + 1)
 
 
 def _is_path(name: str, text: str) -> bool:
     """Whether an argument that may be a path or an address is a path here."""
-    if "://" in text:
-        return text.lower().startswith("file://")
-    return (
-        name not in ("url", "uri", "to", "from", "output", "out", "source", "target")
-        or text[:1] in "/~."
-        or "/" in text
-    )
+    if not text.strip():
+        return False
+    if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://", text):
+        return text.lower().startswith("file:")
+    return name not in _MAY_BE_OTHER or text[:1] in "/~." or "/" in text or "\\" in text
 
 
-def judged(path: Any, cwd: str, fence: Fence) -> tuple[str, str]:
-    """What is wrong with a path (or the empty string), and where it really leads."""
-    if not isinstance(path, str) or not path.strip():
-        return "no path was given, so it cannot be told where this would write", ""
-    if any(ord(char) < 32 or char == "\x7f" for char in path):
-        return f"`{path!r}` holds control characters; no honest path does", ""
-    for spelling in dict.fromkeys((path, _look_alikes(path))):
-        plain = _plain(spelling, cwd)
-        if any(_within(plain, folder) for folder in _NO_REAL_FOLDERS):
-            return f"`{path}` is no folder of its own: it leads wherever a process happens to be", ""
-        resolved = os.path.realpath(plain)
-        if not fence.holds(resolved):
-            leads = f", which leads to `{resolved}`," if resolved != path else ""
-            return f"`{path}`{leads} is outside `{fence.folders[0]}`", resolved
-    return "", os.path.realpath(_plain(path, cwd))
-
-
-def _plain(path: str, cwd: str) -> str:
-    """The path from `/`, links not followed and `..` not folded (a link before it would matter)."""
-    if path.lower().startswith("file://"):
-        path = path[7:]
-    path = os.path.expanduser(path.strip())
-    return path if path.startswith("/") else f"{cwd.rstrip('/') or ''}/{path}"
-
-
-def _look_alikes(path: str) -> str:
-    """The path as it looks: signs that resemble `/`, `.` and `~` read as those."""
-    table = {"∕": "/", "⁄": "/", "⧸": "/", "∖": "/", "․": ".", "‥": "..", "…": "...", "∼": "~", "～": "~"}
-    folded = unicodedata.normalize("NFKC", "".join(table.get(char, char) for char in path))
-    return "".join(char for char in folded if unicodedata.category(char) != "Cf")
+def judged(path: Any, cwd: str, fence: Fence, *, write: bool = True) -> Judgement:
+    """What is wrong with a path, if anything, and where it really leads."""
+    leads = ""
+    try:
+        for spelling in spellings(checked(path), cwd):
+            lands = resolved(spelling)
+            if not fence.holds(lands):
+                shown = f", which leads to `{lands}`," if lands != path else ""
+                return Judgement(f"`{path}`{shown} is outside `{fence.folders[0]}`", lands)
+            leads = leads or lands
+    except Astray as astray:
+        return Judgement(str(astray))
+    if write and other_names(leads):
+        return Judgement(f"`{path}` is a hard link: the file has another name, perhaps outside", leads, doubt=True)
+    return Judgement("", leads)

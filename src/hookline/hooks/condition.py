@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
 from hookline.errors import ConditionError, did_you_mean
 from hookline.hooks.globs import absolute, path_matches
-from hookline.hooks.shell import TRANSPARENT, SimpleCommand, parse_line
+from hookline.hooks.shell import SimpleCommand, parse_line
 
 _TOOL = re.compile(r"mcp__[\w.*-]+|[A-Za-z_][\w.-]*")
 _STAR = "*"
@@ -232,6 +231,8 @@ def _line_covered(rules: Sequence[Rule], command: str) -> Rule | None:
 
 def harmless(part: SimpleCommand) -> bool:
     """A part that needs no rule of its own: a mere assignment, or a wrapper whose inner command is judged anyway."""
+    from hookline.hooks.shell.programs import TRANSPARENT
+
     if any(redirect.writes for redirect in part.redirects):
         return False
     return not part.words or (part.wraps and part.name in TRANSPARENT and part.words[0] == part.name)
@@ -251,11 +252,12 @@ def _command_caught(pattern: str, command: str) -> Catch:
     if command.strip() == pattern:
         return Catch.YES
     line = parse_line(command)
-    caught = max((_part_caught(pattern, part) for part in line.commands), default=Catch.NO)
+    caught = max((part_caught(pattern, part) for part in line.commands), default=Catch.NO)
     return max(caught, Catch.MAYBE) if line.undecidable else caught
 
 
-def _part_caught(pattern: str, part: SimpleCommand) -> Catch:
+def part_caught(pattern: str, part: SimpleCommand) -> Catch:
+    """Whether one simple command falls under a command pattern."""
     if not part.words:
         return Catch.NO
     expression = _glob(pattern)
@@ -317,6 +319,8 @@ def _domain_matches(pattern: str, url: str) -> bool:
     domain = pattern.removeprefix("domain:").strip().lower()
     if not pattern.startswith("domain:"):
         return False
+    from urllib.parse import urlsplit
+
     try:
         host = urlsplit(url if "//" in url else "//" + url).hostname or ""
     except ValueError:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from hookline.hooks.shell.draft import Found
 from hookline.hooks.shell.line import MAX_LENGTH, Redirect, ShellLine, SimpleCommand, Undecidable
-from hookline.hooks.shell.parser import Parser
-from hookline.hooks.shell.programs import TRANSPARENT
-from hookline.hooks.shell.words import readable
-from hookline.hooks.shell.writes import Writes, written
 
-__all__ = ["TRANSPARENT", "Redirect", "ShellLine", "SimpleCommand", "Writes", "parse_line", "writes"]
+if TYPE_CHECKING:  # the reader itself is imported with the first line: most runs have none to read
+    from hookline.hooks.shell.draft import Found
+    from hookline.hooks.shell.writes import Writes
+
+__all__ = ["Redirect", "ShellLine", "SimpleCommand", "parse_line", "writes"]
 
 
 @lru_cache(maxsize=2048)
@@ -20,15 +20,20 @@ def parse_line(text: str) -> ShellLine:
 
     Never raises: what cannot be read is named in `undecidable`, and then the list of commands may be incomplete.
     """
-    found = Found([], {}, {}, [])
+    from hookline.hooks.shell.draft import Found
+
+    found = Found([], {}, {}, {}, [])
     try:
         _read(text, found)
     except Undecidable as stopped:
         found.undecidable[str(stopped)] = None
-    return ShellLine(tuple(found.commands), tuple(found.undecidable), tuple(found.notes))
+    return ShellLine(tuple(found.commands), tuple(found.undecidable), tuple(found.notes), tuple(found.code))
 
 
 def _read(text: str, found: Found) -> None:
+    from hookline.hooks.shell.parser import Parser
+    from hookline.hooks.shell.words import readable
+
     if len(text) > MAX_LENGTH:
         raise Undecidable(f"the line is longer than {MAX_LENGTH} characters")
     if not readable(text):
@@ -42,4 +47,6 @@ def writes(text: str) -> Writes:
 
     Relative targets are relative to where the line starts; an earlier `cd` in the line is already applied.
     """
+    from hookline.hooks.shell.writes import written
+
     return written(parse_line(text))

@@ -13,6 +13,7 @@ class Found(NamedTuple):
     commands: list[SimpleCommand]
     undecidable: dict[str, None]
     notes: dict[str, None]
+    code: dict[str, None]
     scopes: list[int]
 
 

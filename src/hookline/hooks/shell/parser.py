@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import msgspec
 
 from hookline.hooks.shell.draft import Draft, Found, HereDocument
+from hookline.hooks.shell.inner import Inner
 from hookline.hooks.shell.line import MAX_COMMANDS, Redirect, SimpleCommand, Undecidable, base_name
 from hookline.hooks.shell.reader import Reader, Word
 from hookline.hooks.shell.words import UNKNOWN, unmask
-from hookline.hooks.shell.wrappers import Inner, look_inside
+from hookline.hooks.shell.wrappers import look_inside
 
 _OPERATOR = re.compile(r"&&|\|\||\|&|;;&|;;|;&|;|\||&(?!>)")
 _REDIRECT = re.compile(r"(\d+|\{[A-Za-z_]\w*\})?(<<<|<<-|<<|<>|<&|>>|>&|>\||&>>|&>|<|>)(?!\()")
@@ -26,6 +28,7 @@ _JOINING = frozenset({"&&", "||", "|", "|&"})
 _OPENERS = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{", "!"})
 _CLOSERS = frozenset({"fi", "done", "}"})
 _SAFE_CONSTANT = re.compile(r"[\w./@%+=:, -]*[\w./@%+=:-]")
+_SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)", re.DOTALL)
 BASH_LIKE = frozenset({"bash", "zsh", "ksh", "rbash"})
 
 
@@ -253,7 +256,14 @@ class Parser(Reader):
             scope=draft.scope,
             loops=self.loops,
         )
+        texts = (*(value for _, value in draft.assignments), *(r.target for r in draft.redirects if r.op == "<<<"))
+        self._arithmetic_later(texts)
         self.add(command, draft.input)
+
+    def _arithmetic_later(self, texts: Iterable[str]) -> None:
+        """A text such as `a[$(rm x)]` is run wherever arithmetic or `[[ -v` meets it."""
+        if any(_SUBSCRIPT.search(text) for text in texts):
+            self.found.undecidable["a subscript in a text may run a command when it is read as a number"] = None
 
     def add(self, command: SimpleCommand, stdin: str | None) -> None:
         """List a command and whatever it runs in turn."""
@@ -264,6 +274,7 @@ class Parser(Reader):
         inside = look_inside(command, stdin)
         self.found.undecidable.update(dict.fromkeys(inside.undecidable))
         self.found.notes.update(dict.fromkeys(inside.notes))
+        self.found.code.update(dict.fromkeys(inside.code))
         for inner in inside.runs:
             self._enter(command, inner)
         if inside.runs:
@@ -411,6 +422,8 @@ class Parser(Reader):
             word = self.word()
             if word is not None and word.bare == "]]":
                 return self._after_compound()
+            if word is not None and word.bare_until >= 0:
+                self._arithmetic_later([unmask(word.text)])
             if word is None:
                 if not self.peek() or self.peek() in ";\n" or (self.peek() == "&" and self.peek(2) != "&&"):
                     raise Undecidable("`[[` is never closed")

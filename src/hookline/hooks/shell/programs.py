@@ -101,16 +101,29 @@ WRAPPERS: dict[str, Options] = {
 TRANSPARENT = frozenset({"nice", "nohup", "time", "timeout", "command", "stdbuf", "builtin", "ionice"})
 """Wrappers that change how a command runs but not what it may do; an allow rule for the inner command covers them."""
 
-SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "rbash", "mksh", "fish", "csh", "tcsh", "pwsh"})
+SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "rbash", "mksh", "fish", "csh", "tcsh"})
 SHELL_VALUED = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
 INTERPRETERS: dict[str, str] = {
-    "python": "-c", "perl": "-e -E", "ruby": "-e", "node": "-e --eval -p --print", "nodejs": "-e --eval -p",
-    "php": "-r",
-    "lua": "-e", "osascript": "-e", "deno": "eval", "bun": "-e --eval", "tclsh": "", "expect": "-c", "Rscript": "-e",
-    "julia": "-e -E", "groovy": "-e", "awk": "", "gawk": "", "mawk": "", "nawk": "", "ed": "", "ex": "", "vi": "-c",
-    "vim": "-c", "nvim": "-c", "emacs": "--eval", "gdb": "-ex", "sqlite3": "", "m4": "", "jshell": "", "ghc": "-e",
+    "python": "-c", "pypy": "-c", "ipython": "-c", "jython": "-c", "micropython": "-c", "perl": "-e -E", "ruby": "-e",
+    "jruby": "-e", "node": "-e --eval -p --print", "nodejs": "-e --eval -p --print", "ts-node": "-e -p --eval --print",
+    "tsx": "-e -p --eval --print", "deno": "eval", "bun": "-e --eval -p --print", "php": "-r -B -R -E --run",
+    "lua": "-e", "luajit": "-e", "osascript": "-e", "tclsh": "", "wish": "", "expect": "-c", "Rscript": "-e",
+    "R": "-e", "octave": "--eval", "julia": "-e -E --eval --print", "groovy": "-e", "scala": "-e", "jshell": "",
+    "ghc": "-e", "runghc": "", "guile": "-c", "racket": "-e --eval", "sbcl": "--eval", "clojure": "-e --eval",
+    "elixir": "-e --eval", "erl": "-eval", "iex": "-e", "swift": "-e", "nu": "-c --commands", "elvish": "-c",
+    "xonsh": "-c", "powershell": "-c", "cmd.exe": "/c /C", "powershell.exe": "-c", "bpftrace": "-e",
+    "dtrace": "-n", "stap": "-e", "gjs": "-c", "pwsh": "-c",
 }  # fmt: skip
-VERSIONED = re.compile(r"(python|perl|ruby|lua|php|node)[\d.]+w?")
+"""Interpreters, and the options that carry code."""
+INTERPRETER_VALUED = frozenset(
+    {"-W", "-X", "-I", "-r", "-C", "-K", "-d", "-t", "-z", "-l", "-M", "-S", "--require", "--import", "--loader",
+     "--experimental-loader", "--conditions", "--env-file", "--check-hash-based-pycs", "--config"}
+)  # fmt: skip
+CODE_MODULES = frozenset({"timeit", "code", "pdb", "trace", "IPython", "ptpython", "bdb", "cProfile", "profile"})
+"""Modules of `python -m` that run code from their words."""
+OWN_SYNTAX = frozenset({"fish", "csh", "tcsh"})
+"""Shells with a syntax of their own: read as well as may be, and doubted."""
+VERSIONED = re.compile(r"(python|pypy|perl|ruby|lua|php|node|ipython)[\d.]+[a-z]?")
 LOADER = re.compile(r"ld(?:-linux.*|-musl.*|)\.so(?:\.\d+)?|ld-linux.*")
 CODE_VARIABLES = re.compile(
     r"PATH|LD_\w+|DYLD_\w+|BASH_ENV|ENV|PROMPT_COMMAND|PS[0-4]|IFS|SHELLOPTS|BASHOPTS|BASH_FUNC.*|CDPATH|SHELL|GLOBIGNORE"

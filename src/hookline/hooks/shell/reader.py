@@ -29,6 +29,8 @@ _HIDES_NAMES = re.compile(
     r"\b(?:eval|source|read|printf|declare|typeset|local|export|mapfile|readarray|getopts|let|trap|alias)\b"
     r"|(?:^|[\s;&|(])\.\s|(?<!\$)\{"
 )
+_KNOWN = {"HOME": "~", "PWD": "."}
+"""Variables that have another spelling, as long as the line does not set them."""
 _NO_QUOTES = {ord(char): None for char in "'\"\\"}
 
 
@@ -213,8 +215,8 @@ class Reader(ABC):
         constant = self.constants.get(name)
         if constant and (quoted or " " not in constant):
             return mask(constant)
-        if name == "HOME" and at_start and self.only_read(name):
-            return "~"
+        if name in _KNOWN and at_start and self.only_read(name):
+            return _KNOWN[name]
         return UNKNOWN + mask(source)
 
     def only_read(self, name: str, writes: int = 0) -> bool:

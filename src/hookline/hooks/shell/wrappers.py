@@ -4,43 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
+from hookline.hooks.shell.inner import Given, Inner, Inside, Words
+from hookline.hooks.shell.inner import script as _script
+from hookline.hooks.shell.languages import LANGUAGES, interpreter, language_of
 from hookline.hooks.shell.line import SimpleCommand
 from hookline.hooks.shell.programs import (
     CODE_VARIABLES,
     EVALUATES_SUBSCRIPTS,
-    INTERPRETERS,
     LOADER,
+    OWN_SYNTAX,
     SHELL_VALUED,
     SHELLS,
-    VERSIONED,
     WRAPPERS,
     Options,
     options_of,
     sed_flags,
 )
 from hookline.hooks.shell.words import UNKNOWN
-
-Words = list[tuple[str, bool]]
-
-
-class Inner(NamedTuple):
-    """One command or script that a wrapper runs."""
-
-    via: str
-    words: Words
-    script: str | None = None
-    stdin: str | None = None
-    shell: str = "bash"
-
-
-class Inside(NamedTuple):
-    """What a command runs in turn, and what cannot be told about it."""
-
-    runs: tuple[Inner, ...] = ()
-    undecidable: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def look_inside(command: SimpleCommand, stdin: str | None) -> Inside:
@@ -62,13 +43,21 @@ def look_inside(command: SimpleCommand, stdin: str | None) -> Inside:
         return Inside(undecidable=(*undecidable, f"`{shown}` depends on the files there are"))
     if "~" in command.words[0][:1]:
         undecidable.append(f"`{shown}` is a program in a home directory")
-    inside = _by_name(name, words, stdin)
+    fed = "|" if command.after in ("|", "|&") else "<" if any(each.op == "<" for each in command.redirects) else ""
+    inside = _by_name(name, Given(words, stdin, fed))
     return inside._replace(undecidable=(*undecidable, *inside.undecidable, *_subscripts(name, words)))
 
 
-def _by_name(name: str, words: Words, stdin: str | None) -> Inside:
+def _by_name(name: str, given: Given) -> Inside:
+    words, stdin, fed = given
+    if name == "ssh" and fed:
+        return Inside(
+            undecidable=(f"`{name}` may run commands that it reads from its input",),
+            notes=_ssh(name, words, stdin).notes,
+        )
     if name in SHELLS:
-        return _shell(name, words, stdin)
+        inside = _shell(name, words, stdin)
+        return inside._replace(code=(f"`{name}` reads a syntax of its own",)) if name in OWN_SYNTAX else inside
     if LOADER.fullmatch(name):
         return Inside((Inner(name, words[1:]),)) if len(words) > 1 else Inside()
     special = _SPECIAL.get(name)
@@ -76,11 +65,9 @@ def _by_name(name: str, words: Words, stdin: str | None) -> Inside:
         return special(name, words, stdin)
     if name in WRAPPERS:
         return _wrapper(name, words, stdin)
-    versioned = VERSIONED.fullmatch(name)
-    language = versioned[1] if versioned else name
-    if language in INTERPRETERS:
-        return _interpreter(name, language, words)
-    return Inside()
+    if name in LANGUAGES:
+        return LANGUAGES[name](name, given)
+    return interpreter(name, given) if language_of(name) else Inside()
 
 
 def _subscripts(name: str, words: Words) -> Iterable[str]:
@@ -151,13 +138,6 @@ def _sudo(name: str, words: Words, stdin: str | None) -> Inside:
     if not inside.runs and any(re.fullmatch(r"-\w*[si]\w*|--shell|--login", word) for word, _ in words[1:]):
         return Inside(undecidable=(f"`{name}` starts a shell that reads its input",))
     return inside
-
-
-def _script(via: str, words: Words, shell: str = "bash") -> Inside:
-    """A script handed over as text, several words joined by spaces."""
-    if not all(known for _, known in words):
-        return Inside(undecidable=(f"the text that `{via}` runs is known only when it runs",))
-    return Inside((Inner(via, [], " ".join(word for word, _ in words), shell=shell),))
 
 
 def _shell(name: str, words: Words, stdin: str | None) -> Inside:
@@ -240,13 +220,29 @@ def _env(name: str, words: Words, stdin: str | None) -> Inside:
     return _wrapper(name, words, stdin)
 
 
+_REPLACE = re.compile(r"-[Ii](.*)|-J(.*)|--replace(?:=(.*))?", re.DOTALL)
+
+
 def _xargs(name: str, words: Words, stdin: str | None) -> Inside:
     inner = strip_options(words, WRAPPERS["xargs"])
     if inner is None:
         return _unsure(name)
     if not inner:
         return Inside()
-    return Inside((Inner(name, [*((word, known and "{}" not in word) for word, known in inner), ("…", False)]),))
+    holes = _holes(words[1 : len(words) - len(inner)])
+    filled = ((word, known and not any(hole in word for hole in holes)) for word, known in inner)
+    appended = [] if len(holes) > 1 else [("…", False)]
+    return Inside((Inner(name, [*filled, *appended]),))
+
+
+def _holes(options: Words) -> list[str]:
+    """The texts that `xargs` replaces by what it reads: `{}`, or what `-I` says."""
+    holes = ["{}"]
+    for index, (word, _) in enumerate(options):
+        if found := _REPLACE.fullmatch(word):
+            attached = found[1] or found[2] or found[3]
+            holes.append(attached or (options[index + 1][0] if index + 1 < len(options) else "{}"))
+    return holes
 
 
 def _parallel(name: str, words: Words, stdin: str | None) -> Inside:
@@ -284,6 +280,8 @@ def _ssh(name: str, words: Words, stdin: str | None) -> Inside:
     )
     if inner is None:
         return Inside(undecidable=(*_unsure(name).undecidable, *risky), notes=note)
+    if not inner and stdin is not None:
+        return Inside((Inner(f"{name} <<", [], stdin),), risky, note)
     if not inner:
         return Inside(undecidable=risky, notes=note)
     return _script(name, inner)._replace(notes=note) if not risky else Inside(undecidable=risky, notes=note)
@@ -311,6 +309,9 @@ def _command_builtin(name: str, words: Words, stdin: str | None) -> Inside:
     return _wrapper(name, words, stdin)
 
 
+_SCRIPTED = frozenset({"npm", "pnpm", "yarn"})
+_PACKAGE_RUN = frozenset({"exec", "x", "dlx", "explore"})
+_ENVIRONMENT_RUN = frozenset({"run", "exec", "x", "tool", "shell", "--"})
 _DIRECT = frozenset({"npx", "pnpx", "bunx", "uvx", "pipx"})
 
 
@@ -319,18 +320,39 @@ def _after_dashes(name: str, words: Words, stdin: str | None) -> Inside:
     if name in _DIRECT:
         index = next((i for i, (word, _) in enumerate(words[1:], 1) if not word.startswith("-") and word != "run"), 0)
         return Inside((Inner(name, words[index:]),)) if index else Inside()
-    index = next(
-        (i for i, (word, _) in enumerate(words[1:], 1) if word in ("run", "exec", "x", "tool", "shell", "--")), 0
-    )
+    starters = _PACKAGE_RUN if name in _SCRIPTED else _ENVIRONMENT_RUN
+    index = next((i for i, (word, _) in enumerate(words[1:], 1) if word in starters), 0)
     if not index:
         return Inside()
     rest = words[index + 1 :]
-    if any(word.startswith("-") for word, _ in rest[:1]) or name in ("docker", "podman", "kubectl"):
-        runs = tuple(Inner(f"{name} {words[index][0]}", rest[i:]) for i in range(len(rest)) if rest[i][0][:1] != "-")[
-            :4
-        ]
+    if any(word.startswith("-") for word, _ in rest[:1]) or name in _CONTAINERS:
+        runs = tuple(Inner(f"{name} {words[index][0]}", rest[at:]) for at in _starts(rest))
         return Inside(runs, notes=(f"`{name}` runs a command in another environment",))
     return Inside((Inner(f"{name} {words[index][0]}", rest),)) if rest else Inside()
+
+
+_CONTAINERS = frozenset({"docker", "podman", "kubectl", "nerdctl"})
+_CONTAINER_VALUED = frozenset(
+    {"-v", "--volume", "-e", "--env", "-w", "--workdir", "-p", "--publish", "-u", "--user", "-l", "--label", "-h",
+     "-m", "-n", "-c", "-f", "--name", "--mount", "--network", "--net", "--env-file", "--entrypoint", "--platform",
+     "--hostname", "--memory", "--cpus", "--gpus", "--device", "--add-host", "--namespace", "--context", "--with",
+     "--python", "--extra", "--group", "--project", "--directory"}
+)  # fmt: skip
+_MOST_STARTS = 12
+
+
+def _starts(words: Words) -> list[int]:
+    """Where the command may start: at any word that is neither an option nor the value of one."""
+    after = [index for index, (word, _) in enumerate(words[:-1], 1) if word in _CONTAINER_VALUED]
+    return [index for index, (word, _) in enumerate(words) if word[:1] != "-" and index not in after][:_MOST_STARTS]
+
+
+_TAKES_PROGRAM = frozenset({"clone", "ls-remote", "fetch-pack"})
+
+
+def _first(texts: list[str]) -> str:
+    """The subcommand, as far as plain words tell."""
+    return next((word for word in texts if not word.startswith("-")), "")
 
 
 def _git(name: str, words: Words, stdin: str | None) -> Inside:
@@ -338,10 +360,15 @@ def _git(name: str, words: Words, stdin: str | None) -> Inside:
     texts = [word for word, _ in words[1:]]
     for index, word in enumerate(texts):
         value = texts[index + 1] if word in ("-c", "--config") and index + 1 < len(texts) else word
-        if re.search(
-            r"(?i)(?:^|=)\s*!|sshcommand|pager=|editor=|hookspath|fsmonitor|askpass|credential\.helper|ext::"
-            r"|external=|textconv|filter\.|\.cmd=|\.tool|--upload-pack|--receive-pack|--exec=|--exec-path=",
-            value,
+        if (
+            re.search(
+                r"(?i)(?:^|=)\s*!|sshcommand|pager=|editor=|hookspath|fsmonitor|askpass|credential\.helper|ext::"
+                r"|external=|textconv|filter\.|\.cmd=|\.tool|--upload-pack|--receive-pack|--exec=|--exec-path=|--open-files-in"
+                r"|\.program=|alternaterefscommand|uploadpack|packobjectshook|smtpserver|proxycommand|gitproxy|diff\..*command",
+                value,
+            )
+            or (word.startswith("-O") and "grep" in texts)
+            or (word.startswith("-u") and _first(texts) in _TAKES_PROGRAM)
         ):
             reasons.append("`git` is told to run a program by its configuration")
         if word in ("-x", "--exec") and "rebase" in texts:
@@ -361,12 +388,18 @@ def _tar(name: str, words: Words, stdin: str | None) -> Inside:
         r"--checkpoint-action|--to-command|--use-compress-program|--rsh|--info-script|--new-volume-script|-I.*|-F.*|-e|--rsync-path"
         r"|--unzip-command|-TT|--preprocess.*|--compress-program.*|--pre"
     )
+    copies = name in ("scp", "sftp")
+    if any(
+        re.search(r"(?i)proxycommand|localcommand", word) or (copies and word.startswith("-S")) for word, _ in words
+    ):
+        return Inside(undecidable=(f"`{name}` runs the program in its options",))
     for index, (word, _) in enumerate(words[1:], 1):
         option, _, value = word.partition("=")
         if not risky.fullmatch(option) or (name in ("tar", "bsdtar", "gtar") and option == "-e"):
             continue
-        text = value.removeprefix("exec=") or (option[2:] if option[:2] in ("-I", "-F") else "")
-        return _script(f"{name} {option}", [(text, words[index][1])] if text else words[index + 1 : index + 2])
+        text = value or (option[2:] if option[:2] in ("-I", "-F") else "")
+        rest = [(text, words[index][1])] if text else words[index + 1 : index + 2]
+        return _script(f"{name} {option}", [(word.removeprefix("exec="), known) for word, known in rest])
     return Inside()
 
 
@@ -413,22 +446,6 @@ def _declare(name: str, words: Words, stdin: str | None) -> Inside:
     return Inside(undecidable=tuple(reasons))
 
 
-def _interpreter(name: str, language: str, words: Words) -> Inside:
-    code = INTERPRETERS[language].split()
-    texts = [word for word, _ in words[1:]]
-    given = any(
-        word == flag or (len(flag) == 2 and re.match(rf"-\w*{flag[1]}", word)) for word in texts for flag in code
-    )
-    if given or not code:
-        return Inside(notes=(f"`{name}` runs code in another language",))
-    script = next((word for word in texts if not word.startswith("-")), "")
-    if script or "-m" in texts:
-        return Inside(notes=(f"`{name}` runs the program `{script}`",))
-    if texts and all(word in ("-V", "--version", "-v", "--help", "-h") for word in texts):
-        return Inside()
-    return Inside(notes=(f"`{name}` runs code in another language, which it reads from its input",))
-
-
 _SPECIAL: dict[str, Callable[[str, Words, str | None], Inside]] = {
     "eval": _eval,
     "source": _source,
@@ -451,7 +468,7 @@ _SPECIAL: dict[str, Callable[[str, Words, str | None], Inside]] = {
     "gsed": _sed,
     **dict.fromkeys(("su", "script", "flock", "runuser", "nix-shell", "sg", "newgrp", "machinectl"), _dash_c),
     **dict.fromkeys(
-        ("at", "batch", "crontab", "tmux", "screen", "nsenter", "bwrap", "firejail", "start-stop-daemon"),
+        ("at", "batch", "crontab", "tmux", "screen", "nsenter", "bwrap", "firejail", "start-stop-daemon", "fc"),
         _reads_commands,
     ),
     **dict.fromkeys(
@@ -469,8 +486,10 @@ _SPECIAL: dict[str, Callable[[str, Words, str | None], Inside]] = {
             "bunx",
             "uvx",
             "pipx",
+            "npm",
             "pnpm",
             "yarn",
+            "nerdctl",
             "bundle",
             "mise",
             "asdf",
@@ -485,7 +504,7 @@ _SPECIAL: dict[str, Callable[[str, Words, str | None], Inside]] = {
         ),
         _after_dashes,
     ),
-    **dict.fromkeys(("tar", "bsdtar", "gtar", "rsync", "scp", "zip", "rg", "sort", "sftp"), _tar),
+    **dict.fromkeys(("tar", "bsdtar", "gtar", "rsync", "scp", "zip", "rg", "sort"), _tar),
     **dict.fromkeys(("hash", "enable", "bind", "complete", "compgen", "mapfile", "readarray", "set", "shopt"), _hash),
     **dict.fromkeys(("export", "declare", "typeset", "local", "readonly", "read", "unset"), _declare),
 }

@@ -18,6 +18,9 @@ _LATER = "\ue002"
 _HARMLESS = re.compile(r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
 
 
+_DIRECTORY_STACK = re.compile(r"~[+-]?\d*(?=/|$)(?<!~)")
+
+
 class Writes(msgspec.Struct, frozen=True):
     """The files a line writes, creates, changes or removes; relative ones are relative to where the line starts."""
 
@@ -102,8 +105,17 @@ def _remote_last(command: SimpleCommand) -> list[str]:
     return [*local, *_value_of(command, "--log-file", "--backup-dir", "--partial-dir", "--temp-dir")]
 
 
-def _link(command: SimpleCommand) -> list[str]:
+def _copy(command: SimpleCommand) -> list[str]:
+    """What a copy is made to; with `--link` the copy is the same file as its source."""
     words = _sorted(command)
+    return _every(command) if words.has(r"-[a-zA-Z]*l[a-zA-Z]*|--link") else _last(command)
+
+
+def _link(command: SimpleCommand) -> list[str]:
+    """A symbolic link is one new file; a hard link is another name of its source, so that counts as well."""
+    words = _sorted(command)
+    if not words.has(r"-[a-zA-Z]*s[a-zA-Z]*|--symbolic"):
+        return _every(command) if len(words.given) > 1 else [*_every(command), "."]
     if len(words.given) == 1:
         return [words.given[0].rstrip("/").rsplit("/", 1)[-1], *words.values]
     return _last(command)
@@ -141,7 +153,7 @@ def _tar(command: SimpleCommand) -> list[str]:
             archives.append((_LATER if index + 1 in command.unknown else "") + command.words[index + 1])
     folders = _value_of(command, "-C", "--directory", "--one-top-level")
     if "x" in mode or "--extract" in long or "--get" in long or re.search(r"\s-[a-zA-Z]*x", long):
-        absolute = ["/"] if re.search(r"\s-[a-zA-Z]*P|--absolute-names", long) else []
+        absolute = ["/"] if "P" in mode or re.search(r"\s-[a-zA-Z]*P|--absolute-names", long) else []
         return [*(folders or ["."]), *absolute]
     reads = "t" in mode or "--list" in long
     return [] if reads else archives
@@ -225,7 +237,7 @@ def _git(command: SimpleCommand) -> list[str]:
         return [
             value for option, value in ((o, o.partition("=")[2]) for o in words.options) if "output" in option and value
         ]
-    return [*(folders or ["."]), *(word for word in rest if word.startswith(("/", "~", "..")))]
+    return [*(folders or ["."]), *files, *(word for word in rest if word.startswith(("/", "~", "..")))]
 
 
 def _find(command: SimpleCommand) -> list[str]:
@@ -245,6 +257,18 @@ def find_roots(command: SimpleCommand) -> list[str]:
     return roots or ["."]
 
 
+_AWK_PRINTS = re.compile(r'\bprintf?\b[^;}\n>]*>>?\s*(?:"([^"\\]*)"\s*(?=[;}\n]|$))?')
+
+
+def _awk(command: SimpleCommand) -> list[str]:
+    """`print > "file"`; a name that awk works out is known only when it runs."""
+    inside = ["."] if _sorted(command).has(r"-i|--in-place.*|-i.*inplace.*") else []
+    for word in command.words[1:]:
+        names = (found[1] for found in _AWK_PRINTS.finditer(word))
+        inside += [_LATER + "a file that awk names" if each is None else each for each in names]
+    return [target for target in inside if not _HARMLESS.fullmatch(target)]
+
+
 def _here(command: SimpleCommand) -> list[str]:
     """Programs that write beside what they read, in the folder they run in or under a name they are given."""
     return [*_every(command), "."]
@@ -252,6 +276,53 @@ def _here(command: SimpleCommand) -> list[str]:
 
 def _output_option(command: SimpleCommand) -> list[str]:
     return _value_of(command, "-o", "--output", "--out", "-out", "--outfile", "-f")
+
+
+def _options(*names: str) -> Callable[[SimpleCommand], list[str]]:
+    """A program that writes where these options say."""
+    return lambda command: _value_of(command, *names)
+
+
+def _guess(command: SimpleCommand) -> list[str]:
+    """What a program that is in no table most likely writes: where its output options point."""
+    if command.name in _OTHER_O:
+        return []
+    return _value_of(
+        command, "-o", "--output", "--out", "--outfile", "--output-file", "--output-dir", "--outdir", "--out-dir",
+        "--log-file",         "--logfile", "--export", "--save",
+    )  # fmt: skip
+
+
+_OTHER_O = frozenset(
+    """
+    grep egrep fgrep zgrep rg ag ack ps ls test [ [[ ssh mount set shopt pgrep pkill lsof ip apt apt-get column
+    join od kubectl docker podman top free stat df du netstat ss nm objdump dnf yum echo printf jq yq pytest
+    bash sh zsh dash ksh
+    """.split()  # noqa: SIM905 - reads better than a column of quotes
+)
+"""Programs whose `-o` is no file."""
+
+
+def _copied_from_container(command: SimpleCommand) -> list[str]:
+    return _remote_last(command) if "cp" in command.words[1:] else []
+
+
+def _cargo(command: SimpleCommand) -> list[str]:
+    places = _value_of(command, "--target-dir", "--root", "--out-dir", "--path")
+    return [*places, *(_sorted(command).given[1:] if command.words[1:2] in (("new",), ("init",)) else [])]
+
+
+def _python(command: SimpleCommand) -> list[str]:
+    """`python -m venv x` and the like write where their last words say."""
+    words = command.words
+    return (
+        [word for word in words[3:] if not word.startswith("-")]
+        if words[1:2] == ("-m",) and words[2] in _MAKERS
+        else []
+    )
+
+
+_MAKERS = frozenset({"venv", "virtualenv", "zipfile", "tarfile", "zipapp", "gzip", "cookiecutter"})
 
 
 def _second(command: SimpleCommand) -> list[str]:
@@ -281,7 +352,6 @@ WRITERS: dict[str, Callable[[SimpleCommand], list[str]]] = {
             "zstd",
             "unzstd",
             "zip",
-            "7z",
             "wipe",
             "srm",
             "trash",
@@ -302,10 +372,11 @@ WRITERS: dict[str, Callable[[SimpleCommand], list[str]]] = {
         _every,
     ),
     **dict.fromkeys(("chmod", "chown", "chgrp", "chattr", "setfacl", "mknod"), _but_first),
-    **dict.fromkeys(("cp", "install", "gcp"), _last),
+    **dict.fromkeys(("cp", "gcp"), _copy),
+    "install": _last,
     "mv": _every,
     "ln": _link,
-    "link": _last,
+    "link": _every,
     **dict.fromkeys(("rsync", "scp", "rclone"), _remote_last),
     "dd": _dd,
     **dict.fromkeys(("sed", "gsed", "perl", "ruby"), _in_place),
@@ -314,6 +385,7 @@ WRITERS: dict[str, Callable[[SimpleCommand], list[str]]] = {
     "curl": _curl,
     "wget": _wget,
     "git": _git,
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk),
     **dict.fromkeys(("patch", "split", "csplit"), _here),
     "find": _find,
     **dict.fromkeys(
@@ -339,6 +411,21 @@ WRITERS: dict[str, Callable[[SimpleCommand], list[str]]] = {
         _output_option,
     ),
     **dict.fromkeys(("uniq", "xxd"), _second),
+    **dict.fromkeys(("make", "gmake", "ninja"), _options("-C", "--directory")),
+    **dict.fromkeys(("npm", "pnpm", "yarn"), _options("--prefix", "-C", "--dir", "--cwd")),
+    **dict.fromkeys(
+        ("pip", "pip3", "uv"), _options("--target", "-t", "--prefix", "--root", "--directory", "--project")
+    ),
+    **dict.fromkeys(("docker", "podman", "kubectl"), _copied_from_container),
+    "cargo": _cargo,
+    **dict.fromkeys(("python", "python3"), _python),
+    **dict.fromkeys(("script", "ar", "virtualenv", "cookiecutter"), _every),
+    **dict.fromkeys(("strace", "ltrace", "time"), _options("-o", "--output")),
+    "less": _options("-o", "-O", "--log-file", "--LOG-FILE"),
+    "tcpdump": _options("-w"),
+    "logrotate": _options("-s", "--state", "-l", "--log"),
+    "cpio": _options("-D", "--directory", "-O", "-F", "--file"),
+    "7z": lambda command: [*_every(command), *_options("-o")(command)],
     **dict.fromkeys(("mount", "umount", "ffmpeg", "convert", "magick"), _last),
 }
 """Program → the files among its words that it writes."""
@@ -380,7 +467,7 @@ def written(line: ShellLine) -> Writes:
     """The files that a parsed line writes."""
     folders, roots = _Folders(), ["."]
     targets: dict[str, None] = {}
-    unsure: dict[str, None] = dict.fromkeys(line.undecidable)
+    unsure: dict[str, None] = dict.fromkeys((*line.undecidable, *line.code))
     for command in line.commands:
         bases = folders.of(command)
         if command.name == "find":
@@ -390,6 +477,8 @@ def written(line: ShellLine) -> Writes:
                 unsure[
                     f"`{command.name or 'the line'}` writes to `{target[1:][:60]}`, which is known only when it runs"
                 ] = None
+            elif _DIRECTORY_STACK.match(target):
+                unsure[f"where `{target[:60]}` lies depends on an earlier `cd`"] = None
             elif target.startswith(("/", "~")):
                 targets[target] = None
             elif not bases:
@@ -410,9 +499,7 @@ def _targets(command: SimpleCommand, roots: list[str]) -> Iterable[str]:
     for redirect in command.redirects:
         if redirect.writes:
             yield redirect.target if redirect.known else _LATER + redirect.target
-    writer = WRITERS.get(command.name)
-    if writer is None:
-        return
+    writer = WRITERS.get(command.name, _guess)
     for target in writer(command):
         if target.startswith(_LATER) and "{}" in target and any(via.startswith("find ") for via in command.via):
             yield from roots

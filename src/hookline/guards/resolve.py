@@ -1,0 +1,101 @@
+"""Where a path really leads: every link on the way followed, every way of spelling it considered."""
+
+# A Path would fold `//` and `/./` before they are looked at.
+# ruff: noqa: PTH
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+from hookline.guards.looks import plain
+
+_MOST_LINKS = 40
+_MOST_CHARACTERS = 4096
+_NO_REAL_FOLDERS = ("/proc", "/dev/fd", "/dev/pts", "/sys", "/dev/stdin", "/dev/tcp", "/dev/udp")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\[^\\]")
+
+
+class Astray(Exception):
+    """The path cannot be judged; the text says why. Never leaves the guard."""
+
+
+def spellings(path: str, cwd: str) -> Iterator[str]:
+    """Every path that a program may take this text for, from `/`; the plainest reading first."""
+    yield from dict.fromkeys(_from_root(one, cwd) for one in _readings(path))
+
+
+def _readings(path: str) -> Iterator[str]:
+    yield os.path.expanduser(path)
+    stripped = plain(path).strip().strip("\"'")
+    yield os.path.expanduser(stripped)
+    if stripped.lower().startswith("file:"):
+        yield re.sub(r"^/*(?:localhost(?=/))?", "/", unquote(stripped[5:]))
+    if "%" in stripped:
+        yield os.path.expanduser(unquote(stripped))
+    if "\\" in stripped:
+        yield os.path.expanduser(stripped.replace("\\", "/"))
+    if "$" in stripped:
+        yield os.path.expandvars(os.path.expanduser(stripped))
+
+
+def _from_root(path: str, cwd: str) -> str:
+    return path if path.startswith("/") else f"{cwd.rstrip('/')}/{path}"
+
+
+def checked(path: object) -> str:
+    """The path as a text that can be looked at; anything else is astray."""
+    if not isinstance(path, str) or not path.strip():
+        raise Astray("no path was given, so it cannot be told where this would write")
+    if any(ord(char) < 32 or char == "\x7f" for char in path):
+        raise Astray(f"{path[:200]!r} holds control characters; no honest path does")
+    if len(path) > _MOST_CHARACTERS:
+        raise Astray(f"a path of {len(path)} characters is longer than any system takes")
+    if os.sep == "/" and _DRIVE.match(path):
+        raise Astray(f"`{path}` is a path of another system")
+    return path
+
+
+def resolved(path: str) -> str:
+    """Where an absolute path leads, links followed one by one, also where nothing lies yet."""
+    todo = [part for part in reversed(path.split("/")) if part not in ("", ".")]
+    here, links = "", 0
+    while todo:
+        part = todo.pop()
+        if part == "..":
+            here = here.rpartition("/")[0]
+            continue
+        step = f"{here}/{part}"
+        if any(step == folder or step.startswith(folder + "/") for folder in _NO_REAL_FOLDERS):
+            raise Astray(f"`{path}` is no place of its own: it leads wherever a process happens to be")
+        target = _link(step, path)
+        if target is None:
+            here = step
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise Astray(f"`{path}` leads in a circle")
+        here = "" if target.startswith("/") else here
+        todo += [each for each in reversed(target.split("/")) if each not in ("", ".")]
+    return here or "/"
+
+
+def _link(step: str, path: str) -> str | None:
+    """Where a link points; None for what is no link, or not there."""
+    try:
+        return os.readlink(step)
+    except PermissionError:
+        raise Astray(f"`{path}` leads through `{step}`, which may not be looked at") from None
+    except (OSError, ValueError):
+        return None
+
+
+def other_names(path: str) -> bool:
+    """Whether a file has more names than this one, somewhere: writing to it changes what they show, too."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return False
+    return status.st_nlink > 1 and not os.path.isdir(path)

@@ -1,0 +1,47 @@
+"""What looking inside a command yields: what it runs in turn, and what cannot be told about it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+Words = list[tuple[str, bool]]
+"""The words of a command, and whether each is known."""
+
+
+class Inner(NamedTuple):
+    """One command or script that a wrapper runs."""
+
+    via: str
+    words: Words
+    script: str | None = None
+    stdin: str | None = None
+    shell: str = "bash"
+
+
+class Inside(NamedTuple):
+    """What a command runs in turn, and what cannot be told about it."""
+
+    runs: tuple[Inner, ...] = ()
+    undecidable: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
+
+
+class Given(NamedTuple):
+    """What a command is given: its words, the text it reads, and what feeds it: a pipe, a file or nothing."""
+
+    words: Words
+    stdin: str | None = None
+    fed: str = ""
+
+    @property
+    def texts(self) -> list[str]:
+        """The words after the name."""
+        return [word for word, _ in self.words[1:]]
+
+
+def script(via: str, words: Words, shell: str = "bash") -> Inside:
+    """A script handed over as text, several words joined by spaces."""
+    if not all(known for _, known in words):
+        return Inside(undecidable=(f"the text that `{via}` runs is known only when it runs",))
+    return Inside((Inner(via, [], " ".join(word for word, _ in words), shell=shell),))

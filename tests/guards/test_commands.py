@@ -1,0 +1,267 @@
+"""Commands that may not be run: seen through every disguise, doubted where reading cannot tell, and no false alarms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hookline import Hooks
+from hookline.errors import HookError
+from hookline.events import PreToolUse
+from hookline.guards import commands
+from hookline.replies import Decision
+from tests.guards.evasions import DENIED_COMMANDS, DOUBTED_COMMANDS
+from tests.guards.ordinary import COMMANDS
+
+FORBIDDEN = ["rm -rf *", "sudo *", "git push --force *", "dd *", "chmod -R 777 *"]
+
+
+def shown(line: Any) -> str:
+    """A line as the name of its test."""
+    return ascii(line)[:60]
+
+
+async def decided(hook: Any, line: Any, tool: str = "Bash", **given: Any) -> Decision:
+    """What the guard says of a line."""
+    hooks = Hooks()
+    hooks.add(hook)
+    event = PreToolUse(session_id="s", cwd="/p", tool_name=tool, tool_input={"command": line, **given})
+    return (await hooks.fire(event)).decision
+
+
+@pytest.mark.parametrize("line", DENIED_COMMANDS, ids=shown)
+async def test_a_forbidden_command_is_seen_through_any_disguise(line: str) -> None:
+    """Quoting, wrappers, nested shells, flags in any order: it is still that command."""
+    assert await decided(commands.block(FORBIDDEN), line) is Decision.DENY
+
+
+@pytest.mark.parametrize("line", DOUBTED_COMMANDS, ids=shown)
+async def test_what_cannot_be_told_is_never_passed_over(line: str) -> None:
+    """It is asked about, or denied when the user chose so."""
+    asked = await decided(commands.block(FORBIDDEN), line)
+    denied = await decided(commands.block(FORBIDDEN, undecided="deny"), line)
+
+    assert asked in (Decision.ASK, Decision.DENY)
+    assert denied is Decision.DENY
+
+
+@pytest.mark.parametrize("line", COMMANDS, ids=shown)
+async def test_ordinary_lines_pass(line: str) -> None:
+    """A guard that cries wolf is switched off."""
+    assert await decided(commands.block(FORBIDDEN), line) is Decision.PASS
+
+
+def test_the_tables_are_as_long_as_promised() -> None:
+    """At least 120 evasions and 60 ordinary lines, none twice."""
+    evasions = [*DENIED_COMMANDS, *DOUBTED_COMMANDS]
+
+    assert len(set(evasions)) == len(evasions) > 120
+    assert len(set(COMMANDS)) == len(COMMANDS) > 60
+
+
+@pytest.mark.parametrize(
+    "pattern,line,expected",
+    [
+        ("kubectl delete *", "kubectl -n prod delete pod x", Decision.DENY),
+        ("kubectl delete *", "kubectl --context=x --namespace prod delete ns y", Decision.DENY),
+        ("kubectl delete *", "kubectl get pods", Decision.PASS),
+        ("npm publish *", "npm --prefix x publish", Decision.DENY),
+        ("docker rm *", "docker --context x rm -f y", Decision.DENY),
+        ("git reset --hard *", "git reset HEAD~1 --hard", Decision.DENY),
+        ("git reset --hard *", "git reset --soft HEAD~1", Decision.PASS),
+        ("find * -delete", "find . -type f -delete", Decision.DENY),
+        ("find * -delete", "find . -depth -type l -ls", Decision.PASS),
+        ("terraform apply *", "terraform -chdir=x apply -auto-approve", Decision.DENY),
+        ("mkfs*", "/sbin/mkfs.ext4 /dev/sda1", Decision.DENY),
+        ("rm -rf /", "rm -rf //", Decision.DENY),
+        ("rm -rf /", "rm -rf /./", Decision.DENY),
+        ("rm -rf /", "rm -rf build", Decision.PASS),
+        ("rm *", "unlink x", Decision.PASS),
+        ("rm:*", "rm x", Decision.DENY),
+        ("curl * | sh", "curl x", None),
+        ("a; b", "a", None),
+        ("  ", "a", None),
+    ],
+)
+async def test_patterns_mean_commands_not_texts(pattern: str, line: str, expected: Decision | None) -> None:
+    """Options before the subcommand, flags behind the operands; what is no single command is refused early."""
+    if expected is None:
+        with pytest.raises(HookError):
+            commands.block([pattern])
+    else:
+        assert await decided(commands.block([pattern]), line) is expected
+
+
+ALLOWED = ["ls *", "git status *", "git log *", "pytest *", "grep *", "cd *", "python3 tools/*", "awk *", "find *"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ls",
+        "ls -la && git status",
+        "git log --oneline | grep fix",
+        "cd x && pytest -q",
+        "timeout 5 pytest",
+        "for f in a b; do ls $f; done",
+        "python3 tools/x.py",
+        "awk '{print $1}' x",
+        "ls 2>/dev/null",
+        "find . -name x",
+        "X=1 ls",
+        "echo=1; ls",
+        "(cd x; ls)",
+        "find . -exec grep x {} +",
+    ],
+)
+async def test_only_lets_what_is_listed_run(line: str) -> None:
+    """Every command of the line is on the list."""
+    assert await decided(commands.only(ALLOWED), line) is Decision.PASS
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rm x",
+        "ls; rm x",
+        "ls && rm x",
+        "ls | rm",
+        "ls $(rm x)",
+        "ls `rm x`",
+        "ls <(rm x)",
+        "ls > /etc/x",
+        "ls >> x",
+        "git push",
+        "git",
+        "/tmp/ls",
+        "./ls",
+        "python3 -c 'x'",
+        "python3 other.py",
+        "bash -c ls",
+        "eval ls",
+        "sudo ls",
+        "env ls",
+        "xargs rm",
+        "find . -exec rm {} +",
+        "$x",
+        "ls\nrm x",
+        "ls & rm x",
+        "PATH=. ls",
+        "LD_PRELOAD=x ls",
+        "l$x",
+        "awk 'BEGIN{system(\"rm\")}' && rm x",
+        ". ./x",
+        "source x",
+        "f() { rm x; }; ls",
+        "alias ls=rm; ls",
+        "ls # \n rm x",
+        "cat <<E\n$(rm x)\nE",
+        "coproc ls",
+        "\u0406s",
+        "l\u200bs",
+        "lsx",
+        "ls'",
+        "",
+        "x=1",
+    ],
+    ids=shown,
+)
+async def test_only_refuses_everything_else(line: str) -> None:
+    """A name that is not on the list, wherever it stands, and everything that cannot be told."""
+    assert await decided(commands.only(ALLOWED), line) is Decision.DENY
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rm -rf /",
+        "rm  -rf /",
+        "rm\t-rf /",
+        "'rm' -rf /",
+        'r""m -rf /',
+        "\\rm -rf /",
+        "/bin/rm -rf /",
+        "rm '-rf' /",
+        "echo rm -rf",
+        "git commit -m 'rm -rf'",
+        "a && rm -rf /",
+        "bash -c 'rm -rf /'",
+        "\uff52\uff4d -rf /",
+        "r\u200bm -rf /",
+        "rm \\\n-rf /",
+        "{rm,-rf,/}",
+    ],
+    ids=shown,
+)
+async def test_containing_finds_a_text_wherever_it_stands(line: str) -> None:
+    """In the line as written, as it looks, and as it will run."""
+    assert await decided(commands.containing(["rm -rf"]), line) is Decision.DENY
+
+
+async def test_containing_says_what_was_found() -> None:
+    """The words of seeds/000."""
+    hooks = Hooks()
+    hooks.add(commands.containing(["rm -rf"]))
+
+    verdict = await hooks.fire(PreToolUse(tool_name="Bash", tool_input={"command": "rm -rf /"}))
+    other = await hooks.fire(PreToolUse(tool_name="Bash", tool_input={"command": "ls"}))
+
+    assert (verdict.reason, other.decision) == ("command contains forbidden pattern: rm -rf", Decision.PASS)
+
+
+@pytest.mark.parametrize(
+    "tool,given",
+    [
+        ("Bash", {"command": "rm -rf /"}),
+        ("Monitor", {"command": "rm -rf /"}),
+        ("mcp__box__bash", {"command": "rm -rf /"}),
+        ("mcp__box__execute_command", {"cmd": "rm -rf /"}),
+        ("mcp__box__run_terminal", {"commands": ["ls", "rm -rf /"]}),
+        ("mcp__box__exec", {"command": ["rm", "-rf", "/"]}),
+        ("mcp__box__exec", {"command": "rm", "args": ["-rf", "/"]}),
+        ("mcp__box__exec", {"argv": ["rm", "-rf", "/"]}),
+        ("mcp__box__shell", {"script": "ls\nrm -rf /"}),
+    ],
+)
+async def test_every_tool_that_runs_lines_is_judged(tool: str, given: dict[str, Any]) -> None:
+    """The agent's own shell, and MCP tools by their names, whatever they call the argument."""
+    hooks = Hooks()
+    hooks.add(commands.block(FORBIDDEN))
+
+    assert (await hooks.fire(PreToolUse(tool_name=tool, tool_input=given))).decision is Decision.DENY
+
+
+async def test_other_tools_are_left_alone() -> None:
+    """A file's text is no command."""
+    hooks = Hooks()
+    hooks.add(commands.block(FORBIDDEN))
+    event = PreToolUse(tool_name="Write", tool_input={"file_path": "x", "content": "rm -rf /", "command": "rm -rf /"})
+
+    assert (await hooks.fire(event)).decision is Decision.PASS
+
+
+async def test_the_reason_names_command_and_pattern() -> None:
+    """Whoever is told no is told why."""
+    hooks = Hooks()
+    hooks.add(commands.block(FORBIDDEN))
+
+    seen = await hooks.fire(PreToolUse(tool_name="Bash", tool_input={"command": "ls; sudo  rm x"}))
+    doubted = await hooks.fire(PreToolUse(tool_name="Bash", tool_input={"command": "$x -rf /"}))
+
+    assert seen.reason == "`sudo rm x` is blocked by the pattern `sudo *`"
+    assert "cannot tell what `$x -rf /` would run" in doubted.reason
+
+
+@pytest.mark.parametrize("make", [commands.block, commands.only, commands.containing])
+def test_a_guard_without_anything_to_guard_is_refused(make: Any) -> None:
+    """An empty list is a mistake, not a policy."""
+    with pytest.raises(HookError):
+        make([])
+
+
+@pytest.mark.parametrize("make", [commands.block, commands.only])
+def test_undecided_is_ask_or_deny(make: Any) -> None:
+    """A doubt is never let through."""
+    with pytest.raises(HookError):
+        make(["rm *"], undecided="allow")

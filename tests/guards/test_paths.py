@@ -1,0 +1,402 @@
+"""Staying inside a folder: judged on where a path leads, by file tools, MCP tools and shell lines."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookline import Hooks
+from hookline.errors import HookError
+from hookline.events import PostToolUse, PreToolUse, SessionStart
+from hookline.guards import paths
+from hookline.replies import Decision
+from tests.guards.evasions import DOUBTED_LINES, OUTSIDE_LINES
+from tests.guards.ordinary import LINES
+
+
+def shown(line: Any) -> str:
+    """A line as the name of its test."""
+    return ascii(line)[:60]
+
+
+def real(path: Path) -> str:
+    """Where a path leads."""
+    return os.path.realpath(path)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with links that lead out of it, in every way."""
+    inside, outside = tmp_path / "proj", tmp_path / "out"
+    (inside / "a").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "f").write_text("theirs")
+    (tmp_path / "x").write_text("theirs")
+    (inside / "link").symlink_to(outside)
+    (inside / "file-link").symlink_to(outside / "f")
+    (inside / "chain").symlink_to("link")
+    (inside / "dangling").symlink_to(outside / "not-there-yet")
+    (inside / "up").symlink_to("..")
+    (inside / "loop").symlink_to("loop2")
+    (inside / "loop2").symlink_to("loop")
+    (inside / "cwd").symlink_to("/proc/self/cwd")
+    (inside / "link ").symlink_to(outside)
+    (inside / "good").symlink_to("a")
+    (inside / "hard").hardlink_to(outside / "f")
+    (tmp_path / "projector").mkdir()
+    return inside
+
+
+def guarded(project: Path, **options: Any) -> Hooks:
+    """Hooks with the guard on."""
+    hooks = Hooks(project_dir=str(project))
+    hooks.add(*paths.stay_inside(**options))
+    return hooks
+
+
+async def decided(hooks: Hooks, project: Path, tool: str, given: dict[str, Any]) -> Decision:
+    """What the guard says of a call."""
+    return (await hooks.fire(PreToolUse(session_id="s", cwd=str(project), tool_name=tool, tool_input=given))).decision
+
+
+OUTSIDE = [
+    "/etc/passwd",
+    "../x",
+    "a/../../x",
+    "./../x",
+    "a/./../.././x",
+    "a//..//..//x",
+    "~",
+    "~/x",
+    "~root/x",
+    "/",
+    "..",
+    "../",
+    "../proj/../x",
+    "/etc/../etc/x",
+    "//etc/x",
+    "/./etc/x",
+    "link",
+    "link/",
+    "link/x",
+    "link/sub/x",
+    "link/../x",
+    "file-link",
+    "chain/x",
+    "dangling",
+    "up/x",
+    "up/out/f",
+    "a/../link/x",
+    "good/../link/x",
+    "good/../../x",
+    "link ",
+    "link /x",
+    "loop",
+    "loop/x",
+    "cwd/x",
+    "cwd/../x",
+    "/proc/self/cwd/x",
+    "/proc/self/root/etc/x",
+    "/proc/1/root/x",
+    "/proc/self/fd/3",
+    "/proc/thread-self/cwd/x",
+    "//proc/self/cwd/x",
+    "/tmp/../proc/self/cwd/x",
+    "/dev/fd/3",
+    "/dev/stdin",
+    "/sys/x",
+    "/dev/sda",
+    "../projector/x",
+    "{project}or/x",
+    "{project}/../x",
+    "{project}/link/x",
+    "file:///etc/passwd",
+    "FILE:///etc/x",
+    "file://localhost/etc/x",
+    "file:/etc/x",
+    "file:///%65tc/x",
+    "%2e%2e/x",
+    "..%2fx",
+    "..\\x",
+    "a\\..\\..\\x",
+    "C:\\Windows\\x",
+    "c:/Windows/x",
+    "\\\\host\\share",
+    "$HOME/x",
+    "${HOME}/x",
+    "\u2024\u2024/x",
+    "\u2025/x",
+    "..\u2215x",
+    "..\u2044x",
+    "..\uff0fx",
+    "\uff0e\uff0e/x",
+    "\uff5e/x",
+    "\u223c/x",
+    ".\u200b./x",
+    "\ufeff/etc/x",
+    " /etc/x",
+    "/etc/x ",
+    '"/etc/x"',
+    "../x\n",
+    "a\x00/x",
+    "\x1b[2K../x",
+    "../x\x7f",
+    "",
+    " ",
+    "x" * 5_000,
+    "a/" * 3_000 + "x",
+    None,
+    1,
+    ["/etc/x"],
+    {"a": 1},
+    True,
+]
+
+
+@pytest.mark.parametrize("tool", ["Write", "NotebookEdit"])
+@pytest.mark.parametrize("path", OUTSIDE, ids=shown)
+async def test_a_path_that_leads_outside_is_denied(project: Path, path: Any, tool: str) -> None:
+    """However it is spelt, and whatever lies on the way."""
+    path = path.replace("{project}", str(project)) if isinstance(path, str) else path
+    field = paths.WRITERS[tool]
+
+    assert await decided(guarded(project), project, tool, {field: path, "content": ""}) is Decision.DENY
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "x",
+        "./x",
+        "a/x",
+        "a/b/c/x",
+        "a/../x",
+        "{project}/x",
+        "{project}/a/",
+        "{project}//a//x",
+        "good/x",
+        "{project}/good/../a/x",
+        "caf\u00e9.txt",
+        "\u65e5\u672c\u8a9e.md",
+        "a b.txt",
+        "100%.txt",
+        "a$b.txt",
+        ".hidden",
+        "...",
+        "..x",
+        "x..",
+        "-rf",
+        "a:b",
+        "up/proj/x",
+        "[id].tsx",
+        "(group)/page.tsx",
+        "@scope/x",
+        "~nosuch-user-x",
+        "x~",
+        "caf\u0065\u0301.txt",
+        "\U0001f680.md",
+    ],
+    ids=shown,
+)
+async def test_a_path_that_stays_inside_passes(project: Path, path: str) -> None:
+    """Odd names are no crime."""
+    given = {"file_path": path.replace("{project}", str(project)), "content": ""}
+
+    assert await decided(guarded(project), project, "Write", given) is Decision.PASS
+
+
+@pytest.mark.parametrize("line", OUTSIDE_LINES, ids=shown)
+async def test_a_line_that_writes_outside_is_denied(project: Path, line: str) -> None:
+    """Redirections, folders changed on the way, and the programs people write with."""
+    assert await decided(guarded(project), project, "Bash", {"command": line}) is Decision.DENY
+
+
+@pytest.mark.parametrize("line", DOUBTED_LINES, ids=shown)
+async def test_a_line_that_does_not_tell_is_never_passed_over(project: Path, line: str) -> None:
+    """It is asked about, or denied when the user chose so."""
+    asked = await decided(guarded(project), project, "Bash", {"command": line})
+    denied = await decided(guarded(project, undecided="deny"), project, "Bash", {"command": line})
+
+    assert asked in (Decision.ASK, Decision.DENY)
+    assert denied is Decision.DENY
+
+
+@pytest.mark.parametrize("line", LINES, ids=shown)
+async def test_ordinary_lines_pass(project: Path, line: str) -> None:
+    """Reading elsewhere and writing here is what work looks like."""
+    assert await decided(guarded(project), project, "Bash", {"command": line}) is Decision.PASS
+
+
+def test_the_tables_are_as_long_as_promised() -> None:
+    """At least 70 evasions and 40 ordinary lines, none twice."""
+    lines = [*OUTSIDE_LINES, *DOUBTED_LINES]
+
+    assert len(set(lines)) == len(lines) > 70
+    assert len(set(map(str, OUTSIDE))) == len(OUTSIDE) > 70
+    assert len(set(LINES)) == len(LINES) > 40
+
+
+@pytest.mark.parametrize(
+    "tool,given",
+    [
+        ("mcp__fs__write_file", {"path": "/etc/x"}),
+        ("mcp__fs__write_file", {"Path": "/etc/x"}),
+        ("mcp__fs__write_file", {"filePath": "../x"}),
+        ("mcp__fs__write_file", {"file-path": "../x"}),
+        ("mcp__fs__write_file", {"file_path": "link/x"}),
+        ("mcp__fs__write_files", {"files": ["a", "/etc/x"]}),
+        ("mcp__fs__write_files", {"files": [{"path": "a"}, {"path": "../x"}]}),
+        ("mcp__fs__write_files", {"files": {"/etc/x": "text"}}),
+        ("mcp__fs__edit", {"options": {"target": {"file_path": "/etc/x"}}}),
+        ("mcp__fs__move_file", {"source": "a", "destination": "../x"}),
+        ("mcp__fs__move_file", {"source": "../x", "destination": "a"}),
+        ("mcp__fs__save", {"uri": "file:///etc/x"}),
+        ("mcp__fs__save", {"url": "file:///etc/x"}),
+        ("mcp__fs__read_and_write", {"path": "/etc/x"}),
+        ("mcp__fs__get_or_create", {"path": "/etc/x"}),
+        ("mcp__web__screenshot", {"output_path": "~/x.png"}),
+        ("mcp__web__screenshot", {"saveTo": "/tmp/x.png"}),
+        ("mcp__box__exec", {"command": "echo > ../x"}),
+        ("mcp__box__exec", {"command": "echo > x", "cwd": ".."}),
+        ("mcp__box__exec", {"command": ["touch", "../x"]}),
+        ("MultiEdit", {"file_path": "../x", "edits": []}),
+        ("Edit", {"file_path": "link/x", "old_string": "a", "new_string": "b"}),
+        ("Edit", {"path": "a"}),
+        ("Write", {"file_path": "a/x", "path": "/etc/x"}),
+        ("SaveSomething", {"file_path": "/etc/x"}),
+        ("Monitor", {"command": "echo > ../x"}),
+    ],
+)
+async def test_tools_of_any_kind_are_judged_by_their_arguments(project: Path, tool: str, given: dict[str, Any]) -> None:
+    """MCP tools, unknown tools: lists, nested values, any usual name."""
+    assert await decided(guarded(project), project, tool, given) is Decision.DENY
+
+
+@pytest.mark.parametrize(
+    "tool,given",
+    [
+        ("Read", {"file_path": "/etc/hosts"}),
+        ("Grep", {"pattern": "/etc", "path": "/usr"}),
+        ("Glob", {"pattern": "/etc/*"}),
+        ("mcp__fs__read_file", {"path": "/etc/hosts"}),
+        ("mcp__fs__list_directory", {"path": "/etc"}),
+        ("mcp__fs__write_file", {"path": "a/x", "content": "/etc/passwd"}),
+        ("mcp__web__fetch", {"url": "https://example.com/../x"}),
+        ("mcp__mail__send", {"to": "a@b.c", "from": "d@e.f", "body": "../x"}),
+        ("mcp__db__query", {"sql": "select '/etc/passwd'"}),
+        ("mcp__tr__translate", {"text": "../x", "target": "de", "source": "en"}),
+        ("WebFetch", {"url": "https://example.com", "prompt": "../x"}),
+        ("Agent", {"prompt": "write /etc/x", "subagent_type": "x"}),
+        ("TodoWrite", {"todos": [{"content": "/etc/x"}]}),
+        ("Write", {"file_path": "a/x", "content": "../../etc > /etc/x"}),
+    ],
+)
+async def test_what_is_no_path_to_write_to_passes(project: Path, tool: str, given: dict[str, Any]) -> None:
+    """Texts, addresses and reading are left alone."""
+    assert await decided(guarded(project), project, tool, given) is Decision.PASS
+
+
+@pytest.mark.parametrize(
+    "tool,given,expected",
+    [
+        ("Read", {"file_path": "/etc/hosts"}, Decision.DENY),
+        ("Read", {"file_path": "link/f"}, Decision.DENY),
+        ("Read", {"file_path": "a/x"}, Decision.PASS),
+        ("Read", {"file_path": "hard"}, Decision.PASS),
+        ("Grep", {"pattern": "x", "path": ".."}, Decision.DENY),
+        ("Grep", {"pattern": "/etc"}, Decision.PASS),
+        ("Glob", {"pattern": "../*"}, Decision.DENY),
+        ("Glob", {"pattern": "/etc/*"}, Decision.DENY),
+        ("Glob", {"pattern": "**/*.py"}, Decision.PASS),
+        ("Glob", {"pattern": "../*", "path": "a"}, Decision.PASS),
+        ("LS", {"path": "/"}, Decision.DENY),
+        ("mcp__fs__read_file", {"path": "/etc/hosts"}, Decision.DENY),
+    ],
+)
+async def test_reading_is_kept_inside_when_asked(
+    project: Path, tool: str, given: dict[str, Any], expected: Decision
+) -> None:
+    """`read=True` fences the reading tools, too."""
+    assert await decided(guarded(project, read=True), project, tool, given) is expected
+
+
+async def test_a_hard_link_is_a_doubt(project: Path) -> None:
+    """The file has another name, and nothing tells where."""
+    given = {"file_path": "hard", "content": ""}
+
+    assert await decided(guarded(project), project, "Write", given) is Decision.ASK
+    assert await decided(guarded(project, undecided="deny"), project, "Write", given) is Decision.DENY
+
+
+async def test_more_folders_may_count_as_inside(project: Path, tmp_path: Path) -> None:
+    """`also` is judged like the root: links resolved."""
+    hooks = guarded(project, also=[tmp_path / "out"])
+
+    assert await decided(hooks, project, "Write", {"file_path": "link/x"}) is Decision.PASS
+    assert await decided(hooks, project, "Write", {"file_path": "../x"}) is Decision.DENY
+
+
+async def test_a_root_that_is_a_link_is_its_target(project: Path, tmp_path: Path) -> None:
+    """Both names of the folder are inside."""
+    (tmp_path / "alias").symlink_to(project)
+    hooks = guarded(project, root=tmp_path / "alias")
+
+    assert await decided(hooks, project, "Write", {"file_path": str(project / "x")}) is Decision.PASS
+    assert await decided(hooks, project, "Write", {"file_path": str(tmp_path / "alias" / "x")}) is Decision.PASS
+
+
+async def test_changing_the_folder_does_not_move_the_fence(project: Path, tmp_path: Path) -> None:
+    """The folder in which the session began is the fence, wherever the agent goes."""
+    hooks = Hooks(env={})
+    hooks.add(*paths.stay_inside())
+    await hooks.fire(SessionStart(session_id="s", cwd=str(project), source="startup"))
+
+    outside = PreToolUse(session_id="s", cwd=str(tmp_path), tool_name="Write", tool_input={"file_path": "y"})
+    back = PreToolUse(session_id="s", cwd=str(tmp_path), tool_name="Write", tool_input={"file_path": "proj/y"})
+
+    assert (await hooks.fire(outside)).decision is Decision.DENY
+    assert (await hooks.fire(back)).decision is Decision.PASS
+
+
+async def test_what_is_written_is_what_was_judged(project: Path, tmp_path: Path) -> None:
+    """The tool gets the resolved path, so a link that is swapped afterwards changes nothing."""
+    event = PreToolUse(session_id="s", cwd=str(project), tool_name="Write", tool_input={"file_path": "good/x"})
+    verdict = await guarded(project).fire(event)
+    (project / "good").unlink()
+    (project / "good").symlink_to(tmp_path / "out")
+
+    assert verdict.input == {"file_path": real(project / "a" / "x")}
+
+
+async def test_a_folder_swapped_for_a_link_is_found_afterwards(project: Path, tmp_path: Path) -> None:
+    """It led inside when it was judged and outside when it was written: the agent is stopped."""
+    hooks, given = guarded(project), {"file_path": str(project / "a" / "x"), "content": ""}
+    before = await decided(hooks, project, "Write", given)
+    (project / "a").rmdir()
+    (project / "a").symlink_to(tmp_path / "out")
+    after = await hooks.fire(
+        PostToolUse(session_id="s", cwd=str(project), tool_name="Write", tool_input=given, tool_response={})
+    )
+
+    assert (before, after.stop) == (Decision.PASS, True)
+    assert after.stop_reason is not None
+    assert "changed while it was written" in after.stop_reason
+
+
+async def test_the_reason_says_where_a_path_leads(project: Path, tmp_path: Path) -> None:
+    """Whoever is told no is told why."""
+    event = PreToolUse(session_id="s", cwd=str(project), tool_name="Write", tool_input={"file_path": "link/x"})
+
+    verdict = await guarded(project).fire(event)
+
+    leads, root = real(tmp_path / "out" / "x"), real(project)
+    assert verdict.reason == f"`link/x`, which leads to `{leads}`, is outside `{root}`"
+
+
+def test_undecided_is_ask_or_deny() -> None:
+    """A doubt is never let through."""
+    with pytest.raises(HookError):
+        paths.stay_inside(undecided="allow")  # type: ignore[arg-type]
