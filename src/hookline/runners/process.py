@@ -13,23 +13,18 @@ import contextlib
 import os
 import subprocess
 import sys
-import weakref
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Literal, Self
+from typing import Literal
 
 import msgspec
 
 from hookline.runners.ending import MARKER, Group, new_marker
+from hookline.runners.slots import slots
 
 OUTPUT_LIMIT = 10_000_000
 """Bytes of stdout and stderr together; a program that prints more is ended."""
 HELD_PIPE = 1.0
 """Seconds that a grandchild holding the pipes may delay the result (FACTS §6, `run_grandchild`)."""
-SLOT_TIME = 0.1
-"""Seconds after which a program still running no longer counts against `PARALLEL_STARTS`."""
-PARALLEL_STARTS = min(8, (os.cpu_count() or 1) + 1)
-"""Programs that may be starting at once: more of them stall the event loop and finish no sooner."""
 READ_SIZE = 65_536
 READS = 4
 """Pieces that are read from one program before others get their turn."""
@@ -121,7 +116,7 @@ async def start_process(
     With `keep_stdin` more can be said to it later, by `say`.
     """
     marked, marker = mark(spec)
-    async with _slots().hold() as slot:
+    async with slots().hold() as slot:
         child = await (launch or spawn)(marked)
         slot.leave_with(child.exit)
         process = Process(child, Group(child.pid, marker), limit, on_output)
@@ -464,93 +459,3 @@ def _keep(task: asyncio.Task[None]) -> None:
     """Hold on to a task that nobody awaits, until it is done."""
     _KEPT.add(task)
     task.add_done_callback(_KEPT.discard)
-
-
-# ---- how many may start at once
-
-
-class _Slots(msgspec.Struct):
-    """A bound on programs that are starting; one that runs longer than `SLOT_TIME` gives its slot back.
-
-    No two start in the same turn of the event loop: a start holds the loop up for as long as the kernel takes.
-    """
-
-    free: int = PARALLEL_STARTS
-    started: bool = False
-    waiting: deque[asyncio.Future[None]] = msgspec.field(default_factory=deque)
-
-    def hold(self) -> _Slot:
-        return _Slot(self)
-
-    async def take(self) -> None:
-        loop = asyncio.get_running_loop()
-        if self.free > 0 and not self.started:
-            self._start(loop)
-            return
-        turn: asyncio.Future[None] = loop.create_future()
-        self.waiting.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.give()
-            raise
-
-    def give(self) -> None:
-        self.free += 1
-        self._admit()
-
-    def _start(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.free -= 1
-        self.started = True
-        loop.call_soon(self._next_turn)
-
-    def _next_turn(self) -> None:
-        self.started = False
-        self._admit()
-
-    def _admit(self) -> None:
-        while self.waiting and self.free > 0 and not self.started:
-            turn = self.waiting.popleft()
-            if not turn.done():
-                self._start(turn.get_loop())
-                turn.set_result(None)
-
-
-class _Slot:
-    """One slot, held from before the start until the program has ended or has proved to be long-lived."""
-
-    def __init__(self, slots: _Slots) -> None:
-        self.slots = slots
-        self.timer: asyncio.TimerHandle | None = None
-        self.given = False
-
-    async def __aenter__(self) -> Self:
-        await self.slots.take()
-        return self
-
-    async def __aexit__(self, kind: object, *_: object) -> None:
-        if kind is not None:
-            self.give()
-
-    def leave_with(self, exit: asyncio.Future[int | None]) -> None:
-        self.timer = asyncio.get_running_loop().call_later(SLOT_TIME, self.give)
-        exit.add_done_callback(lambda _: self.give())
-
-    def give(self) -> None:
-        if not self.given:
-            self.given = True
-            self.slots.give()
-            if self.timer is not None:
-                self.timer.cancel()
-
-
-_SLOTS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Slots] = weakref.WeakKeyDictionary()
-
-
-def _slots() -> _Slots:
-    loop = asyncio.get_running_loop()
-    slots = _SLOTS.get(loop)
-    if slots is None:
-        slots = _SLOTS[loop] = _Slots()
-    return slots
