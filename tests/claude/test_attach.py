@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import signal
 import stat
 import subprocess
@@ -204,7 +203,7 @@ async def test_the_real_cli_asks_the_endpoint_and_is_blocked_when_it_is_gone(tmp
 
     assert "no rm" in answered
     assert "blocking" in tool_results(api)
-    assert "ran" not in os.listdir(stage.cwd)
+    assert not Path(stage.cwd, "ran").exists()
 
 
 async def claude_p(stage: Stage) -> None:
