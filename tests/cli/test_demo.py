@@ -49,7 +49,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_each_step_names_what_was_wanted_and_who_decided(told: dict[str, Any]) -> None:
-    """The write outside, `rm -rf /`, `ls`, the rewritten command, the Stop hook until tests pass, a subagent, context."""
+    """Two denials, an approval, a rewritten command, the Stop hook until the tests pass, a subagent, context."""
     steps = [(step["want"].replace(told["project"] + "/", ""), step["word"], step["hook"]) for step in told["steps"]]
 
     assert steps == [
