@@ -25,11 +25,11 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("cli",),
 )
 RANK = {package: rank for rank, row in enumerate(ROWS) for package in row}
-CORE = ("", "errors", "events", "replies", "hooks", "wire", "engine")  # "" is hookline/__init__.py itself
+CORE = ("", "errors", "events", "replies", "detect", "hooks", "wire", "engine")  # "" is hookline/__init__.py itself
 PURE = ("events", "replies", "detect", "hooks", "wire", "engine.select", "engine.merge", "permissions", "claude.protocol")
 WORLD = {"asyncio", "os", "time", "subprocess", "socket", "logging"}
 CORE_MAY_IMPORT = sys.stdlib_module_names | {"msgspec"}
-CORE_MAY_IMPORT_LAZILY = {"hooks.shell": {"tree_sitter", "tree_sitter_bash"}}
+CORE_MAY_IMPORT_LAZILY = {"detect": {"detect_secrets"}}
 MAY_IMPORT_TESTING = ("testing", "cli.demo")
 MAY_IMPORT_THE_DOOR = ("testing", "cli")
 
@@ -203,8 +203,8 @@ BROKEN = [
     ("engine.merge", "import asyncio", "pure packages import none of"),
     ("claude.protocol", "def f():\n    import time", "pure packages import none of"),
     ("engine.execute", "import aiohttp", "the core needs the standard library and msgspec"),
-    ("hooks.shell", "import tree_sitter", "the core needs the standard library and msgspec"),
-    ("events.base", "def f():\n    import tree_sitter", "the core needs the standard library and msgspec"),
+    ("detect", "import detect_secrets", "the core needs the standard library and msgspec"),
+    ("events.base", "def f():\n    import detect_secrets", "the core needs the standard library and msgspec"),
     ("", "import rich", "the core needs the standard library and msgspec"),
     ("engine.engine", "import hookline.plugins", "no row in the import rule"),
     ("events.base", "if TYPE_CHECKING:\n    from hookline.hooks import Hook", "imports point down"),
@@ -222,7 +222,7 @@ def test_a_broken_rule_is_named_with_its_place(module: str, source: str, rule: s
 
 KEPT = [
     ("engine.engine", "import asyncio\nfrom hookline.hooks import Hook\nfrom .merge import merge"),
-    ("hooks.shell", "def f():\n    import tree_sitter"),
+    ("detect", "def f():\n    import detect_secrets"),
     ("engine.merge", "import msgspec\nfrom hookline import errors"),
     ("cli.demo", "from hookline import Hooks\nfrom hookline.testing import fakes\nimport rich"),
     ("testing.plugin", "from hookline.cli import main\nfrom hookline import Hooks"),

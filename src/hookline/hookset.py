@@ -94,6 +94,12 @@ class Hooks(Engine):
         made._begin(reloader, env, on_problem or _log)  # noqa: SLF001 - its own class
         return made
 
+    def for_sdk(self) -> dict[Any, list[Any]]:
+        """What `ClaudeAgentOptions(hooks=…)` of the official SDK takes, so that its programs get this engine."""
+        from hookline.claude import for_sdk
+
+        return for_sdk(self)
+
     def _begin(self, reloader: Reloader, env: Mapping[str, str] | None, on_problem: Callable[[Problem], Any]) -> None:
         self._reloader, self._base_env, self._on_problem = reloader, env, on_problem
         self._from_files: dict[int, Hook] = {}
