@@ -45,7 +45,13 @@ def scripted_api(*turns: Turn) -> Iterator[str]:
 
 def stream(turn: Turn) -> Iterator[dict[str, Any]]:
     """One answer of the model as the events of its stream."""
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "content": []}
+    message: dict[str, Any] = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "scripted",
+        "content": [],
+    }
     message["usage"] = {"input_tokens": 1, "output_tokens": 1}
     yield {"type": "message_start", "message": message}
     for index, (start, delta) in enumerate(blocks(turn)):

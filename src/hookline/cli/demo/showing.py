@@ -17,6 +17,7 @@ from hookline.hooks import Hook
 from hookline.replies import Decision
 
 MOST_COLUMNS = 110
+LEAST_ROOM = 20
 WANT, WORD = 30, 9
 COLOURS = {"DENY": "red", "NOT YET": "yellow", "ALLOW": "green", "REWRITE": "cyan", "CONTEXT": "magenta", "PASS": "dim"}
 
@@ -150,7 +151,7 @@ class Screen:
 
     def lines(self, step: Step) -> list[str]:
         """A step in two columns; what does not fit beside the first goes on below."""
-        room = self._width - WANT - WORD
+        room = max(self._width - WANT - WORD, LEAST_ROOM)
         said = self._short(f"{step.hook}: {step.why}" if step.hook else step.why)
         first, *more = wrap(said, room, break_on_hyphens=False) or [""]
         want = _cut(("  └ " if step.subagent else "") + self._short(step.want), WANT - 2)
