@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hookline import Decision, Hooks, Reply, allow, ask, context, defer, deny, message, rewrite, stop
@@ -19,7 +19,8 @@ from hookline.engine.outcome import Status
 from hookline.events import CATALOG, Event, Notification, PostToolUse, PreToolUse
 from hookline.replies import NOTHING, Specific, background
 
-SLOW = settings(max_examples=40, deadline=None)
+FAST = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine proves nothing wrong
+SLOW = settings(FAST, max_examples=40)
 
 decided = st.builds(lambda make, why: make(why), st.sampled_from([allow, ask, defer, deny]), st.sampled_from("abc"))
 specifics = st.builds(
@@ -64,6 +65,7 @@ def fired(hooks: Hooks, event: Event, **options: Any) -> Any:
 # -- law 1: strictest wins -----------------------------------------------------------------------------------------
 
 
+@FAST
 @given(st.lists(replies, max_size=5).flatmap(lambda some: st.tuples(st.just(some), st.permutations(some))))
 def test_no_order_of_replies_changes_the_decision(both: tuple[list[Reply], list[Reply]]) -> None:
     """Merging is `max` of the decisions."""
@@ -107,12 +109,14 @@ def _answering(answer: Any, turns: int) -> Callable[[Any], Any]:
 # -- law 2: merging is a monoid ------------------------------------------------------------------------------------
 
 
+@FAST
 @given(replies, replies, replies)
 def test_joining_is_associative(a: Reply, b: Reply, c: Reply) -> None:
     """However replies are grouped, the result is the same."""
     assert (a | b) | c == a | (b | c)
 
 
+@FAST
 @given(replies)
 def test_saying_nothing_is_the_identity(reply: Reply) -> None:
     """`Reply()` changes nothing, on either side, whether it is the shared one or not."""
@@ -377,6 +381,7 @@ def test_a_guard_has_judged_what_runs(rewrites: list[str], place: int, order: An
         assert command == (rewrites[-1] if rewrites else before)
 
 
+@FAST
 @given(replies, replies)
 def test_a_second_judgement_forgets_only_the_allow(first: Reply, second: Reply) -> None:
     """What was stricter than allow stays; an allow for the old input never survives by itself."""

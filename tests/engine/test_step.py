@@ -17,8 +17,19 @@ BASH = PreToolUse(tool_name="Bash")
 for_ever = asyncio.Event
 
 
+WATCHED = False
+
+
+@pytest.fixture(autouse=True, params=["on the quick way", "on the slow way"])
+def _(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of this holds whether somebody watches or not."""
+    monkeypatch.setitem(globals(), "WATCHED", request.param == "on the slow way")
+
+
 def set_of(*calls: Callable[..., Any], timeout: float = 20, grace: float = 0.02, **options: Any) -> Hooks:
     hooks = Hooks(grace=grace, **options)
+    if WATCHED:
+        hooks.observe(lambda notice: None, inline=True)
     for call in calls:
         hooks.on(PreToolUse, timeout=timeout)(call)
     return hooks

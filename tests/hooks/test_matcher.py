@@ -1,7 +1,7 @@
 """When a hook applies: the matcher, parsed once and refused early."""
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hookline.errors import MatcherError
@@ -77,6 +77,7 @@ def test_a_matcher_must_be_text() -> None:
         parse_matcher(7)  # type: ignore[arg-type]
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=30), st.text(max_size=10))
 def test_any_text_is_a_matcher_or_is_refused(pattern: str, subject: str) -> None:
     """Nothing else can happen."""

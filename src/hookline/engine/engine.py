@@ -185,7 +185,9 @@ class Engine:
         among = self._among(only)
         chosen = self._not_spent(select(event, among))
         if only is None and self.enabled and not self.observers.detailed:
-            ways.remember(self, event, chosen, among, self._fire)
+            way = ways.remember(self, event, chosen, among, self._fire)
+            if way is not None and deadline is None:
+                return await way(event)
         run = Run(self, event, chosen, among, None if deadline is None else self.clock() + deadline)
         at_once = self.order == "parallel" and len(chosen) > 1
         verdict = merge(event, await parallel(run) if at_once else await sequential(run))

@@ -41,25 +41,26 @@ class Ways(dict[type[Event], Way]):
         super().__init__()
         self._subjects: dict[type[Event], dict[str | None, Way]] = {}
 
-    def remember(self, engine: Engine, event: Event, chosen: tuple[Hook, ...], among: Index, otherwise: Way) -> None:
-        """Find the quick way for the next event like this one, if it has one; `otherwise` is the slow one."""
+    def remember(
+        self, engine: Engine, event: Event, chosen: tuple[Hook, ...], among: Index, otherwise: Way
+    ) -> Way | None:
+        """Find the quick way for events like this one, if they have one; `otherwise` is the slow one."""
         cls = event.__class__
         row = among.rows.get(class_of(event))
         if (row is not None and row.conditional) or (engine.order == "parallel" and len(chosen) > 1):
-            return
+            return None
         way = quick_way(engine, cls, chosen, among)
         if way is None:
-            return
-        if engine.observers:
-            way = _watched(engine, way)
+            return None
         if row is None or cls.subject_field is None or all(hook.matcher.matches_all for hook in row.hooks):
             self[cls] = way
-            return
+            return way
         known = self._subjects.setdefault(cls, {})
         if len(known) >= _MOST_SUBJECTS:
             known.clear()
         known[event.subject] = way
         self.setdefault(cls, by_subject(cls.subject_field, known, otherwise))
+        return way
 
 
 def quick_way(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Way | None:
@@ -67,7 +68,8 @@ def quick_way(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among:
     if not all(hook.plain for hook in chosen):
         return None
     through = _through_one if len(chosen) == 1 else _through_all
-    return through(engine, cls, chosen, among)
+    way = through(engine, cls, chosen, among)
+    return _watched(engine, way) if engine.observers else way
 
 
 def _watched(engine: Engine, way: Way) -> Way:
