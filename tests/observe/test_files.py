@@ -300,10 +300,8 @@ def test_a_log_that_lost_its_head_goes_on_but_is_no_longer_beyond_doubt(
     with caplog.at_level(logging.WARNING):
         AuditFile(file.path).append(records(1, 10))
     assert "lost or damaged" in caplog.text
-    assert broken(file) == [
-        "audit.jsonl.head:1: the head file was lost at record 10: "
-        "it cannot be told whether lines before it were cut off"
-    ]
+    doubt = "the head file was lost at record 10: it cannot be told whether lines before it were cut off"
+    assert broken(file) == [f"audit.jsonl.head:1: {doubt}"]
 
 
 # -- rotation --------------------------------------------------------------------------------------------------------

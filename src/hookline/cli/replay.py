@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from hookline.cli.options import add_json, add_sources, hooks_of, parser
-from hookline.cli.screen import paint
+from hookline.cli.screen import paint, printable
 from hookline.errors import HooklineError
 from hookline.observe.replay import Flip, Report, pieces, replay
 
@@ -29,6 +29,8 @@ def main(argv: list[str]) -> int:
     missing = [file for file in args.files if not Path(file).exists()]
     if missing:
         raise HooklineError(f"{missing[0]}: no such file or folder")
+    if args.jobs is not None and args.jobs < 1:
+        raise HooklineError(f"--jobs: expected a number from 1 on, got `{args.jobs}`")
     hooks_of(args)  # what is wrong with the files is said once, here, not by every worker
     total = sum(piece.end - piece.start for piece in pieces(args.files))
     with _progress(total) as advance:
@@ -38,7 +40,11 @@ def main(argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    flags = parser("replay", "Run today's hooks against audit logs and transcripts; no tool is run.", _EXAMPLES)
+    flags = parser(
+        "replay",
+        "Run today's hooks against audit logs and transcripts; no tool is run, but hooks that are commands are.",
+        _EXAMPLES,
+    )
     flags.add_argument("files", nargs="+", metavar="FILE", help="audit logs, transcripts, or folders of them")
     flags.add_argument("--fail-on-flip", action="store_true", help="exit 1 if any call would be decided otherwise")
     flags.add_argument("--jobs", type=int, metavar="N", help="processes to use (default: one per core)")
@@ -75,7 +81,7 @@ def _object(report: Report) -> dict[str, Any]:
 def _text(report: Report, most: int) -> str:
     lines = [_line(flip) for flip in report.flips[:most]]
     if report.flipped > most:
-        lines.append(paint(f"… and {report.flipped - most:,} more; `--most` shows more, `--json` all", "dim"))
+        lines.append(paint(f"… and {report.flipped - most:,} more; `--most` shows more", "dim"))
     kinds = [
         f"{was.upper()} → {now.upper()} {number:,}"
         for (was, now), number in sorted(report.counts.items(), reverse=True)
@@ -88,7 +94,7 @@ def _text(report: Report, most: int) -> str:
 
 def _line(flip: Flip) -> str:
     change = paint(f"{flip.was.upper()} → {flip.now.upper()}", "red" if flip.loosened else "green")
-    why = f"  {flip.by}: {flip.reason}" if flip.reason else ""
+    why = f"  {flip.by}: {printable(flip.reason)}" if flip.reason else ""
     partial_ = " (recorded in part)" if flip.partial else ""
-    what = flip.what if len(flip.what) <= 60 else flip.what[:59] + "…"
+    what = printable(flip.what if len(flip.what) <= 60 else flip.what[:59] + "…")
     return f"{change}  {flip.tool or flip.event} {what}{partial_}{why}  {paint(f'{flip.file}:{flip.line}', 'dim')}"

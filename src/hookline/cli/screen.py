@@ -41,3 +41,8 @@ def painted(line: str) -> str:
         if f"{word} " in f"{line} ":
             return line.replace(word, paint(word, colour), 1)
     return line
+
+
+def printable(text: str) -> str:
+    """The text on one line, unable to steer the terminal of whoever reads it."""
+    return "".join(c if c.isprintable() else "⏎" if c == "\n" else "·" for c in text)

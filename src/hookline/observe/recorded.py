@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
 from hookline.events import Event, PermissionRequest, PreToolUse, UserPromptSubmit
 
+MOST_LINE = 32 << 20
+"""A longer line is passed over: nobody records that much about one call, and it must not fill the memory."""
+
 _MOST_OPEN = 10_000
 _LOOK_AHEAD = 200
-_INTERESTING = (b'"tool_use"', b'"tool_result"', b'"decision":')
-_REFUSED = (
-    "hook error:",
-    "hook denied",
-    "denied by",
-    "was denied",
-    "permission to use",
-    "permission denied by hook",
-    "the user doesn't want to",
-    "blocked by hook",
-    "blocking because",
-    "it fails closed",
+_SPOKEN = ("assistant", "user")
+_PARTIAL = (b"[redacted: ", "… (".encode())
+_REFUSED = re.compile(
+    r"(?i)PreToolUse:.{0,200} hook error:"
+    r"|PreToolUse:.{0,200} hook stopped the turn"
+    r"|Hook PreToolUse:.{0,200} (?:asked for confirmation|denied)"
+    r"|Permission to use .{0,200} has been (?:auto-)?denied"
+    r"|Claude requested permissions? to .{0,2000} but you haven't granted it"
+    r"|The user doesn't want to (?:proceed|take this action)"
+    r"|Permission denied by hook"
+    r"|\[.{0,2000}\]: (?:failed|timed out); blocking because"
 )
+"""How the result of a call that was not made begins, where nothing but the text says so; the first two are ours too."""
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -50,46 +54,93 @@ class _Audit(msgspec.Struct):
     run: str = ""
     by: str = ""
     tool_use_id: str = ""
+    mode: str | None = None
+    agent: str | None = None
+    agent_type: str | None = None
 
 
 class _Message(msgspec.Struct):
     content: str | list[dict[str, Any]] = ""
 
 
-class _Line(msgspec.Struct, rename={"session_id": "sessionId"}):
+class _Permission(msgspec.Struct):
+    decision: str = ""
+
+
+class _Line(
+    msgspec.Struct, rename={"session_id": "sessionId", "denial": "toolDenialKind", "permission": "permissionDecision"}
+):
     type: str = ""
     message: _Message | None = None
     cwd: str = ""
     session_id: str = ""
+    denial: str | None = None
+    permission: _Permission | None = None
 
 
 _audit = msgspec.json.Decoder(_Audit)
 _line = msgspec.json.Decoder(_Line)
 
 
-def calls(path: str | Path, start: int = 0, end: int | None = None) -> Iterator[Call]:
-    """The calls recorded in the bytes `start` to `end` of a file, without ever holding more than a line of it.
+class Range:
+    """The calls recorded in the lines that begin in the bytes `start` to `end` of a file.
 
-    A range begins after the first newline at or past `start` and ends with the line that `end` falls in, so ranges
-    that meet cover every line once. Lines that are no records are passed over.
+    Ranges that meet cover every line once. Never more than a line is held; a line that is too long, or no record, is
+    passed over. Line numbers count from the range's first line; `lines` says, at the end, how many it has.
     """
-    reader = _Reader(str(path))
-    with Path(path).open("rb") as file:
-        number = _seek(file, start)
-        for line in file:
-            number += 1
-            yield from reader.read(number, line)
-            if end is not None and file.tell() > end:
-                break
-        yield from reader.rest(file, number)
+
+    def __init__(self, path: str | Path, start: int = 0, end: int | None = None) -> None:
+        self._path = Path(path)
+        self._start = start
+        self._end = end
+        self.lines = 0
+
+    def __iter__(self) -> Iterator[Call]:
+        reader = _Reader(str(self._path))
+        with self._path.open("rb") as file:
+            at = _line_start(file, self._start, self._end)
+            end = self._end
+            while end is None or at < end:
+                line, length = _whole_line(file)
+                if not length:
+                    break
+                at += length
+                self.lines += 1
+                if line:
+                    yield from reader.read(self.lines, line)
+            yield from reader.rest(file)
 
 
-def _seek(file: Any, start: int) -> int:
-    """Move to the first line of the range; line numbers count from there when it is not the file's first."""
-    if start:
-        file.seek(start - 1)
-        file.readline()
-    return 0
+def calls(path: str | Path) -> Iterator[Call]:
+    """The calls recorded in a file."""
+    return iter(Range(path))
+
+
+def _line_start(file: BinaryIO, start: int, end: int | None) -> int:
+    """Move to the first line that begins at `start` or later, but not beyond `end`; where that is."""
+    if not start:
+        return 0
+    at = start - 1
+    file.seek(at)
+    while end is None or at < end:
+        part = file.readline(1 << 20)
+        at += len(part)
+        if not part or part.endswith(b"\n"):
+            break
+    return at
+
+
+def _whole_line(file: BinaryIO) -> tuple[bytes, int]:
+    """The next line and its length; of one that is too long only the length."""
+    line = file.readline(MOST_LINE)
+    length = len(line)
+    if length < MOST_LINE or line.endswith(b"\n"):
+        return line, length
+    while part := file.readline(1 << 20):
+        length += len(part)
+        if part.endswith(b"\n"):
+            break
+    return b"", length
 
 
 class _Reader:
@@ -99,34 +150,35 @@ class _Reader:
         self._file = file
         self._open: OrderedDict[str, Call] = OrderedDict()
 
-    def read(self, number: int, line: bytes) -> Iterator[Call]:
-        if not any(mark in line for mark in _INTERESTING):
-            return
-        found = self._audited(number, line)
-        if found is not None:
-            yield found
-            return
+    def read(self, number: int, line: bytes) -> Sequence[Call]:
+        """The calls that this line completes."""
+        if b'"tool_use"' not in line and b'"tool_result"' not in line and b'"decision":' not in line:
+            return ()
+        if b'"message"' not in line or b'"hash"' in line:
+            found = self._audited(number, line)
+            if found is not None:
+                return (found,)
         try:
             entry = _line.decode(line)
-        except (msgspec.MsgspecError, RecursionError):
-            return
-        if entry.message is not None and not isinstance(entry.message.content, str):
-            yield from self._message(number, entry, entry.message.content)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return ()
+        if entry.message is None or isinstance(entry.message.content, str) or entry.type not in _SPOKEN:
+            return ()
+        return self._message(number, entry, entry.message.content)
 
     def _audited(self, number: int, line: bytes) -> Call | None:
-        if b'"tool_use"' in line and b'"message"' in line:
-            return None
         try:
             said = _audit.decode(line)
-        except (msgspec.MsgspecError, RecursionError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
         event = _event(said)
         if event is None:
             return None
         decided = "deny" if said.blocked else {"ask": "ask", "defer": "ask"}.get(said.decision, "allow")
-        return Call(self._file, number, event, decided, said.by, b"[redacted: " in line or "… (".encode() in line)
+        return Call(self._file, number, event, decided, said.by, any(mark in line for mark in _PARTIAL))
 
-    def _message(self, number: int, entry: _Line, blocks: list[dict[str, Any]]) -> Iterator[Call]:
+    def _message(self, number: int, entry: _Line, blocks: list[dict[str, Any]]) -> list[Call]:
+        done = []
         for block in blocks:
             kind = block.get("type")
             if kind == "tool_use" and isinstance(block.get("input"), dict):
@@ -134,9 +186,10 @@ class _Reader:
             elif kind == "tool_result":
                 call = self._open.pop(str(block.get("tool_use_id")), None)
                 if call is not None:
-                    yield msgspec.structs.replace(call, decided="deny") if refused(block) else call
+                    done.append(msgspec.structs.replace(call, decided="deny") if _denied(entry, block) else call)
         while len(self._open) > _MOST_OPEN:
-            yield self._open.popitem(last=False)[1]
+            done.append(self._open.popitem(last=False)[1])
+        return done
 
     def _opened(self, number: int, entry: _Line, block: dict[str, Any]) -> None:
         call_id = str(block.get("id"))
@@ -146,17 +199,17 @@ class _Reader:
         )  # fmt: skip
         self._open[call_id] = Call(self._file, number, event, "allow")
 
-    def rest(self, file: Any, number: int) -> Iterator[Call]:
+    def rest(self, file: BinaryIO) -> Iterator[Call]:
         """Calls whose results lie beyond the range: look a little ahead for them."""
         for _ in range(_LOOK_AHEAD):
             if not self._open:
                 break
-            line = file.readline()
-            if not line:
+            line, length = _whole_line(file)
+            if not length:
                 break
             before = set(self._open)
-            for call in self.read(number, line):
-                if call.event.__class__ is PreToolUse and call.event.tool_use_id in before:
+            for call in self.read(0, line):
+                if call.line:
                     yield call
             for new in set(self._open) - before:
                 del self._open[new]
@@ -164,14 +217,26 @@ class _Reader:
 
 
 def _event(said: _Audit) -> Event | None:
-    base: dict[str, Any] = {"session_id": said.run, "cwd": said.cwd}
-    if said.event == "PreToolUse" and said.input is not None:
-        return PreToolUse(tool_name=said.tool, tool_input=said.input, tool_use_id=said.tool_use_id, **base)
-    if said.event == "PermissionRequest" and said.input is not None:
-        return PermissionRequest(tool_name=said.tool, tool_input=said.input, **base)
+    base: dict[str, Any] = {
+        "session_id": said.run, "cwd": said.cwd, "permission_mode": said.mode, "agent_id": said.agent,
+        "agent_type": said.agent_type,
+    }  # fmt: skip
+    if said.event == "PreToolUse" and said.tool:
+        return PreToolUse(tool_name=said.tool, tool_input=said.input or {}, tool_use_id=said.tool_use_id, **base)
+    if said.event == "PermissionRequest" and said.tool:
+        return PermissionRequest(tool_name=said.tool, tool_input=said.input or {}, **base)
     if said.event == "UserPromptSubmit":
         return UserPromptSubmit(prompt=said.prompt, **base)
     return None
+
+
+def _denied(entry: _Line, result: dict[str, Any]) -> bool:
+    """Whether a call was not made: by what the line says of permission, or else by the result's text."""
+    if entry.denial is not None:
+        return True
+    if entry.permission is not None:
+        return entry.permission.decision == "reject"
+    return refused(result)
 
 
 def refused(result: dict[str, Any]) -> bool:
@@ -179,6 +244,6 @@ def refused(result: dict[str, Any]) -> bool:
     if not result.get("is_error"):
         return False
     content = result.get("content")
-    text = content if isinstance(content, str) else " ".join(str(part.get("text", "")) for part in content or [])
-    lowered = text[:2000].lower()
-    return any(mark in lowered for mark in _REFUSED)
+    if isinstance(content, list):
+        content = " ".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return isinstance(content, str) and _REFUSED.match(content.removeprefix("Error: ")) is not None

@@ -1,0 +1,128 @@
+"""What watching costs: the audit log and metrics on the agent's path, and how fast records are replayed."""
+
+import asyncio
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.harness import Measured, Row, at_least, at_most
+from hookline import Hooks, deny
+from hookline.events import PreToolUse
+from hookline.observe.audit import AuditLog
+from hookline.observe.metrics import Metrics
+from hookline.observe.replay import replay
+
+EVENTS = 200  # fired in a row, within one batch of the audit log
+ROUNDS = 25
+
+
+def rows() -> Iterator[Row]:
+    yield Row("observe.audit", "audit (batched): what it adds to one event", at_most(20, "µs"), audit)
+    yield Row("observe.metrics", "metrics (inline): what they add to one event", at_most(20, "µs"), metrics)
+    yield Row("observe.replay", "replay of transcripts, two processes", at_least(50_000, "events/s"), replayed)
+
+
+async def audit() -> Measured:
+    with tempfile.TemporaryDirectory() as folder:
+        log = AuditLog(Path(folder, "audit.jsonl"))
+        added, plain = await _added(log, log.flush)
+        start = time.perf_counter()
+        hooks = _watched(log)
+        for event in _events(2000):
+            await hooks.fire(event)
+        log.close()
+        whole = (time.perf_counter() - start) / 2000 * 1e6
+    return Measured(added, note=f"{plain:.2g} µs without; {whole:.0f} µs until written, without a pause")
+
+
+async def metrics() -> Measured:
+    counted = Metrics()
+    added, plain = await _added(counted, lambda: None)
+    return Measured(added, note=f"{plain:.2g} µs without")
+
+
+async def _guard(event: PreToolUse) -> Any:
+    return deny("no") if "sudo" in event.tool_input["command"] else None
+
+
+def _watched(observer: Any) -> Hooks:
+    hooks = Hooks()
+    hooks.on(PreToolUse, match="Bash")(_guard)
+    if observer is not None:
+        hooks.observe(observer, inline=True)
+    return hooks
+
+
+def _events(count: int = EVENTS) -> list[PreToolUse]:
+    commands = (f"cd /srv/project && grep -rn 'needle {n}' src | head -{n}" for n in range(count))
+    inputs = ({"command": command, "description": "Look for it"} for command in commands)
+    return [
+        PreToolUse(session_id="s", cwd="/srv/project", tool_name="Bash", tool_input=given, tool_use_id="t")
+        for given in inputs
+    ]
+
+
+async def _added(observer: Any, rest: Callable[[], Any]) -> tuple[float, float]:
+    """Microseconds that an observer adds to one event: with and without it in turns, and what it does later apart."""
+    plain, watched, events = _watched(None), _watched(observer), _events()
+    differences, without = [], []
+    for _ in range(ROUNDS):
+        took = []
+        for hooks in (plain, watched):
+            start = time.perf_counter()
+            for event in events:
+                await hooks.fire(event)
+            took.append((time.perf_counter() - start) / EVENTS * 1e6)
+            rest()
+        differences.append(took[1] - took[0])
+        without.append(took[0])
+    return median(differences), median(without)
+
+
+def _make_hooks() -> Hooks:
+    return _watched(None)
+
+
+def transcript(path: Path, megabytes: float) -> int:
+    """Write a transcript as Claude Code would; how many calls are in it."""
+    count = 0
+    base = {"sessionId": "5b0d", "cwd": "/srv/project", "version": "2.1", "gitBranch": "main", "userType": "external"}
+    with path.open("w") as file:
+        while file.tell() < megabytes * 1e6:
+            count += 1
+            call = f"toolu_{count}"
+            command = f"sudo rm {count}" if count % 50 == 0 else f"grep -rn 'needle {count}' src | head"
+            use = {"type": "tool_use", "id": call, "name": "Bash", "input": {"command": command, "description": "Look"}}
+            said = {"id": f"msg_{count}", "type": "message", "role": "assistant", "model": "m", "content": [use]}
+            result = {
+                "type": "tool_result",
+                "tool_use_id": call,
+                "content": "src/a.py:12: needle\n" * 10,
+                "is_error": False,
+            }
+            file.write(json.dumps({**base, "type": "assistant", "message": said}) + "\n")
+            file.write(json.dumps({**base, "type": "user", "message": {"role": "user", "content": [result]}}) + "\n")
+    return count
+
+
+def replayed() -> Measured:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "transcript.jsonl")
+        transcript(path, 40)
+        one, two = (max(_rate(path, jobs) for _ in range(3)) for jobs in (1, 2))
+    return Measured(two, note=f"one process {one:,.0f}; this machine has {os.cpu_count()} cores")
+
+
+def _rate(path: Path, jobs: int) -> float:
+    start = time.perf_counter()
+    report = replay([path], _make_hooks, jobs=jobs)
+    return report.calls / (time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    print(asyncio.run(audit()))
