@@ -81,6 +81,15 @@ def test_another_output_than_the_page_shows_fails(tmp_path: Path) -> None:
         run_all(page)
 
 
+def test_an_ellipsis_stands_for_anything_where_the_page_says_so(tmp_path: Path) -> None:
+    """`prints: …` is for folders and times; all around it is still compared."""
+    shown = "```python\nprint('a /tmp/x b')\n```\n\n<!-- prints: … -->\n```text\na … {}\n```\n"
+
+    run_all(page_of(shown.format("b"), tmp_path))
+    with pytest.raises(AssertionError, match="prints otherwise"):
+        run_all(page_of(shown.format("c"), tmp_path))
+
+
 def test_a_failing_block_fails_at_the_pages_own_line(tmp_path: Path) -> None:
     """The traceback names the page and the line in it."""
     page = page_of("# Title\n\n```python\nx = 1\nx / 0\n```\n", tmp_path)

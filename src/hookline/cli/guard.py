@@ -77,9 +77,9 @@ def _approvals(flags: argparse.ArgumentParser) -> None:
 
 
 def _budget(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("--tool-calls", type=int, metavar="N")
-    flags.add_argument("--seconds", type=float, metavar="S")
-    flags.add_argument("--per-tool", action="append", default=[], metavar="TOOL=N")
+    flags.add_argument("--tool-calls", type=int, metavar="N", help="tool calls a session may make")
+    flags.add_argument("--seconds", type=float, metavar="S", help="seconds a session may last")
+    flags.add_argument("--per-tool", action="append", default=[], metavar="TOOL=N", help="calls of one tool")
 
 
 def _guards(args: argparse.Namespace) -> list[Hook]:

@@ -60,6 +60,10 @@ async def make(flags: Flags, cwd: str) -> Made:
     """Everything a run needs, nothing of it started yet but MCP servers."""
     env_file = _env_file()
     hooks = make_hooks(flags, cwd, {**os.environ, "CLAUDE_ENV_FILE": str(env_file)})
+    if flags.audit:
+        from hookline.observe.audit import AuditLog
+
+        hooks.observe(AuditLog(flags.audit), inline=True)
     stated = dict(hooks.loaded.env) if hooks.loaded else {}
     os.environ.update(stated)  # settings' `env` holds for the agent itself too: keys, endpoints, retries
     model = make_model(flags, hooks)

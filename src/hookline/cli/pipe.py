@@ -16,7 +16,7 @@ from hookline.wire.text import parse_object
 
 _EXAMPLES = """examples:
   echo '{"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "ls"}}' | hookline pipe
-  my-agent | hookline pipe --hooks hooks.py      lines of seeds' `hook_event` messages work too"""
+  my-agent | hookline pipe --hooks hooks.py      lines of type `hook_event` work too"""
 
 
 def main(argv: list[str]) -> int:

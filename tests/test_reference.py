@@ -1,0 +1,79 @@
+"""The reference cannot go stale: it is what the code says now, and every public name is in it."""
+
+from pathlib import Path
+
+import pytest
+
+import hookline
+from hookline.cli.flags import FLAGS
+from hookline.cli.main import COMMANDS
+from hookline.config.fields import COMMON, KINDS
+from hookline.config.switches import SENSITIVE
+from hookline.events import CATALOG
+from hookline.replies import Reply, Specific
+from tools.reference import FOLDER, PAGES, page
+from tools.reference.words import ENTRY, FIELDS, ON_EVENT, RUN, SWITCHES
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_says_what_the_code_says(name: str) -> None:
+    """Changed the code? `make docs` writes the reference anew."""
+    written = (FOLDER / name).read_text()
+
+    assert written == page(name), f"docs/reference/{name} is stale; run `make docs` (or `python -m tools.reference`)"
+
+
+def text(name: str) -> str:
+    return (FOLDER / name).read_text()
+
+
+def test_every_event_and_every_field_has_its_place() -> None:
+    """One section per event, one row per field of its own."""
+    said = text("events.md")
+
+    for name, spec in CATALOG.items():
+        section = said.split(f"\n## {name}\n", 1)[1].split("\n## ", 1)[0]
+        for field in set(spec.cls.__struct_fields__) - set(hookline.Event.__struct_fields__):
+            assert f"| `{field}` |" in section, f"{name}.{field}"
+
+
+def test_every_reply_field_and_constructor_is_listed() -> None:
+    """The constructors are the public names that make replies."""
+    said = text("replies.md")
+    makers = [name for name in hookline.__all__ if getattr(hookline, name).__module__ == "hookline.replies"]
+
+    for field in (*Reply.__struct_fields__, *Specific.__struct_fields__):
+        assert f"| `{field}` |" in said, field
+    for name in makers:
+        assert f"`{name}(" in said or name in ("Decision", "Reply"), name
+
+
+def test_every_command_and_flag_is_listed() -> None:
+    """A new command appears by itself; a new flag of `run` needs a word."""
+    said = text("commands.md")
+
+    assert [name for name in COMMANDS if f"\n## `hookline {name}`\n" not in said] == []
+    assert set(RUN) == set(FLAGS)
+
+
+def test_every_setting_has_a_word() -> None:
+    """And no word is left of a key that is gone."""
+    keys = {*COMMON, *(key for fields in KINDS.values() for key in fields)}
+
+    assert keys == set(ENTRY) - {"type"}
+    assert set(SENSITIVE) <= set(SWITCHES)
+
+
+def test_no_word_is_left_of_a_field_that_is_gone() -> None:
+    """The words stand beside the code, so they are held against it."""
+    fields = {field for spec in CATALOG.values() for field in spec.cls.__struct_fields__}
+
+    assert set(FIELDS) <= fields
+    assert [pair for pair in ON_EVENT if pair[1] not in CATALOG[pair[0]].cls.__struct_fields__] == []
+
+
+def test_every_public_name_is_somewhere_in_the_reference() -> None:
+    """What `from hookline import …` offers is documented."""
+    everything = "".join(path.read_text() for path in Path(FOLDER).glob("*.md"))
+
+    assert [name for name in hookline.__all__ if f"`{name}" not in everything] == []

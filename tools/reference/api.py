@@ -1,0 +1,186 @@
+"""The pages of the Python API: public names with their signatures and what their docstrings say."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from hookline.hooks.declare import Options
+from tools.reference.markdown import block, code, default, doc, kind, shown, table, types_of
+from tools.reference.words import OPTIONS
+
+INTRO = """# Python
+
+The public names, with their signatures. What is not listed here may change without notice. Events have a page of their
+own ([Events](events.md)), so have the functions that make replies ([Replies](replies.md)), the errors
+([Errors](errors.md)) and what helps with tests ([Testing](testing.md)).
+
+"""
+PARTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("hookline", "The core: a set of hooks, and what goes in and comes out.",
+     ("Hooks", "hook", "Hook", "Verdict", "Outcome", "Context", "Decision", "Reply", "Command", "Http", "Prompt",
+      "AgentCheck", "McpTool")),
+    ("hookline.guards.paths", "Keep an agent inside a folder.", ("stay_inside",)),
+    ("hookline.guards.commands", "Commands that may not be run, or the only ones that may.",
+     ("block", "only", "containing")),
+    ("hookline.guards.secrets", "Credentials: stopped, or taken out.", ("block", "redact")),
+    ("hookline.guards.approvals", "Approve safe calls without a prompt.", ("auto",)),
+    ("hookline.guards.budget", "A limit on what a session may spend.", ("limit",)),
+    ("hookline.observe.audit", "The audit log.", ("AuditLog", "AuditFile", "read")),
+    ("hookline.observe.metrics", "Counts and latencies.", ("Metrics", "Row", "Latency")),
+    ("hookline.observe.otel", "OpenTelemetry.", ("OpenTelemetry",)),
+    ("hookline.observe.replay", "Today's hooks against what was recorded.", ("replay", "Report", "Flip")),
+    ("hookline.claude", "The Claude CLI's control protocol, and the official SDK.",
+     ("for_sdk", "query", "ClaudeClient", "Options", "find_cli", "tool", "ToolServer")),
+    ("hookline.agent", "An agent whose every step passes the engine.", ("Agent", "Result")),
+    ("hookline.config", "Reading settings files.", ("load", "Loaded", "Problem", "Trust")),
+    ("hookline.wire.dialects", "The formats on the wire.", ("dialect", "detect", "Dialect")),
+    ("hookline.wire.schema", "JSON Schema of events and answers.", ("event_schema", "reply_schema", "schema")),
+)  # fmt: skip
+
+PLAIN = ("hookline", "hookline.testing")
+"""Where a name is used without its module's."""
+
+INTERNAL = frozenset({"told", "claim", "go_on_later", "tell", "runner_of", "place", "cancel"})
+"""What the package's own modules need of each other."""
+
+TESTING = """# Testing
+
+Everything is in `hookline.testing`. How to use it: [Test your hooks](../how-to/test-your-hooks.md).
+
+The pytest plugin comes with the package and needs no set-up. Its fixtures are `hooks` (a fresh set, closed after the
+test), `fire` (`fire(hook, event)` in a test that is not `async`) and `recorder` (remembers everything the `hooks` of
+this test do).
+
+"""
+_GROUPS: tuple[tuple[str, str], ...] = (
+    ("hookline.testing.firing", "## Fire one event"),
+    ("hookline.testing.checks", "## Assert what came of it"),
+    ("hookline.testing.factories", "## Events in one word"),
+    ("hookline.testing.fakes", "## Fakes"),
+)
+
+
+def page() -> str:
+    """Every part of the package, one section each."""
+    return INTRO + "\n".join(_part(*part) for part in PARTS)
+
+
+def testing_page() -> str:
+    """`hookline.testing`, grouped by what the names are for."""
+    public: list[str] = import_module("hookline.testing").__all__
+    sections = []
+    for module, heading in _GROUPS:
+        found = [name for name in public if getattr(import_module("hookline.testing"), name).__module__ == module]
+        sections.append(f"{heading}\n\n" + "\n".join(_thing("hookline.testing", name) for name in found))
+    return TESTING + "\n".join(sections)
+
+
+def _part(module: str, about: str, names: tuple[str, ...]) -> str:
+    return f"## {code(module)}\n\n{about}\n\n" + "\n".join(_thing(module, name) for name in names)
+
+
+def _thing(module: str, name: str) -> str:
+    thing = getattr(import_module(module), name)
+    where = module.rpartition(".")[2]
+    heading = f"### {code(name if module in PLAIN else f'{where}.{name}')}\n\n"
+    if not inspect.isclass(thing):
+        return f"{heading}{block(signature(name, thing))}\n{doc(thing)}"
+    return f"{heading}{block(_constructor(name, thing))}\n{doc(thing)}{_members(thing)}{_more(thing)}"
+
+
+def _more(cls: type[Any]) -> str:
+    """The options that `on`, `add` and `hook` take."""
+    if cls.__name__ != "Hooks":
+        return ""
+    types = types_of(Options)
+    rows = [(code(name), kind(types[name]), OPTIONS[name]) for name in types]
+    return f"\nThe options of `on`, of `add` and of `@hook`:\n\n{table(('option', 'type', 'means'), rows)}"
+
+
+# -- signatures ----------------------------------------------------------------------------------------------------
+
+
+def signature(name: str, call: Any, *, method: bool = False) -> str:
+    """A signature as it would be written, one parameter a line when it is long."""
+    found = inspect.signature(call)
+    parameters = [one for index, one in enumerate(found.parameters.values()) if not (method and index == 0)]
+    result = found.return_annotation
+    words = list(_parameters(parameters))
+    returns = "" if result is inspect.Signature.empty else f" -> {_annotation(result)}"
+    start = "async def " if inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call) else "def "
+    return _laid_out(f"{start}{name}", words, returns)
+
+
+def _laid_out(start: str, words: list[str], end: str = "") -> str:
+    line = f"{start}({', '.join(words)}){end}"
+    if len(line) <= 100:
+        return line
+    inner = "".join(f"    {word},\n" for word in words)
+    return f"{start}(\n{inner}){end}"
+
+
+def _parameters(parameters: list[inspect.Parameter]) -> Iterator[str]:
+    starred = False
+    for one in parameters:
+        if one.kind is one.KEYWORD_ONLY and not starred:
+            yield "*"
+        starred = starred or one.kind in (one.KEYWORD_ONLY, one.VAR_POSITIONAL)
+        mark = "*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else ""
+        said = "" if one.annotation is one.empty else f": {_annotation(one.annotation)}"
+        value = "" if one.default is one.empty else f" = {shown(one.default)}"
+        yield f"{mark}{one.name}{said}{value if said else value.replace(' ', '')}"
+
+
+def _annotation(said: Any) -> str:
+    text = said if isinstance(said, str) else "None" if said is None else getattr(said, "__name__", str(said))
+    return text.strip("\"'")
+
+
+def _constructor(name: str, cls: type[Any]) -> str:
+    if issubclass(cls, msgspec.Struct):
+        types = types_of(cls)
+        words = [
+            f"{field}: {types[field]}" + (f" = {value}" if (value := default(cls, field)) else "")
+            for field in cls.__struct_fields__
+        ]
+        return _laid_out(f"class {name}", words)
+    if cls.__init__ is object.__init__ or getattr(cls, "_is_protocol", False) or "__members__" in dir(cls):
+        return f"class {name}"
+    return signature(name, cls.__init__, method=True).replace("def ", "class ", 1).removesuffix(" -> None")
+
+
+# -- members -------------------------------------------------------------------------------------------------------
+
+
+def _members(cls: type[Any]) -> str:
+    fields = set(getattr(cls, "__struct_fields__", ()))
+    methods, values = [], []
+    for name, member in _public(cls):
+        if isinstance(member, property):
+            values.append((code(name), doc(member)))
+        elif callable(getattr(cls, name)) and not inspect.isclass(member) and name not in fields:
+            call = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
+            bound = not isinstance(member, staticmethod)
+            mark = "@classmethod\n" if isinstance(member, classmethod) else ""
+            methods.append(f"{block(mark + signature(name, call, method=bound))}\n{doc(call)}")
+    attributes = f"\n{table(('attribute', 'is'), values)}" if values else ""
+    return attributes + "".join(f"\n{one}" for one in methods)
+
+
+def _public(cls: type[Any]) -> Iterator[tuple[str, Any]]:
+    """Public members that have a docstring, in the order they are written; those of bases of ours too."""
+    seen: set[str] = set()
+    for base in cls.__mro__:
+        if not base.__module__.startswith("hookline"):
+            continue
+        for name, member in vars(base).items():
+            if name.startswith("_") or name in seen or name in INTERNAL or not getattr(member, "__doc__", None):
+                continue
+            seen.add(name)
+            if isinstance(member, (property, classmethod, staticmethod)) or inspect.isfunction(member):
+                yield name, member

@@ -1,0 +1,111 @@
+"""Small pieces of Markdown, and what a Python object looks like in them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+WIDTH = 100
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; a pipe in a cell is escaped, a line break becomes a space."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def code(text: object) -> str:
+    """A piece of code within a sentence."""
+    return f"`{text}`"
+
+
+def codes(words: Iterable[object], otherwise: str = "") -> str:
+    """Several of them, joined by commas."""
+    return ", ".join(map(code, words)) or otherwise
+
+
+def block(text: str, language: str = "py") -> str:
+    """A fenced block; `py`, unlike `python`, is shown and not executed by the documentation's tests."""
+    return f"```{language}\n{text.rstrip()}\n```\n"
+
+
+def kind(annotation: Any) -> str:
+    """A type as people say it: `str` or `None`."""
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+    return " or ".join(code(part.strip()) for part in _alternatives(text))
+
+
+def _alternatives(text: str) -> list[str]:
+    """The parts of a union, those within brackets left together."""
+    parts, depth, start = [], 0, 0
+    for at, char in enumerate(text):
+        depth += (char in "[(") - (char in "])")
+        if char == "|" and depth == 0:
+            parts.append(text[start:at])
+            start = at + 1
+    return [*parts, text[start:]]
+
+
+def doc(thing: object) -> str:
+    """A docstring as Markdown."""
+    text = inspect.getdoc(thing) or ""
+    return _examples(text) + "\n" if text else ""
+
+
+def _examples(text: str) -> str:
+    """Interactive examples and indented code become blocks."""
+    text = re.sub(r"(?m)(^>>> .*\n?(?:^(?:>>>|\.\.\.) .*\n?|^[^\n>].*\n?)*)", lambda m: block(m[0], "pycon"), text)
+    return re.sub(r"(?m)((?:^ {4}.*\n?|^\n(?= {4}))+)", lambda m: _indented(m[0]), text)
+
+
+def _indented(text: str) -> str:
+    return block(textwrap.dedent(text).strip("\n")) + "\n"
+
+
+def first_line(thing: object) -> str:
+    """The sentence that a docstring opens with."""
+    return (inspect.getdoc(thing) or "").partition("\n")[0]
+
+
+def types_of(cls: type[Any]) -> dict[str, str]:
+    """The fields of a class and its bases, with their types as they are written."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        found |= {name: str(kind) for name, kind in inspect.get_annotations(base).items()}
+    return found
+
+
+def default(cls: type[msgspec.Struct], name: str) -> str:
+    """The default of a struct's field as code, or the empty string."""
+    defaults = cls.__struct_defaults__
+    at = cls.__struct_fields__.index(name) - (len(cls.__struct_fields__) - len(defaults))
+    value = defaults[at] if at >= 0 else msgspec.NODEFAULT
+    if value is msgspec.NODEFAULT:
+        return ""
+    factory = getattr(value, "factory", None)
+    if factory is not None:
+        return {"dict": "{}", "list": "[]"}.get(getattr(factory, "__name__", ""), "…")
+    return shown(value)
+
+
+def shown(value: Any) -> str:
+    """A default value as it would be written, when that is short."""
+    if value is msgspec.UNSET:
+        return "UNSET"
+    if isinstance(value, Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if isinstance(value, (set, frozenset)):
+        return f"{type(value).__name__}({sorted(value)})"
+    named = getattr(value, "__name__", "")
+    text = named if callable(value) and named else repr(value)
+    return "…" if " at 0x" in text or text.startswith("<") or len(text) > 60 else text
