@@ -35,6 +35,7 @@ HooklineError
 │   ├── RequestRefused       it answered a control request with an error; `code` says which
 │   ├── HostGone             the host that drives us closed its end before it answered
 │   └── HooksNotHonoured     it would not keep a promise that a hook asks for
+├── AuditError               an audit log that cannot be written or read
 ├── MissingExtra             an optional dependency that is not installed
 └── Closed                   the set of hooks was closed
 """

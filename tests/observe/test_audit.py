@@ -574,3 +574,11 @@ async def test_every_kind_of_way_through_the_hooks_is_recorded_once(tmp_path: Pa
             await hooks.fire(PostToolUse(tool_name="Other"))
 
     assert [line["event"] for line in lines(log.file.path)] == ["PreToolUse", "PostToolUse"] * 5
+
+
+async def test_an_audit_log_is_inline_whether_one_says_so_or_not(tmp_path: Path) -> None:
+    """Somebody who forgets `inline=True` is protected all the same."""
+    hooks = Hooks()
+    hooks.observe(AuditLog(tmp_path / "missing" / "audit.jsonl"))
+
+    assert (await hooks.fire(bash("ls"))).blocked

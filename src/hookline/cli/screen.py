@@ -23,12 +23,12 @@ _WORDS = {
 }  # fmt: skip
 
 
-def colours(stream: TextIO = sys.stdout) -> bool:
+def colours(stream: TextIO | None = None) -> bool:
     """Whether to use colour: on a terminal, unless NO_COLOR is set."""
-    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return (stream or sys.stdout).isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
-def paint(text: str, colour: str, stream: TextIO = sys.stdout) -> str:
+def paint(text: str, colour: str, stream: TextIO | None = None) -> str:
     """The text in a colour, where colour is seen."""
     return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if colours(stream) else text
 

@@ -69,8 +69,8 @@ Notice = HookStarted | HookProgress | HookResponse | Verdict
 Observer = Callable[[Notice], Any]
 """Any callable that takes a notice; an inline one may return a `Reply` to a verdict, which is merged into it.
 
-One that has `verdicts_only = True` need not be told of single hooks, which is cheaper; one that has a `close` is closed
-with the set."""
+One that has `verdicts_only = True` need not be told of single hooks, which is cheaper; one that has `always_inline`
+set is inline in any case; one that has a `close` is closed with the set."""
 
 
 class Observers:
@@ -95,7 +95,7 @@ class Observers:
         """Watch from now on."""
         if inspect.iscoroutinefunction(observer) or inspect.iscoroutinefunction(getattr(observer, "__call__", None)):  # noqa: B004
             raise HookError("an observer must be a plain function; it may hand the notice to a task of its own")
-        if inline:
+        if inline or getattr(observer, "always_inline", False):
             self._inline += (observer,)
         else:
             self._aside += (observer,)

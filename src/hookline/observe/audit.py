@@ -58,6 +58,7 @@ class AuditLog:
     """
 
     verdicts_only = True
+    always_inline = True  # told later, it could neither stop the agent nor be sure to hear of everything
 
     def __init__(
         self,

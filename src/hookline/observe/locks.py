@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -19,9 +20,11 @@ if sys.platform == "win32":
     def _lock(fd: int) -> None:
         os.lseek(fd, _BEYOND, os.SEEK_SET)
         while True:
-            with contextlib.suppress(OSError):  # it gives up after ten seconds of waiting
-                msvcrt.locking(fd, msvcrt.LK_LOCK, 1)
-                return
+            try:
+                return msvcrt.locking(fd, msvcrt.LK_LOCK, 1)
+            except OSError as problem:
+                if problem.errno != errno.EDEADLK:  # it only gave up after ten seconds of waiting
+                    raise
 
     def _unlock(fd: int) -> None:
         os.lseek(fd, _BEYOND, os.SEEK_SET)

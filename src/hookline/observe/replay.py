@@ -6,6 +6,7 @@ import asyncio
 import multiprocessing
 import os
 import re
+import signal
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -24,6 +25,7 @@ from hookline.replies import Decision
 
 CHUNK = 4 * 1024 * 1024
 MOST_FLIPS = 10_000
+_BREATH = 64
 MakeHooks = Callable[[], Engine]
 OnProgress = Callable[[int, "Report"], None]
 
@@ -136,6 +138,11 @@ def _start(make_hooks: MakeHooks) -> None:
     Finalize(None, _stop, exitpriority=100)
 
 
+def _start_worker(make_hooks: MakeHooks) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it at once; the user is told by the first process
+    _start(make_hooks)
+
+
 def _stop() -> None:
     runner: asyncio.Runner | None = _worker.pop("runner", None)
     if runner is not None:
@@ -158,6 +165,8 @@ async def judge(recorded: Iterable[Call], hooks: Engine) -> Report:
         report.failures += bool(verdict.told and verdict.failures)
         now = decided(verdict)
         report.counts[call.decided, now] += 1
+        if report.calls % _BREATH == 0:
+            await asyncio.sleep(0)  # where Ctrl-C is heard
         if now != call.decided:
             report.flips.append(_flip(call, verdict, now))
             if len(report.flips) >= 2 * MOST_FLIPS:
@@ -201,12 +210,15 @@ def _in_turn(todo: list[Piece], make_hooks: MakeHooks) -> Iterator[tuple[Piece, 
 
 def _at_once(todo: list[Piece], make_hooks: MakeHooks, jobs: int) -> Iterator[tuple[Piece, Part]]:
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(make_hooks,)) as pool:
+    before = set(multiprocessing.active_children())
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(make_hooks,)) as pool:
         running = {pool.submit(_work, piece): piece for piece in todo}
         try:
             for done in as_completed(running):
                 yield running.pop(done), done.result()
         except BaseException:
+            for worker in set(multiprocessing.active_children()) - before:
+                worker.terminate()  # nobody waits for its piece any more
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
