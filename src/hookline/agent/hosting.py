@@ -20,7 +20,9 @@ SYSTEM = (
     "You are evaluating a hook of an agent. Say whether what you are told about meets the hook's condition. Answer with "
     "JSON: {\"ok\": true} if it does, {\"ok\": false, \"reason\": \"…\"} if it does not."
 )
-LOOKING = f"{SYSTEM} You may look for yourself with tools; give your answer with the StructuredOutput tool."
+TOOLS = "You may look for yourself with tools; give your answer with the StructuredOutput tool."
+LOOKING = f"{SYSTEM} {TOOLS}"
+RESTING = f"An agent wants to rest. Find out whether the condition for that is met: ok if it is, why not if it is not. {TOOLS}"
 ANSWER = ToolSpec("StructuredOutput", "Give your answer; call this once, at the end.", dict(ANSWER_SCHEMA))
 NUDGE = "Give your answer now, by calling StructuredOutput."
 MOST_TURNS = 50
@@ -69,7 +71,7 @@ def inspector(model: Model, tools: Any, env: Any) -> Any:
 async def _ask(model: Model, question: Question, messages: list[Message], tools: Mapping[str, Tool]) -> Assistant:
     request = ModelRequest(
         messages=tuple(messages),
-        system=(LOOKING,),
+        system=(RESTING if question.with_conversation else LOOKING,),
         tools=(*(tool.spec for tool in tools.values()), ANSWER),
         model=question.model or "",
     )

@@ -12,6 +12,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
@@ -28,6 +29,7 @@ from hookline.agent.prompts import submit
 from hookline.agent.results import Ending, Result
 from hookline.agent.session import Conversation, Session
 from hookline.agent.tools import SessionState, Tool, default_tools
+from hookline.agent.tools.jobs import Job
 from hookline.agent.transcript import Transcript, deferred, interrupted, resume, transcript_path, unanswered
 from hookline.agent.turn import take_turn
 from hookline.agent.watching import Watcher, names_in
@@ -38,6 +40,8 @@ from hookline.runners import runner_for
 
 __all__ = ["Agent"]
 
+#: seconds a run waits for a background command before it ends without it
+LONGEST_WAIT = 600.0
 ALL_INSTRUCTIONS = frozenset({"User", "Project", "Local"})
 
 
@@ -102,6 +106,7 @@ class Agent:
         )
         self.talk = Conversation(self.session, SessionState(folder))
         self.session.watcher = Watcher(self.talk)
+        self.talk.state.jobs.on_done = partial(_tell_of, self.session)
 
     # -- what users call -------------------------------------------------------------------------------------------
 
@@ -185,9 +190,23 @@ class Agent:
 
     async def background(self) -> Result | None:
         """Wait for the next thing that happens in the background and let the agent react; None when nothing is left."""
-        while self.session.inbox.empty() and self.session.working:
-            await asyncio.wait(self.session.working, return_when=asyncio.FIRST_COMPLETED)
-        return await self.react() if not self.session.inbox.empty() else None
+        session, jobs = self.session, self.talk.state.jobs
+        while session.inbox.empty() and (session.working or jobs.running()):
+            if not await self._stirred():
+                break
+        return None if session.inbox.empty() else await self.react()
+
+    async def _stirred(self) -> bool:
+        """Wait until something in the background moves; False when it takes too long."""
+        session = self.session
+        waiting = asyncio.ensure_future(session.inbox.get())
+        done, _ = await asyncio.wait(
+            {waiting, *session.working}, timeout=LONGEST_WAIT, return_when=asyncio.FIRST_COMPLETED
+        )
+        if waiting in done:
+            session.inbox.put_nowait(waiting.result())
+        waiting.cancel()
+        return bool(done)
 
     async def react(self) -> Result:
         """React to what happened in the background: it is a prompt that nobody typed."""
@@ -197,7 +216,7 @@ class Agent:
     async def _guarded(self, work: Any) -> Result:
         """One turn as a task of its own, so that it can be interrupted; its result is told and returned."""
         started = time.monotonic()
-        before, denied = self.session.usage, len(self.session.denials)
+        before, denied, asked = self.session.usage, len(self.session.denials), self.session.asked_for
         self._interrupted = False
         self._turn = asyncio.ensure_future(_ended(work))
         try:
@@ -218,6 +237,7 @@ class Agent:
             stop_reason=ending.stop_reason,
             turns=turns,
             duration_ms=round((time.monotonic() - started) * 1000),
+            api_ms=round((self.session.asked_for - asked) * 1000),
             usage=_since(before, self.session.usage),
             denials=tuple(self.session.denials[denied:]),
             deferred=ending.deferred,
@@ -274,6 +294,13 @@ class Agent:
     def messages(self) -> tuple[Message, ...]:
         """What was said so far."""
         return tuple(self.talk.messages)
+
+
+def _tell_of(session: Session, job: Job) -> None:
+    """A background command is over: the agent hears of it as a prompt, unless it was ended on purpose."""
+    if job.status != "killed":
+        summary = f'Background command "{job.description or job.command}" {job.status} (exit code {job.exit_code})'
+        session.inbox.put_nowait(wording.notification(job.id, job.status, f"{summary}. Output: {job.output}"))
 
 
 async def _ended(work: Any) -> tuple[Ending, int]:

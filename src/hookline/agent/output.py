@@ -83,6 +83,7 @@ class Output:
             "subtype": result.subtype,
             "is_error": result.is_error,
             "duration_ms": result.duration_ms,
+            "duration_api_ms": result.api_ms,
             "num_turns": result.turns,
             "stop_reason": result.stop_reason,
             "terminal_reason": result.reason,

@@ -53,8 +53,9 @@ def _judged(talk: Conversation, verdict: Verdict, prompt: str) -> Ending | None:
         shown = not (more is not None and more.suppress_original_prompt)
         return Ending(reason="prompt_blocked", text=wording.blocked_prompt(verdict, prompt, shown=shown))
     if verdict.stop:
-        talk.add(User.of(prompt))
-        return Ending(reason="hook_stopped", text=wording.stopped_prompt(verdict))
+        told = wording.stopped_prompt(verdict)
+        talk.add(User.of(prompt, told))
+        return Ending(reason="hook_stopped", text=told)
     return None
 
 

@@ -36,6 +36,7 @@ class Result(Struct, frozen=True, kw_only=True):
     stop_reason: str | None = None
     turns: int = 0
     duration_ms: int = 0
+    api_ms: int = 0
     usage: Usage = Usage()
     denials: tuple[dict[str, Any], ...] = ()
     deferred: ToolUse | None = None

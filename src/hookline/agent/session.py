@@ -73,6 +73,8 @@ class Session:
     watcher: Watcher | None = None
     active_skills: set[str] = field(default_factory=set)
     usage: Usage = Usage()
+    #: seconds spent waiting for the model
+    asked_for: float = 0.0
     denials: list[dict[str, Any]] = field(default_factory=list)
 
     @property

@@ -150,7 +150,9 @@ def _report(talk: Conversation, given: dict[str, Any], ending: Ending) -> None:
     status = "failed" if ending.is_error else "completed"
     text = ending.text or "\n".join(ending.errors)
     assert talk.agent_id is not None
-    talk.session.output.system("task_notification", task_id=talk.agent_id, status=status, summary=text)
+    output = str(talk.transcript.path) if talk.transcript else ""
+    about = {"task_id": talk.agent_id, "status": status, "summary": text, "output_file": output}
+    talk.session.output.system("task_notification", **about)
     summary = f'Agent "{given["description"]}" {status}'
     talk.session.inbox.put_nowait(wording.notification(talk.agent_id, status, summary, text))
 

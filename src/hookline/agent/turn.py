@@ -7,6 +7,7 @@ The same loop serves the main conversation and subagents; they differ in which e
 
 from __future__ import annotations
 
+import time
 from uuid import uuid4
 
 from hookline.agent import wording
@@ -121,7 +122,11 @@ async def _respond(talk: Conversation) -> ModelResponse:
         model=talk.model,
         effort=session.effort,
     )
-    return await session.model.respond(request)
+    started = time.monotonic()
+    try:
+        return await session.model.respond(request)
+    finally:
+        session.asked_for += time.monotonic() - started
 
 
 async def _shown(talk: Conversation, message: Assistant) -> Assistant:

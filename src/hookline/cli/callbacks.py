@@ -7,6 +7,7 @@ or is gone, cannot have agreed: before a tool and before a prompt that is a deny
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
@@ -27,10 +28,14 @@ from hookline.wire import claude
 
 __all__ = ["host_hooks"]
 
+log = logging.getLogger("hookline.claude")
+
 DEFAULT_TIMEOUT = 600.0
 #: here silence is a no
 NEEDS_ANSWER = frozenset({"PreToolUse", "UserPromptSubmit"})
 MARGIN = 5.0
+#: what the host said went wrong is for the log: it is not meant for the model
+_FAILED = "callback {} failed: the host replied with an error or an invalid answer"
 
 
 def host_hooks(server: Server, table: Mapping[str, Sequence[CallbackMatcher]], output: Output) -> list[Hook]:
@@ -78,7 +83,8 @@ def _callback(server: Server, name: str, seconds: float) -> Callable[[Event, Con
         except HostGone as problem:
             return _silence(event, str(problem))
         except RequestRefused as problem:
-            raise HookFailed(f"Hook callback {name} failed: {problem.error}") from None
+            log.warning("hook callback %s failed: %s", name, problem.error)
+            raise HookFailed(_FAILED.format(name)) from None
         return _understood(event, name, answer)
 
     return ask_host
@@ -92,7 +98,7 @@ def _silence(event: Event, why: str) -> Reply | None:
 
 def _understood(event: Event, name: str, answer: Any) -> Reply | None:
     if not isinstance(answer, dict):
-        raise HookFailed(f"Hook callback {name} failed: expected an object, got {type(answer).__name__}")
+        raise HookFailed(_FAILED.format(name))
     if answer.get("async") is True:
         return None
     try:
@@ -102,4 +108,5 @@ def _understood(event: Event, name: str, answer: Any) -> Reply | None:
             return deny(f"PreToolUse hook failed: {problem}; the tool was not run")
         raise HookFailed(str(problem)) from None
     except ReplyError as problem:
-        raise HookFailed(f"Hook callback {name} failed: {problem}") from None
+        log.warning("hook callback %s: %s", name, problem)
+        raise HookFailed(_FAILED.format(name)) from None

@@ -1,7 +1,8 @@
 """The flags of `hookline run`: the Claude CLI's own, so that whatever drives that can drive this.
 
 A flag takes no value (`switch`), one (`value`), one if it is there (`maybe`), one each time (`repeat`) or all words up
-to the next flag (`list`). Flags nobody knows are told on stderr and passed over: a driver newer than we are still works.
+to the next flag (`list`). Flags that mean nothing here (those without a field, and those nobody knows) are told on
+stderr and passed over: a driver newer than we are still works.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 Kind = Literal["switch", "value", "maybe", "repeat", "list"]
+
+#: the Claude Code whose flags, messages and hooks are spoken here; drivers look at it before they go on
+CLAUDE_CODE_VERSION = "2.1.325"
 
 FLAGS: dict[str, tuple[str, Kind]] = {
     "--print": ("print", "switch"),
@@ -72,6 +76,21 @@ FLAGS: dict[str, tuple[str, Kind]] = {
     "--debug-to-stderr": ("debug", "switch"),
     "--mcp-debug": ("debug", "switch"),
     "--help": ("help", "switch"),
+    "--version": ("version", "switch"),
+    "--await-initialize": ("await_initialize", "switch"),
+    "--channels": ("", "list"),
+    "--debug-file": ("", "value"),
+    "--managed-settings": ("", "value"),
+    "--managed-settings-in-initialize": ("", "switch"),
+    "--permission-prompts": ("", "switch"),
+    "--plugin-dir-no-mcp": ("plugin_dir", "repeat"),
+    "--project-config-root": ("", "value"),
+    "--resume-drops-turn": ("", "value"),
+    "--resume-session-at": ("", "value"),
+    "--sdk-url": ("", "value"),
+    "--session-mirror": ("", "switch"),
+    "--task-budget": ("", "value"),
+    "--thinking-display": ("", "value"),
 }
 SHORT = {"-p": "--print", "-v": "--verbose", "-c": "--continue", "-r": "--resume", "-w": "--worktree", "-n": "--name", "-h": "--help",
          "-d": "--debug"}  # fmt: skip
@@ -119,6 +138,7 @@ def parse(argv: Sequence[str]) -> Flags:
             unknown.append(name)
         else:
             _take(given, flag, rest, value if equals else None)
+            unknown += [] if flag[0] else [name]
     return Flags(given, words, unknown)
 
 
@@ -144,4 +164,4 @@ def _take(given: dict[str, Any], flag: tuple[str, Kind], rest: list[str], value:
 def tell_unknown(flags: Flags) -> None:
     """Say which flags were passed over."""
     for name in flags.unknown:
-        print(f"hookline run: unknown flag `{name}` is ignored", file=sys.stderr)
+        print(f"hookline run: flag `{name}` means nothing here and is passed over", file=sys.stderr)

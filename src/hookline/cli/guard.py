@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import sys
 from pathlib import Path
 
@@ -24,14 +25,19 @@ _EXAMPLES = """in .claude/settings.json, as a command hook:
 with "persistent": true and --lines it stays, and answers a line per event. Give the hook "onFailure": "block"."""
 
 FAILED = 2
+_REFUSAL = "the guard cannot judge this: {}"
 
 
 def main(argv: list[str]) -> int:
-    """Read the event on stdin, print the answer; an event that cannot be judged is blocked."""
+    """Read the event on stdin, print the answer; an event that cannot be judged, for whatever reason, is blocked."""
     args = _parser().parse_args(argv)
-    hooks = Hooks()
-    hooks.add(*_guards(args))
-    return asyncio.run(_serve(hooks, lines=args.lines))
+    try:
+        hooks = Hooks()
+        hooks.add(*_guards(args))
+        return asyncio.run(_serve(hooks, lines=args.lines))
+    except Exception as error:  # noqa: BLE001 - Claude Code lets a call pass whose hook breaks with another code than 2
+        print(f"hookline guard {args.guard}: {error or type(error).__name__}", file=sys.stderr)
+        return FAILED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -126,19 +132,31 @@ _MAKE = {
 async def _serve(hooks: Hooks, *, lines: bool) -> int:
     async with hooks:
         if not lines:
-            return await _answer(hooks, sys.stdin.buffer.read())
+            return await _answer_once(hooks, sys.stdin.buffer.read())
         while line := await asyncio.to_thread(sys.stdin.buffer.readline):
-            await _answer(hooks, line)
+            print(await _answer_line(hooks, line), flush=True)
     return 0
 
 
-async def _answer(hooks: Hooks, data: bytes) -> int:
+async def _answer_once(hooks: Hooks, data: bytes) -> int:
     """Print the guard's answer; what cannot be read is blocked, with the reason on stderr."""
     try:
-        event = claude.decode_event(data)
+        print(await _answer(hooks, data))
     except HooklineError as error:
-        print(f"the guard cannot judge this: {error}", file=sys.stderr)
+        print(_REFUSAL.format(error), file=sys.stderr)
         return FAILED
-    verdict = await hooks.fire(event)
-    print(claude.encode_reply(verdict.reply, event).decode(), flush=True)
     return 0
+
+
+async def _answer_line(hooks: Hooks, line: bytes) -> str:
+    """The answer to one line; whoever waits for it gets one, also when the line cannot be read."""
+    try:
+        return await _answer(hooks, line)
+    except HooklineError as error:
+        return json.dumps({"decision": "block", "reason": _REFUSAL.format(error)})
+
+
+async def _answer(hooks: Hooks, data: bytes) -> str:
+    event = claude.decode_event(data)
+    verdict = await hooks.fire(event)
+    return claude.encode_reply(verdict.reply, event).decode()

@@ -20,6 +20,7 @@ from hookline.agent.tools import Tool, default_tools
 from hookline.agent.transcript import find, latest
 from hookline.cli.flags import Flags
 from hookline.config import parse_hooks
+from hookline.config.names import with_free_names
 from hookline.config.sources import Source
 from hookline.errors import ConfigError
 from hookline.hookset import Hooks
@@ -214,7 +215,8 @@ def add_agents(table: Mapping[str, Any], hooks: Hooks) -> dict[str, AgentDefinit
     for name, agent in found.items():
         if agent.hooks:
             source = Source(kind="agent", label=f"--agents: {name}", owner=name)
-            hooks.add(*parse_hooks(agent.hooks, source).hooks)
+            parsed = parse_hooks(agent.hooks, source)
+            hooks.add(*with_free_names(parsed.hooks, [hook.name for hook in hooks.hooks]))
     return found
 
 

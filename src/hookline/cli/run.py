@@ -9,7 +9,7 @@ import sys
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
-from hookline.cli.flags import FLAGS, Flags, parse, tell_unknown
+from hookline.cli.flags import CLAUDE_CODE_VERSION, FLAGS, Flags, parse, tell_unknown
 
 if TYPE_CHECKING:
     from hookline.agent.results import Result
@@ -24,10 +24,31 @@ def main(argv: list[str]) -> int:
     if flags.help:
         print(usage())
         return 0
+    if flags.version or set(argv) - {"--trust"} == {"-v"}:  # drivers ask with either, and with nothing else
+        print(version())
+        return 0
     tell_unknown(flags)
+    _warm_up(flags)
     if flags.cwd:
         os.chdir(flags.cwd)
     return asyncio.run(_run(flags))
+
+
+def _warm_up(flags: Flags) -> None:
+    """Begin with what takes longest: the model's SDK is imported in a thread while all else is read."""
+    if (flags.model or "").partition(":")[0] not in ("scripted", "openai"):
+        import threading
+
+        from hookline.agent.models.anthropic import import_sdk
+
+        threading.Thread(target=import_sdk, name="import anthropic", daemon=True).start()
+
+
+def version() -> str:
+    """What drivers of the Claude CLI look at: whose flags and messages we speak, then who we are."""
+    from importlib.metadata import version as installed
+
+    return f"{CLAUDE_CODE_VERSION} (Hookline {installed('hookline')})"
 
 
 def usage() -> str:

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from hookline.agent.asking import Ask
-from hookline.agent.messages import Block, Text, decode_block
-from hookline.agent.models import choose
+from hookline.agent.messages import Block, Text, User, decode_block
+from hookline.agent.models import ModelRequest, choose
 from hookline.agent.results import Result
 from hookline.agent.wording import notification
 from hookline.claude.messages import (
@@ -32,6 +32,7 @@ from hookline.claude.messages import (
 from hookline.claude.server import Server
 from hookline.cli.callbacks import host_hooks
 from hookline.cli.flags import Flags
+from hookline.cli.host_tools import HostTools
 from hookline.cli.making import Made, add_agents, effort, give_services
 from hookline.cli.showing import say_init
 from hookline.engine import Outcome
@@ -44,6 +45,7 @@ __all__ = ["serve"]
 
 #: the exit code of a command hook that objects
 OBJECTS = 2
+PROBE = ModelRequest(messages=(User.of("Hi"),), max_tokens=1)
 
 
 async def serve(made: Made, flags: Flags) -> int:
@@ -64,6 +66,7 @@ class Host:
         self.made, self.flags = made, flags
         self.agent = made.agent
         self.server = Server(_write, also=OTHERS)
+        self._tools = HostTools(made, self.server)
         self._callbacks: tuple[str, ...] = ()
         self._prompts: asyncio.Queue[UserMessage | None] = asyncio.Queue()
         made.hooks.on_late = self._came_late
@@ -128,6 +131,7 @@ class Host:
         if isinstance(prompt, str):
             self.agent.session.inbox.put_nowait(prompt)
             return await self.agent.react()
+        await self._tools.ready()
         await self.agent.start()
         say_init(self.made)
         if self.flags.replay_user_messages:
@@ -170,13 +174,17 @@ class Host:
             self.made.hooks.remove(name)
         added = host_hooks(self.server, request.hooks or {}, self.agent.output)
         self._callbacks = tuple(hook.name for hook in self.made.hooks.add(*added)) if added else ()
+        self._tools.begin(request.sdk_mcp_servers or ())
         session = self.agent.session
         if request.agents:
             session.agents |= add_agents(request.agents, self.made.hooks)
-        if isinstance(request.system_prompt, str):
-            session.system = (request.system_prompt,)
+        if request.system_prompt is not None:
+            session.system = _prompts(request.system_prompt)
         if request.append_system_prompt:
             session.system = (*session.system, request.append_system_prompt)
+        ready = getattr(session.model, "ready", None)
+        if ready is not None:
+            await ready()  # the host's first prompt then meets no start-up cost
         return self._about()
 
     def _about(self) -> dict[str, Any]:
@@ -210,6 +218,7 @@ class Host:
         """PreModelSwitch, PostModelSwitch: another model from now on, unless a hook refuses."""
         session, talk = self.agent.session, self.agent.talk
         model = choose(request.model or "")
+        await model.respond(PROBE)  # a model that nobody serves is refused here, not in the next turn
         about = {"from_model": session.model_name, "to_model": model.name, "requested_model": request.model,
                  "context_tokens": talk.context_tokens}  # fmt: skip
         verdict = await talk.fire(PreModelSwitch, **about)
@@ -288,6 +297,11 @@ def _words(prompt: UserMessage) -> tuple[str, tuple[Block, ...]]:
     blocks = [decode_block(block) for block in prompt.content]
     words = "".join(block.text for block in blocks if isinstance(block, Text))
     return words, tuple(block for block in blocks if not isinstance(block, Text))
+
+
+def _prompts(given: Any) -> tuple[str, ...]:
+    """A host's system prompt: one text or several, without the empty ones (no API takes them)."""
+    return tuple(text for text in ([given] if isinstance(given, str) else given) if isinstance(text, str) and text)
 
 
 def _permission(answer: Any) -> Reply:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hookline.agent.output import HookReporter, Note
+from hookline.cli.flags import CLAUDE_CODE_VERSION
 from hookline.engine import Notice, Verdict
 from hookline.errors import ConfigError
 
@@ -51,6 +52,7 @@ def say_init(made: Made) -> None:
         agents=list(session.agents),
         skills=[skill.name for skill in session.skills.values() if skill.kind == "skill"],
         output_style="default",
+        claude_code_version=CLAUDE_CODE_VERSION,
     )
 
 

@@ -7,6 +7,7 @@ stream that breaks off before its first word counts as a failed attempt too; lat
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import importlib
 import os
@@ -53,6 +54,10 @@ class Anthropic:
     def warm(self) -> None:
         """Import the SDK in the background, so that the first request does not wait for it."""
         threading.Thread(target=import_sdk, name="import anthropic", daemon=True).start()
+
+    async def ready(self) -> None:
+        """Wait until the SDK is imported, without holding anybody up."""
+        await asyncio.to_thread(import_sdk)
 
     async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         """The answer, streamed; raises `ModelError`."""

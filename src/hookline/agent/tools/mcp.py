@@ -12,7 +12,7 @@ import contextlib
 import os
 import re
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
+from hookline.agent.tools.hosted import AskHost, host_streams
 from hookline.agent.tools.schema import json_type
 from hookline.errors import McpError, MissingExtra, ToolInputInvalid
 
@@ -27,11 +28,13 @@ __all__ = ["McpServer", "McpServers", "McpTool", "ServerConfig", "read_config", 
 
 CONNECT_SECONDS = 30.0
 CALL_SECONDS = 100_000.0
+#: the `type` of a server that lives in the host
+IN_HOST = "sdk"
 VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
 class ServerConfig(Struct, frozen=True):
-    """How to reach one server: a command to start, or a URL."""
+    """How to reach one server: a command to start, a URL, or (`type: "sdk"`) the host it lives in."""
 
     command: str = ""
     args: list[str] = []
@@ -67,12 +70,24 @@ class McpServers:
     def __init__(self, configs: Mapping[str, ServerConfig], environ: Mapping[str, str] = os.environ) -> None:
         self.servers = {name: McpServer(name, config, environ) for name, config in configs.items()}
         self.failures: dict[str, McpError] = {}
+        self._environ = environ
 
     async def connect(self) -> dict[str, McpTool]:
-        """Connect to all at once; the tools of those that answered, by name."""
-        results = await asyncio.gather(*(server.connect() for server in self.servers.values()), return_exceptions=True)
+        """Connect to all at once that need no host; the tools of those that answered, by name."""
+        return await self._connect({name: one for name, one in self.servers.items() if one.config.type != IN_HOST})
+
+    async def connect_hosted(self, ask: AskHost, more: Collection[str] = ()) -> dict[str, McpTool]:
+        """Connect to the servers that live in the host: those the configuration says, and `more` that it names."""
+        wanted = [name for name, one in self.servers.items() if one.config.type == IN_HOST]
+        wanted += [name for name in more if name not in self.servers]
+        made = {name: McpServer(name, ServerConfig(type=IN_HOST), self._environ, ask) for name in wanted}
+        self.servers |= made
+        return await self._connect(made)
+
+    async def _connect(self, servers: Mapping[str, McpServer]) -> dict[str, McpTool]:
+        results = await asyncio.gather(*(server.connect() for server in servers.values()), return_exceptions=True)
         tools: dict[str, McpTool] = {}
-        for name, result in zip(self.servers, results, strict=True):
+        for name, result in zip(servers, results, strict=True):
             if isinstance(result, McpError):
                 self.failures[name] = result
             elif isinstance(result, BaseException):
@@ -83,7 +98,10 @@ class McpServers:
 
     def statuses(self) -> list[dict[str, str]]:
         """Each server and whether it is connected, as the init message lists them."""
-        return [{"name": name, "status": "failed" if name in self.failures else "connected"} for name in self.servers]
+        return [{"name": name, "status": self._status(server)} for name, server in self.servers.items()]
+
+    def _status(self, server: McpServer) -> str:
+        return "failed" if server.name in self.failures else "connected" if server.connected else "pending"
 
     async def aclose(self) -> None:
         """Disconnect; servers that were started are ended."""
@@ -93,14 +111,22 @@ class McpServers:
 class McpServer:
     """One server and the connection to it."""
 
-    def __init__(self, name: str, config: ServerConfig, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self, name: str, config: ServerConfig, environ: Mapping[str, str] = os.environ, ask: AskHost | None = None
+    ) -> None:
         self.name = name
         self.config = config
+        self._ask = ask
         self.env: ToolEnv | None = None  # of the call under way: who to ask when the server elicits
         self._environ = environ
         self._client: Any = None
         self._holder: asyncio.Task[None] | None = None
         self._leave = asyncio.Event()
+
+    @property
+    def connected(self) -> bool:
+        """Whether it can be called."""
+        return self._client is not None
 
     async def connect(self) -> list[McpTool]:
         """Start or reach the server and list its tools; raises `McpError`."""
@@ -172,6 +198,8 @@ class McpServer:
         from mcp.client.stdio import StdioServerParameters, stdio_client
 
         config = self.config
+        if self._ask is not None:
+            return host_streams(self.name, self._ask)
         if config.url:
             return _http(config)
         if not config.command:
