@@ -76,7 +76,7 @@ class Engine:
         self._hooks: list[Hook] = []
         self._names: dict[str, Hook] | None = None
         self._index: Index | None = None
-        self._ways = Ways()
+        self._ways = Ways(self._fire)
         self._spent: set[str] = set()
         self._closed = False
         self._enabled = _switched_on()
@@ -154,7 +154,7 @@ class Engine:
     def _forget_ways(self) -> None:
         """Something changed: events from now on find their way anew."""
         with self._lock:
-            self._index, self._ways = None, Ways()
+            self._index, self._ways = None, Ways(self._fire)
 
     @property
     def enabled(self) -> bool:
@@ -175,9 +175,8 @@ class Engine:
 
         `deadline` bounds all of them together, in seconds from now; `only` names a single hook to ask.
         """
-        way = self._ways.get(event.__class__)
-        if way is not None and deadline is None and only is None:
-            return way(event)
+        if deadline is None and only is None:
+            return self._ways[event.__class__](event)
         return self._fire(event, deadline, only)
 
     async def _fire(self, event: Event, deadline: float | None = None, only: str | None = None) -> Verdict:
@@ -185,7 +184,7 @@ class Engine:
         among = self._among(only)
         chosen = self._not_spent(select(event, among))
         if only is None and self.enabled and not self.observers.detailed:
-            way = ways.remember(self, event, chosen, among, self._fire)
+            way = ways.remember(self, event, chosen, among)
             if way is not None and deadline is None:
                 return await way(event)
         run = Run(self, event, chosen, among, None if deadline is None else self.clock() + deadline)

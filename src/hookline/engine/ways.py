@@ -35,16 +35,18 @@ _MOST_SUBJECTS = 512
 
 
 class Ways(dict[type[Event], Way]):
-    """The quick ways found so far, by kind of event; a set that changes starts with none."""
+    """The quick ways found so far, by kind of event; what has none takes the `slow` one. A changed set starts anew."""
 
-    def __init__(self) -> None:
+    def __init__(self, slow: Way) -> None:
         super().__init__()
+        self._slow = slow
         self._subjects: dict[type[Event], dict[str | None, Way]] = {}
 
-    def remember(
-        self, engine: Engine, event: Event, chosen: tuple[Hook, ...], among: Index, otherwise: Way
-    ) -> Way | None:
-        """Find the quick way for events like this one, if they have one; `otherwise` is the slow one."""
+    def __missing__(self, kind: type[Event]) -> Way:
+        return self._slow
+
+    def remember(self, engine: Engine, event: Event, chosen: tuple[Hook, ...], among: Index) -> Way | None:
+        """Find the quick way for events like this one, if they have one."""
         cls = event.__class__
         row = among.rows.get(class_of(event))
         if (row is not None and row.conditional) or (engine.order == "parallel" and len(chosen) > 1):
@@ -59,7 +61,7 @@ class Ways(dict[type[Event], Way]):
         if len(known) >= _MOST_SUBJECTS:
             known.clear()
         known[event.subject] = way
-        self.setdefault(cls, by_subject(cls.subject_field, known, otherwise))
+        self.setdefault(cls, by_subject(cls.subject_field, known, self._slow))
         return way
 
 
@@ -67,9 +69,15 @@ def quick_way(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among:
     """The quick way of one kind of event through `chosen`, or `None` if one of them is no plain async function."""
     if not all(hook.plain for hook in chosen):
         return None
-    through = _through_one if len(chosen) == 1 else _through_all
-    way = through(engine, cls, chosen, among)
+    way = _through(chosen)(engine, cls, chosen, among)
     return _watched(engine, way) if engine.observers else way
+
+
+def _through(chosen: tuple[Hook, ...]) -> Callable[..., Way]:
+    if len(chosen) != 1:
+        return _through_all
+    _, _, waits = _seat(chosen[0])
+    return _through_one if waits else _straight_through_one
 
 
 def _watched(engine: Engine, way: Way) -> Way:
@@ -86,6 +94,31 @@ def by_subject(field: str, ways: dict[str | None, Way], otherwise: Way) -> Way:
 
     def way(event: Event) -> Coroutine[Any, Any, Verdict]:
         return ways.get(getattr(event, field), otherwise)(event)
+
+    return way
+
+
+def _straight_through_one(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Way:
+    """For a single hook that can never wait: nothing but the call, and its time."""
+    hook, clock, fits = chosen[0], engine.clock, _fits(cls)
+    call, wants_context, _ = _seat(hook)
+
+    async def way(event: Event) -> Verdict:
+        started, ctx = clock(), None
+        try:
+            if wants_context:
+                ctx = Context(event, hook, engine, started)
+                answer = await call(event, ctx)
+            else:
+                answer = await call(event)
+        except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, on the slow way
+            answer = Raised(error)
+        if answer is None:
+            return Verdict(event, NOTHING, chosen, (started, clock()))
+        marks = (started, clock())
+        return last_word(event, chosen, marks, answer, fits) or await _slowly(
+            Run(engine, event, chosen, among), marks, ctx, answer
+        )
 
     return way
 
