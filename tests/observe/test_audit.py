@@ -24,7 +24,7 @@ from hookline.observe import audit as audit_module
 from hookline.observe.audit import AuditLog, read
 from hookline.observe.record import MOST_TEXT, record
 from hookline.replies import NOTHING
-from hookline.testing import bash
+from hookline.testing import announced, bash
 
 GITHUB_TOKEN = "ghp_" + "aB3d" * 9
 ANTHROPIC_KEY = "sk-ant-api03-" + "Zx9_" * 12
@@ -188,6 +188,7 @@ async def test_no_secret_reaches_the_disk(tmp_path: Path) -> None:
 
     log = AuditLog(tmp_path / "audit.jsonl", user=f"u {GITHUB_TOKEN}")
     hooks.observe(log, inline=True)
+    await hooks.fire(announced("TaskCreated", task_subject=ANTHROPIC_KEY, extra={"status": ANTHROPIC_KEY}))
     command = f"curl -H 'X: {ANTHROPIC_KEY}'"
     await hooks.fire(bash(command, cwd=f"/{GITHUB_TOKEN}", session_id=GITHUB_TOKEN, agent_type=GITHUB_TOKEN))
     deep = {
@@ -201,7 +202,7 @@ async def test_no_secret_reaches_the_disk(tmp_path: Path) -> None:
     assert log.flush()
     text = log.file.path.read_text()
 
-    assert len(lines(log.file.path)) == 3
+    assert len(lines(log.file.path)) == 4
     for secret in (GITHUB_TOKEN, ANTHROPIC_KEY, "hunter2", "short1"):
         assert secret not in text
     assert "[redacted: GitHub Token]" in text

@@ -120,8 +120,10 @@ def record(
     }
     for name, value in (kept(verdict) if said is None else said).items():
         body[f"{name}_" if name in body else name] = value
-    whole: dict[str, Any] = _Cleaner(redact).clean({k: v for k, v in body.items() if v not in (None, "", [], {})})
-    return whole
+    cleaner = _Cleaner(redact)
+    body["hooks"] = [cleaner.row(row, {"status", "decision"}) for row in body["hooks"]]
+    said_at_all = {name: value for name, value in body.items() if value not in (None, "", [], {})}
+    return cleaner.row(said_at_all, {"time", "event", "decision", "hooks"})
 
 
 def _hook(outcome: Outcome) -> dict[str, Any]:
@@ -147,6 +149,10 @@ class _Cleaner:
         self._redact = redact
         self._left = MOST_ALL_TEXT
 
+    def row(self, row: dict[str, Any], done: set[str]) -> dict[str, Any]:
+        """A row whose keys are words of ours, and so are, or are clean already, the values of those in `done`."""
+        return {key: value if key in done else self._named(key, value) for key, value in row.items()}
+
     def clean(self, value: Any) -> Any:
         if isinstance(value, str):
             return self._text(value)
@@ -170,7 +176,7 @@ class _Cleaner:
         if self._left <= 0:
             return _LEFT_OUT
         whole = len(text)
-        said = _valid(self._redact(_valid(text[: MOST_TEXT + _MARGIN])))
+        said = _valid(self._redact(_valid(text if whole <= MOST_TEXT else text[: MOST_TEXT + _MARGIN])))
         if whole > MOST_TEXT:
             said = f"{said[:MOST_TEXT]}… ({whole:,} characters)"
         self._left -= len(said)
