@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Conversation", "Session"]
 
+NOTHING_USED = Usage()
+
 E = TypeVar("E", bound=Event)
 
 #: which events tell the permission mode, and which the effort (FACTS §6)
@@ -72,7 +74,7 @@ class Session:
     working: set[asyncio.Task[None]] = field(default_factory=set)
     watcher: Watcher | None = None
     active_skills: set[str] = field(default_factory=set)
-    usage: Usage = Usage()
+    usage: Usage = NOTHING_USED
     #: seconds spent waiting for the model
     asked_for: float = 0.0
     denials: list[dict[str, Any]] = field(default_factory=list)
@@ -186,7 +188,8 @@ class Conversation:
         if len(text) <= TEXT_LIMIT:
             return text
         saved = self._saved(text)
-        return f"<persisted-output>\nOutput too large ({len(text)} characters). {saved}Its beginning:\n{text[:2000]}\n</persisted-output>"
+        head = f"Output too large ({len(text)} characters). {saved}Its beginning:"
+        return f"<persisted-output>\n{head}\n{text[:2000]}\n</persisted-output>"
 
     def _saved(self, text: str) -> str:
         if self.transcript is None:

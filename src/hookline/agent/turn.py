@@ -88,8 +88,7 @@ class _Turn:
     async def _act(self, answer: Assistant) -> Ending | None:
         """Do what the model asked for; an ending if it asked for nothing and may stop."""
         if answer.tool_uses:
-            ending = await call_tools(self.talk, answer.tool_uses)
-            return ending
+            return await call_tools(self.talk, answer.tool_uses)
         if answer.stop_reason == "max_tokens" and self.cut_off < MOST_CUT_OFF:
             self.cut_off += 1
             self.talk.add_user(CUT_OFF)

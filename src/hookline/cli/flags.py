@@ -82,7 +82,7 @@ FLAGS: dict[str, tuple[str, Kind]] = {
     "--debug-file": ("", "value"),
     "--managed-settings": ("", "value"),
     "--managed-settings-in-initialize": ("", "switch"),
-    "--permission-prompts": ("", "switch"),
+    "--permission-prompts": ("", "value"),
     "--plugin-dir-no-mcp": ("plugin_dir", "repeat"),
     "--project-config-root": ("", "value"),
     "--resume-drops-turn": ("", "value"),

@@ -189,7 +189,9 @@ class Host:
 
     def _about(self) -> dict[str, Any]:
         session = self.agent.session
-        commands = [{"name": one.name, "description": one.description, "argumentHint": ""} for one in session.skills.values()]
+        commands = [
+            {"name": one.name, "description": one.description, "argumentHint": ""} for one in session.skills.values()
+        ]
         return {
             "commands": commands,
             "agents": [{"name": name, "description": one.description} for name, one in session.agents.items()],
@@ -250,7 +252,7 @@ class Host:
 
     async def stop_task(self, request: OtherRequest) -> dict[str, Any]:
         """End a background command."""
-        self.agent.talk.state.jobs.stop(str(msgspec.json.decode(request.body).get("task_id")))
+        await self.agent.talk.state.jobs.stop(str(msgspec.json.decode(request.body).get("task_id")))
         return {}
 
     async def nothing(self, _: Any) -> dict[str, Any]:

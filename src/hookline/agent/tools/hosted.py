@@ -1,4 +1,4 @@
-"""MCP servers that live in the host (`type: "sdk"`): each message to one is a question to the host, its answer comes back."""
+"""MCP servers that live in the host (`type: "sdk"`): each message to one is a question, which the host answers."""
 
 from __future__ import annotations
 
