@@ -1,15 +1,15 @@
 """May this call run? Hooks, rules, the mode, PermissionRequest hooks, then whoever can be asked (FACTS §3).
 
-    PreToolUse's answer and the rules → allowed, denied, or somebody has to say
-    somebody: PermissionRequest hooks and the host at once; nobody there means no
+PreToolUse's answer and the rules → allowed, denied, or somebody has to say
+somebody: PermissionRequest hooks and the host at once; nobody there means no
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -29,6 +29,7 @@ __all__ = ["Ask", "CanUseTool", "Permitted", "Policy", "may_run"]
 
 #: seconds without an answer after which the user is notified that somebody waits
 PATIENCE = 6.0
+NO_RULES = Rules()
 EDITING = frozenset({"Write", "Edit", "NotebookEdit"})
 
 
@@ -52,7 +53,7 @@ CanUseTool: TypeAlias = Callable[[Ask], Awaitable[Reply | bool | None]]
 class Policy:
     """What may be done without asking, and who to ask; changed by hooks and hosts while the session runs."""
 
-    rules: Rules = Rules()
+    rules: Rules = NO_RULES
     mode: Mode = Mode.DEFAULT
     dirs: tuple[str, ...] = ()
     can_use_tool: CanUseTool | None = None
@@ -71,7 +72,7 @@ class Policy:
             edits=tool.name in EDITING,
             cwd=talk.state.cwd,
             dirs=(talk.session.project_dir, *self.dirs),
-            home=os.path.expanduser("~"),
+            home=str(Path.home()),
             project_dir=talk.session.project_dir,
         )
 
@@ -91,9 +92,7 @@ class Permitted(Struct, frozen=True, kw_only=True):
     ending: Ending | None = None
 
 
-async def may_run(
-    talk: Conversation, tool: Tool, use: ToolUse, given: dict[str, Any], verdict: Verdict
-) -> Permitted:
+async def may_run(talk: Conversation, tool: Tool, use: ToolUse, given: dict[str, Any], verdict: Verdict) -> Permitted:
     """Whether a call that hooks let pass may run, and with which input."""
     permission = talk.session.policy.decide(talk, tool, given, verdict)
     if permission.behaviour == "allow":

@@ -7,6 +7,7 @@ A call that does not get to its end is answered with why, because the model must
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -103,8 +104,6 @@ async def _together(group: list[Call]) -> None:
     if len(group) == 1:
         await make(group[0])
         return
-    import asyncio
-
     async with asyncio.TaskGroup() as tasks:
         for call in group:
             tasks.create_task(make(call))
@@ -179,9 +178,9 @@ async def _valid(call: Call, tool: Tool, env: ToolEnv) -> dict[str, Any] | None:
     except ToolInputInvalid as problem:
         call.refuse(f"<tool_use_error>InputValidationError: {problem}</tool_use_error>")
         return None
-    problem = await tool.check(given, env)
-    if problem is not None:
-        call.refuse(f"<tool_use_error>{problem}</tool_use_error>")
+    why_not = await tool.check(given, env)
+    if why_not is not None:
+        call.refuse(f"<tool_use_error>{why_not}</tool_use_error>")
         return None
     return given
 

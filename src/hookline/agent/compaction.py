@@ -20,7 +20,7 @@ __all__ = ["compact", "compact_if_full"]
 #: part of the context window that may fill before the conversation is summarised
 DEFAULT_THRESHOLD = 160_000
 REQUEST = (
-    "Your task is to create a detailed summary of this conversation, so that the work can go on from the summary alone. "
+    "Your task is to create a detailed summary of this conversation, so that the work can go on from it alone. "
     "Say what the user asked for, what was done and decided, which files matter and what is in them, what went wrong "
     "and how it was mended, and what comes next. Use no tools. Put the summary between <summary> and </summary>."
 )

@@ -2,7 +2,7 @@
 
 | file | is |
 |---|---|
-| `agents/NAME.md` | a kind of subagent: the header says what it is for and which tools it has, the text is its system prompt |
+| `agents/NAME.md` | a kind of subagent: the header says what it is for and which tools it has, the text instructs it |
 | `skills/NAME/SKILL.md` | instructions the model loads when it needs them, or the user with `/NAME` |
 | `commands/NAME.md` | a prompt the user can call with `/NAME`; `$ARGUMENTS` stands for what follows |
 """

@@ -1,6 +1,6 @@
 """An MCP server asks the user something: hooks may answer first, and have the last word.
 
-    Elicitation (may answer, may decline) → whoever can be asked → ElicitationResult (may change the answer)
+Elicitation (may answer, may decline) → whoever can be asked → ElicitationResult (may change the answer)
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-
 from hookline.agent.messages import Assistant, Message, ToolOutput, User
 from hookline.agent.models import Model, ModelRequest, ToolSpec, choose
 from hookline.agent.tools import SessionState, Tool, ToolEnv, default_tools
@@ -17,12 +16,12 @@ from hookline.runners.services import ANSWER_SCHEMA, McpResult, Question, Servic
 __all__ = ["inspector", "judge", "mcp_caller", "services"]
 
 SYSTEM = (
-    "You are evaluating a hook of an agent. Say whether what you are told about meets the hook's condition. Answer with "
-    "JSON: {\"ok\": true} if it does, {\"ok\": false, \"reason\": \"…\"} if it does not."
+    "You are evaluating a hook of an agent. Say whether what you are told meets the hook's condition. Answer with "
+    'JSON: {"ok": true} if it does, {"ok": false, "reason": "…"} if it does not.'
 )
 TOOLS = "You may look for yourself with tools; give your answer with the StructuredOutput tool."
 LOOKING = f"{SYSTEM} {TOOLS}"
-RESTING = f"An agent wants to rest. Find out whether the condition for that is met: ok if it is, why not if it is not. {TOOLS}"
+RESTING = f"An agent wants to rest. Find out whether the condition for that is met, and if not, why not. {TOOLS}"
 ANSWER = ToolSpec("StructuredOutput", "Give your answer; call this once, at the end.", dict(ANSWER_SCHEMA))
 NUDGE = "Give your answer now, by calling StructuredOutput."
 MOST_TURNS = 50

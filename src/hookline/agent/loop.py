@@ -83,7 +83,7 @@ class Agent:
         self._resume, self._fork, self._setup, self._persist = resume, fork, setup, persist
         self._instructions = instructions
         self._started = self._ended = False
-        self._turn: asyncio.Task[Result] | None = None
+        self._turn: asyncio.Future[tuple[Ending, int]] | None = None
         self._interrupted = False
         session_id = session_id or str(uuid4())
         self.output = Output(session_id)
@@ -228,7 +228,10 @@ class Agent:
                 raise
             ending, turns = self._cut_short()
         except HooklineError as problem:  # the disk is full, a hook's set was closed: told, and the session can end
-            ending, turns = Ending(reason="error", subtype="error_during_execution", is_error=True, errors=(str(problem),)), 0
+            ending, turns = (
+                Ending(reason="error", subtype="error_during_execution", is_error=True, errors=(str(problem),)),
+                0,
+            )
         result = Result(
             text=ending.text or "",
             subtype=ending.subtype,

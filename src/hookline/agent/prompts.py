@@ -59,9 +59,7 @@ def _judged(talk: Conversation, verdict: Verdict, prompt: str) -> Ending | None:
     return None
 
 
-async def _expand(
-    talk: Conversation, skill: Skill, arguments: str, prompt: str, submitted: Verdict
-) -> Ending | None:
+async def _expand(talk: Conversation, skill: Skill, arguments: str, prompt: str, submitted: Verdict) -> Ending | None:
     """UserPromptExpansion: the command becomes the prompt it stands for, unless a hook blocks it."""
     verdict = await talk.fire(
         UserPromptExpansion,

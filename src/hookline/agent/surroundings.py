@@ -70,9 +70,7 @@ def _moving(talk: Conversation) -> Callable[[str, str], Awaitable[None]]:
     return cwd_changed
 
 
-def _tasking(
-    talk: Conversation, kind: type[TaskCreated] | type[TaskCompleted]
-) -> Callable[[Task], Awaitable[str | None]]:
+def _tasking(talk: Conversation, kind: type[TaskCreated | TaskCompleted]) -> Callable[[Task], Awaitable[str | None]]:
     async def ask(task: Task) -> str | None:
         """TaskCreated, TaskCompleted: a block refuses the step and says why."""
         about = {"task_id": task.id, "task_subject": task.subject, "task_description": task.description}

@@ -36,7 +36,7 @@ class Watcher:
 
     def add(self, paths: Iterable[str]) -> None:
         """Watch these too."""
-        fresh = [str(Path(self._talk.state.cwd, path)) for path in paths]
+        fresh = [os.path.realpath(Path(self._talk.state.cwd, path)) for path in paths]
         self._seen.update(zip(fresh, signature(fresh), strict=True))
         if self._seen and self._task is None:
             self._task = asyncio.create_task(self._watch(), name="watch files")
@@ -58,6 +58,6 @@ class Watcher:
                     await self._tell(path, "add" if before is None else "unlink" if now is None else "change")
 
     async def _tell(self, path: str, what: str) -> None:
-        verdict = await self._talk.fire(FileChanged, file_path=os.path.realpath(path), event=what)
+        verdict = await self._talk.fire(FileChanged, file_path=path, event=what)
         if verdict.reply.specific is not None:
             self.add(verdict.reply.specific.watch_paths)

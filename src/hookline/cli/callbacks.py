@@ -21,7 +21,7 @@ from hookline.engine import Context
 from hookline.errors import HookFailed, HookTimeout, HostGone, MatcherError, ReplyError, ReplyMismatch, RequestRefused
 from hookline.events import CATALOG, Event
 from hookline.hooks.declare import make_hook
-from hookline.hooks.hook import Hook
+from hookline.hooks.hook import Hook, OnFailure
 from hookline.hooks.matcher import parse_matcher
 from hookline.replies import Reply, deny
 from hookline.wire import claude
@@ -51,10 +51,9 @@ def host_hooks(server: Server, table: Mapping[str, Sequence[CallbackMatcher]], o
 
 
 def _entry(server: Server, event: str, entry: CallbackMatcher, output: Output, count: int) -> list[Hook]:
-    on_failure = entry.on_failure or "continue"
-    if on_failure not in ("block", "continue"):
-        output.inform(f"initialize: unknown onFailure `{on_failure}` is read as `block`", level="warning")
-        on_failure = "block"
+    on_failure: OnFailure = "continue" if entry.on_failure in (None, "continue") else "block"
+    if entry.on_failure not in (None, "block", "continue"):
+        output.inform(f"initialize: unknown onFailure `{entry.on_failure}` is read as `block`", level="warning")
     seconds = entry.timeout or DEFAULT_TIMEOUT
     try:
         parse_matcher(entry.matcher)
@@ -65,7 +64,7 @@ def _entry(server: Server, event: str, entry: CallbackMatcher, output: Output, c
         make_hook(
             [event], _callback(server, name, seconds), match=entry.matcher, timeout=seconds + MARGIN,
             on_failure=on_failure, name=f"callback {name} #{count + number}", source="host", rejudge=False,
-        )  # type: ignore[arg-type]
+        )
         for number, name in enumerate(entry.callback_ids)
     ]  # fmt: skip
 

@@ -92,8 +92,8 @@ FLAGS: dict[str, tuple[str, Kind]] = {
     "--task-budget": ("", "value"),
     "--thinking-display": ("", "value"),
 }
-SHORT = {"-p": "--print", "-v": "--verbose", "-c": "--continue", "-r": "--resume", "-w": "--worktree", "-n": "--name", "-h": "--help",
-         "-d": "--debug"}  # fmt: skip
+SHORT = {"-p": "--print", "-v": "--verbose", "-c": "--continue", "-r": "--resume", "-w": "--worktree",
+         "-n": "--name", "-h": "--help", "-d": "--debug"}  # fmt: skip
 
 
 class Flags:

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 INTERVAL = 0.5
 #: which settings file is called what in the event
-SOURCES = {"user": "user_settings", "project": "project_settings", "local": "local_settings", "managed": "policy_settings"}
+SOURCES = {
+    "user": "user_settings",
+    "project": "project_settings",
+    "local": "local_settings",
+    "managed": "policy_settings",
+}
 
 
 async def keep_up(made: Made, flags: Flags) -> None:

@@ -7,7 +7,8 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hookline.cli.flags import CLAUDE_CODE_VERSION, FLAGS, Flags, parse, tell_unknown
 
@@ -66,7 +67,7 @@ async def _run(flags: Flags) -> int:
     from hookline.cli.showing import shown_on
 
     caught = _Caught()
-    made = await make(flags, os.path.realpath(os.getcwd()))
+    made = await make(flags, str(Path.cwd()))
     keeping = asyncio.create_task(keep_up(made, flags))
     try:
         shown_on(made, flags)
@@ -117,7 +118,7 @@ def code_of(result: Result) -> int:
 class _Caught:
     """Ctrl-C and SIGTERM end the work but not the ending: SessionEnd hooks still run."""
 
-    SIGNALS = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
+    SIGNALS: ClassVar = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 
     def __init__(self) -> None:
         self.code = 0

@@ -235,7 +235,7 @@ class Host:
     async def register_repo_root(self, request: OtherRequest) -> dict[str, Any]:
         """DirectoryAdded: one more working folder; it must lie inside one that was there from the start."""
         given = msgspec.json.decode(request.body)
-        directory = Path(os.path.realpath(str(given.get("directory") or "")))
+        directory = _real(given.get("directory"))
         session = self.agent.session
         roots = [Path(session.project_dir), *(Path(folder) for folder in self.flags.listed("add_dir"))]
         if not directory.is_dir() or not any(directory != root and directory.is_relative_to(root) for root in roots):
@@ -274,6 +274,10 @@ REQUESTS: dict[str, Callable[[Host, Any], Awaitable[dict[str, Any]]]] = {
 """What a host may ask."""
 
 OTHERS = ("register_repo_root", "mcp_status", "stop_task", "set_max_thinking_tokens")
+
+
+def _real(path: Any) -> Path:
+    return Path(os.path.realpath(str(path or "")))
 
 
 class _Stdin(asyncio.Protocol):
