@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 import msgspec
 
 from hookline.cli.options import add_json, add_sources, load, parser
-from hookline.cli.screen import paint
+from hookline.cli.screen import folded, paint
 from hookline.config.check import check
 from hookline.config.problems import Problem
 
@@ -36,7 +37,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _line(problem: Problem) -> str:
-    return f"{paint(problem.severity, _COLOURS[problem.severity])} {problem.where}: {problem.message}"
+    line = f"{problem.severity} {problem.where}: {problem.message}"
+    if sys.stdout.isatty():
+        line = folded(line, 0, 4)
+    return line.replace(problem.severity, paint(problem.severity, _COLOURS[problem.severity]), 1)
 
 
 def _all_well(count: int) -> str:

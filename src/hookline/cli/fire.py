@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from hookline.cli.options import add_json, add_sources, cold, hooks_of, parser
-from hookline.engine import Verdict
+from hookline.cli.options import add_hosting, add_json, add_sources, cold, hooks_of, parser
+from hookline.cli.running import run
+from hookline.cli.screen import folded, painted
+from hookline.config.parse import InAgent, never
+from hookline.engine import Outcome, Verdict
 from hookline.errors import EventError
 from hookline.events import Event, spec_of
+from hookline.hooks import Hook
 from hookline.hookset import Hooks
 from hookline.wire import claude
 from hookline.wire.text import parse_object
@@ -33,7 +37,7 @@ def main(argv: list[str]) -> int:
     args = _parser().parse_args(argv)
     event = _event(args)
     hooks = hooks_of(args, runners=cold)
-    verdict, others = asyncio.run(_fire(hooks, event, args))
+    verdict, others = run(_fire(hooks, event, args))
     if args.json:
         print(msgspec.json.encode(verdict.to_dict(), enc_hook=str).decode())
     else:
@@ -50,8 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_argument(
         "--field", action="append", default=[], metavar="NAME=VALUE", help="any other field of the event; JSON or text"
     )
-    flags.add_argument("--model", metavar="SPEC", help="the model that prompt and agent hooks ask")
-    flags.add_argument("--mcp-config", metavar="FILE", help="the MCP servers that mcp_tool hooks call")
+    add_hosting(flags)
     add_json(flags)
     add_sources(flags)
     return flags
@@ -97,27 +100,39 @@ async def _fire(hooks: Hooks, event: Event, args: argparse.Namespace) -> tuple[V
     async with hooks, hosted(hooks, model=args.model, mcp_config=args.mcp_config, cwd=event.cwd):
         verdict = await hooks.fire(event)
         late = await hooks.drain()
-        lines = [f"  later: {outcome.hook} said {outcome.reply.context or outcome.reply.messages}" for outcome in late]
-        return verdict, [*lines, *why_not(hooks, event)]
+    return verdict, [*_late(late), *_not_asked(hooks, event)]
 
 
-def why_not(hooks: Hooks, event: Event) -> list[str]:
+def _late(outcomes: Iterable[Outcome]) -> Iterator[str]:
+    """What hooks in the background said after the verdict."""
+    for outcome in outcomes:
+        said = " ".join([*outcome.reply.context, *outcome.reply.messages]) or outcome.error or "nothing to say"
+        yield folded(f"… {outcome.hook}, later: {said}", 2, 4)
+
+
+def _not_asked(hooks: Hooks, event: Event) -> Iterator[str]:
     """One line for each hook of the event that was not asked, and why."""
-    lines = []
     for hook in hooks.hooks:
-        if type(event) not in hook.events or hooks.concerns(hook, event):
-            continue
-        if not hook.matcher.matches(event.subject):
-            why = f"its matcher `{hook.matcher.pattern}` does not match `{event.subject}`"
-        elif hook.condition is not None:
-            why = f"its condition `{hook.condition}` does not hold"
-        else:
-            why = "its predicate said no"
-        lines.append(f"  · {hook.name:<24} not asked: {why}")
-    return lines
+        if type(event) in hook.events:
+            why = why_not(hooks, hook, event)
+            if why:
+                yield folded(f"· {hook.name} was not asked: {why}", 2, 4)
+
+
+def why_not(hooks: Hooks, hook: Hook, event: Event) -> str:
+    """Why a hook of the event does not run, or nothing if it does."""
+    if hooks.concerns(hook, event):
+        return ""
+    if not hook.matcher.matches(event.subject):
+        return f"its matcher `{hook.matcher.pattern}` does not match `{event.subject}`"
+    if hook.condition is not None:
+        return f"its condition `{hook.condition}` does not hold"
+    if hook.when is never:
+        return "its condition cannot be understood; see `hookline check`"
+    if isinstance(hook.when, InAgent):
+        return f"it counts only while the agent `{hook.when.agent}` runs"
+    return "its predicate said no"
 
 
 def _text(verdict: Verdict, others: list[str]) -> str:
-    from hookline.cli.screen import painted
-
-    return "\n".join(painted(line) for line in [*verdict.explain().splitlines(), *others])
+    return "\n".join(painted(line) for text in [verdict.explain(), *others] for line in text.splitlines())

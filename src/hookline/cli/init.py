@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hookline.cli.options import add_sources, load, parser
+from hookline.cli.options import add_json, add_sources, load, parser
 from hookline.cli.screen import paint
 from hookline.config.trust import Trust
 from hookline.errors import ConfigError
@@ -35,6 +35,8 @@ STARTER: dict[str, Any] = {
 }  # fmt: skip
 """What a new settings file says."""
 
+_NAMES = [entry["name"] for group in STARTER["hooks"]["PreToolUse"] for entry in group["hooks"]]
+
 
 def main(argv: list[str]) -> int:
     """Write `.claude/settings.json`; hooks that are already there stay as they are."""
@@ -49,7 +51,7 @@ def main(argv: list[str]) -> int:
     path.write_text(json.dumps(merged, indent=2) + "\n")
     trust = Trust.load()
     trust.record(trust.status(load(args)).items)
-    print(_next_steps(path))
+    print(json.dumps({"wrote": str(path), "hooks": _NAMES}) if args.json else _next_steps(path))
     return 0
 
 
@@ -57,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     flags = parser("init", "Write a starter settings file with guards, for Claude Code and for Hookline alike.")
     flags.add_argument("--local", action="store_true", help="write settings.local.json, which is not shared")
     flags.add_argument("--force", action="store_true", help="add the guards to a file that has hooks")
+    add_json(flags)
     add_sources(flags)
     return flags
 
@@ -88,4 +91,4 @@ def _next_steps(path: Path) -> str:
         """hookline fire PreToolUse --tool Bash --input '{"command": "rm -rf /"}'""",
     )
     lines = "\n".join(f"  {paint(step, 'cyan')}" for step in steps)
-    return f"wrote {path}: no destructive commands, no writes outside this folder\n\ntry next:\n{lines}"
+    return f"wrote {path}\nno destructive commands, no writes outside this folder\n\ntry next:\n{lines}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
+from hookline.cli.fire import why_not
 from hookline.cli.options import add_json, add_sources, hooks_of, parser
-from hookline.cli.screen import paint
+from hookline.cli.screen import folded, paint
 from hookline.config.trust import what_runs
 from hookline.events import CATALOG, Event, spec_of
 from hookline.hooks import Hook
@@ -73,12 +75,8 @@ def _row(hooks: Hooks, hook: Hook, event: Event | None) -> dict[str, Any]:
         "source": hook.source,
     }
     if event is not None:
-        from hookline.cli.fire import why_not
-
-        row["would_run"] = hooks.concerns(hook, event)
-        row["why_not"] = next(
-            (line.partition("not asked: ")[2] for line in why_not(hooks, event) if f" {hook.name} " in line), None
-        )
+        row["why_not"] = why_not(hooks, hook, event) or None
+        row["would_run"] = row["why_not"] is None
     return row
 
 
@@ -96,12 +94,14 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _lines(row: dict[str, Any]) -> list[str]:
+def _lines(row: dict[str, Any]) -> Iterator[str]:
     sign = {True: "►", False: "·", None: " "}[row.get("would_run")]
     on = f" on {row['matcher']}" if row["matcher"] else ""
     condition = f" if {row['if']}" if row["if"] else ""
-    head = (
-        f"  {sign} {paint(row['hook'], 'cyan')}{on}{condition}  ({row['timeout']:g} s, on failure {row['on_failure']})"
-    )
-    why = [paint(f"      would not run: {row['why_not']}", "dim")] if row.get("why_not") else []
-    return [head, paint(f"      {row['runs']}", "dim"), paint(f"      {row['source']}", "dim"), *why]
+    head = folded(f"{sign} {row['hook']}{on}{condition}", 2, 6)
+    yield head.replace(row["hook"], paint(row["hook"], "cyan"), 1)
+    limits = f"{row['timeout']:g} s, on failure {row['on_failure']}"
+    for text in (row["runs"], limits, row["source"]):
+        yield paint(folded(text, 6), "dim")
+    if row.get("why_not"):
+        yield folded(f"would not run: {row['why_not']}", 6)

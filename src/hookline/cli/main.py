@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo", "see it work: an agent on a scripted model, guards on; no key, no network"),
+    "demo": ("demo", "see it work, on a scripted model with guards; no key, no network"),
     "run": ("run", "run the agent; takes the Claude CLI's flags"),
     "fire": ("fire", "send one event through the configured hooks and explain the verdict"),
     "list": ("listing", "which hooks there are, and which would run"),
@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Every command: its module in this package, and one line on what it is for."""
 
 USAGE = 64
+"""The exit code of a command line that cannot be understood."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"hookline: no command `{words[0]}`{did_you_mean(words[0], COMMANDS)}\n\n{usage()}", file=sys.stderr)
         return USAGE
     if argv is None:
-        gc.disable()  # nothing becomes garbage while modules are imported, and looking for some takes a tenth of the time
+        gc.disable()  # nothing becomes garbage while modules are imported; looking for it takes a tenth of the time
     return _run(words[0], words[1:])
 
 

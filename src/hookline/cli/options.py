@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from hookline.errors import ConfigError
 from hookline.hooks.actions import Command
@@ -18,9 +18,20 @@ if TYPE_CHECKING:
     from hookline.engine import Engine, Runner, RunnerFor
 
 
+USAGE = 64
+"""The exit code of a command line that cannot be understood; 2 would say that something was blocked."""
+
+
 def parser(name: str, about: str, epilog: str = "") -> argparse.ArgumentParser:
     """A parser that says what a command is for, and shows examples as they were written."""
-    return argparse.ArgumentParser(prog=f"hookline {name}", description=about, epilog=epilog, formatter_class=_Help)
+    kind = argparse.ArgumentParser if name == "guard" else _Parser  # a guard that cannot start must block: exit code 2
+    return kind(prog=f"hookline {name}", description=about, epilog=epilog, formatter_class=_Help)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(USAGE, f"{self.prog}: {message}\n")
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -41,6 +52,12 @@ def add_sources(into: argparse.ArgumentParser) -> None:
         "--hooks", metavar="FILE.py", help="a Python file that defines `hooks`, in place of settings files"
     )
     group.add_argument("--trust", action="store_true", help="run the project's hooks without asking; you know them")
+
+
+def add_hosting(into: argparse.ArgumentParser) -> None:
+    """What prompt, agent and mcp_tool hooks need when no agent runs."""
+    into.add_argument("--model", metavar="SPEC", help="the model that prompt and agent hooks ask")
+    into.add_argument("--mcp-config", metavar="FILE|JSON", help="the MCP servers that mcp_tool hooks call")
 
 
 def add_json(into: argparse.ArgumentParser) -> None:

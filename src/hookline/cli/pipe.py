@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
-from typing import Any, BinaryIO
+import threading
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from typing import BinaryIO
 
 import msgspec
 
-from hookline.cli.options import add_sources, hooks_of, parser
-from hookline.errors import HooklineError
+from hookline.cli.hosting import hosted
+from hookline.cli.options import add_hosting, add_sources, hooks_of, parser
+from hookline.cli.running import run
+from hookline.errors import EventError, HooklineError
 from hookline.hookset import Hooks
 from hookline.wire.dialects import DIALECTS, detect
 from hookline.wire.text import parse_object
 
+MOST_BYTES = 50 * 1024 * 1024
+"""How long a line may be."""
+
 _EXAMPLES = """examples:
-  echo '{"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "ls"}}' | hookline pipe
-  my-agent | hookline pipe --hooks hooks.py      lines of type `hook_event` work too"""
+  echo '{"hook_event_name": "Stop"}' | hookline pipe
+  my-agent | hookline pipe --hooks hooks.py      lines of type `hook_event` work too
+
+exit code: 0, or 1 if a line could not be read (it was answered `{"error": …}`)"""
 
 
 def main(argv: list[str]) -> int:
@@ -25,32 +37,64 @@ def main(argv: list[str]) -> int:
     flags.add_argument(
         "--dialect", choices=sorted(DIALECTS), help="read every line as this (default: see line by line)"
     )
+    add_hosting(flags)
     add_sources(flags)
     args = flags.parse_args(argv)
-    return asyncio.run(_serve(hooks_of(args), args.dialect, sys.stdin.buffer, sys.stdout.buffer))
+    hooks = hooks_of(args)
+
+    async def work() -> bool:
+        async with hooks, hosted(hooks, model=args.model, mcp_config=args.mcp_config, cwd=args.project):
+            return await serve(hooks, args.dialect, sys.stdin.fileno(), sys.stdout.buffer)
+
+    return 0 if run(work()) else 1
 
 
-async def _serve(hooks: Hooks, dialect: str | None, source: BinaryIO, sink: BinaryIO) -> int:
-    failed = False
-    async with hooks:
-        while line := await asyncio.to_thread(source.readline):
-            if not line.strip():
-                continue
+async def serve(hooks: Hooks, dialect: str | None, source: int, sink: BinaryIO) -> bool:
+    """Answer every line of a descriptor; whether all of them could be read."""
+    well = True
+    async for line in _lines(source):
+        try:
             answer = await answered(hooks, line, dialect)
-            failed = failed or b'"error"' in answer[:10]
-            sink.write(answer + b"\n")
-            sink.flush()
-    return 1 if failed else 0
+        except HooklineError as error:
+            answer, well = msgspec.json.encode({"error": str(error)}), False
+        sink.write(answer + b"\n")
+        sink.flush()
+    return well
 
 
 async def answered(hooks: Hooks, line: bytes, dialect: str | None) -> bytes:
-    """The answer to one line; a line that is no event is answered `{"error": …}`."""
-    try:
-        payload = parse_object(line)
-        wire = DIALECTS[dialect or detect(payload)]
-        event = wire.decode_event(payload)
-        verdict = await hooks.fire(event)
-        return wire.encode_reply(verdict.reply, event)
-    except HooklineError as error:
-        said: dict[str, Any] = {"error": str(error)}
-        return msgspec.json.encode(said)
+    """The answer to one line, in the dialect of the line."""
+    if len(line) > MOST_BYTES:
+        raise EventError(f"a line of more than {MOST_BYTES:,} bytes")
+    payload = parse_object(line)
+    wire = DIALECTS[dialect or detect(payload)]
+    event = wire.decode_event(payload)
+    verdict = await hooks.fire(event)
+    return wire.encode_reply(verdict.reply, event)
+
+
+async def _lines(source: int) -> AsyncIterator[bytes]:
+    """The lines that hold something, read ahead by a thread that nobody has to wait for at the end."""
+    queue: asyncio.Queue[bytes | None] = asyncio.Queue(64)
+    loop = asyncio.get_running_loop()
+
+    def put(line: bytes | None) -> None:
+        asyncio.run_coroutine_threadsafe(queue.put(line), loop).result()
+
+    threading.Thread(target=_read, args=(source, put), daemon=True).start()
+    while (line := await queue.get()) is not None:
+        if line.strip():
+            yield line
+
+
+def _read(source: int, put: Callable[[bytes | None], None]) -> None:
+    """Read the descriptor, not `sys.stdin`, whose lock would hold up the end of the program."""
+    pending = b""
+    with suppress(RuntimeError, CancelledError):  # the loop has ended before the lines did
+        while chunk := os.read(source, 65536):
+            *lines, pending = (pending + chunk).split(b"\n")
+            for line in lines:
+                put(line)
+            pending = pending[: MOST_BYTES + 1]
+        put(pending)
+        put(None)

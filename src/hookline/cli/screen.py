@@ -1,10 +1,12 @@
-"""Words on a terminal: coloured there, plain in a pipe."""
+"""Words on a terminal: coloured and folded there, plain in a pipe."""
 
 from __future__ import annotations
 
 import os
 import sys
 from typing import TextIO
+
+WIDTH = 80
 
 _CODES = {
     "red": "31",
@@ -25,7 +27,8 @@ _WORDS = {
 
 def colours(stream: TextIO | None = None) -> bool:
     """Whether to use colour: on a terminal, unless NO_COLOR is set."""
-    return (stream or sys.stdout).isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    stream = stream or sys.stdout
+    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
 def paint(text: str, colour: str, stream: TextIO | None = None) -> str:
@@ -41,6 +44,17 @@ def painted(line: str) -> str:
         if f"{word} " in f"{line} ":
             return line.replace(word, paint(word, colour), 1)
     return line
+
+
+def folded(text: str, indent: int = 0, hanging: int | None = None) -> str:
+    """The text in lines of 80 columns, all but the first indented by `hanging`; words are never broken."""
+    from textwrap import fill
+
+    rest = indent if hanging is None else hanging
+    return fill(
+        text, WIDTH, initial_indent=" " * indent, subsequent_indent=" " * rest, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
 
 
 def printable(text: str) -> str:

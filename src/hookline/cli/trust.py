@@ -9,9 +9,10 @@ from pathlib import Path
 import msgspec
 
 from hookline.cli.options import add_json, add_sources, load, parser
-from hookline.cli.screen import paint
+from hookline.cli.screen import paint, printable
 from hookline.config.trust import Change, Status, Trust
 
+_TRUSTED = "trusted from now on; any change will be asked about again"
 _EXAMPLES = """examples:
   hookline trust                show every hook and script, and ask
   hookline trust --yes          trust them as they are now
@@ -23,27 +24,39 @@ def main(argv: list[str]) -> int:
     args = _parser().parse_args(argv)
     trust = Trust.load()
     if args.forget:
-        gone = trust.forget(Path(args.project))
-        print(f"forgot {gone} file{'s' if gone != 1 else ''}")
-        return 0
+        return _forget(trust, args)
     status = trust.status(load(args))
+    if args.yes and not status.trusted:
+        trust.record(status.items)
+        print(_json(trust.status(load(args))) if args.json else _TRUSTED)
+        return 0
     if args.json:
-        print(msgspec.json.encode(_object(status)).decode())
+        print(_json(status))
         return 0 if status.trusted else 1
     if status.trusted:
-        count = len(status.items)
-        print("nothing here needs trust" if not count else f"trusted: {', '.join(item.label for item in status.items)}")
+        print(f"trusted: {', '.join(item.label for item in status.items)}" if status.items else "nothing needs trust")
         return 0
-    if not args.yes and not sys.stdin.isatty():
+    return _ask(trust, status)
+
+
+def _forget(trust: Trust, args: argparse.Namespace) -> int:
+    gone = trust.forget(Path(args.project))
+    said = f"forgot {gone} file{'s' if gone != 1 else ''}"
+    print(msgspec.json.encode({"forgot": gone}).decode() if args.json else said)
+    return 0
+
+
+def _ask(trust: Trust, status: Status) -> int:
+    if not sys.stdin.isatty():
         print(shown(status))
         print("not trusted; run `hookline trust` on a terminal, or `hookline trust --yes`", file=sys.stderr)
         return 1
-    if args.yes or review(status):
-        trust.record(status.items)
-        print("trusted from now on; any change will be asked about again")
-        return 0
-    print("nothing was trusted", file=sys.stderr)
-    return 1
+    if not review(status):
+        print("nothing was trusted", file=sys.stderr)
+        return 1
+    trust.record(status.items)
+    print(_TRUSTED)
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -66,8 +79,8 @@ def shown(status: Status) -> str:
     """What would run, and each difference from what was trusted."""
     lines: list[str] = []
     for item in status.untrusted:
-        lines += [paint(item.label, "bold"), *(f"  runs  {run}" for run in item.runs)]
-        lines += [f"  file  {script.path}" for script in item.scripts]
+        lines += [paint(item.label, "bold"), *(f"  runs  {printable(run)}" for run in item.runs)]
+        lines += [f"  file  {printable(script.path)}" for script in item.scripts]
         lines += [line for change in status.changes if change.item.path == item.path for line in _change(change)]
     return "\n".join(lines)
 
@@ -76,17 +89,18 @@ def _change(change: Change) -> list[str]:
     if change.kind == "new" and change.path == change.item.path:
         return ["  it is new: nobody has trusted it yet"]
     colours = {"+": "green", "-": "red", "@": "cyan"}
-    body = [
-        f"    {paint(line, colours[line[0]]) if line[:1] in colours else line}" for line in change.diff.splitlines()
-    ]
-    return [f"  {change.kind}: {change.path}", *body]
+    said = [printable(line.expandtabs()) for line in change.diff.split("\n") if line]
+    body = [f"    {paint(line, colours[line[0]]) if line[:1] in colours else line}" for line in said]
+    return [f"  {change.kind}: {printable(change.path)}", *body]
 
 
-def _object(status: Status) -> dict[str, object]:
-    return {
+def _json(status: Status) -> str:
+    """The status for programs."""
+    said = {
         "trusted": status.trusted,
         "files": [
             {"file": item.label, "runs": item.runs, "scripts": [s.path for s in item.scripts]} for item in status.items
         ],
         "changes": [{"file": change.path, "kind": change.kind, "diff": change.diff} for change in status.changes],
     }
+    return msgspec.json.encode(said).decode()

@@ -6,12 +6,15 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from hookline.config.fields import default_timeout
 from hookline.config.load import Loaded
+from hookline.config.parse import parse_hooks
 from hookline.config.problems import Problem
 from hookline.errors import did_you_mean
 from hookline.events import CATALOG
-from hookline.hooks.actions import Command
+from hookline.hooks.actions import AgentCheck, Command, Http, McpTool, Prompt
 from hookline.hooks.condition import advice
 from hookline.hooks.hook import Hook
 from hookline.hooks.shell import parse_line
@@ -37,6 +40,13 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
 """What a matcher on these events can meet, and nothing else."""
 
 _LONG = 60.0
+_KINDS: dict[type[Any], str] = {
+    Command: "command",
+    Http: "http",
+    Prompt: "prompt",
+    AgentCheck: "agent",
+    McpTool: "mcp_tool",
+}
 _BUILTINS = frozenset({
     ".", ":", "[", "alias", "bg", "cd", "command", "echo", "eval", "exec", "exit", "export", "false", "fg", "getopts",
     "hash", "jobs", "kill", "printf", "pwd", "read", "return", "set", "shift", "test", "times", "trap", "true", "type",
@@ -47,10 +57,17 @@ _BUILTINS = frozenset({
 def check(loaded: Loaded) -> list[Problem]:
     """Every problem of the files, then of the hooks in them, each said once."""
     found = [*loaded.problems]
-    for hook in (*loaded.hooks, *(hook for skill in loaded.skills for hook in skill.hooks)):
+    for hook in _written(loaded):
         for look in (_matcher, _condition, _command, _timeout):
             found += look(hook, loaded)
     return list(dict.fromkeys(found))
+
+
+def _written(loaded: Loaded) -> Iterator[Hook]:
+    """The hooks as the files have them: duplicates, too, since each may have a problem of its own."""
+    for file in loaded.files:
+        if "hooks" in file.raw:
+            yield from parse_hooks(file.raw["hooks"], file.source, loaded.switches.http).hooks
 
 
 def _matcher(hook: Hook, _: Loaded) -> Iterator[Problem]:
@@ -85,11 +102,7 @@ def _condition(hook: Hook, _: Loaded) -> Iterator[Problem]:
     said = advice(hook.condition, TOOLS)
     if said:
         yield Problem(hook.source, f"if: {said}", "warning")
-    elif not any(hasattr(cls, "tool_name") for cls in hook.events):
-        yield Problem(
-            hook.source, "if: this event has no tool, so a hook with a condition never runs; leave it out", "warning"
-        )
-    elif not hook.matcher.matches(hook.condition.tool):
+    elif any(hasattr(cls, "tool_name") for cls in hook.events) and not hook.matcher.matches(hook.condition.tool):
         tool, pattern = hook.condition.tool, hook.matcher.pattern
         problem = f"if: `{hook.condition}` can never hold, since matcher `{pattern}` leaves `{tool}` out"
         yield Problem(hook.source, problem, "warning")
@@ -135,8 +148,9 @@ def _unrunnable(program: str, project: str) -> str:
 
 
 def _timeout(hook: Hook, _: Loaded) -> Iterator[Problem]:
-    gate = any(CATALOG[cls.event_name].gate for cls in hook.events)
-    if gate and hook.timeout is not None and hook.timeout > _LONG and hook.timeout != 600.0:
+    spec = CATALOG[hook.events[0].event_name]
+    default = default_timeout(_KINDS[type(hook.action)], spec.name)
+    if spec.gate and hook.timeout is not None and hook.timeout > _LONG and hook.timeout != default:
         problem = (
             f"timeout: {hook.timeout:g} s on a gate lets the agent wait for over a minute; write `{_LONG:g}` or less"
         )
