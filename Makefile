@@ -45,7 +45,8 @@ types: $(READY)
 bench: $(BENCH_READY)  ## the table of numbers, beside the peers, in an environment of its own
 	@.venv-bench/bin/python -m bench $(ARGS)
 
-docs: $(READY)  ## the documentation, into site/
+docs: $(READY)  ## the documentation, into site/, its reference written anew from the code
+	@$(BIN)/python -m tools.reference
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
 

@@ -42,13 +42,7 @@ def page() -> str:
     overview = table(("command", "does"), rows)
     common = _rows(shared(parser_of("fire")))
     sources = f"## {SHARED.capitalize()}\n\nThese flags are shared by several commands:\n\n{common}"
-    return INTRO + overview + f"\n{sources}\n" + "\n".join(_section(name) for name in COMMANDS if _there(name))
-
-
-def _there(name: str) -> bool:  # TEMPORARY
-    from importlib.util import find_spec
-
-    return find_spec(f"hookline.cli.{COMMANDS[name][0]}") is not None
+    return INTRO + overview + f"\n{sources}\n" + "\n".join(_section(name) for name in COMMANDS)
 
 
 def _section(name: str) -> str:
@@ -141,7 +135,9 @@ def _run() -> str:
     rows = [
         (codes([flag, *([short[flag]] if flag in short else [])]), _TAKES[kind], RUN[flag])
         for flag, (_, kind) in FLAGS.items()
+        if flag in RUN
     ]
+    others = codes(flag for flag in FLAGS if flag not in RUN)
     return (
         "Run the agent. The flags are the Claude CLI's, so that whatever drives that can drive this; an unknown flag "
         "is told on standard error and passed over. `--trust`, `--hooks FILE.py`, `--audit FILE` and `--cwd DIR` are "
@@ -149,4 +145,5 @@ def _run() -> str:
         + block("hookline run -p PROMPT [FLAGS]", "text")
         + "\n"
         + table(("flag", "takes", "means"), rows)
+        + f"\nTaken, so that whatever drives the Claude CLI can drive this, and without effect: {others}.\n"
     )

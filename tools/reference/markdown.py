@@ -15,8 +15,10 @@ WIDTH = 100
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; a pipe in a cell is escaped, a line break becomes a space."""
-    lines = [head, ["---"] * len(head), *rows]
+    """A table; pipes are escaped, line breaks become spaces, a nameless column that is empty is left out."""
+    body = [list(row) for row in rows]
+    shown = [at for at, name in enumerate(head) if name or any(row[at] for row in body)]
+    lines = [[line[at] for at in shown] for line in (head, ["---"] * len(head), *body)]
     return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines) + "\n"
 
 

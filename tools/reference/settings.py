@@ -81,7 +81,7 @@ SOURCES = (
     ("local", "`.claude/settings.local.json`", "yes"),
     ("flag", "`--settings FILE` or `--settings JSON`", "no"),
     ("plugins", "`hooks/hooks.json` of `--plugin-dir` and of enabled plugins", "yes"),
-    ("headers", "`hooks:` of `.claude/agents/*.md` and `.claude/skills/*/SKILL.md`, of the project or the user", "the project's"),
+    ("headers", "`hooks:` of `.claude/agents/*.md` and `.claude/skills/*/SKILL.md`", "the project's"),
 )  # fmt: skip
 
 

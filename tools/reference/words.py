@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-COMMON = {
+from typing import NoReturn
+
+
+class Words(dict[str, str]):
+    """A word for each name; a name without one is an error that says where to write it."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise SystemExit(f"tools/reference/words.py has no word for `{name}`; say there what it means")
+
+
+COMMON = Words({
     "session_id": "the session; the same for all its events",
     "transcript_path": "the file that the conversation is recorded in",
     "cwd": "the folder the agent works in now",
@@ -13,9 +23,9 @@ COMMON = {
     "effort": 'how hard the model is asked to think: `{"level": …}`',
     "timestamp": "when Hookline made or received the event; not on the wire",
     "extra": "fields that came over the wire and are not known here",
-}
+})  # fmt: skip
 
-FIELDS = {
+FIELDS = Words({
     "action": "what the user did: `accept`, `decline` or `cancel`",
     "agent_id": "the subagent",
     "agent_transcript_path": "the file that the subagent's conversation is recorded in",
@@ -88,7 +98,7 @@ FIELDS = {
     "turn_id": "the turn that the piece belongs to",
     "url": "the page the server wants opened",
     "worktree_path": "the worktree's folder",
-}
+})  # fmt: skip
 """By name; what a field means on one event only is in `ON_EVENT`."""
 
 ON_EVENT = {
@@ -103,7 +113,7 @@ ON_EVENT = {
     ("Elicitation", "message"): "what the server asks",
 }
 
-REPLY = {
+REPLY = Words({
     "decision": "pass, allow, ask, defer or deny",
     "reasons": "why; one per hook that decided",
     "input": "what the tool is to be called with instead: the whole input",
@@ -119,9 +129,9 @@ REPLY = {
     "background_timeout": "seconds it may take",
     "later": "the work that goes on",
     "specific": "what only single events understand, below",
-}
+})  # fmt: skip
 
-SPECIFIC = {
+SPECIFIC = Words({
     "mcp_output": "what the model gets in place of an MCP tool's output; `output` wins over it",
     "classifier_context": "something for the permission classifier alone",
     "session_title": "a new title for the session",
@@ -137,9 +147,9 @@ SPECIFIC = {
     "worktree_path": "the worktree that the hook made",
     "display_content": "the text to show instead",
     "terminal_sequence": "an escape sequence for the user's terminal",
-}
+})  # fmt: skip
 
-ENTRY = {
+ENTRY = Words({
     "type": "the kind of hook",
     "if": "a rule on the tool's arguments, such as `Bash(git *)`; the hook runs only for calls under it",
     "timeout": "seconds one run may take",
@@ -165,7 +175,7 @@ ENTRY = {
     "server": "the MCP server",
     "tool": "its tool",
     "input": "the tool's arguments; `${tool_input.file_path}` is filled in from the event",
-}
+})  # fmt: skip
 
 SWITCHES = {
     "hooks": ("all", "the hooks, by event: this page"),
@@ -178,7 +188,7 @@ SWITCHES = {
     "enabledPlugins": ("all", "installed plugins that are switched on"),
 }
 
-OPTIONS = {
+OPTIONS = Words({
     "match": "which subjects: names joined by `|`, a glob, a regular expression, or a function of the subject",
     "when": "a rule on the tool's arguments such as `Bash(git *)`, or a function of the event",
     "priority": "higher runs first; equal ones in the order they were added",
@@ -191,18 +201,15 @@ OPTIONS = {
     "name": "what it is called in verdicts; the function's name if not given",
     "source": "where it was declared; shown in verdicts",
     "status_message": "what to show while it runs",
-}
+})  # fmt: skip
 
-IGNORED = "taken, so that whatever drives the Claude CLI can drive this; it has no effect"
-
-RUN = {
+RUN = Words({
     "--print": "print the answer and end; the only mode there is, so it may be left out",
     "--prompt": "the prompt, as a flag",
     "--output-format": "`text`, `json` or `stream-json`",
     "--input-format": "`text`, or `stream-json`: a host drives the agent over the control protocol",
     "--verbose": "print every message, not only the last",
     "--include-hook-events": "also print when hooks start, print and respond",
-    "--include-partial-messages": IGNORED,
     "--replay-user-messages": "print the user's messages back",
     "--settings": "one more settings file, or JSON",
     "--setting-sources": "of `user,project,local`",
@@ -213,19 +220,14 @@ RUN = {
     "--permission-mode": "`default`, `acceptEdits`, `plan`, `dontAsk`, `bypassPermissions`",
     "--permission-prompt-tool": "who is asked for permission: `stdio` is the host",
     "--dangerously-skip-permissions": "ask for no permission; hooks and deny rules still hold",
-    "--allow-dangerously-skip-permissions": IGNORED,
     "--allowedTools": "rules that allow, such as `Bash(git *)`",
     "--allowed-tools": "the same",
     "--disallowedTools": "rules that deny",
     "--disallowed-tools": "the same",
     "--tools": "the only tools the model gets",
     "--model": "`anthropic:NAME`, `openai:NAME`, `scripted:FILE`, or a Claude model's name",
-    "--fallback-model": IGNORED,
     "--effort": "how hard the model should think",
     "--max-turns": "end after so many turns",
-    "--max-budget-usd": IGNORED,
-    "--max-thinking-tokens": IGNORED,
-    "--thinking": IGNORED,
     "--autocompact": "when to summarise the conversation",
     "--system-prompt": "the system prompt",
     "--system-prompt-file": "the file that holds it",
@@ -234,6 +236,7 @@ RUN = {
     "--mcp-config": "files or JSON that name MCP servers",
     "--strict-mcp-config": "no MCP servers but those",
     "--plugin-dir": "a plugin's folder",
+    "--plugin-dir-no-mcp": "the same, without its MCP servers",
     "--add-dir": "more folders to work in",
     "--agents": "definitions of subagents, as JSON",
     "--agent": "the agent that the session itself is",
@@ -242,17 +245,12 @@ RUN = {
     "--fork-session": "go on in a copy",
     "--session-id": "the id of the new session",
     "--no-session-persistence": "write no transcript",
-    "--name": IGNORED,
     "--init": "fire Setup first",
     "--init-only": "fire Setup and SessionStart, then end",
     "--maintenance": "fire Setup with `maintenance` first",
     "--worktree": "work in a git worktree made for the session",
     "--audit": "write an audit log to this file",
     "--cwd": "the folder to work in",
-    "--json-schema": IGNORED,
-    "--betas": IGNORED,
-    "--debug": IGNORED,
-    "--debug-to-stderr": IGNORED,
-    "--mcp-debug": IGNORED,
+    "--version": "print the version",
     "--help": "say all this",
-}
+})  # fmt: skip
