@@ -91,9 +91,10 @@ class Server:
         if self.gone:
             raise HostGone
         message = self._connection.ask(request)
+        line = self._connection.send(message)  # raises for a callback that a second `initialize` took away
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._asked[message.request_id] = future
-        self._write(self._connection.send(message))
+        self._write(line)
         try:
             return await future
         except asyncio.CancelledError:

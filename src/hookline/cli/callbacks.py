@@ -18,7 +18,16 @@ from hookline.agent.output import Output
 from hookline.claude.messages import CallbackMatcher, HookCallback
 from hookline.claude.server import Server
 from hookline.engine import Context
-from hookline.errors import HookFailed, HookTimeout, HostGone, MatcherError, ReplyError, ReplyMismatch, RequestRefused
+from hookline.errors import (
+    HookFailed,
+    HookTimeout,
+    HostGone,
+    MatcherError,
+    ReplyError,
+    ReplyMismatch,
+    RequestRefused,
+    UnknownCallback,
+)
 from hookline.events import CATALOG, Event
 from hookline.hooks.declare import make_hook
 from hookline.hooks.hook import Hook, OnFailure
@@ -79,7 +88,7 @@ def _callback(server: Server, name: str, seconds: float) -> Callable[[Event, Con
                 answer = await server.ask(request)
         except TimeoutError:
             return _silence(event, f"hook callback timed out after {round(seconds * 1000)}ms")
-        except HostGone as problem:
+        except (HostGone, UnknownCallback) as problem:
             return _silence(event, str(problem))
         except RequestRefused as problem:
             log.warning("hook callback %s failed: %s", name, problem.error)
