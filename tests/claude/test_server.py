@@ -158,7 +158,7 @@ async def test_half_a_line_at_the_end_is_told_and_what_came_before_is_done(tmp_p
 
 
 async def test_lines_that_are_no_messages_are_told_and_passed_over(tmp_path: Path) -> None:
-    """Garbage, invalid UTF-8, JSON that is no message: each is named on stderr, and the prompts around them are served."""
+    """Garbage, invalid UTF-8, JSON that is no message: each is named on stderr; the prompts around them are served."""
     async with serving(tmp_path, [{"text": "one"}, {"text": "two"}]) as served:
         served.write(prompt(), b"garbage\n", b'{"type":"user","message":"\xff\xfe"}\n', b"[1,2]\n", b"\n", prompt())
         results = [await served.result(), await served.result()]
