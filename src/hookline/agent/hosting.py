@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from hookline.agent.messages import Assistant, Message, ToolOutput, User
-from hookline.agent.models import Model, ModelRequest, ToolSpec, choose
+from hookline.agent.models import Model, ModelRequest, ModelResponse, OnDelta, ToolSpec, choose
 from hookline.agent.tools import SessionState, Tool, ToolEnv, default_tools
 from hookline.agent.tools.mcp import McpServers, read_config
 from hookline.errors import HookFailed, ToolInputInvalid
@@ -109,10 +109,22 @@ def mcp_caller(servers: McpServers | None, env: Any) -> Any:
     return call
 
 
+class _Chosen:
+    """A model that is looked for when it is first asked: hooks of other kinds need none, and no key for one."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._model: Model | None = None
+
+    async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
+        self._model = self._model or choose(self.name)
+        return await self._model.respond(request, on_delta)
+
+
 @asynccontextmanager
 async def services(*, model: str | None, mcp_config: str | None, cwd: str) -> AsyncIterator[Services]:
     """What hooks need when no agent runs (`hookline fire`): connected on the way in, ended on the way out."""
-    chosen = choose(model or "")
+    chosen = _Chosen(model or "")
     servers = McpServers(read_config(mcp_config)) if mcp_config else None
     if servers is not None:
         await servers.connect()

@@ -8,6 +8,8 @@ A teammate has a name, works through the shared task list, and is asked by Teamm
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
 from secrets import token_hex
 from typing import Any
 
@@ -38,8 +40,8 @@ async def spawn_agent(parent: Conversation, given: dict[str, Any], tool_use_id: 
     talk = _conversation(parent, definition, given, tool_use_id)
     if _goes_on_alone(definition, given):
         return _in_background(talk, definition, given)
-    answer = await _work(talk, given["prompt"])
-    return _told(talk, given, answer)
+    with _books(talk):
+        return _told(talk, given, await _work(talk, given["prompt"]))
 
 
 def _goes_on_alone(definition: AgentDefinition, given: dict[str, Any]) -> bool:
@@ -85,14 +87,20 @@ def _tools(parent: Conversation, definition: AgentDefinition) -> dict[str, Tool]
 
 
 async def _work(talk: Conversation, prompt: str) -> Ending:
-    """Begin, take turns until it may rest, and close the books."""
+    """Begin, and take turns until it may rest."""
     verdict = await talk.fire(SubagentStart)
     if verdict.blocked:
         return Ending(reason="hook_stopped", is_error=True, text=f"SubagentStart hook: {wording.reason_of(verdict)}")
     talk.add(User.of(prompt))
     talk.remind_of_context(verdict)
+    return await _turn(talk)
+
+
+@contextmanager
+def _books(talk: Conversation) -> Iterator[None]:
+    """Its transcript is closed when its work is over, however that ends."""
     try:
-        return await _turn(talk)
+        yield
     finally:
         if talk.transcript is not None:
             talk.transcript.close()
@@ -122,8 +130,8 @@ def _told(talk: Conversation, given: dict[str, Any], ending: Ending) -> ToolResu
 
 def _in_background(talk: Conversation, definition: AgentDefinition, given: dict[str, Any]) -> ToolResult:
     name = str(given.get("name") or "")
-    work = _teammate(talk, name, given) if name else _alone(talk, given)
-    task = asyncio.create_task(work, name=f"agent {talk.agent_id}")
+    work = _teammate(talk, name, given["prompt"]) if name else _work(talk, given["prompt"])
+    task = asyncio.create_task(_alone(talk, given, work), name=f"agent {talk.agent_id}")
     talk.session.working.add(task)
     task.add_done_callback(talk.session.working.discard)
     about = {"task_id": talk.agent_id, "task_type": "local_agent", "subagent_type": definition.name}
@@ -133,16 +141,14 @@ def _in_background(talk: Conversation, definition: AgentDefinition, given: dict[
     return ToolResult([{"type": "text", "text": wording.launched(talk.agent_id)}], response)
 
 
-async def _alone(talk: Conversation, given: dict[str, Any]) -> None:
-    _report(talk, given, await _guarded(talk, given["prompt"]))
-
-
-async def _guarded(talk: Conversation, prompt: str) -> Ending:
-    """Work nobody waits for: what breaks it is its ending."""
-    try:
-        return await _work(talk, prompt)
-    except Exception as problem:  # noqa: BLE001 - told to the main agent, as any other ending
-        return Ending(reason="error", is_error=True, text=f"{type(problem).__name__}: {problem}")
+async def _alone(talk: Conversation, given: dict[str, Any], work: Awaitable[Ending]) -> None:
+    """Work that nobody waits for: what breaks it is its ending, and the main agent is told."""
+    with _books(talk):
+        try:
+            ending = await work
+        except Exception as problem:  # noqa: BLE001 - told to the main agent, as any other ending
+            ending = Ending(reason="error", is_error=True, text=f"{type(problem).__name__}: {problem}")
+        _report(talk, given, ending)
 
 
 def _report(talk: Conversation, given: dict[str, Any], ending: Ending) -> None:
@@ -157,9 +163,9 @@ def _report(talk: Conversation, given: dict[str, Any], ending: Ending) -> None:
     talk.session.inbox.put_nowait(wording.notification(talk.agent_id, status, summary, text))
 
 
-async def _teammate(talk: Conversation, name: str, given: dict[str, Any]) -> None:
+async def _teammate(talk: Conversation, name: str, prompt: str) -> Ending:
     """Work on the prompt, then on tasks nobody has taken, until there are none and no TeammateIdle hook objects."""
-    ending = await _guarded(talk, given["prompt"])
+    ending = await _work(talk, prompt)
     while not ending.is_error:
         task = talk.state.tasks.claim(name)
         if task is not None:
@@ -170,4 +176,4 @@ async def _teammate(talk: Conversation, name: str, given: dict[str, Any]) -> Non
                 break
             talk.add_user(wording.feedback(verdict.reply.keep_going_reasons))
         ending = await _turn(talk)
-    _report(talk, given, ending)
+    return ending

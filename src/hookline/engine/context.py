@@ -7,16 +7,21 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from hookline.errors import HookError
 from hookline.events import Event
 from hookline.hooks.hook import Hook
 
 if TYPE_CHECKING:
     from hookline.engine.engine import Engine
     from hookline.engine.verdict import Verdict
+
+_firing: ContextVar[tuple[Hook, ...]] = ContextVar("_firing", default=())
+"""The hooks whose `ctx.fire` led to where we are."""
 
 
 class Cancelled:
@@ -111,8 +116,16 @@ class Context(msgspec.Struct):
         return logging.getLogger(f"hookline.hook.{self.hook.name}")
 
     async def fire(self, event: Event) -> Verdict:
-        """Send another event through the same set of hooks."""
-        return await self.engine.fire(event)
+        """Send another event through the same set of hooks; not one that this hook, or one that led here, handles."""
+        chain = (*_firing.get(), self.hook)
+        looping = next((hook for hook in chain if self.engine.concerns(hook, event)), None)
+        if looping is not None:
+            raise HookError(f"hook `{looping.name}` fires `{event.event_name}`, which it handles itself: an endless loop")
+        token = _firing.set(chain)
+        try:
+            return await self.engine.fire(event)
+        finally:
+            _firing.reset(token)
 
     def progress(self, stream: str, text: str) -> None:
         """Tell observers what the hook printed so far."""

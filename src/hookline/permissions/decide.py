@@ -74,8 +74,8 @@ def decide(
     """Whether a tool call may run: the first of these that has an answer gives it.
 
     A hook's deny; deny rules; plan mode; ask rules (and a deny rule that may apply, but reading cannot tell); a hook's
-    ask; bypass mode; a hook's allow; sensitive places (`.git`, `.claude`, …); allow rules; acceptEdits; plain reading inside `cwd` and `dirs`; else ask, which
-    dontAsk turns into a deny.
+    ask; bypass mode; a hook's allow; sensitive places (`.git`, `.claude`, …), which are asked about; allow rules;
+    acceptEdits; plain reading inside `cwd` and `dirs`; else ask, which dontAsk turns into a deny.
     """
     call = Call(
         tool_name=tool_name,
