@@ -74,6 +74,13 @@ def test_every_command_of_a_plain_line_is_listed(line: str, expected: list[str])
 
 
 SEEN = [
+    "ssh host <<E\nrm x\nE",
+    "docker run -v a:/b --name c image rm x",
+    "npm exec -- rm x",
+    "npm exec -c 'rm x'",
+    "npx --call='rm x'",
+    "yarn exec rm x",
+    "xargs -I% rm %",
     "rm -rf /",
     "/bin/rm -rf /",
     "./rm x",
@@ -292,6 +299,19 @@ def test_rm_is_seen_through_any_disguise(line: str) -> None:
 
 
 DOUBT = [
+    "x='a[$(rm)]'; ((x))",
+    "[[ 'a[$(rm)]' -eq 1 ]]",
+    "ssh host < x",
+    "echo x | ssh host",
+    "ssh host <<E\n$x\nE",
+    "scp -S x a b:",
+    "sed -f <(x) y",
+    "scp -oProxyCommand=x a b:",
+    "git clone -u x y",
+    "git grep -Ox y",
+    "xargs -I X X y",
+    "xargs -i {} y",
+    "xargs --replace=% % y",
     "$x y",
     "${x} y",
     "$(echo rm) x",
@@ -472,6 +492,82 @@ def test_what_is_no_shell_command_is_noted(line: str, note: str) -> None:
     assert parse_line(line).notes == (note,)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "python3 -c x",
+        "python3 $x",
+        "make -f <(x)",
+        "awk -f - y <<< x",
+        "python3 -W ignore -Ic x",
+        "python3 -m timeit x",
+        "echo x | python3",
+        "python3 <<< x",
+        "python3 /dev/stdin < x",
+        "deno eval x",
+        "node --eval=x",
+        "perl -pe 's/a/b/e'",
+        "perl -e",
+        "awk 'BEGIN { system(x) }'",
+        "awk 'x | getline'",
+        "awk -i lib '{ print }'",
+        "awk $x y",
+        "vim -c x y",
+        "vim +x y",
+        "ed y <<< '!x'",
+        "echo x | sqlite3 y",
+        "sqlite3 y .shell",
+        "psql -c '\\! x'",
+        "make SHELL=x",
+        "less '+!x' y",
+        "split --filter=x y",
+        "nc -e x host 1",
+        "fish -c x",
+    ],
+)
+def test_code_that_may_run_anything_is_named(line: str) -> None:
+    """Code in another language, in the line or piped in."""
+    assert parse_line(line).code
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "python3 x.py -c y",
+        "python3 -m pytest -c x",
+        "python3 -W ignore x.py",
+        "python3 --version",
+        "node --test",
+        "perl -pi -e 's/a/b/g' x",
+        "awk '{ print $1 }' x",
+        "awk -F '|' -v n=1 -- '/a|b/ || NR > n' x",
+        "awk -f x.awk y",
+        "awk --version",
+        "vim +3 x",
+        "ed x",
+        "sqlite3 x 'select 1'",
+        "sqlite3 x .tables",
+        "sqlite3 x $y",
+        "mysql x < dump.sql",
+        "make -j4 all",
+        "echo x | make",
+        "less +F x",
+        "bash x.sh",
+    ],
+)
+def test_a_program_in_a_file_and_harmless_text_are_no_such_code(line: str) -> None:
+    """What has a rule of its own, or can run nothing, is not held against the line."""
+    assert parse_line(line).code == ()
+
+
+@given(st.lists(st.text("ab-./:=@%+,_1", min_size=1, max_size=5), min_size=1, max_size=5))
+def test_the_short_way_through_plain_words_is_the_long_way(words: list[str]) -> None:
+    """A line of plain words means the same when it is read letter by letter."""
+    line = " ".join(words)
+
+    assert parse_line(line) == parse_line(line + " ;")
+
+
 def test_a_command_is_one_whole_value() -> None:
     """Everything there is to know about one command."""
     line = parse_line('cd x && A=1 sudo -u "root" /bin/rm "$y" > out 2>>log')
@@ -522,7 +618,14 @@ def test_a_command_is_one_whole_value() -> None:
         ("cp -t/w a", {"/w", "a"}),
         ("ln -s /etc/passwd; ln -s a b", {"passwd", "b"}),
         ("dd if=a of=/dev/sda", {"/dev/sda"}),
-        ("sed -i s/a/b/ f; sed -i.bak -e x g; sed x h; perl -pi -e x i", {"f", "g", "i", "x"}),
+        ("cp -l /a b; cp --link /c d; ln /e f; ln /g", {"/a", "b", "/c", "d", "/e", "f", "/g", "."}),
+        ("awk '{ print > \"a\"; print >> \"b\" }' x; awk '$1 > 2' y", {"a", "b"}),
+        ("cargo new /a; cargo test; docker cp c:/x b; docker ps; python3 -m venv d; python3 -m x e", {"/a", "b", "d"}),
+        ("tool -o /a --log-file=b; grep -o /c d; make -C /e; 7z x a -o/f", {"/a", "b", "/e", "x", "a", "/f"}),
+        ("ln -s /a b; touch ./b/c; ln -s d e; touch f", {"b", "./b/c", "/a/c", "e", "f"}),
+        ("ln -s ../x a/b; touch a/b c", {"a/b", "a/../x", "c"}),
+        ("tar xPf a; git archive -o b HEAD; tcpdump -w c; touch $PWD/d", {".", "/", "b", "c", "./d"}),
+        ("sed -i s/a/b/ f; sed -i.bak -e x g; sed x h; perl -pi -e s/a/b/ i", {"f", "g", "i", "x", "s/a/b/"}),
         ("chmod 777 /a; chown --reference=r b; truncate -s0 c", {"/a", "b", "r", "c"}),
         (
             "tar xf a -C /o; tar -xf b; tar czf /c.tgz d; tar tf e; tar -cf f g; tar --extract --file=h -P",
@@ -555,6 +658,10 @@ def test_targets_of_writing(line: str, targets: set[str]) -> None:
 @pytest.mark.parametrize(
     "line",
     [
+        "echo > ~+/x",
+        "echo > ~-/x",
+        "awk '{ print > $1 }' x",
+        "python3 -m venv $x",
         "touch $x",
         "echo > $x",
         'echo > "$(pwd)/x"',

@@ -36,7 +36,7 @@ def main(argv: list[str]) -> int:
         hooks.add(*_guards(args))
         return asyncio.run(_serve(hooks, lines=args.lines))
     except Exception as error:  # noqa: BLE001 - Claude Code lets a call pass whose hook breaks with another code than 2
-        print(f"hookline guard {args.guard}: {error or type(error).__name__}", file=sys.stderr)
+        print(f"hookline guard {args.guard}: {str(error) or type(error).__name__}", file=sys.stderr)
         return FAILED
 
 

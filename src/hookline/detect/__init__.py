@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from importlib import import_module
+from typing import NamedTuple
 
 import msgspec
 
@@ -49,10 +50,55 @@ _OWN = {
     "Google OAuth Token": r"\bya29\.[A-Za-z0-9_-]{20,}",
     "Hugging Face Token": r"\bhf_[A-Za-z0-9]{30,}",
     "DigitalOcean Token": r"\bdo[por]_v1_[a-f0-9]{64}",
+    "npm Token": r"\bnpm_[A-Za-z0-9]{36}\b",
+    "Stripe Key": r"\b(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{20,}",
+    "Shopify Token": r"\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}\b",
+    "Vault Token": r"\bhv[sbr]\.[A-Za-z0-9_-]{24,}",
+    "Databricks Token": r"\bdapi[a-f0-9]{32}\b",
+    "Grafana Token": r"\bgl(?:c|sa)_[A-Za-z0-9_=]{32,}",
+    "Groq API Key": r"\bgsk_[A-Za-z0-9]{40,}",
+    "xAI API Key": r"\bxai-[A-Za-z0-9]{60,}",
+    "Replicate Token": r"\br8_[A-Za-z0-9]{37}\b",
+    "Perplexity API Key": r"\bpplx-[A-Za-z0-9]{40,}",
+    "Linear API Key": r"\blin_api_[A-Za-z0-9]{32,}",
+    "Notion Token": r"\bntn_[A-Za-z0-9]{40,}",
+    "Figma Token": r"\bfigd_[A-Za-z0-9_-]{36,}",
+    "Postman API Key": r"\bPMAK-[a-f0-9]{24}-[a-f0-9]{34}\b",
+    "Atlassian Token": r"\bATATT3[A-Za-z0-9_=-]{50,}",
+    "Sentry Token": r"\bsntrys_[A-Za-z0-9+/=_-]{40,}",
+    "Supabase Token": r"\bsbp_[a-f0-9]{40}\b",
+    "New Relic Key": r"\bNRAK-[A-Z0-9]{27}\b",
+    "age Secret Key": r"\bAGE-SECRET-KEY-1[A-Z0-9]{58}\b",
+    "Terraform Cloud Token": r"\b[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,}",
+    "JSON Web Token": r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}(?:\.[\w-]*)?",
+    "AWS Secret Key": r"""(?i)aws_?secret_?(?:access_?)?key["']?\s*[:=]\s*["']?"""
+    r"([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
     "Bearer Token": r"(?i)\bauthorization:\s*bearer\s+([A-Za-z0-9._~+/-]{16,}=*)",
-    "Password": r"""(?i)\b(?:password|passwd|secret|api[_-]?key|access[_-]?token|auth[_-]?token)\b["']?\s*[:=]\s*"""
-    r"""["']?((?=[^\s"']*\d)(?=[^\s"']*[A-Za-z])(?![^\s"']*[(){}\[\]$<>])[^\s"',;]{12,})""",
+    "Password": r"""(?i)(?:\b|_)(?:password|passwd|secret|api[_-]?key|access[_-]?token|auth[_-]?token)\b["']?"""
+    r"""\s*[:=]\s*["']?((?![A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![\w.-]))(?=[^\s"']*\d)(?=[^\s"']*[A-Za-z])(?![^\s"']*[(){}\[\]$<>])[^\s"',;]{12,})""",
 }
+
+
+_NEEDLES = {
+    "Private Key": "private", "Anthropic API Key": "sk-ant-", "OpenAI API Key": "sk-", "Google API Key": "aiza",
+    "Google OAuth Token": "ya29.", "Hugging Face Token": "hf_", "DigitalOcean Token": "_v1_", "npm Token": "npm_",
+    "Stripe Key": "k_live_ k_test_ whsec_", "Shopify Token": "shp", "Vault Token": "hvs. hvb. hvr.",
+    "Databricks Token": "dapi", "Grafana Token": "glc_ glsa_", "Groq API Key": "gsk_", "xAI API Key": "xai-",
+    "Replicate Token": "r8_", "Perplexity API Key": "pplx-", "Linear API Key": "lin_api_", "Notion Token": "ntn_",
+    "Figma Token": "figd_", "Postman API Key": "pmak-", "Atlassian Token": "atatt3", "Sentry Token": "sntrys_",
+    "Supabase Token": "sbp_", "New Relic Key": "nrak-", "age Secret Key": "age-secret-key-",
+    "Terraform Cloud Token": ".atlasv1.", "Bearer Token": "bearer", "Password": "passw secret key token",
+    "GitHub Token": "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", "AWS Access Key": "a3t abia acca akia asia aws",
+    "AWS Secret Key": "aws",
+    "Azure Storage Account access key": "accountkey", "Basic Auth Credentials": "://", "JSON Web Token": "eyj",
+    "Cloudant Credentials": "cloudant", "SoftLayer Credentials": "softlayer",
+    "IBM Cloud IAM Key": "ibm cloud_iam cloud-iam",
+    "IBM COS HMAC Credentials": "secret", "Mailchimp Access Key": "-us", "NPM tokens": "_authtoken",
+    "OpenAI Token": "t3blbkfj", "PyPI Token": "pypi-", "SendGrid API Key": "sg.", "Slack Token": "xox hooks.slack.com",
+    "Square OAuth Secret": "sq0csp", "Stripe Access Key": "k_live_",
+    "GitLab Token": "glpat gldt glft glsoat glrt glcbt glimt glptt glagent gloas gr1348941",
+}  # fmt: skip
+"""What a text must contain, small letters, for a kind to be worth looking for: most texts contain none of it."""
 
 
 class Found(msgspec.Struct, frozen=True, order=True):
@@ -63,19 +109,30 @@ class Found(msgspec.Struct, frozen=True, order=True):
     kind: str
 
 
+class Known(NamedTuple):
+    """One format: its kind, its pattern, which group of it is the credential, and what a text must contain."""
+
+    kind: str
+    pattern: re.Pattern[str]
+    group: int
+    needles: tuple[str, ...]
+
+
 @cache
-def _patterns() -> tuple[tuple[str, re.Pattern[str], int], ...]:
-    """Kind, pattern, and which group of it is the credential."""
+def _patterns() -> tuple[Known, ...]:
     try:
         modules = {name: import_module(f"detect_secrets.plugins.{name}") for name in _PLUGINS}
     except ImportError:
         raise MissingExtra("finding secrets", "guards") from None
-    known = []
+    known = [(kind, re.compile(text)) for kind, text in _OWN.items()]
     for name, cls in _PLUGINS.items():
         plugin = getattr(modules[name], cls)()
-        known += [(plugin.secret_type, pattern, 0) for pattern in plugin.denylist]
-    own = [(kind, re.compile(text)) for kind, text in _OWN.items()]
-    return (*((kind, pattern, min(pattern.groups, 1)) for kind, pattern in own), *known)
+        known += [(plugin.secret_type, pattern) for pattern in plugin.denylist]
+    own = len(_OWN)
+    return tuple(
+        Known(kind, pattern, min(pattern.groups, 1) if index < own else 0, tuple(_NEEDLES.get(kind, "").split()))
+        for index, (kind, pattern) in enumerate(known)
+    )
 
 
 def ready() -> None:
@@ -85,7 +142,14 @@ def ready() -> None:
 
 def find(text: str) -> list[Found]:
     """The credentials in `text`, in order, overlapping ones joined."""
-    return list(_find(text))
+    return list(_found(text))
+
+
+def _found(text: str) -> tuple[Found, ...]:
+    return _find(text) if len(text) <= _MOST_KEPT else _find.__wrapped__(text)
+
+
+_MOST_KEPT = 4_096  # longer texts are not kept in memory
 
 
 @lru_cache(maxsize=512)
@@ -94,7 +158,10 @@ def _find(text: str) -> tuple[Found, ...]:
 
 
 def _all(text: str) -> Iterator[Found]:
-    for kind, pattern, group in _patterns():
+    small = text.lower()
+    for kind, pattern, group, needles in _patterns():
+        if needles and not any(needle in small for needle in needles):
+            continue
         for match in pattern.finditer(text):
             yield Found(*match.span(group), kind)
 
@@ -114,7 +181,7 @@ def _joined(places: list[Found]) -> Iterator[Found]:
 
 def redact(text: str) -> str:
     """The text with every credential replaced by `[redacted: its kind]`."""
-    places = _find(text)
+    places = _found(text)
     if not places:
         return text
     parts, at = [], 0

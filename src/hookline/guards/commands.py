@@ -19,7 +19,9 @@ from hookline.guards.looks import plain
 from hookline.guards.pattern import Pattern, caught_by, pattern_of
 from hookline.hooks import Hook, make_hook
 from hookline.hooks.condition import Catch, Place, covers
-from hookline.hooks.shell import SimpleCommand, parse_line
+from hookline.hooks.shell import ShellLine, SimpleCommand, parse_line
+from hookline.hooks.shell.languages import language_of
+from hookline.hooks.shell.programs import SHELLS
 from hookline.replies import Reply, ask, deny
 
 Undecided = Literal["ask", "deny"]
@@ -116,9 +118,9 @@ def _spellings(line: str) -> Iterator[str]:
 def judged(line: str, patterns: Sequence[Pattern], undecided: Undecided) -> Reply | None:
     """What a line's commands mean under the patterns: a deny that names the command, a doubt, or nothing."""
     parsed = parse_line(line)
-    doubts = [*parsed.undecidable, *parsed.code]
+    doubts = [*parsed.undecidable, *parsed.code, *_runs_what_it_writes(parsed)]
     for part in parsed.commands:
-        for pattern in patterns:
+        for pattern in _worth_a_look(patterns, part):
             caught = caught_by(pattern, part)
             if caught is Catch.YES:
                 return deny(f"`{part.text[:200]}` is blocked by the pattern `{pattern.text}`")
@@ -129,6 +131,31 @@ def judged(line: str, patterns: Sequence[Pattern], undecided: Undecided) -> Repl
             elif _handed_on(pattern, part):
                 doubts.append(f"`{part.name}` may run what it is given, which looks like `{pattern.text}`")
     return _undecided(undecided, line, doubts) if doubts else None
+
+
+def _runs_what_it_writes(parsed: ShellLine) -> Iterator[str]:
+    """A line that writes a file and runs it: what it runs is a text that was not read as commands."""
+    written = {_bare(each.target) for part in parsed.commands for each in part.redirects if each.writes}
+    written |= {_bare(word) for part in parsed.commands if part.name == "tee" for word in part.words[1:]}
+    if not written:
+        return
+    for part in parsed.commands:
+        runs = part.words if part.name in SHELLS or language_of(part.name) else part.words[:1]
+        yield from (
+            f"`{part.text[:200]}` runs `{word}`, which this line writes" for word in runs if _bare(word) in written
+        )
+
+
+def _bare(path: str) -> str:
+    return path.removeprefix("./").replace("//", "/")
+
+
+def _worth_a_look(patterns: Sequence[Pattern], part: SimpleCommand) -> Sequence[Pattern]:
+    """The patterns whose program a command mentions at all; every one when its own program is not known."""
+    if 0 in part.unknown:
+        return patterns
+    text = plain(part.text).lower()
+    return [pattern for pattern in patterns if pattern.needle in text]
 
 
 def _disguised(pattern: Pattern, part: SimpleCommand) -> bool:

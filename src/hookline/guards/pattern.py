@@ -29,6 +29,9 @@ _LONG_FLAGS = {
 }
 """What long options are in short; an abbreviation such as `--recurs` counts as everything it may stand for."""
 _SAME_LETTER = {"rm": {"R": "r"}, "cp": {"R": "r", "a": "r"}}
+_GNU = {
+    name: f"g{name}" for name in ("rm", "dd", "cp", "mv", "ln", "chmod", "chown", "chgrp", "rmdir", "shred", "kill")
+}
 _MOST_LETTERS = 4
 _STAR = "*"
 
@@ -42,10 +45,13 @@ class Pattern(msgspec.Struct, frozen=True):
     flags: frozenset[str]
     operands: tuple[str, ...]
     mention: re.Pattern[str]
+    needle: str
+    """What any command that is meant must contain, in small letters."""
 
     def names(self, name: str) -> bool:
-        """Whether a program of this name is meant."""
-        return name == self.name or (_STAR in self.name and fnmatchcase(name, self.name))
+        """Whether a program of this name is meant: `rm`, `rm.exe`, and GNU's `grm` where it has that name."""
+        name = name.removesuffix(".exe")
+        return name == self.name or name == _GNU.get(self.name) or (_STAR in self.name and fnmatchcase(name, self.name))
 
 
 class Operand(NamedTuple):
@@ -77,7 +83,13 @@ def pattern_of(text: str) -> Pattern:
     mentioned = r"\s+".join(re.escape(word) for word in text.partition(_STAR)[0].split())
     mention = re.compile(rf"(?<![\w-]){mentioned}(?![\w-])" if mentioned else "(?!)")
     return Pattern(
-        text, parse_rule(f"Bash({text.strip()})"), words[0], flags, tuple(each.text for each in operands), mention
+        text=text,
+        rule=parse_rule(f"Bash({text.strip()})"),
+        name=words[0],
+        flags=flags,
+        operands=tuple(each.text for each in operands),
+        mention=mention,
+        needle=words[0].partition(_STAR)[0].lower().rpartition("/")[2],
     )
 
 

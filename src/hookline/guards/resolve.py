@@ -1,7 +1,9 @@
-"""Where a path really leads: every link on the way followed, every way of spelling it considered."""
+"""Where a path really leads: every link on the way followed, every way of spelling it considered.
 
-# A Path would fold `//` and `/./` before they are looked at.
-# ruff: noqa: PTH
+Texts, not `Path` objects: those fold `//` and `/./` before anyone has looked.
+"""
+
+# ruff: noqa: PTH111, PTH112, PTH115, PTH116
 
 from __future__ import annotations
 

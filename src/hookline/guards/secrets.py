@@ -74,7 +74,7 @@ def cleaned(value: Any) -> Any:
     if isinstance(value, str):
         return detect.redact(value)
     if isinstance(value, dict):
-        return {key: cleaned(item) for key, item in value.items()}
+        return {cleaned(key): cleaned(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [cleaned(item) for item in value]
     return value

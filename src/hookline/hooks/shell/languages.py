@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from hookline.hooks.shell.inner import Given, Inside
 from hookline.hooks.shell.programs import CODE_MODULES, INTERPRETER_VALUED, INTERPRETERS, VERSIONED
+from hookline.hooks.shell.words import UNKNOWN
 
 _VERSION = frozenset({"-V", "--version", "-v", "--help", "-h", "-version", "--test", "--watch"})
 
@@ -33,7 +34,7 @@ def interpreter(name: str, given: Given) -> Inside:
         if word == "-m" or (_carries(word, flags) and not (name == "perl" and _only_replaces(given, at))):
             return code(name)
         at += 2 if word in INTERPRETER_VALUED else 1
-    if at < len(texts) and texts[at] in flags:
+    if at < len(texts) and (texts[at] in flags or not given.words[at + 1][1]):
         return code(name)
     if at < len(texts) and texts[at] != "-" and not texts[at].startswith(("/dev/", "/proc/")):
         return Inside(notes=(f"`{name}` runs the program `{texts[at]}`",))
@@ -76,16 +77,19 @@ _AWK_VALUED = frozenset({"-F", "-v", "--field-separator", "--assign"})
 def awk(name: str, given: Given) -> Inside:
     """Awk runs commands by `system` and pipes only; text without them is as harmless as sed's."""
     note = (f"`{name}` runs code in another language",)
-    texts, known = given.texts, dict(given.words[1:])
+    texts, known = given.texts, [known for _, known in given.words[1:]]
     at = 0
     while at < len(texts) and texts[at].startswith("-") and texts[at] != "--":
-        if not known[texts[at]] or re.match(r"-[^Fv-]|--(?!version|posix|csv|re-interval|field|assign)", texts[at]):
-            return Inside(notes=note) if re.match(r"-f|--file", texts[at]) else code(name)
+        if not known[at] or re.match(r"-[^Fv-]|--(?!version|posix|csv|re-interval|field|assign)", texts[at]):
+            file = re.match(r"-f|--file", texts[at]) and not re.search(
+                r"(?:^| )-f ?(?:-|/dev/|<\(|\$)", " ".join(texts)
+            )
+            return Inside(notes=note) if file else code(name)
         at += 2 if texts[at] in _AWK_VALUED else 1
     at += texts[at : at + 1] == ["--"]
     if at >= len(texts):
         return Inside()
-    runs = not known[texts[at]] or _AWK_RUNS.search(_AWK_REGEX.sub(r"\1", texts[at]).replace("||", ""))
+    runs = not known[at] or _AWK_RUNS.search(_AWK_REGEX.sub(r"\1", texts[at]).replace("||", ""))
     return code(name) if runs else Inside(notes=note)
 
 
@@ -96,8 +100,9 @@ def _when(pattern: str, *, quiet: str = "") -> Callable[[str, Given], Inside]:
 
     def look(name: str, given: Given) -> Inside:
         words = [word for word in given.texts if not (harmless and harmless.fullmatch(word))]
-        unread = given.fed == "|" and given.stdin is None
-        if unread or any(risky.search(text) for text in (*words, given.stdin or "")):
+        unread = given.stdin == UNKNOWN or (given.fed == "|" and given.stdin is None)
+        piped = any(word.startswith("<(") for word in given.texts)
+        if unread or piped or any(risky.search(text) for text in (*words, given.stdin or "")):
             return code(name)
         unknown = not all(known for _, known in given.words)
         return Inside(notes=(f"`{name}` is given text that is known only when it runs",)) if unknown else Inside()

@@ -14,6 +14,7 @@ from hookline.hooks.shell.reader import Reader, Word
 from hookline.hooks.shell.words import UNKNOWN, unmask
 from hookline.hooks.shell.wrappers import look_inside
 
+_PLAIN_LINE = re.compile(r"[\w./:@%+,-]+(?: +[\w./:=@%+,-]+)*", re.ASCII)
 _OPERATOR = re.compile(r"&&|\|\||\|&|;;&|;;|;&|;|\||&(?!>)")
 _REDIRECT = re.compile(r"(\d+|\{[A-Za-z_]\w*\})?(<<<|<<-|<<|<>|<&|>>|>&|>\||&>>|&>|<|>)(?!\()")
 _SPACE = re.compile(r"(?:[ \t]|\\\n)*(?:(?<![^\s;&|()<>`])#[^\n]*)?")
@@ -50,11 +51,23 @@ class Parser(Reader):
 
     def read(self) -> None:
         """Read the whole line."""
+        if _PLAIN_LINE.fullmatch(self.source) and self.source.partition(" ")[0] not in KEYWORDS:
+            self._add_plain()
+            return
         self.list_until("")
         if self.at < len(self.source):
             raise Undecidable(f"`{self.peek()}` stands where a command should")
         if self.documents:
             raise Undecidable("a here-document never ends")
+
+    def _add_plain(self) -> None:
+        """A line of plain words only, which most lines are: there is nothing in it to tell apart."""
+        words = tuple(self.source.split())
+        command = SimpleCommand(
+            name=base_name(words[0]), words=words, raw=self.source, via=self.via, substitution=self.inside,
+            scope=self.scope, loops=self.loops,
+        )  # fmt: skip
+        self.add(command, None)
 
     def list_until(self, closing: str) -> None:
         """Read commands and the operators between them, up to a closing `)`, `;;` or `esac`, or the end."""
@@ -450,3 +463,5 @@ _KEYWORDS = {
     "time": Parser.read_time,
     "coproc": Parser.read_coproc,
 }
+KEYWORDS = frozenset({*_KEYWORDS, *_OPENERS, *_CLOSERS, "in", "esac", "]]"})
+"""Words that mean something to the shell where a command starts."""

@@ -50,7 +50,7 @@ def look_inside(command: SimpleCommand, stdin: str | None) -> Inside:
 
 def _by_name(name: str, given: Given) -> Inside:
     words, stdin, fed = given
-    if name == "ssh" and fed:
+    if name == "ssh" and (fed or stdin == UNKNOWN):
         return Inside(
             undecidable=(f"`{name}` may run commands that it reads from its input",),
             notes=_ssh(name, words, stdin).notes,
@@ -309,6 +309,7 @@ def _command_builtin(name: str, words: Words, stdin: str | None) -> Inside:
     return _wrapper(name, words, stdin)
 
 
+_CALLS = frozenset({"npm", "npx", "pnpm", "yarn"})
 _SCRIPTED = frozenset({"npm", "pnpm", "yarn"})
 _PACKAGE_RUN = frozenset({"exec", "x", "dlx", "explore"})
 _ENVIRONMENT_RUN = frozenset({"run", "exec", "x", "tool", "shell", "--"})
@@ -317,6 +318,11 @@ _DIRECT = frozenset({"npx", "pnpx", "bunx", "uvx", "pipx"})
 
 def _after_dashes(name: str, words: Words, stdin: str | None) -> Inside:
     """Runners such as `uv run`, `npx`, `poetry run`, `docker exec`: what follows is a program of some environment."""
+    for at, (word, known) in enumerate(words[1:], 1):
+        if name in _CALLS and word in ("-c", "--call"):
+            return _script(f"{name} -c", words[at + 1 : at + 2])
+        if name in _CALLS and word.startswith("--call="):
+            return _script(f"{name} -c", [(word[7:], known)])
     if name in _DIRECT:
         index = next((i for i, (word, _) in enumerate(words[1:], 1) if not word.startswith("-") and word != "run"), 0)
         return Inside((Inner(name, words[index:]),)) if index else Inside()
@@ -409,6 +415,8 @@ _SED_RUNS_FLAG = re.compile(r"[gpiImM0-9]*e[gpiImMw0-9]*(?:[\s;}]|$)")
 
 def _sed(name: str, words: Words, stdin: str | None) -> Inside:
     """GNU sed runs commands with `e`, and writes files with `w`."""
+    if any(word.startswith("<(") for word, _ in words[1:]):
+        return Inside(undecidable=(f"`{name}` runs a script that another command writes",))
     if not all(known for _, known in words[1:]):
         return Inside(notes=(f"`{name}` runs a script that is known only when it runs",))
     if any(_SED_RUNS.search(word) or any(map(_SED_RUNS_FLAG.match, sed_flags(word))) for word, _ in words[1:]):

@@ -262,7 +262,7 @@ _AWK_PRINTS = re.compile(r'\bprintf?\b[^;}\n>]*>>?\s*(?:"([^"\\]*)"\s*(?=[;}\n]|
 
 def _awk(command: SimpleCommand) -> list[str]:
     """`print > "file"`; a name that awk works out is known only when it runs."""
-    inside = ["."] if _sorted(command).has(r"-i|--in-place.*|-i.*inplace.*") else []
+    inside: list[str] = []
     for word in command.words[1:]:
         names = (found[1] for found in _AWK_PRINTS.finditer(word))
         inside += [_LATER + "a file that awk names" if each is None else each for each in names]
@@ -314,12 +314,8 @@ def _cargo(command: SimpleCommand) -> list[str]:
 
 def _python(command: SimpleCommand) -> list[str]:
     """`python -m venv x` and the like write where their last words say."""
-    words = command.words
-    return (
-        [word for word in words[3:] if not word.startswith("-")]
-        if words[1:2] == ("-m",) and words[2] in _MAKERS
-        else []
-    )
+    words = _sorted(command)
+    return words.given[1:] if "-m" in words.options and words.given[:1] and words.given[0] in _MAKERS else []
 
 
 _MAKERS = frozenset({"venv", "virtualenv", "zipfile", "tarfile", "zipapp", "gzip", "cookiecutter"})
@@ -463,9 +459,38 @@ def join(folder: str, path: str) -> str:
     return path if not folder or path.startswith(("/", "~")) else f"{folder.rstrip('/')}/{path}"
 
 
+class _Links:
+    """The links that a line makes before it writes through them."""
+
+    def __init__(self) -> None:
+        self._leads: dict[str, str] = {}
+
+    def make(self, command: SimpleCommand, folders: list[str]) -> None:
+        words = _sorted(command)
+        if command.name != "ln" or len(words.given) != 2 or not words.has(r"-[a-zA-Z]*s[a-zA-Z]*|--symbolic"):
+            return
+        source, name = words.given
+        inside = f"{name.rstrip('/')}/{source.rstrip('/').rsplit('/', 1)[-1]}"
+        for link in (join(folder, one) for folder in folders for one in (name, inside)):
+            self._leads[_short(link)] = join(link.rpartition("/")[0], source)
+
+    def through(self, target: str) -> list[str]:
+        """Where a target leads by way of those links."""
+        short = _short(target)
+        return [
+            lead + short[len(link) :]
+            for link, lead in self._leads.items()
+            if short == link or short.startswith(link + "/")
+        ]
+
+
+def _short(path: str) -> str:
+    return re.sub(r"(?:^|(?<=/))(?:\./+|/+)", "", path) if not path.startswith("/") else path
+
+
 def written(line: ShellLine) -> Writes:
     """The files that a parsed line writes."""
-    folders, roots = _Folders(), ["."]
+    folders, links, roots = _Folders(), _Links(), ["."]
     targets: dict[str, None] = {}
     unsure: dict[str, None] = dict.fromkeys((*line.undecidable, *line.code))
     for command in line.commands:
@@ -477,22 +502,24 @@ def written(line: ShellLine) -> Writes:
                 unsure[
                     f"`{command.name or 'the line'}` writes to `{target[1:][:60]}`, which is known only when it runs"
                 ] = None
-            elif _DIRECTORY_STACK.match(target):
-                unsure[f"where `{target[:60]}` lies depends on an earlier `cd`"] = None
-            elif target.startswith(("/", "~")):
-                targets[target] = None
-            elif not bases:
+            elif _DIRECTORY_STACK.match(target) or (not bases and not target.startswith(("/", "~"))):
                 unsure[f"where `{target[:60]}` lies depends on an earlier `cd`"] = None
             else:
-                targets.update(dict.fromkeys(join(base, target) for base in bases))
+                placed = dict.fromkeys(join(base, target) for base in bases or [""])
+                targets.update(placed)
+                targets.update(dict.fromkeys(lead for each in placed for lead in links.through(each)))
+        links.make(command, bases)
         if command.name in ("cd", "pushd", "popd", "chdir"):
             folders.change(command, bases)
-        elif command.name in ("env", "sudo", "systemd-run") and _value_of(
-            command, "-C", "-D", "--chdir", "--working-directory"
-        ):
+        elif _moves(command):
             unsure[f"`{command.name}` runs its command in another folder"] = None
     kept = tuple(target for target in targets if not _HARMLESS.fullmatch(target))
     return Writes(kept, tuple(unsure), line.notes)
+
+
+def _moves(command: SimpleCommand) -> bool:
+    options = ("-C", "-D", "--chdir", "--working-directory")
+    return command.name in ("env", "sudo", "systemd-run") and bool(_value_of(command, *options))
 
 
 def _targets(command: SimpleCommand, roots: list[str]) -> Iterable[str]:

@@ -1,0 +1,147 @@
+"""Credentials in text: every known format is found, ordinary code raises next to no alarm.
+
+The tokens are put together at run time, so that none stands in a file.
+"""
+
+from __future__ import annotations
+
+import sysconfig
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from hookline import detect
+
+HEX, MIXED, CAPITALS = "0123456789abcdef" * 8, "a1B2c3D4e5F6g7H8i9J0" * 8, "A1B2C3D4E5F6G7H8" * 8
+TOKENS = {
+    "Anthropic": "sk-" + "ant-api03-" + MIXED[:80],
+    "OpenAI project": "sk-" + "proj-" + MIXED[:60],
+    "OpenAI service": "sk-" + "svcacct-" + MIXED[:60],
+    "OpenAI": "sk-" + MIXED[:20] + "T3Blbk" + "FJ" + MIXED[:20],
+    "GitHub classic": "gh" + "p_" + MIXED[:36],
+    "GitHub app": "gh" + "s_" + MIXED[:36],
+    "GitHub fine": "github" + "_pat_" + MIXED[:60],
+    "GitLab": "gl" + "pat-" + MIXED[:20],
+    "AWS key": "AK" + "IA" + CAPITALS[:16],
+    "AWS secret": "AWS_SECRET_ACCESS_KEY" + "=" + MIXED[:40],
+    "Google": "AI" + "za" + MIXED[:35],
+    "Google OAuth": "ya29" + "." + MIXED[:40],
+    "Hugging Face": "hf" + "_" + MIXED[:34],
+    "DigitalOcean": "dop" + "_v1_" + HEX[:64],
+    "npm": "npm" + "_" + MIXED[:36],
+    "PyPI": "pypi-" + "AgEIcHlwaS5vcmc" + MIXED[:70],
+    "Slack bot": "xox" + "b-" + "123456789012-123456789012-" + MIXED[:24],
+    "Slack hook": "https://hooks." + "slack.com/services/T" + CAPITALS[:8] + "/B" + CAPITALS[:8] + "/" + MIXED[:24],
+    "Stripe live": "sk" + "_live_" + MIXED[:24],
+    "Stripe restricted": "rk" + "_live_" + MIXED[:24],
+    "Stripe hook": "whsec" + "_" + MIXED[:32],
+    "SendGrid": "SG" + "." + MIXED[:22] + "." + MIXED[:43],
+    "Twilio": "SK" + HEX[:32],
+    "Telegram": "1234567890" + ":" + MIXED[:35],
+    "Shopify": "shp" + "at_" + HEX[:32],
+    "Vault": "hv" + "s." + MIXED[:90],
+    "Databricks": "da" + "pi" + HEX[:32],
+    "Grafana": "gl" + "sa_" + MIXED[:41],
+    "Groq": "gs" + "k_" + MIXED[:52],
+    "xAI": "xa" + "i-" + MIXED[:80],
+    "Replicate": "r8" + "_" + MIXED[:37],
+    "Perplexity": "pp" + "lx-" + MIXED[:48],
+    "Linear": "lin" + "_api_" + MIXED[:40],
+    "Notion": "nt" + "n_" + MIXED[:46],
+    "Figma": "fi" + "gd_" + MIXED[:40],
+    "Postman": "PM" + "AK-" + HEX[:24] + "-" + HEX[:34],
+    "Atlassian": "ATA" + "TT3" + MIXED[:120],
+    "Sentry": "sntr" + "ys_" + MIXED[:80],
+    "Supabase": "sb" + "p_" + HEX[:40],
+    "New Relic": "NR" + "AK-" + CAPITALS[:27],
+    "age": "AGE-SECRET" + "-KEY-1" + CAPITALS[:58],
+    "Terraform": MIXED[:14] + ".atlas" + "v1." + MIXED[:67],
+    "JWT": "ey" + "JhbGciOiJIUzI1NiJ9" + ".ey" + "JzdWIiOiIxMjM0NTY3ODkwIn0" + "." + MIXED[:43],
+    "Azure": "DefaultEndpoints;Account" + "Key=" + MIXED[:86] + "==",
+    "basic auth": "https://user:" + "hunter2hunter2" + "@example.com/x",
+    "database": "postgres://app:" + "s3cr3tpassw0rd" + "@db/app",
+    "bearer": "Authorization: " + "Bearer " + MIXED[:40],
+    "password": "pass" + "word = '" + MIXED[:16] + "'",
+    "env password": "DB_PASS" + "WORD=" + MIXED[:16],
+    "api key json": '"api' + '_key": "' + MIXED[:24] + '"',
+    "PEM": "-----BEGIN RSA " + "PRIVATE KEY-----\n" + MIXED + "\n-----END RSA " + "PRIVATE KEY-----",
+    "PEM, open end": "-----BEGIN " + "PRIVATE KEY-----\n" + MIXED,
+    "OpenSSH": "-----BEGIN OPENSSH " + "PRIVATE KEY-----\n" + MIXED + "\n-----END OPENSSH " + "PRIVATE KEY-----",
+}
+
+
+@pytest.mark.parametrize("name", TOKENS)
+def test_a_credential_is_found_and_taken_out(name: str) -> None:
+    """In the middle of other text, and nothing of it is left."""
+    token = TOKENS[name]
+    text = f"before\nexport X={token}\nafter"
+
+    clean = detect.redact(text)
+
+    assert detect.find(text)
+    assert "[redacted: " in clean
+    assert clean.startswith("before\n")
+    assert MIXED[:16] not in clean
+    assert HEX[:16] not in clean
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password = os.environ['PASSWORD']",
+        "password: str",
+        'password = getpass("Password: ")',
+        "api_key = settings.API_KEY_FOR_TESTS_2",
+        "token = request.headers['Authorization']",
+        "secret = secrets.token_hex(32)",
+        "def f(password=None, api_key=None): ...",
+        'curl -H "Authorization: Bearer $TOKEN" https://x',
+        "https://user@example.com/x",
+        "https://example.com:8080/a@b",
+        "commit 3f786850e387550fdab836ed7e6dc881de23001b",
+        "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "-----BEGIN PUBLIC KEY-----",
+        "-----BEGIN CERTIFICATE-----",
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGx me@host",
+        "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
+        "sk-learn and skip-navigation-link-for-everyone",
+        "password: ********",
+        "PASSWORD=changeme",
+        "$ANTHROPIC_API_KEY",
+        "api_key=<your-api-key-here-123>",
+        "integrity sha512-abcDEF123+/abcDEF123+/abcDEF123+/abcDEF123==",
+    ],
+)
+def test_what_only_resembles_one_is_left_alone(text: str) -> None:
+    """Names of variables, hashes, public keys and placeholders are no secrets."""
+    assert detect.find(text) == []
+
+
+def test_ordinary_code_raises_next_to_no_alarm() -> None:
+    """This package and a good part of the standard library: not one in a hundred thousand lines."""
+    own = Path(__file__).parents[2] / "src"
+    library = Path(sysconfig.get_paths()["stdlib"])
+    files = [*own.rglob("*.py"), *sorted(library.glob("[a-m]*.py"))]
+    texts = [file.read_text("utf-8", "replace") for file in files]
+
+    alarms = [(file.name, place) for file, text in zip(files, texts, strict=True) for place in detect.find(text)]
+
+    assert sum(text.count("\n") for text in texts) > 50_000
+    assert alarms == []
+
+
+def test_places_are_in_order_and_do_not_overlap() -> None:
+    """A text with several is cut cleanly."""
+    text = " ".join(TOKENS.values())
+    places = detect.find(text)
+
+    assert all(one.end <= other.start for one, other in pairwise(places))
+
+
+def test_a_needle_never_hides_a_pattern() -> None:
+    """Every kind that is looked for only in some texts is a kind there is."""
+    kinds = {known.kind for known in detect._patterns()}
+
+    assert set(detect._NEEDLES) <= kinds
