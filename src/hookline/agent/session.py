@@ -72,6 +72,8 @@ class Session:
     inbox: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
     #: subagents at work in the background
     working: set[asyncio.Task[None]] = field(default_factory=set)
+    #: the names of the teammates at work
+    teammates: set[str] = field(default_factory=set)
     watcher: Watcher | None = None
     active_skills: set[str] = field(default_factory=set)
     usage: Usage = NOTHING_USED

@@ -20,7 +20,7 @@ from hookline.agent.results import Ending
 from hookline.agent.session import Conversation
 from hookline.agent.tools import Tool, ToolResult, failure
 from hookline.agent.transcript import Transcript, subagent_path
-from hookline.events import SubagentStart, TeammateIdle
+from hookline.events import SubagentStart
 
 __all__ = ["spawn_agent"]
 
@@ -37,6 +37,8 @@ async def spawn_agent(parent: Conversation, given: dict[str, Any], tool_use_id: 
         return failure(f"Agent type '{kind}' not found. Available agents: {', '.join(sorted(known))}")
     if parent.depth >= DEEPEST:
         return failure(f"subagents cannot be nested deeper than {DEEPEST}")
+    if given.get("name") in parent.session.teammates:
+        return failure(f"a teammate named `{given['name']}` is at work already; choose another name")
     talk = _conversation(parent, definition, given, tool_use_id)
     if _goes_on_alone(definition, given):
         return _in_background(talk, definition, given)
@@ -130,6 +132,7 @@ def _told(talk: Conversation, given: dict[str, Any], ending: Ending) -> ToolResu
 
 def _in_background(talk: Conversation, definition: AgentDefinition, given: dict[str, Any]) -> ToolResult:
     name = str(given.get("name") or "")
+    talk.session.teammates |= {name} if name else set()
     work = _teammate(talk, name, given["prompt"]) if name else _work(talk, given["prompt"])
     task = asyncio.create_task(_alone(talk, given, work), name=f"agent {talk.agent_id}")
     talk.session.working.add(task)
@@ -164,16 +167,10 @@ def _report(talk: Conversation, given: dict[str, Any], ending: Ending) -> None:
 
 
 async def _teammate(talk: Conversation, name: str, prompt: str) -> Ending:
-    """Work on the prompt, then on tasks nobody has taken, until there are none and no TeammateIdle hook objects."""
-    ending = await _work(talk, prompt)
-    while not ending.is_error:
-        task = talk.state.tasks.claim(name)
-        if task is not None:
-            talk.add_user(f"Task #{task.id} is yours now: {task.subject}\n{task.description}")
-        else:
-            verdict = await talk.fire(TeammateIdle, teammate_name=name, team_name=talk.session.id)
-            if not verdict.keep_going:
-                break
-            talk.add_user(wording.feedback(verdict.reply.keep_going_reasons))
-        ending = await _turn(talk)
-    return ending
+    """Work on the prompt, then through the shared task list."""
+    from hookline.agent.teammates import work_through
+
+    try:
+        return await work_through(talk, name, await _work(talk, prompt))
+    finally:
+        talk.session.teammates.discard(name)

@@ -16,7 +16,7 @@ from hookline.errors import HooklineError
 from hookline.events import CwdChanged, Event, TaskCompleted, TaskCreated, WorktreeCreate, WorktreeRemove
 from hookline.replies import Decision
 
-__all__ = ["surroundings"]
+__all__ = ["ask_about", "surroundings"]
 
 
 def surroundings(talk: Conversation, tool_use_id: str) -> ToolEnv:
@@ -71,13 +71,15 @@ def _moving(talk: Conversation) -> Callable[[str, str], Awaitable[None]]:
 
 
 def _tasking(talk: Conversation, kind: type[TaskCreated | TaskCompleted]) -> Callable[[Task], Awaitable[str | None]]:
-    async def ask(task: Task) -> str | None:
-        """TaskCreated, TaskCompleted: a block refuses the step and says why."""
-        about = {"task_id": task.id, "task_subject": task.subject, "task_description": task.description}
-        verdict = await talk.fire(kind, **about, teammate_name=task.owner)
-        return wording.reason_of(verdict) if verdict.decision is Decision.DENY else None
+    return partial(ask_about, talk, kind)
 
-    return ask
+
+async def ask_about(talk: Conversation, kind: type[TaskCreated] | type[TaskCompleted], task: Task) -> str | None:
+    """TaskCreated, TaskCompleted: a block refuses the step and says why."""
+    about = {"task_id": task.id, "task_subject": task.subject, "task_description": task.description}
+    team = talk.session.id if task.owner in talk.session.teammates else None
+    verdict = await talk.fire(kind, **about, teammate_name=task.owner, team_name=team)
+    return wording.reason_of(verdict) if verdict.decision is Decision.DENY else None
 
 
 def _spawning(talk: Conversation) -> Callable[[dict[str, Any], ToolEnv], Awaitable[ToolResult]]:

@@ -19,6 +19,7 @@ __all__ = [
     "blocked_prompt",
     "feedback",
     "hook_name",
+    "kept_from_rest",
     "launched",
     "notification",
     "objection",
@@ -82,6 +83,11 @@ def objection(verdict: Verdict) -> str:
 def feedback(reasons: Sequence[str]) -> str:
     """What a Stop hook says to an agent that it sends back to work."""
     return "Stop hook feedback:\n" + ("\n".join(reasons) or "Blocked by hook")
+
+
+def kept_from_rest(reasons: Sequence[str]) -> str:
+    """What a TeammateIdle hook says to a teammate that it sends back to work."""
+    return "TeammateIdle hook feedback:\n" + ("\n".join(reasons) or "Blocked by hook")
 
 
 def blocked_prompt(verdict: Verdict, prompt: str, *, shown: bool) -> str:

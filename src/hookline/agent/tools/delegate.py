@@ -21,6 +21,8 @@ class AgentInput(Struct, frozen=True):
     run_in_background: Annotated[bool, Meta(description="go on at once; its answer is told later")] | UnsetType = UNSET
     isolation: Literal["worktree", "remote"] | UnsetType = UNSET
     name: Annotated[str, Meta(description="a name by which a teammate is known")] | UnsetType = UNSET
+    team_name: Annotated[str, Meta(description="without meaning: a session has one team")] | UnsetType = UNSET
+    mode: Annotated[str, Meta(description="without meaning: the session's permission mode holds")] | UnsetType = UNSET
 
 
 class Agent(Tool):
