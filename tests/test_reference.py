@@ -39,6 +39,15 @@ def test_every_event_and_every_field_has_its_place() -> None:
             assert f"| `{field}` |" in section, f"{name}.{field}"
 
 
+def test_the_guide_has_every_event_and_knows_its_gates() -> None:
+    """`docs/HOOKS.md` is written by hand, so its table is held against the catalogue."""
+    guide = (FOLDER.parent / "HOOKS.md").read_text().split("## Events", 1)[1].split("\n## ", 1)[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in guide.splitlines() if line[:1] == "|"]
+    said = {name: row[1] == "gate" for row in rows[2:] for name in row[0].split(", ")}
+
+    assert said == {name: spec.gate for name, spec in CATALOG.items()}
+
+
 def test_every_reply_field_and_constructor_is_listed() -> None:
     """The constructors are the public names that make replies."""
     said = text("replies.md")
