@@ -1,4 +1,4 @@
-"""What the tests of the loop share: an agent on a scripted model in a folder of its own, with a hook that takes notes."""
+"""What the tests of the loop share: a scripted agent in a folder of its own, and a hook that takes notes."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class Context(msgspec.Struct):
         chain = (*_firing.get(), self.hook)
         looping = next((hook for hook in chain if self.engine.concerns(hook, event)), None)
         if looping is not None:
-            raise HookError(f"hook `{looping.name}` fires `{event.event_name}`, which it handles itself: an endless loop")
+            raise HookError(f"hook `{looping.name}` fires `{event.event_name}`, which it handles itself: a loop")
         token = _firing.set(chain)
         try:
             return await self.engine.fire(event)

@@ -1,0 +1,143 @@
+"""`hookline run`: flags, forms of output, exit codes, and an end that always comes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookline.cli.flags import parse
+
+RECORD = "import sys,json; e=json.load(sys.stdin); open('events.log','a').write(e['hook_event_name']+'\\n')"
+
+
+def test_flags_are_read_as_the_claude_cli_reads_them() -> None:
+    """Switches, values, lists up to the next flag, `--flag=value`, short names, and the prompt wherever it stands."""
+    flags = parse(
+        ["-p", "do it", "--allowedTools", "Bash(git *)", "Read", "--output-format=json", "-r", "--plugin-dir", "a",
+         "--plugin-dir", "b", "--strict-mcp-config"]
+    )  # fmt: skip
+
+    assert flags.prompt_text == "do it"
+    assert flags.listed("allowed_tools") == ["Bash(git *)", "Read"]
+    assert (flags.output_format, flags.resume, flags.strict_mcp_config) == ("json", "", True)
+    assert flags.listed("plugin_dir") == ["a", "b"]
+    assert flags.max_turns is None
+
+
+def test_a_flag_nobody_knows_is_passed_over() -> None:
+    """A driver newer than we are still works."""
+    flags = parse(["--from-the-future", "-p", "go"])
+
+    assert (flags.unknown, flags.prompt_text) == (("--from-the-future",), "go")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with a script for the model and a hook on every end."""
+    folder = tmp_path / "project"
+    (folder / ".claude").mkdir(parents=True)
+    command = f'{sys.executable} -c "{RECORD}"'
+    entry = [{"hooks": [{"type": "command", "command": command, "timeout": 20}]}]
+    hooks = dict.fromkeys(["SessionStart", "PreToolUse", "Stop", "SessionEnd"], entry)
+    (folder / ".claude" / "settings.json").write_text(json.dumps({"hooks": hooks}))
+    return folder
+
+
+def _start(folder: Path, turns: list[Any], *flags: str) -> subprocess.Popen[str]:
+    (folder / "turns.json").write_text(json.dumps(turns))
+    argv = [sys.executable, "-m", "hookline.cli.main", "run", "--trust", "--model", "scripted:turns.json", *flags]
+    env = {"HOME": str(folder.parent), "PATH": os.environ["PATH"]}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True)
+
+
+def _events(folder: Path) -> list[str]:
+    log = folder / "events.log"
+    return log.read_text().split() if log.exists() else []
+
+
+def _bash(command: str) -> dict[str, Any]:
+    return {"tools": [["Bash", {"command": command}]]}
+
+
+def test_text_output_is_the_words_of_the_agent(project: Path) -> None:
+    """What the agent says is stdout; what it does is stderr; a run that went well is exit code 0."""
+    run = _start(project, [{"text": "looking", **_bash("ls")}, {"text": "done"}], "-p", "go")
+    out, err = run.communicate(timeout=60)
+
+    assert (run.returncode, out) == (0, "looking\ndone\n")
+    assert '→ Bash {"command":"ls"}' in err
+    assert _events(project) == ["SessionStart", "PreToolUse", "Stop", "SessionEnd"]
+
+
+def test_verbose_text_explains_each_verdict(project: Path) -> None:
+    """`-v` shows every hook, what it said and how long it took."""
+    run = _start(project, [{"text": "done"}], "-p", "go", "-v")
+    _, err = run.communicate(timeout=60)
+
+    assert "SessionStart" in err
+    assert "nothing to say" in err
+
+
+def test_json_output_is_the_result_alone(project: Path) -> None:
+    """Scripts that want the end get one object."""
+    run = _start(project, [{"text": "done"}], "-p", "go", "--output-format", "json")
+    out, _ = run.communicate(timeout=60)
+    result = json.loads(out)
+
+    assert (result["type"], result["result"], result["is_error"]) == ("result", "done", False)
+
+
+def test_a_model_that_cannot_answer_is_exit_code_1(project: Path) -> None:
+    """The run ended in an error, and the session still ended in order."""
+    run = _start(project, [{"status": 500}], "-p", "go", "--output-format", "stream-json", "--verbose")
+    out, _ = run.communicate(timeout=60)
+
+    assert run.returncode == 1
+    assert json.loads(out.splitlines()[-1])["is_error"] is True
+    assert _events(project)[-1] == "SessionEnd"
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_work_and_session_end_fires(project: Path, number: int, code: int) -> None:
+    """Ctrl-C and SIGTERM kill the tool under way, not the ending."""
+    run = _start(
+        project, [_bash("echo $$ > begun; exec sleep 120"), {"text": "done"}], "-p", "go", "--allowedTools", "Bash"
+    )
+    _until((project / "begun").exists, run)
+    run.send_signal(number)
+    run.communicate(timeout=60)
+
+    assert run.returncode == code
+    assert _events(project) == ["SessionStart", "PreToolUse", "SessionEnd"]
+    assert not Path("/proc", (project / "begun").read_text().strip()).exists() or sys.platform != "linux"
+
+
+def test_untrusted_hooks_are_a_loud_error(project: Path) -> None:
+    """Without `--trust` and without a terminal, a project's own hooks do not run, and neither does the agent."""
+    (project / "turns.json").write_text("[]")
+    argv = [sys.executable, "-m", "hookline.cli.main", "run", "--model", "scripted:turns.json", "-p", "go"]
+    env = {"HOME": str(project.parent), "PATH": os.environ["PATH"]}
+    run = subprocess.run(
+        argv, cwd=project, env=env, capture_output=True, check=False, text=True, stdin=subprocess.DEVNULL, timeout=60
+    )
+
+    assert run.returncode == 1
+    assert "trust" in run.stderr
+    assert not _events(project)
+
+
+def _until(condition: Any, run: subprocess.Popen[str], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert run.poll() is None, run.communicate()
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.02)
