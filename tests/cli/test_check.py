@@ -1,0 +1,207 @@
+"""`hookline check`: one test for everything it finds, with what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookline.config import load
+from hookline.config.check import check
+from tests.cli.place import Place, command
+
+AT = ".claude/settings.json: hooks"
+
+
+def said(place: Place, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]) -> list[str]:
+    """What is said of a project's settings, as `severity place: message`."""
+    place.write(".claude/settings.json", settings)
+    monkeypatch.chdir(place.project)
+    loaded = load(".", home=place.base / "home", managed=place.base / "none")
+    return [f"{problem.severity} {problem.where}: {problem.message}" for problem in check(loaded)]
+
+
+def one(event: str, entry: dict[str, Any], **group: Any) -> dict[str, Any]:
+    return {"hooks": {event: [{**group, "hooks": [entry]}]}}
+
+
+TRUE = command("true")
+FOUND: dict[str, tuple[dict[str, Any], str]] = {
+    "an unknown event": (
+        {"hooks": {"Zebra": [{"hooks": [TRUE]}]}},
+        f"warning {AT}.Zebra: unknown event `Zebra`, so its hooks never run; write one of PreToolUse, ",
+    ),
+    "a near miss of an event": (
+        {"hooks": {"PreTooluse": [{"hooks": [TRUE]}]}},
+        f"warning {AT}.PreTooluse: unknown event `PreTooluse`, so its hooks never run; did you mean `PreToolUse`",
+    ),
+    "a bad matcher": (
+        one("PreToolUse", TRUE, matcher="(Bash"),
+        f"error {AT}.PreToolUse[0].matcher: matcher `(Bash`: not a regular expression: ",
+    ),
+    "a missing script": (
+        one("PreToolUse", command("./gone.sh --all")),
+        f"error {AT}.PreToolUse[0].hooks[0]: command: `./gone.sh` does not exist",
+    ),
+    "a script that is not executable": (
+        one("PreToolUse", command('"$CLAUDE_PROJECT_DIR"/plain.sh')),
+        "plain.sh` is not executable; run `chmod +x ",
+    ),
+    "a program that is a folder": (
+        one("PreToolUse", command("./folder")),
+        f"error {AT}.PreToolUse[0].hooks[0]: command: `./folder` is a folder; name a program",
+    ),
+    "a program that is not there": (
+        one("PreToolUse", command("frobnicate | cat")),
+        f"error {AT}.PreToolUse[0].hooks[0]: command: `frobnicate` was not found on PATH; install it or give its path",
+    ),
+    "a program that is not there, started directly": (
+        one("PreToolUse", command("frobnicate", args=["x"])),
+        f"error {AT}.PreToolUse[0].hooks[0]: command: `frobnicate` was not found on PATH; install it or give its path",
+    ),
+    "a condition its matcher rules out": (
+        one("PreToolUse", command("true", **{"if": "Bash(git *)"}), matcher="Write|Edit"),
+        (
+            f"warning {AT}.PreToolUse[0].hooks[0]: if: `Bash(git *)` can never hold, since matcher `Write|Edit` leaves "
+            "`Bash` out"
+        ),
+    ),
+    "a condition on a tool that there is not": (
+        one("PreToolUse", command("true", **{"if": "Bsh(git *)"})),
+        f"warning {AT}.PreToolUse[0].hooks[0]: if: no tool is called `Bsh`; did you mean `Bash`?",
+    ),
+    "a condition that cannot be read": (
+        one("PreToolUse", command("true", **{"if": "Bash(git"})),
+        (
+            f"error {AT}.PreToolUse[0].hooks[0].if: condition `Bash(git`: `(` is never closed at position 4; write `Tool` "
+            "or `Tool(pattern)`; as it stands it never holds"
+        ),
+    ),
+    "a condition where there is no tool": (
+        one("Stop", command("true", **{"if": "Bash"})),
+        f"warning {AT}.Stop[0].hooks[0].if: Stop has no tool, so a hook with `if` never runs there",
+    ),
+    "a matcher that nothing can meet": (
+        one("SessionStart", TRUE, matcher="start"),
+        (
+            f"warning {AT}.SessionStart[0].hooks[0]: matcher `start` can never match: SessionStart knows `startup`, "
+            "`resume`, `clear`, `compact`, `fork`"
+        ),
+    ),
+    "a matcher where nothing is matched": (
+        one("Stop", TRUE, matcher="x"),
+        f"warning {AT}.Stop[0].hooks[0]: matcher `x` is ignored: Stop has nothing to match; leave it out",
+    ),
+    "a near miss of a tool": (
+        one("PreToolUse", TRUE, matcher="Wrte|Edit"),
+        f"warning {AT}.PreToolUse[0].hooks[0]: matcher `Wrte|Edit`: no tool is called `Wrte`; did you mean `Write`",
+    ),
+    "a duplicate": (
+        {"hooks": {"PreToolUse": [{"hooks": [TRUE]}, {"matcher": "Bash", "hooks": [TRUE]}]}},
+        f"note {AT}.PreToolUse[1].hooks[0]: the same hook as {AT}.PreToolUse[0].hooks[0]; it runs once",
+    ),
+    "a long timeout on a gate": (
+        one("PreToolUse", command("true", timeout=61)),
+        (
+            f"warning {AT}.PreToolUse[0].hooks[0]: timeout: 61 s on a gate lets the agent wait for over a minute; write "
+            "`60` or less"
+        ),
+    ),
+    "an unknown key of a hook": (
+        one("PreToolUse", command("true", tmeout=5)),
+        f"warning {AT}.PreToolUse[0].hooks[0].tmeout: unknown key `tmeout` is ignored; did you mean `timeout`?",
+    ),
+    "an unknown key of a group": (
+        one("PreToolUse", TRUE, macher="Bash"),
+        f"warning {AT}.PreToolUse[0].macher: unknown key `macher` is ignored; did you mean `matcher`?",
+    ),
+    "an unknown kind": (
+        one("PreToolUse", {"type": "comand", "command": "x"}),
+        f'error {AT}.PreToolUse[0].hooks[0].type: unknown kind of hook `"comand"`; did you mean `command`?',
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_what_it_finds(what: str, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is found, once, and is the only thing that is."""
+    place.write("plain.sh", "#!/bin/sh\n")
+    (place.project / "folder").mkdir()
+    settings, expected = FOUND[what]
+    found = said(place, monkeypatch, settings)
+
+    assert len(found) == 1, found
+    assert expected in found[0]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        one("PreToolUse", command("true", timeout=60)),
+        one("PreToolUse", TRUE),
+        one("PostToolUse", command("cat | sort > /dev/null && cd / && exit 0")),
+        one("SessionStart", TRUE, matcher="startup|resume"),
+        one("PreToolUse", command("true", **{"if": "Bash(git *)"}), matcher="Bash|Write"),
+        one("PreToolUse", TRUE, matcher="mcp__srv__tool"),
+        one("PreToolUse", TRUE, matcher="SomebodysTool"),
+        one("SessionEnd", command("true", timeout=300)),
+        one("PreToolUse", command("FOO=1 ./ok.sh | $PAGER")),
+        one("PreToolUse", command("~/ok.sh")),
+    ],
+)
+def test_what_it_does_not_find(settings: dict[str, Any], place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is fine."""
+    place.write("ok.sh", "#!/bin/sh\n", 0o755)
+    monkeypatch.setenv("HOME", str(place.project))
+    assert said(place, monkeypatch, settings) == []
+
+
+@pytest.mark.parametrize(
+    "text, where",
+    [("{", "settings.json:"), ('{"hooks": {"Stop": []},}', "line 1"), ("[]", "expected an object"), ("", "")],
+)
+def test_a_file_that_is_no_settings(text: str, where: str, place: Place) -> None:
+    """Exit code 1, and the place in the file."""
+    place.write(".claude/settings.json", text)
+    done = place.run("check")
+
+    assert done.returncode == 1
+    assert done.stdout.startswith("error .claude/settings.json")
+    assert where in done.stdout
+
+
+def test_exit_codes(place: Place) -> None:
+    """1 on an error; on a warning only with --strict."""
+    assert (place.run("check").returncode, place.run("check").stdout) == (
+        0,
+        "no hooks; `hookline init` writes a first one\n",
+    )
+    place.hooks("Stop", TRUE)
+    fine = place.run("check", "--strict")
+    assert (fine.returncode, fine.stdout) == (0, "1 hook, nothing wrong\n")
+    place.hooks("Stop", command("true", odd=1))
+    assert [place.run("check").returncode, place.run("check", "--strict").returncode] == [0, 1]
+    assert place.run("check", "--project", "nowhere").returncode == 1
+
+
+def test_json_is_a_list_of_problems(place: Place) -> None:
+    """For editors and CI."""
+    place.hooks("Stop", command("./gone"))
+    done = place.run("check", "--json")
+
+    assert done.returncode == 1
+    assert json.loads(done.stdout) == [
+        {"where": f"{AT}.Stop[0].hooks[0]", "message": "command: `./gone` does not exist", "severity": "error"}
+    ]
+
+
+def test_the_hooks_of_the_user_are_looked_at_too(place: Place) -> None:
+    """And of plugins, and of `--settings`."""
+    home = Path(place.base / "home" / ".claude")
+    home.mkdir()
+    (home / "settings.json").write_text(json.dumps(one("Stop", command("./gone"))))
+    done = place.run("check", "--settings", json.dumps(one("Stop", command("./away"))))
+
+    assert done.stdout.count("does not exist") == 2

@@ -1,0 +1,84 @@
+"""As a new user would: `init`, edit, `check`, `list`, `fire`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.place import Place
+
+
+@pytest.fixture
+def path() -> str:
+    """With `hookline` on it, as it is once installed."""
+    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+
+def test_the_first_five_minutes(place: Place, path: str) -> None:
+    """What `init` writes needs no trust, is right, and stops what it says it stops."""
+    done = place.run("init")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(
+        "wrote .claude/settings.json\nno destructive commands, no writes outside this folder\n"
+    )
+
+    assert place.run("check", "--strict", PATH=path).stdout == "2 hooks, nothing wrong\n"
+    listed = place.run("list").stdout
+    assert "PreToolUse\n    no-destruction on Bash\n      hookline guard commands --block 'rm -rf *'" in listed
+
+    fired = place.run("fire", "PreToolUse", "--tool", "Bash", "--input", '{"command":"rm -rf /"}', PATH=path)
+    assert fired.returncode == 2, fired.stderr
+    assert "► no-destruction" in fired.stdout
+    assert place.run("fire", "PreToolUse", "--tool", "Bash", "--input", '{"command":"ls"}', PATH=path).returncode == 0
+    for text in (done.stdout, listed, fired.stdout):
+        assert max(map(len, text.splitlines())) <= 80
+
+    file = place.project / ".claude" / "settings.json"
+    settings = json.loads(file.read_text())
+    settings["hooks"]["PreToolUse"][0]["hooks"][0]["tmeout"] = 5
+    file.write_text(json.dumps(settings))
+    assert "unknown key `tmeout` is ignored; did you mean `timeout`?" in place.run("check").stdout
+    edited = place.run("fire", "PreToolUse", "--tool", "Bash", "--input", "{}")
+    assert edited.returncode == 1
+    assert "`hookline trust`" in edited.stderr
+
+
+def test_hooks_that_are_there_stay(place: Place) -> None:
+    """Nothing is written over; `--force` adds to them, once."""
+    mine = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "mine"}]}]}, "model": "opus"}
+    place.write(".claude/settings.json", mine)
+    refused = place.run("init")
+    assert refused.returncode == 1
+    assert "has hooks already; nothing was changed (`--force` adds the guards to them)" in refused.stderr
+    assert json.loads((place.project / ".claude/settings.json").read_text()) == mine
+
+    for _ in range(2):
+        assert place.run("init", "--force").returncode == 0
+        now = json.loads((place.project / ".claude/settings.json").read_text())
+        assert now["model"] == "opus"
+        assert [group["hooks"][0]["command"][:4] for group in now["hooks"]["PreToolUse"]] == ["mine", "hook", "hook"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"hooks": 7}'])
+def test_a_broken_file_is_left_alone(text: str, place: Place) -> None:
+    """It must be mended first."""
+    place.write(".claude/settings.json", text)
+    done = place.run("init", "--force")
+
+    assert done.returncode == 1
+    assert "mend" in done.stderr
+    assert (place.project / ".claude/settings.json").read_text() == text
+
+
+def test_local_and_json(place: Place) -> None:
+    """`--local` writes the file that is not shared; `--json` says what was written."""
+    done = place.run("init", "--local", "--json")
+
+    assert json.loads(done.stdout) == {
+        "wrote": ".claude/settings.local.json", "hooks": ["no-destruction", "stay-inside"]
+    }  # fmt: skip
+    assert (place.project / ".claude/settings.local.json").exists()

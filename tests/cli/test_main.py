@@ -1,0 +1,71 @@
+"""`hookline` itself: help, the version, and commands that there are not."""
+
+from __future__ import annotations
+
+from importlib import import_module, metadata
+
+import pytest
+
+from hookline.cli.main import COMMANDS, main, usage
+from tests.cli.place import Place
+
+
+def test_alone_it_says_what_it_can_do(place: Place) -> None:
+    """And that this was not enough: exit code 64."""
+    done = place.run()
+
+    assert (done.returncode, done.stderr) == (64, "")
+    assert done.stdout.strip() == usage()
+    assert max(map(len, usage().splitlines())) <= 80
+
+
+@pytest.mark.parametrize("word", ["-h", "--help", "help"])
+def test_help_is_no_error(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever asks for it gets exit code 0."""
+    assert main([word]) == 0
+    assert "hookline fire" not in capsys.readouterr().err
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """As installed."""
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"hookline {metadata.version('hookline')}\n"
+
+
+def test_a_command_that_there_is_not(place: Place) -> None:
+    """The near one is named, on stderr."""
+    done = place.run("frie")
+
+    assert done.returncode == 64
+    assert done.stderr.startswith("hookline: no command `frie`; did you mean `fire`?\n")
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"run", "demo"}))
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--help` names its flags, in 80 columns but for examples."""
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: hookline {name}")
+
+
+def test_every_command_has_a_module() -> None:
+    """The table names nothing that cannot be imported."""
+    for module, about in COMMANDS.values():
+        assert callable(import_module(f"hookline.cli.{module}").main)
+        assert about
+
+
+def test_a_reader_that_leaves_is_no_error(place: Place) -> None:
+    """`hookline … | head -1` ends quietly."""
+    import subprocess
+
+    from tests.cli.place import HOOKLINE
+
+    line = " ".join(f"'{word}'" for word in HOOKLINE)
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{line} help | head -c 1"], env=place.env, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("h", "")
