@@ -75,8 +75,8 @@ FOUND: dict[str, tuple[dict[str, Any], str]] = {
     "a condition that cannot be read": (
         one("PreToolUse", command("true", **{"if": "Bash(git"})),
         (
-            f"error {AT}.PreToolUse[0].hooks[0].if: condition `Bash(git`: `(` is never closed at position 4; write `Tool` "
-            "or `Tool(pattern)`; as it stands it never holds"
+            f"error {AT}.PreToolUse[0].hooks[0].if: condition `Bash(git`: `(` is never closed at position 4; write "
+            "`Tool` or `Tool(pattern)`; as it stands it never holds"
         ),
     ),
     "a condition where there is no tool": (
@@ -105,8 +105,8 @@ FOUND: dict[str, tuple[dict[str, Any], str]] = {
     "a long timeout on a gate": (
         one("PreToolUse", command("true", timeout=61)),
         (
-            f"warning {AT}.PreToolUse[0].hooks[0]: timeout: 61 s on a gate lets the agent wait for over a minute; write "
-            "`60` or less"
+            f"warning {AT}.PreToolUse[0].hooks[0]: timeout: 61 s on a gate lets the agent wait for over a minute; "
+            "write `60` or less"
         ),
     ),
     "an unknown key of a hook": (
