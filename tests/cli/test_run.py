@@ -121,6 +121,38 @@ def test_a_signal_ends_the_work_and_session_end_fires(project: Path, number: int
     assert not Path("/proc", (project / "begun").read_text().strip()).exists() or sys.platform != "linux"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_on_a_terminal_somebody_is_asked(tmp_path: Path) -> None:
+    """What no rule allows is asked about; yes runs it."""
+    import pty
+
+    (tmp_path / "turns.json").write_text(json.dumps([_bash("touch made.txt"), {"text": "done"}]))
+    argv = [sys.executable, "-m", "hookline.cli.main", "run", "--model", "scripted:turns.json", "make it"]
+    ours, theirs = pty.openpty()
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    run = subprocess.Popen(argv, cwd=tmp_path, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    while b"may it?" not in shown:
+        shown += os.read(ours, 4096)
+    os.write(ours, b"y\n")
+    while b"done" not in shown:
+        shown += os.read(ours, 4096)
+    os.close(ours)
+
+    assert run.wait(60) == 0
+    assert (tmp_path / "made.txt").exists()
+
+
+def test_pieces_of_an_answer_are_told_when_asked_for(project: Path) -> None:
+    """`--include-partial-messages` adds stream events before the whole message."""
+    flags = ("-p", "go", "--output-format", "stream-json", "--include-partial-messages")
+    out, _ = _start(project, [{"text": "done"}], *flags).communicate(timeout=60)
+    kinds = [json.loads(line)["type"] for line in out.splitlines()]
+
+    assert kinds[-3:] == ["stream_event", "assistant", "result"]
+
+
 def test_untrusted_hooks_are_a_loud_error(project: Path) -> None:
     """Without `--trust` and without a terminal, a project's own hooks do not run, and neither does the agent."""
     (project / "turns.json").write_text("[]")

@@ -13,6 +13,7 @@ from uuid import uuid4
 import msgspec
 
 from hookline.agent.messages import Assistant, ToolOutput, User, encode_block
+from hookline.agent.models.base import Delta
 from hookline.agent.results import Result
 from hookline.engine import Engine, Verdict
 from hookline.engine.observers import HookProgress, HookResponse, HookStarted, Notice
@@ -33,12 +34,21 @@ UNREPORTED = frozenset(
 )  # fmt: skip
 
 
+#: how a piece of an answer is called on the wire, by its kind
+PIECES = {
+    "text": ("text_delta", "text"),
+    "thinking": ("thinking_delta", "thinking"),
+    "tool": ("input_json_delta", "partial_json"),
+}
+
+
 class Output:
     """Says what happens, to whoever listens; nobody listening costs nothing."""
 
     def __init__(self, session_id: str, tell: Tell | None = None) -> None:
         self.session_id = session_id
         self.listeners: list[Tell] = [tell] if tell else []
+        self.partial = False  # whether answers are told piece by piece too
 
     def say(self, kind: str, **fields: Any) -> None:
         """One message of the stream."""
@@ -64,6 +74,12 @@ class Output:
         for block in message.content:
             body = {**about, "content": [encode_block(block)], **rest}
             self.say("assistant", message=body, parent_tool_use_id=parent, **more)
+
+    def piece(self, delta: Delta, parent: str | None) -> None:
+        """A piece of an answer while the model says it."""
+        name, field = PIECES[delta.kind]
+        event = {"type": "content_block_delta", "index": delta.index, "delta": {"type": name, field: delta.text}}
+        self.say("stream_event", event=event, parent_tool_use_id=parent)
 
     def results(self, outputs: list[ToolOutput], responses: list[Any], parent: str | None) -> None:
         """What the tools came to."""

@@ -8,6 +8,7 @@ The same loop serves the main conversation and subagents; they differ in which e
 from __future__ import annotations
 
 import time
+from functools import partial
 from uuid import uuid4
 
 from hookline.agent import wording
@@ -122,8 +123,10 @@ async def _respond(talk: Conversation) -> ModelResponse:
         effort=session.effort,
     )
     started = time.monotonic()
+    output = session.output
+    tell = partial(output.piece, parent=talk.parent_tool_use_id) if output.partial else None
     try:
-        return await session.model.respond(request)
+        return await session.model.respond(request, tell)
     finally:
         session.asked_for += time.monotonic() - started
 

@@ -100,6 +100,10 @@ async def make(flags: Flags, cwd: str) -> Made:
     )
     agent.talk.state.env_files.append(env_file)
     give_services(agent, hooks, servers)
+    if flags.audit:
+        from hookline.observe.audit import AuditLog
+
+        hooks.observe(AuditLog(flags.audit), inline=True)
     return Made(agent, hooks, servers, [env_file])
 
 

@@ -71,7 +71,7 @@ async def _run(flags: Flags) -> int:
     keeping = asyncio.create_task(keep_up(made, flags))
     try:
         shown_on(made, flags)
-        code = await caught.watch(_session(made, flags))
+        code = caught.code or await caught.watch(_session(made, flags))
     finally:
         keeping.cancel()
         await caught.watch(made.aclose())
@@ -85,10 +85,16 @@ async def _session(made: Made, flags: Flags) -> int:
         from hookline.cli.serving import serve
 
         return await serve(made, flags)
+    from hookline.cli.terminal import converse, is_terminal, permit
+
+    if is_terminal() and not flags.print:
+        made.agent.session.policy.can_use_tool = permit
+    prompt = flags.prompt_text
+    if prompt is None and is_terminal() and not flags.init_only:
+        return await converse(made)
     await made.agent.start()
     if flags.init_only:
         return 0
-    prompt = flags.prompt_text
     if prompt is None:
         prompt = sys.stdin.read().strip()
     result = await made.agent.run(prompt)

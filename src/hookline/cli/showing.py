@@ -31,6 +31,7 @@ def shown_on(made: Made, flags: Flags) -> None:
 
 def _as_stream(made: Made, flags: Flags) -> None:
     made.agent.output.listeners.append(print_line)
+    made.agent.output.partial = bool(flags.include_partial_messages)
     only = None if flags.include_hook_events else START_ONLY
     made.hooks.observe(HookReporter(made.agent.output, made.hooks, only), inline=True)
     if flags.input_format != "stream-json":

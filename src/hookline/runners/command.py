@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hookline.engine import Context, Ran
-from hookline.errors import HookFailed, ReplyError
+from hookline.errors import HookFailed, ReplyError, ReplyMismatch
 from hookline.events import Event
 from hookline.hooks.actions import Command
 from hookline.hooks.hook import Hook
@@ -303,7 +303,8 @@ def _decoded(text: str, action: Command, event: Event, *, exit_code: int | None,
     try:
         return dialect(action.dialect).decode_reply(text, event)
     except ReplyError as problem:
-        raise HookFailed(str(problem), exit_code=exit_code, stdout=text, stderr=stderr) from None
+        printed = f"; it printed `{text.strip()}`" if isinstance(problem, ReplyMismatch) else ""
+        raise HookFailed(f"{problem}{printed}", exit_code=exit_code, stdout=text, stderr=stderr) from None
 
 
 def _refusal(action: Command, event: Event, stdout: str, stderr: str) -> Reply:
