@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from enum import Enum
+from html import escape
 from typing import Any
 
 import msgspec
@@ -23,7 +24,15 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    """Code with a pipe is written as HTML: within backticks some readers of Markdown show the backslash, too."""
+    spaced = " ".join(text.split())
+    return re.sub(r"`([^`]*\|[^`]*)`", lambda match: _html(match[1]), spaced).replace("|", "&#124;")
+
+
+def _html(text: str) -> str:
+    """Code as HTML, with what means something in Markdown as numbers."""
+    body = re.sub(r"[|*_\[\]]", lambda sign: f"&#{ord(sign[0])};", escape(text, quote=False))
+    return f"<code>{body}</code>"
 
 
 def code(text: object) -> str:
@@ -83,7 +92,8 @@ def types_of(cls: type[Any]) -> dict[str, str]:
     """The fields of a class and its bases, with their types as they are written."""
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__):
-        found |= {name: str(kind) for name, kind in inspect.get_annotations(base).items()}
+        written = inspect.get_annotations(base).items()
+        found |= {name: str(getattr(kind, "__forward_arg__", kind)) for name, kind in written}
     return found
 
 
