@@ -210,6 +210,7 @@ RUN = Words({
     "--input-format": "`text`, or `stream-json`: a host drives the agent over the control protocol",
     "--verbose": "print every message, not only the last",
     "--include-hook-events": "also print when hooks start, print and respond",
+    "--include-partial-messages": "also print pieces of messages as they arrive",
     "--replay-user-messages": "print the user's messages back",
     "--settings": "one more settings file, or JSON",
     "--setting-sources": "of `user,project,local`",
