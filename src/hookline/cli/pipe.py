@@ -9,7 +9,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -28,7 +28,7 @@ _EXAMPLES = """examples:
   echo '{"hook_event_name": "Stop"}' | hookline pipe
   my-agent | hookline pipe --hooks hooks.py      lines of type `hook_event` work too
 
-exit code: 0, or 1 if a line could not be read (it was answered `{"error": …}`)"""
+exit code: 0, or 1 if a line could not be read (it was answered with an error that blocks)"""
 
 
 def main(argv: list[str]) -> int:
@@ -56,10 +56,15 @@ async def serve(hooks: Hooks, dialect: str | None, source: int, sink: BinaryIO) 
         try:
             answer = await answered(hooks, line, dialect)
         except HooklineError as error:
-            answer, well = msgspec.json.encode({"error": str(error)}), False
+            answer, well = msgspec.json.encode(_refusal(error)), False
         sink.write(answer + b"\n")
         sink.flush()
     return well
+
+
+def _refusal(error: HooklineError) -> dict[str, Any]:
+    """An answer that blocks in every dialect: who cannot be judged is not let through."""
+    return {"error": str(error), "decision": "block", "reason": str(error), "continue_execution": False}
 
 
 async def answered(hooks: Hooks, line: bytes, dialect: str | None) -> bytes:
