@@ -29,6 +29,9 @@ from hookline.replies import Decision
 
 __all__ = ["Call", "call_tools"]
 
+#: other names that models know a tool by
+ALIASES = {"Task": "Agent"}
+
 
 @dataclass
 class Call:
@@ -84,7 +87,7 @@ def _groups(calls: Sequence[Call]) -> Iterator[list[Call]]:
     """Neighbouring calls that are safe together run at once, the others one by one."""
     group: list[Call] = []
     for call in calls:
-        tool = call.talk.tool_set.get(call.use.name)
+        tool = _tool_of(call)
         if tool is not None and _safe(tool, call.use):
             group.append(call)
             continue
@@ -94,6 +97,11 @@ def _groups(calls: Sequence[Call]) -> Iterator[list[Call]]:
         group = []
     if group:
         yield group
+
+
+def _tool_of(call: Call) -> Tool | None:
+    name = call.use.name
+    return call.talk.tool_set.get(name) or call.talk.tool_set.get(ALIASES.get(name, ""))
 
 
 def _safe(tool: Tool, use: ToolUse) -> bool:
@@ -149,7 +157,7 @@ async def _after_all(talk: Conversation, calls: Sequence[Call]) -> Ending | None
 
 async def make(call: Call) -> None:
     """Make one call, from the model's words to its result."""
-    tool = call.talk.tool_set.get(call.use.name)
+    tool = _tool_of(call)
     if tool is None:
         call.refuse(f"<tool_use_error>Error: No such tool available: {call.use.name}</tool_use_error>")
         return

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import structs
+
 from hookline.agent.instructions import Instructions, discover, nested
+from hookline.agent.messages import Reminder
 from hookline.agent.session import Conversation
 from hookline.engine import Verdict
 from hookline.events import InstructionsLoaded, SessionEnd, SessionStart, Setup
@@ -22,7 +25,7 @@ async def session_starts(talk: Conversation, source: str, **about: Any) -> Verdi
     if source == "compact":
         about.setdefault("model", talk.session.model_name)
     verdict = await talk.fire(SessionStart, source=source, **about)
-    talk.remind_of_context(verdict)
+    talk.remind_of_context(_unheard(talk, verdict))
     more = verdict.reply.specific
     if more is None:
         return verdict
@@ -31,6 +34,13 @@ async def session_starts(talk: Conversation, source: str, **about: Any) -> Verdi
     if more.watch_paths and talk.session.watcher is not None:
         talk.session.watcher.add(more.watch_paths)
     return verdict
+
+
+def _unheard(talk: Conversation, verdict: Verdict) -> Verdict:
+    """The verdict without the context that a resumed conversation holds already, word for word."""
+    heard = "\n".join(message.text for message in talk.messages if isinstance(message, Reminder))
+    fresh = tuple(text for text in verdict.context if text not in heard)
+    return structs.replace(verdict, reply=structs.replace(verdict.reply, context=fresh))
 
 
 async def session_ends(talk: Conversation, reason: str) -> None:
