@@ -327,7 +327,7 @@ async def test_many_prompts_at_once_are_answered_in_order(tmp_path: Path) -> Non
 
 async def test_a_host_that_hangs_up_during_can_use_tool_has_not_agreed(tmp_path: Path) -> None:
     """The call is refused, and the model is told why."""
-    asks = [{"tools": [["Write", {"file_path": "out.txt", "content": "ran"}]]}, {"text": "final"}]
+    asks: list[Line] = [{"tools": [["Write", {"file_path": "out.txt", "content": "ran"}]]}, {"text": "final"}]
     async with serving(tmp_path, asks, "--permission-prompt-tool", "stdio") as served:
         served.write(request("i", "initialize"), prompt())
         await served.until(lambda line: line.get("request", {}).get("subtype") == "can_use_tool")

@@ -74,7 +74,7 @@ def _tasking(talk: Conversation, kind: type[TaskCreated | TaskCompleted]) -> Cal
     return partial(ask_about, talk, kind)
 
 
-async def ask_about(talk: Conversation, kind: type[TaskCreated] | type[TaskCompleted], task: Task) -> str | None:
+async def ask_about(talk: Conversation, kind: type[TaskCreated | TaskCompleted], task: Task) -> str | None:
     """TaskCreated, TaskCompleted: a block refuses the step and says why."""
     about = {"task_id": task.id, "task_subject": task.subject, "task_description": task.description}
     team = talk.session.id if task.owner in talk.session.teammates else None

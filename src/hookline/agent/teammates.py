@@ -2,8 +2,8 @@
 
     its prompt → tasks nobody has taken, one after another → TeammateIdle (may send it back) → rest
 
-A task that a teammate leaves in progress counts as done once its turn is over, unless a TaskCompleted hook objects: then
-the task stays open, the teammate is told why, and goes on with it.
+A task that a teammate leaves in progress counts as done once its turn is over, unless a TaskCompleted hook objects:
+then the task stays open, the teammate is told why, and goes on with it.
 """
 
 from __future__ import annotations

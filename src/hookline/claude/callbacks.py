@@ -3,13 +3,13 @@
 One callback stands for one event: when the CLI calls it, the whole set is asked, so that order, rewriting and the laws
 hold there as they do everywhere. (A callback per hook would let the CLI ask them all at once and run an input that no
 hook has judged: law 4.) The matcher sent along is the union of the hooks' matchers, so that the CLI does not call for
-nothing; the engine still asks only the hooks that are meant.
+nothing; the engine still asks only the hooks that are meant. What observers want to hear of is registered, too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from msgspec import Struct
 from hookline.claude.messages import CallbackMatcher
 from hookline.engine import Engine
 from hookline.errors import HooksNotHonoured
-from hookline.events import Event, spec_of
+from hookline.events import CATALOG, Event, spec_of
 from hookline.hooks.hook import Hook
 from hookline.hooks.matcher import Matcher
 
@@ -33,11 +33,13 @@ class Plan(Struct, frozen=True):
     hooks: dict[str, list[CallbackMatcher]]
     events: dict[str, type[Event]]
     must_block: tuple[str, ...] = ()  # names of the hooks that say on_failure="block" themselves
+    missed: tuple[str, ...] = ()  # events no host is told of, with hooks that do not say on_failure="continue"
 
 
 def plan(engine: Engine) -> Plan:
     """The callbacks for the hooks there are now: `hook_0`, `hook_1`, … one for each event."""
-    by_event: dict[type[Event], list[Hook]] = {}
+    wanted = engine.observers.wanted
+    by_event: dict[type[Event], list[Hook]] = {CATALOG[name].cls: [] for name in CATALOG if name in wanted}
     for hook in engine.hooks:
         for event in hook.events:
             by_event.setdefault(event, []).append(hook)
@@ -48,13 +50,20 @@ def plan(engine: Engine) -> Plan:
         events[callback_id] = event
         entries[event.event_name] = [
             CallbackMatcher(
-                matcher=union(event, hooks),
+                matcher=None if event.event_name in wanted else union(event, hooks),
                 callback_ids=[callback_id],
                 timeout=limit(engine, event, hooks),
                 on_failure="block" if closes(event, hooks) else None,
             )
         ]
-    return Plan(entries, events, tuple(hook.name for hook in engine.hooks if hook.on_failure == "block"))
+    must_block = tuple(hook.name for hook in engine.hooks if hook.on_failure == "block")
+    return Plan(entries, events, must_block, tuple(_missed(by_event)))
+
+
+def _missed(by_event: Mapping[type[Event], Iterable[Hook]]) -> Iterator[str]:
+    for event, hooks in by_event.items():
+        if event.event_name in NEVER_CALLED and any(hook.on_failure != "continue" for hook in hooks):
+            yield event.event_name
 
 
 def closes(event: type[Event], hooks: Iterable[Hook]) -> bool:
@@ -125,6 +134,5 @@ def unkept(planned: Plan, response: Mapping[str, Any]) -> list[str]:
         return []
     return [
         f"the CLI never calls hooks on {name} in this mode; put that hook in a settings file instead"
-        for name in NEVER_CALLED
-        if name in planned.hooks
+        for name in planned.missed
     ]

@@ -70,7 +70,8 @@ Observer = Callable[[Notice], Any]
 """Any callable that takes a notice; an inline one may return a `Reply` to a verdict, which is merged into it.
 
 One that has `verdicts_only = True` need not be told of single hooks, which is cheaper; one that has `always_inline`
-set is inline in any case; one that has a `close` is closed with the set."""
+set is inline in any case; one that has `events` wants to hear of these even from an agent that announces only what it
+is asked to (the Claude CLI); one that has a `close` is closed with the set."""
 
 
 class Observers:
@@ -90,6 +91,11 @@ class Observers:
 
     def __bool__(self) -> bool:
         return bool(self._inline or self._aside)
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """The events that observers want to hear of, whether there are hooks on them or not."""
+        return frozenset(name for one in (*self._inline, *self._aside) for name in getattr(one, "events", ()))
 
     def add(self, observer: Observer, *, inline: bool) -> None:
         """Watch from now on."""

@@ -122,13 +122,13 @@ class Budget:
         self._tool_calls, self._seconds, self._per_tool = tool_calls, seconds, per_tool
         self._clock, self._ledger = clock, ledger
 
-    @hook(SessionStart, name="budget.start", rejudge=False)
+    @hook(SessionStart, name="budget.start", rejudge=False, on_failure="continue")
     async def start(self, event: Event) -> None:
         """The clock of a session starts with it."""
         with self._ledger.account(event.session_id):
             pass
 
-    @hook(SessionEnd, name="budget.end", rejudge=False)
+    @hook(SessionEnd, name="budget.end", rejudge=False, on_failure="continue")
     async def end(self, event: Event) -> None:
         """A session that is over needs no budget."""
         self._ledger.forget(event.session_id)

@@ -43,6 +43,12 @@ _BATCH = 500
 _MOST_WAITING = 20_000
 _MOST_UNWRITTEN = 10_000
 
+#: what belongs in the log even if no hook asks for it; SessionStart and SessionEnd the Claude CLI tells no host
+WATCHED = (
+    "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PermissionDenied", "PostToolUse", "PostToolUseFailure",
+    "SubagentStart", "SubagentStop", "TaskCreated", "TaskCompleted", "PreCompact", "Stop", "StopFailure",
+)  # fmt: skip
+
 _Entry = tuple[Verdict, dict[str, Any]]
 
 
@@ -57,6 +63,7 @@ class AuditLog:
     `key` nobody without it can redo the chain. Closing the set of hooks, or ending the program, writes what waits.
     """
 
+    events = WATCHED
     verdicts_only = True
     always_inline = True  # told later, it could neither stop the agent nor be sure to hear of everything
 
