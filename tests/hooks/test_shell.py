@@ -804,3 +804,12 @@ def test_what_bash_runs_is_seen_or_doubted(tmp_path: Path, pieces: list[str]) ->
     )
 
     assert not mark.exists()
+
+
+def test_no_function_of_the_package_is_called_like_one_of_its_modules() -> None:
+    """A module imported late would take the function's place in the package."""
+    import pkgutil
+
+    from hookline.hooks import shell
+
+    assert {module.name for module in pkgutil.iter_modules(shell.__path__)}.isdisjoint(shell.__all__)

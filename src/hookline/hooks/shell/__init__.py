@@ -9,7 +9,7 @@ from hookline.hooks.shell.line import MAX_LENGTH, Redirect, ShellLine, SimpleCom
 
 if TYPE_CHECKING:  # the reader itself is imported with the first line: most runs have none to read
     from hookline.hooks.shell.draft import Found
-    from hookline.hooks.shell.writes import Writes
+    from hookline.hooks.shell.targets import Writes
 
 __all__ = ["Redirect", "ShellLine", "SimpleCommand", "parse_line", "writes"]
 
@@ -47,6 +47,6 @@ def writes(text: str) -> Writes:
 
     Relative targets are relative to where the line starts; an earlier `cd` in the line is already applied.
     """
-    from hookline.hooks.shell.writes import written
+    from hookline.hooks.shell.targets import written
 
     return written(parse_line(text))
