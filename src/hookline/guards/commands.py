@@ -88,7 +88,7 @@ def only(
 
 
 def containing(texts: Iterable[str], *, match: str = SHELL_TOOLS, name: str = "commands.containing") -> Hook:
-    """Deny any line that contains one of these texts, wherever it stands (seeds/000's BlockBashPatternHook).
+    """Deny any line that contains one of these texts, wherever it stands.
 
     Looked for in the line as it is written, with white space and quotes taken out of the way, and in each of its
     commands. A text that the line only builds when it runs is not found: for that there is `block`.
