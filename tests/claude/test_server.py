@@ -13,6 +13,10 @@ from typing import Any
 
 import pytest
 
+from hookline import Hooks
+from hookline.claude import ClaudeClient
+from hookline.events import Event
+
 HOOKLINE = Path(sys.executable).parent / "hookline"
 HANG_GUARD = 60.0
 BASH = ["Bash", {"command": "echo ran >> out.txt", "description": "d"}]
@@ -353,3 +357,41 @@ async def test_a_host_whose_mcp_server_answers_nonsense_gets_its_prompt_served(t
     init = next(line for line in served.said if line.get("subtype") == "init")
     assert init["mcp_servers"] == [{"name": "srv", "status": "failed"}]
     assert result["result"] == "one"
+
+
+async def test_our_client_s_hooks_hear_of_the_session_s_start_and_end(tmp_path: Path) -> None:
+    """Where the Claude CLI calls nobody, ours asks the host's hooks, also at the end, before stdin is closed."""
+    (tmp_path / "turns.json").write_text(json.dumps([{"text": "one"}]))
+    hooks = Hooks()
+    seen: list[tuple[str, str | None]] = []
+
+    @hooks.on("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
+    async def note(event: Event) -> None:
+        seen.append((event.event_name, event.subject))
+
+    words = [str(HOOKLINE), "run", "--trust", "--model", f"scripted:{tmp_path / 'turns.json'}"]
+    env = {**os.environ, "HOME": str(tmp_path)}
+    async with asyncio.timeout(HANG_GUARD), ClaudeClient(hooks=hooks, cli=words, cwd=tmp_path, env=env) as client:
+        await client.send("go")
+        async for _ in client.receive():
+            pass
+
+    assert seen == [("SessionStart", "startup"), ("UserPromptSubmit", None), ("Stop", None), ("SessionEnd", "other")]
+
+
+async def test_a_session_that_is_ended_works_on_nothing_more(tmp_path: Path) -> None:
+    """`end_session` stops the turn under way, asks SessionEnd hooks, and leaves later prompts alone."""
+    hooks = {**PRE, "SessionEnd": [{"matcher": None, "hookCallbackIds": ["end"]}]}
+    async with serving(tmp_path, CALL_THEN_FINAL) as served:
+        served.write(request("i", "initialize", hooks=hooks), prompt())
+        await served.callback()
+        served.write(request("end", "end_session", reason="logout"), prompt("too late"))
+        asked = await served.until(lambda line: line.get("request", {}).get("callback_id") == "end")
+        served.write(respond(asked["request_id"]))
+        answered = await served.answer("end")
+        await served.end()
+
+    assert asked["request"]["input"]["reason"] == "logout"
+    assert answered["subtype"] == "success"
+    assert [line["subtype"] for line in served.said if line["type"] == "result"] == ["error_during_execution"]
+    assert not served.ran

@@ -18,6 +18,7 @@ import logging
 import os
 import warnings
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 import msgspec
@@ -131,8 +132,18 @@ class ClaudeClient:
     async def aclose(self) -> None:
         """Stop running hooks and end the CLI in good order."""
         session, self._session = self._session, None
-        if session is not None:
+        if session is None:
+            return
+        try:
+            await self._end(session)
+        finally:
             await session.aclose()
+
+    async def _end(self, session: Session) -> None:
+        """Have a CLI that asks about SessionEnd ask now: with stdin closed it could not."""
+        if self.info.get("session_hooks_supported") is True and "SessionEnd" in session.answering.plan.hooks:
+            with suppress(ClaudeError):  # it has ended already, and said why to whoever listened
+                await session.request(OtherRequest.of("end_session"))
 
     async def __aenter__(self) -> Self:
         await self.connect()

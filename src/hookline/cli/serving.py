@@ -68,6 +68,7 @@ class Host:
         self.server = Server(_write, also=OTHERS)
         self._tools = HostTools(made, self.server)
         self._callbacks: tuple[str, ...] = ()
+        self._over = False
         self._prompts: asyncio.Queue[UserMessage | None] = asyncio.Queue()
         made.hooks.on_late = self._came_late
         if flags.permission_prompt_tool == "stdio":
@@ -103,12 +104,12 @@ class Host:
         result: Result | None = None
         while True:
             prompt = await self._next()
-            if prompt is None:
+            if prompt is None or self._over:
                 break
             result = await self._turn(prompt)
-        while (later := await self.agent.background()) is not None:
+        while not self._over and (later := await self.agent.background()) is not None:
             result = later
-        if result is None:
+        if result is None and not self._over:
             await self.agent.start()
         return 1 if result is not None and result.is_error else 0
 
@@ -203,6 +204,7 @@ class Host:
             "current_permission_mode": str(session.policy.mode),
             "hooks_applied": True,
             "hook_on_failure_supported": True,
+            "session_hooks_supported": True,
             "session_state": "idle",
         }
 
@@ -250,6 +252,14 @@ class Host:
         """How the MCP servers are."""
         return {"mcpServers": self.made.servers.statuses() if self.made.servers else []}
 
+    async def end_session(self, request: OtherRequest) -> dict[str, Any]:
+        """SessionEnd, while the host can still be asked about it; nothing more is worked on."""
+        self._over = True
+        self.agent.interrupt()
+        await self.agent.aclose(str(msgspec.json.decode(request.body).get("reason") or "other"))
+        self._prompts.put_nowait(None)
+        return {}
+
     async def stop_task(self, request: OtherRequest) -> dict[str, Any]:
         """End a background command."""
         await self.agent.talk.state.jobs.stop(str(msgspec.json.decode(request.body).get("task_id")))
@@ -268,12 +278,13 @@ REQUESTS: dict[str, Callable[[Host, Any], Awaitable[dict[str, Any]]]] = {
     "mcp_message": Host.nothing,
     "register_repo_root": Host.register_repo_root,
     "mcp_status": Host.mcp_status,
+    "end_session": Host.end_session,
     "stop_task": Host.stop_task,
     "set_max_thinking_tokens": Host.nothing,
 }
 """What a host may ask."""
 
-OTHERS = ("register_repo_root", "mcp_status", "stop_task", "set_max_thinking_tokens")
+OTHERS = ("register_repo_root", "mcp_status", "end_session", "stop_task", "set_max_thinking_tokens")
 
 
 def _real(path: Any) -> Path:
