@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -28,7 +29,20 @@ USAGE = 64
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; what goes wrong on purpose is one line on stderr, and Ctrl-C is exit code 130."""
+    """Run one command; what goes wrong on purpose is one line on stderr, and Ctrl-C is exit code 130.
+
+    A reader that leaves (`hookline … | head -1`) is no error: what it did not want to read is not written.
+    """
+    try:
+        code = _main(argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at the very end
+        return 141
+    return code
+
+
+def _main(argv: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] in ("-h", "--help", "help"):
         print(usage())
@@ -59,9 +73,6 @@ def _run(name: str, arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 141
     return code
 
 
