@@ -43,12 +43,12 @@ async def test_a_servers_tools_are_offered_and_called(contract: Path, env: ToolE
     async with connected(srv=stdio(contract)) as (servers, tools):
         said = await tools["mcp__srv__echo"].run({"text": "T"}, env)
         failed = await tools["mcp__srv__fail"].run({"text": "BAD"}, env)
+        assert servers.statuses() == [{"name": "srv", "status": "connected"}]
 
     assert sorted(tools) == ["mcp__srv__ask", "mcp__srv__echo", "mcp__srv__fail"]
     assert tools["mcp__srv__echo"].input_schema["properties"] == {"text": {"type": "string"}}
     assert said == ToolResult([{"type": "text", "text": "T"}], [{"type": "text", "text": "T"}])
     assert (failed.is_error, failed.content) == (True, "BAD")
-    assert servers.statuses() == [{"name": "srv", "status": "connected"}]
 
 
 async def test_a_server_can_ask_the_user(contract: Path, env: ToolEnv) -> None:
