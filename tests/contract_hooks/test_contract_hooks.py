@@ -54,9 +54,7 @@ LEFT_TO_THE_AGENT = {
 }
 """Beginnings of names, and why their cases are not played here."""
 
-OTHERWISE = {
-    "pre_wrong_event_failblock": "there the refusal quotes all of stdout, here it says what was wrong with it",
-}
+OTHERWISE: dict[str, str] = {}
 """Cases that ask about hooks and end otherwise here, and why."""
 
 
