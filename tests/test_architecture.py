@@ -26,7 +26,17 @@ ROWS: tuple[tuple[str, ...], ...] = (
 )
 RANK = {package: rank for rank, row in enumerate(ROWS) for package in row}
 CORE = ("", "errors", "events", "replies", "detect", "hooks", "wire", "engine")  # "" is hookline/__init__.py itself
-PURE = ("events", "replies", "detect", "hooks", "wire", "engine.select", "engine.merge", "permissions", "claude.protocol")
+PURE = (
+    "events",
+    "replies",
+    "detect",
+    "hooks",
+    "wire",
+    "engine.select",
+    "engine.merge",
+    "permissions",
+    "claude.protocol",
+)
 WORLD = {"asyncio", "os", "time", "subprocess", "socket", "logging"}
 CORE_MAY_IMPORT = sys.stdlib_module_names | {"msgspec"}
 CORE_MAY_IMPORT_LAZILY = {"detect": {"detect_secrets"}}
