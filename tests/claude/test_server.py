@@ -19,6 +19,7 @@ from hookline.events import Event
 
 HOOKLINE = Path(sys.executable).parent / "hookline"
 HANG_GUARD = 60.0
+BROKEN_PIPE = 141
 BASH = ["Bash", {"command": "echo ran >> out.txt", "description": "d"}]
 CALL_THEN_FINAL: list[dict[str, Any]] = [{"tools": [BASH]}, {"text": "final"}]
 PRE = {"PreToolUse": [{"matcher": None, "hookCallbackIds": ["h0"]}]}
@@ -47,6 +48,12 @@ class Served:
         """Close the host's end."""
         assert self.process.stdin is not None
         self.process.stdin.close()
+
+    def abandon(self) -> None:
+        """Be gone altogether: nothing is said any more, and nothing read."""
+        self.hang_up()
+        transport = self.process._transport  # type: ignore[attr-defined]
+        transport.get_pipe_transport(1).close()
 
     async def until(self, wanted: Callable[[Line], bool]) -> Line:
         """Read on to the first message like this."""
@@ -395,3 +402,21 @@ async def test_a_session_that_is_ended_works_on_nothing_more(tmp_path: Path) -> 
     assert answered["subtype"] == "success"
     assert [line["subtype"] for line in served.said if line["type"] == "result"] == ["error_during_execution"]
     assert not served.ran
+
+
+async def test_a_host_that_dies_ends_the_session_and_its_hooks_hear_of_it(tmp_path: Path) -> None:
+    """With nobody left to tell, no further tool is run, SessionEnd fires, and the process is gone."""
+    wait = "until [ -e go ]; do sleep 0.05; done"
+    turns: list[Line] = [{"tools": [["Bash", {"command": wait, "description": "d"}]]}, *CALL_THEN_FINAL]
+    ended = {"type": "command", "command": f'touch "{tmp_path}/ended"', "timeout": 30}
+    settings = json.dumps({"hooks": {"SessionEnd": [{"hooks": [ended]}]}})
+    async with serving(tmp_path, turns, "--settings", settings) as served:
+        served.write(prompt())
+        await served.until(lambda line: line["type"] == "assistant")
+        served.abandon()
+        (served.cwd / "go").touch()
+        code = await served.process.wait()
+
+    assert code == BROKEN_PIPE
+    assert not served.ran
+    assert (tmp_path / "ended").exists()
