@@ -12,7 +12,7 @@ TS_SDK := @anthropic-ai/claude-agent-sdk
 TS_SDK_VERSION := 0.3.325
 NODE_READY := $(NODE_DIR)/.ready-$(TS_SDK_VERSION)
 PIP := -m pip install -qq --disable-pip-version-check
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
 # The core, where every branch is tested.
 CORE := src/hookline/events/*,src/hookline/replies.py,src/hookline/hooks/*,src/hookline/wire/*,src/hookline/engine/*

@@ -16,8 +16,7 @@ def cases() -> Iterator[object]:
         name = str(path.relative_to(ROOT))
         for index, block in enumerate(blocks(path.read_text())):
             if block.runs:
-                group = pytest.mark.xdist_group(name)
-                yield pytest.param(path, index, id=f"{name}:{block.line}", marks=group)
+                yield pytest.param(path, index, id=f"{name}:{block.line}")
 
 
 @pytest.fixture(scope="module")

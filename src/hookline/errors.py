@@ -174,7 +174,7 @@ class AgentError(HooklineError):
 
 
 class ModelError(AgentError):
-    """The model gave no usable answer; `kind` is one of the reasons a StopFailure event carries, `status` the HTTP status."""
+    """The model gave no usable answer; `kind` is one of a StopFailure event's reasons, `status` the HTTP status."""
 
     def __init__(
         self, problem: str, kind: str = "unknown", *, status: int | None = None, retry_after: float | None = None

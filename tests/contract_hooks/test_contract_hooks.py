@@ -114,7 +114,6 @@ def expected_of(name: str) -> dict[str, Any]:
     return expected
 
 
-@pytest.mark.xdist_group("contract_hooks")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", played())
 def test_a_case_ends_as_recorded(name: str, observations: dict[str, Any]) -> None:

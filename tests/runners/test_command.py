@@ -1,7 +1,5 @@
 """Commands as hooks: what they are given, and what their output and exit codes mean (FACTS §2, §6, §7)."""
 
-# ruff: noqa: ASYNC240 - a test may block its own loop for a moment
-
 from __future__ import annotations
 
 import asyncio

@@ -1,6 +1,6 @@
 """Warm interpreters: when they are used, when they are replaced, and that they hold nothing."""
 
-# ruff: noqa: ASYNC109, ASYNC240, PTH208 - a test may block its own loop for a moment
+# ruff: noqa: ASYNC109, PTH208 - a test may block its own loop for a moment
 
 from __future__ import annotations
 

@@ -11,8 +11,6 @@ from hookline import Hooks
 from hookline.guards import paths
 from tests.stories.playing import WAYS, Played, Story, Turn, command, play
 
-pytestmark = pytest.mark.xdist_group("us1")
-
 OUTSIDE = "/etc/passwd"
 
 

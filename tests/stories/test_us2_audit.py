@@ -12,8 +12,6 @@ from hookline import Hooks
 from hookline.observe.audit import AuditLog, read
 from tests.stories.playing import WAYS, Played, Story, Turn, command, play
 
-pytestmark = pytest.mark.xdist_group("us2")
-
 HOOKS_FILE = """
 from hookline import Hooks
 from hookline.observe.audit import AuditLog

@@ -16,8 +16,6 @@ from hookline.engine import Notice
 from hookline.observe.metrics import Metrics
 from tests.stories.playing import WAYS, Played, Story, play
 
-pytestmark = pytest.mark.xdist_group("us3")
-
 HOOKS_FILE = """
 from pathlib import Path
 

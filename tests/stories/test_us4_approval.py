@@ -11,8 +11,6 @@ from hookline import Hooks
 from hookline.guards import approvals
 from tests.stories.playing import WAYS, Played, Story, command, play
 
-pytestmark = pytest.mark.xdist_group("us4")
-
 SAFE, UNSAFE = "ls -la", "rm -rf /"
 
 

@@ -1,7 +1,5 @@
 """What the tools' tests share: a session in a throw-away project."""
 
-# ruff: noqa: ASYNC240 - a test may block: nothing else runs on its loop
-
 from __future__ import annotations
 
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Bash, with real processes."""
 
-# ruff: noqa: ASYNC240 - a test may block: nothing else runs on its loop
-
 from __future__ import annotations
 
 import asyncio

@@ -1,6 +1,6 @@
 """Read, Write and Edit on real files."""
 
-# ruff: noqa: ASYNC230, ASYNC240 - a test may block: nothing else runs on its loop
+# ruff: noqa: ASYNC230 - a test may block: nothing else runs on its loop
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """MCP tools, with real servers over stdio and HTTP."""
 
-# ruff: noqa: ASYNC240 - a test may block: nothing else runs on its loop
-
 from __future__ import annotations
 
 import asyncio

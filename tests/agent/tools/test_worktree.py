@@ -1,7 +1,5 @@
 """Worktrees, with real git."""
 
-# ruff: noqa: ASYNC240 - a test may block: nothing else runs on its loop
-
 from __future__ import annotations
 
 import subprocess
