@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
@@ -499,3 +500,17 @@ async def test_an_if_never_holds_on_an_event_without_a_tool() -> None:
     hooks.on(Stop, when="Bash(ls*)")(nothing)
 
     assert (await hooks.fire(Stop())).outcomes == ()
+
+
+async def test_a_function_that_cannot_even_be_called_closes_the_gate() -> None:
+    """What is wrong with the call itself is the hook's failure, not the caller's."""
+
+    async def waiting(event: Event) -> None:
+        await asyncio.sleep(0)
+
+    async with Hooks() as hooks:
+        hooks.add(PreToolUse, partial(waiting, nobody_knows=1), name="wrong")  # type: ignore[call-arg]
+        verdicts = [await hooks.fire(PreToolUse(tool_name="Bash")) for _ in range(2)]
+
+    assert [verdict.blocked for verdict in verdicts] == [True, True]
+    assert "nobody_knows" in verdicts[1].reason

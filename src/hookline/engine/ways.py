@@ -124,14 +124,16 @@ def _straight_through_one(engine: Engine, cls: type[Event], chosen: tuple[Hook, 
 
 
 def _through_one(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Way:
+    """For a single hook that may have to wait: its first step by hand."""
     hook, clock, fits = chosen[0], engine.clock, _fits(cls)
-    call, wants_context, waits = _seat(hook)
+    call, wants_context, _ = _seat(hook)
 
     async def way(event: Event) -> Verdict:
         started, ctx = clock(), None
         try:
-            begun = call(event, ctx := Context(event, hook, engine, started)) if wants_context else call(event)
-            answer = first_step(begun) if waits else await begun
+            answer = first_step(
+                call(event, ctx := Context(event, hook, engine, started)) if wants_context else call(event)
+            )
         except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, on the slow way
             answer = Raised(error)
         if answer.__class__ is Suspended:
