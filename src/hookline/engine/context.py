@@ -58,6 +58,15 @@ def _resolve(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
+class Circumstances(msgspec.Struct):
+    """What most runs never need: a deadline of the whole `fire`, somebody who watches, a cancellation."""
+
+    fire_deadline: float | None = None
+    hook_id: str = ""
+    on_progress: Callable[[str, str], None] | None = None
+    cancelled: Cancelled | None = None
+
+
 class Context(msgspec.Struct):
     """Where and when a hook runs; made anew for each run, most of it looked up only when asked for."""
 
@@ -65,10 +74,14 @@ class Context(msgspec.Struct):
     hook: Hook
     engine: Engine
     started: float | None = None
-    fire_deadline: float | None = None
-    hook_id: str = ""
-    on_progress: Callable[[str, str], None] | None = None
-    signal: Cancelled | None = None
+    more: Circumstances | None = None
+
+    @property
+    def circumstances(self) -> Circumstances:
+        """What else there is to know of this run."""
+        if self.more is None:
+            self.more = Circumstances()
+        return self.more
 
     @property
     def session_id(self) -> str:
@@ -100,15 +113,21 @@ class Context(msgspec.Struct):
         """When the answer is due, in the event loop's time."""
         if self.started is None:
             self.started = self.engine.clock()
-        due = self.started + self.timeout
-        return due if self.fire_deadline is None else min(due, self.fire_deadline)
+        due, last = self.started + self.timeout, self.fire_deadline
+        return due if last is None else min(due, last)
+
+    @property
+    def fire_deadline(self) -> float | None:
+        """When all hooks of this `fire` have to be done, if somebody said so."""
+        return None if self.more is None else self.more.fire_deadline
 
     @property
     def cancelled(self) -> Cancelled:
         """Ask `ctx.cancelled.is_set()`, or `await ctx.cancelled.wait()`."""
-        if self.signal is None:
-            self.signal = Cancelled()
-        return self.signal
+        more = self.circumstances
+        if more.cancelled is None:
+            more.cancelled = Cancelled()
+        return more.cancelled
 
     @property
     def log(self) -> logging.Logger:
@@ -127,10 +146,15 @@ class Context(msgspec.Struct):
         finally:
             _firing.reset(token)
 
+    @property
+    def watched(self) -> bool:
+        """Whether somebody wants to know what the hook prints."""
+        return self.more is not None and self.more.on_progress is not None
+
     def progress(self, stream: str, text: str) -> None:
         """Tell observers what the hook printed so far."""
-        if self.on_progress is not None:
-            self.on_progress(stream, text)
+        if self.more is not None and self.more.on_progress is not None:
+            self.more.on_progress(stream, text)
 
     def cancel(self, reason: str) -> None:
         """The answer is no longer wanted; only the engine says so."""

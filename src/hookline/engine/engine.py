@@ -176,7 +176,7 @@ class Engine:
         `deadline` bounds all of them together, in seconds from now; `only` names a single hook to ask.
         """
         if deadline is None and only is None:
-            return self._ways[event.__class__](event)
+            return (self._ways.of.get(event.__class__) or self._fire)(event)
         return self._fire(event, deadline, only)
 
     async def _fire(self, event: Event, deadline: float | None = None, only: str | None = None) -> Verdict:
@@ -245,7 +245,8 @@ class Engine:
     async def _later(self, hook: Hook, event: Event, ctx: Context, reply: Reply | None) -> Outcome:
         spec = spec_of(event)
         started = self.clock()
-        late = msgspec.structs.replace(ctx, started=started, fire_deadline=None)
+        more = ctx.more and msgspec.structs.replace(ctx.more, fire_deadline=None)
+        late = msgspec.structs.replace(ctx, started=started, more=more)
         try:
             answer = await (answered(self, hook, event, late) if reply is None else self._work(hook, late, reply))
             ran = understood(answer, event, spec)
@@ -261,10 +262,12 @@ class Engine:
     async def _work(self, hook: Hook, late: Context, reply: Reply) -> Any:
         """What a reply of `background(work)` left to do."""
         step = first_step(as_coroutine(reply.later))
+        if isinstance(step, Suspended):
+            seconds = reply.background_timeout or hook.limit(self.timeout)
+            step = await finish(step, Limits(seconds, self.grace, late.cancel))
         if isinstance(step, Raised):
             raise step.error
-        seconds = reply.background_timeout or hook.limit(self.timeout)
-        return await finish(step, Limits(seconds, self.grace, late.cancel)) if isinstance(step, Suspended) else step
+        return step
 
     def pending(self) -> list[Outcome]:
         """Late outcomes of background hooks since the last time somebody asked."""

@@ -11,7 +11,7 @@ from uuid import uuid4
 import msgspec
 
 from hookline.engine.answers import failure, understood
-from hookline.engine.context import Context
+from hookline.engine.context import Circumstances, Context
 from hookline.engine.merge import asked_late, judged_again
 from hookline.engine.observers import HookProgress, HookResponse, HookStarted
 from hookline.engine.outcome import Outcome, Status
@@ -130,9 +130,10 @@ async def _asked(run: Run, hook: Hook, event: Event, begun: Begun | None = None)
 async def run_hook(run: Run, hook: Hook, event: Event) -> Outcome:
     """One hook, once: its answer or its failure, as an outcome. Cancellation from outside goes through."""
     engine = run.engine
+    more = None if run.deadline is None else Circumstances(run.deadline)
+    ctx = Context(event, hook, engine, engine.clock(), more)
     if not engine.observers.detailed:
-        return await _performed(engine, hook, event, Context(event, hook, engine, engine.clock(), run.deadline))
-    ctx = Context(event, hook, engine, engine.clock(), run.deadline, uuid4().hex)
+        return await _performed(engine, hook, event, ctx)
     _announce(ctx)
     outcome = await _performed(engine, hook, event, ctx)
     engine.observers.tell(_response(ctx, outcome))
@@ -168,7 +169,7 @@ async def answered(engine: Engine, hook: Hook, event: Event, ctx: Context, begun
     """The hook's raw answer within its time, or what it raised."""
     step = begun.step if begun is not None else _begin(engine, hook, event, ctx)
     if isinstance(step, Suspended):
-        return await finish(step, limits(engine, ctx))
+        step = await finish(step, limits(engine, ctx))
     if isinstance(step, Raised):
         if isinstance(step.error, asyncio.CancelledError):
             raise HookCancelled("cancelled itself before it replied") from step.error
@@ -183,7 +184,8 @@ def limits(engine: Engine, ctx: Context) -> Limits:
 
 
 def _begin(engine: Engine, hook: Hook, event: Event, ctx: Context) -> Any:
-    if ctx.fire_deadline is not None and ctx.fire_deadline <= engine.clock():
+    last = ctx.fire_deadline
+    if last is not None and last <= engine.clock():
         raise HookTimeout("was not asked: the deadline had passed")
     return first_step(called(hook, event, ctx) if hook.plain else engine.runner_of(hook).run(hook, event, ctx))
 
@@ -202,6 +204,7 @@ def _ms(engine: Engine, ctx: Context) -> float:
 
 
 def _announce(ctx: Context) -> None:
+    ctx.circumstances.hook_id = uuid4().hex
     names = _names(ctx)
     observers = ctx.engine.observers
     observers.tell(HookStarted(**names, status_message=ctx.hook.status_message))
@@ -211,14 +214,14 @@ def _announce(ctx: Context) -> None:
         printed[stream] += text
         observers.tell(HookProgress(**names, **printed, output=printed["stdout"] + printed["stderr"]))
 
-    ctx.on_progress = progress
+    ctx.circumstances.on_progress = progress
 
 
 def _names(ctx: Context) -> dict[str, str]:
     event = ctx.event
     name = f"{event.event_name}:{event.subject}" if event.subject else event.event_name
     return {
-        "hook_id": ctx.hook_id, "hook_name": name, "hook_event": event.event_name,
+        "hook_id": ctx.circumstances.hook_id, "hook_name": name, "hook_event": event.event_name,
         "session_id": event.session_id, "hook": ctx.hook.name,
     }  # fmt: skip
 

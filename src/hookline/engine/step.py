@@ -3,12 +3,16 @@
 A hook that answers without waiting for anything never meets a timer, a task or a future. One that waits goes on in the
 same task (what it started stays its own), with the loop's timer set to cancel it. A hook that swallows its cancellation
 gets a moment to clean up, is cancelled again, and is then closed: its late answer is nobody's.
+
+A coroutine that is stepped by `send` brings its answer in an exception, which costs more than the hook. So a generator
+steps it, as `await` would, and says `_ANSWERED`; those that are done wait for the next hook's coroutine.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator
+from types import coroutine
 from typing import Any
 
 import msgspec
@@ -23,9 +27,10 @@ UNWANTED = "the answer is no longer wanted"
 
 
 class Suspended(msgspec.Struct):
-    """A coroutine between two steps: what it waits for."""
+    """A coroutine between two steps: who takes them, where its answer will be, and what it waits for."""
 
-    coroutine: Coroutine[Any, Any, Any]
+    steps: Generator[Any, Any, None]
+    answer: list[Any]
     waits_for: Any
 
 
@@ -35,19 +40,60 @@ class Raised(msgspec.Struct):
     error: BaseException
 
 
+_ANSWERED = object()
+"""What a stepper says in place of what its coroutine waits for, once there is an answer."""
+
+
+@coroutine
+def _steps(answer: list[Any]) -> Generator[Any, Any, None]:
+    """Takes the steps of one coroutine after another, and leaves the answer of each in the list."""
+    while True:
+        answer[0] = yield from (yield _ANSWERED)
+
+
+_idle: list[tuple[Generator[Any, Any, None], list[Any]]] = []
+"""Steppers between two coroutines."""
+_MOST_IDLE = 64
+
+
+def _stepper() -> tuple[Generator[Any, Any, None], list[Any]]:
+    answer = [None]
+    steps = _steps(answer)
+    steps.send(None)
+    return steps, answer
+
+
 def first_step(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """The coroutine's answer, or `Raised`, or `Suspended` if it has to wait."""
-    return _step(coroutine, coroutine.send, None)
-
-
-def _step(coroutine: Coroutine[Any, Any, Any], resume: Callable[[Any], Any], value: Any) -> Any:
-    """One step, taken by `send` or `throw`."""
     try:
-        return Suspended(coroutine, resume(value))
-    except StopIteration as done:
-        return done.value
+        stepper = _idle.pop()
+    except IndexError:
+        stepper = _stepper()
+    steps, answer = stepper
+    try:
+        waits_for = steps.send(coroutine)
     except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by whoever knows which
         return Raised(error)
+    if waits_for is not _ANSWERED:
+        return Suspended(steps, answer, waits_for)
+    said, answer[0] = answer[0], None
+    _idle.append(stepper)
+    return said
+
+
+def _step(suspended: Suspended, resume: Callable[[Any], Any], value: Any) -> Any:
+    """One more step, taken by `send` or `throw`."""
+    try:
+        suspended.waits_for = resume(value)
+    except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by whoever knows which
+        return Raised(error)
+    if suspended.waits_for is not _ANSWERED:
+        return suspended
+    answer = suspended.answer
+    said, answer[0] = answer[0], None
+    if len(_idle) < _MOST_IDLE:
+        _idle.append((suspended.steps, answer))
+    return said
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -60,21 +106,25 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class finish(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await finish(suspended, limits)`
-    """Go on with a suspended coroutine until it answers or its time is up; raises `HookTimeout` then.
+    """Go on with a suspended coroutine until it answers, or to `Raised`: what it raised, or that its time is up.
 
-    Who cancelled is told by counting requests: those from before do not count, our own are taken back, and those of
-    the hook's own `asyncio.timeout` or `TaskGroup` are taken back by them. Any that are left came from outside.
+    Only a cancellation from outside is raised here. Who cancelled is told by counting requests: those from before do
+    not count, our own are taken back, and those of the hook's own `asyncio.timeout` or `TaskGroup` are taken back by
+    them. Any that are left came from outside.
     """
 
     def __init__(self, suspended: Suspended, limits: Limits) -> None:
-        self._coroutine = suspended.coroutine
-        self._waits_for = suspended.waits_for
+        self._suspended = suspended
+        self._steps = suspended.steps
         self._limits = limits
         self._expired = 0
         self._hurried = False
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        self._task = self._current_task()
+        try:
+            self._task = self._current_task()
+        except HookFailed as problem:
+            return Raised(problem)
         self._loop = self._task.get_loop()
         self._before = self._task.cancelling()
         self._due = self._loop.time() + self._limits.seconds
@@ -94,7 +144,7 @@ class finish(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await fi
         except RuntimeError:
             task = None
         if task is None:
-            self._coroutine.close()
+            self._steps.close()
             raise HookFailed("has to wait for something, which only works in an asyncio task; fire from within one")
         return task
 
@@ -108,12 +158,10 @@ class finish(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await fi
             self._limits.on_cancel("cancelled")
             raise error if error is not None and cancelled else asyncio.CancelledError from error
         if self._expired:
-            raise HookTimeout(f"gave no reply within {self._limits.stated or self._limits.seconds:g} s") from error
-        if cancelled:
-            raise HookCancelled("cancelled itself before it replied") from error
-        if error is not None:
-            raise error
-        return answer
+            return _because(
+                HookTimeout(f"gave no reply within {self._limits.stated or self._limits.seconds:g} s"), error
+            )
+        return _because(HookCancelled("cancelled itself before it replied"), error) if cancelled else answer
 
     def _expire(self) -> None:
         """Its time, or its time to clean up, is over."""
@@ -126,25 +174,24 @@ class finish(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await fi
         """Hand everything between the task and the coroutine to and fro."""
         while True:
             try:
-                sent = yield self._waits_for
+                sent = yield self._suspended.waits_for
             except GeneratorExit:
-                self._coroutine.close()
+                self._steps.close()
                 raise
             except BaseException as error:  # noqa: BLE001 - it is the coroutine's to handle
                 step = self._thrown(error)
             else:
-                step = _step(self._coroutine, self._coroutine.send, sent)
-            if not isinstance(step, Suspended):
+                step = _step(self._suspended, self._steps.send, sent)
+            if step is not self._suspended:
                 return step
-            self._waits_for = step.waits_for
             self._hurry()
 
     def _thrown(self, error: BaseException) -> Any:
         if error.args == (UNWANTED,):  # said by whoever fired: no doubt whose cancellation this is, so tell at once
             self._limits.on_cancel("cancelled")
         if self._expired > _MOST_CANCELS and isinstance(error, asyncio.CancelledError):
-            return _closed(self._coroutine)
-        return _step(self._coroutine, self._coroutine.throw, error)
+            return _closed(self._steps)
+        return _step(self._suspended, self._steps.throw, error)
 
     def _hurry(self) -> None:
         """While somebody outside waits for the hook to stop, it has no more than its time to clean up."""
@@ -157,10 +204,15 @@ class finish(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await fi
         self._timer = self._loop.call_at(min(self._due, soon) if hurried else self._due, self._expire)
 
 
-def _closed(coroutine: Coroutine[Any, Any, Any]) -> Raised:
+def _closed(steps: Generator[Any, Any, None]) -> Raised:
     """Take a coroutine that will not stop out of service."""
     try:
-        coroutine.close()
+        steps.close()
     except RuntimeError as stubborn:
         return Raised(stubborn)
     return Raised(asyncio.CancelledError())
+
+
+def _because(error: HookFailed, cause: BaseException | None) -> Raised:
+    error.__cause__ = cause
+    return Raised(error)

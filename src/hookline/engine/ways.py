@@ -17,12 +17,11 @@ from hookline.engine.merge import merge
 from hookline.engine.select import Index, class_of
 from hookline.engine.step import Raised, Suspended, finish, first_step
 from hookline.engine.verdict import Verdict, quick_outcomes
-from hookline.errors import ReplyError
 from hookline.events import Event, spec_of
 from hookline.hooks.declare import can_wait
 from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Decision, Reply, only_decides
-from hookline.wire import claude
+from hookline.wire.reading import only_decision
 
 if TYPE_CHECKING:
     from hookline.engine.engine import Engine
@@ -32,18 +31,16 @@ Way = Callable[[Any], Coroutine[Any, Any, Verdict]]
 
 
 _MOST_SUBJECTS = 512
+_DENY = Decision.DENY  # looking a member up in its enum takes as long as the hook, on Python 3.11
 
 
-class Ways(dict[type[Event], Way]):
+class Ways:
     """The quick ways found so far, by kind of event; what has none takes the `slow` one. A changed set starts anew."""
 
     def __init__(self, slow: Way) -> None:
-        super().__init__()
+        self.of: dict[type[Event], Way] = {}
         self._slow = slow
         self._subjects: dict[type[Event], dict[str | None, Way]] = {}
-
-    def __missing__(self, kind: type[Event]) -> Way:
-        return self._slow
 
     def remember(self, engine: Engine, event: Event, chosen: tuple[Hook, ...], among: Index) -> Way | None:
         """Find the quick way for events like this one, if they have one."""
@@ -55,13 +52,13 @@ class Ways(dict[type[Event], Way]):
         if way is None:
             return None
         if row is None or cls.subject_field is None or all(hook.matcher.matches_all for hook in row.hooks):
-            self[cls] = way
+            self.of[cls] = way
             return way
         known = self._subjects.setdefault(cls, {})
         if len(known) >= _MOST_SUBJECTS:
             known.clear()
         known[event.subject] = way
-        self.setdefault(cls, by_subject(cls.subject_field, known, self._slow))
+        self.of.setdefault(cls, by_subject(cls.subject_field, known, self._slow))
         return way
 
 
@@ -100,7 +97,7 @@ def by_subject(field: str, ways: dict[str | None, Way], otherwise: Way) -> Way:
 
 def _straight_through_one(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Way:
     """For a single hook that can never wait: nothing but the call, and its time."""
-    hook, clock, fits = chosen[0], engine.clock, _fits(cls)
+    hook, clock, last_word = chosen[0], engine.clock, _last_word(cls, chosen)
     call, wants_context, _ = _seat(hook)
 
     async def way(event: Event) -> Verdict:
@@ -113,67 +110,65 @@ def _straight_through_one(engine: Engine, cls: type[Event], chosen: tuple[Hook, 
                 answer = await call(event)
         except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, on the slow way
             answer = Raised(error)
-        if answer is None:
-            return Verdict(event, NOTHING, chosen, (started, clock()))
         marks = (started, clock())
-        return last_word(event, chosen, marks, answer, fits) or await _slowly(
-            Run(engine, event, chosen, among), marks, ctx, answer
-        )
+        if answer is None:
+            return Verdict(event, NOTHING, chosen, marks)
+        return last_word(event, marks, answer) or await _slowly(Run(engine, event, chosen, among), marks, ctx, answer)
 
     return way
 
 
 def _through_one(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Way:
     """For a single hook that may have to wait: its first step by hand."""
-    hook, clock, fits = chosen[0], engine.clock, _fits(cls)
+    hook, clock, last_word = chosen[0], engine.clock, _last_word(cls, chosen)
     call, wants_context, _ = _seat(hook)
 
     async def way(event: Event) -> Verdict:
         started, ctx = clock(), None
         try:
-            answer = first_step(
-                call(event, ctx := Context(event, hook, engine, started)) if wants_context else call(event)
-            )
+            if wants_context:
+                ctx = Context(event, hook, engine, started)
+                answer = first_step(call(event, ctx))
+            else:
+                answer = first_step(call(event))
         except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, on the slow way
             answer = Raised(error)
         if answer.__class__ is Suspended:
             ctx = ctx or Context(event, hook, engine, started)
-            try:
-                answer = await finish(answer, limits(engine, ctx))
-            except Exception as error:  # noqa: BLE001 - the same; a cancellation from outside goes through
-                answer = Raised(error)
+            answer = await finish(answer, limits(engine, ctx))
         marks = (started, clock())
         if answer is None:
             return Verdict(event, NOTHING, chosen, marks)
-        return last_word(event, chosen, marks, answer, fits) or await _slowly(
-            Run(engine, event, chosen, among), marks, ctx, answer
-        )
+        return last_word(event, marks, answer) or await _slowly(Run(engine, event, chosen, among), marks, ctx, answer)
 
     return way
 
 
 def _through_all(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Way:
     seats = [(hook, *_seat(hook)) for hook in chosen]
-    clock, fits = engine.clock, _fits(cls)
+    clock, last_word = engine.clock, _last_word(cls, chosen)
 
     async def way(event: Event) -> Verdict:
-        marks = [clock()]
+        now = clock()
+        marks = [now]
         for hook, call, wants_context, waits in seats:
             ctx = None
             try:
-                begun = call(event, ctx := Context(event, hook, engine, marks[-1])) if wants_context else call(event)
+                if wants_context:
+                    ctx = Context(event, hook, engine, now)
+                    begun = call(event, ctx)
+                else:
+                    begun = call(event)
                 answer = first_step(begun) if waits else await begun
             except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, on the slow way
                 answer = Raised(error)
-            if answer.__class__ is Suspended:
-                ctx = ctx or Context(event, hook, engine, marks[-1])
-                try:
-                    answer = await finish(answer, limits(engine, ctx))
-                except Exception as error:  # noqa: BLE001 - the same; a cancellation from outside goes through
-                    answer = Raised(error)
-            marks.append(clock())
+            if waits and answer.__class__ is Suspended:
+                ctx = ctx or Context(event, hook, engine, now)
+                answer = await finish(answer, limits(engine, ctx))
+            now = clock()
+            marks.append(now)
             if answer is not None:
-                return last_word(event, chosen, marks, answer, fits) or await _slowly(
+                return last_word(event, marks, answer) or await _slowly(
                     Run(engine, event, chosen, among), marks, ctx, answer
                 )
         return Verdict(event, NOTHING, chosen, marks)
@@ -192,23 +187,28 @@ def _seat(hook: Hook) -> tuple[Callable[..., Any], bool, bool]:
     return action.call, action.takes_context, can_wait(action.call)
 
 
-def last_word(
-    event: Event, chosen: tuple[Hook, ...], marks: Sequence[float], answer: Any, fits: tuple[bool, ...]
-) -> Verdict | None:
-    """The verdict, if nothing is left to do after this answer: it only decides, and it denies or nobody comes after."""
-    reply = _decoded(answer, event) if answer.__class__ is dict else answer
-    if reply.__class__ is not Reply or not only_decides(reply) or not fits[reply.decision]:
-        return None
-    if len(marks) <= len(chosen) and reply.decision is not Decision.DENY:
-        return None
-    return Verdict(event, reply, chosen, marks)
+def _last_word(cls: type[Event], chosen: tuple[Hook, ...]) -> Callable[[Event, Sequence[float], Any], Verdict | None]:
+    """What makes the verdict at once if nothing is left to do: the answer only decides, and denies or came last.
 
+    A hook that answers with the very reply it gave before is not checked again: replies do not change.
+    """
+    fits, name, known = _fits(cls), cls.event_name, None
 
-def _decoded(answer: dict[str, Any], event: Event) -> Reply | None:
-    try:
-        return claude.decode_reply(answer, event)
-    except ReplyError:
-        return None  # the slow way makes an outcome of it
+    def last_word(event: Event, marks: Sequence[float], answer: Any) -> Verdict | None:
+        nonlocal known
+        if answer is known:
+            reply = known
+        elif answer.__class__ is dict:
+            reply = only_decision(answer, name)
+        elif answer.__class__ is Reply and only_decides(answer) and fits[answer.decision]:
+            reply = known = answer
+        else:
+            return None
+        if reply is None or (len(marks) <= len(chosen) and reply.decision is not _DENY):
+            return None
+        return Verdict(event, reply, chosen, marks)
+
+    return last_word
 
 
 async def _slowly(run: Run, marks: Sequence[float], ctx: Context | None, step: Any) -> Verdict:

@@ -100,7 +100,7 @@ class _One:
         self.first_line = bytearray()
         self.decided = False
         self.skip = 0
-        self.tell = _Teller(ctx) if ctx.on_progress is not None else None
+        self.tell = _Teller(ctx) if ctx.watched else None
 
     async def first_part(self) -> Ran | Reply:
         """The answer, or, if the first line printed is `{"async": true}`, the promise of one."""
