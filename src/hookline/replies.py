@@ -161,28 +161,31 @@ NOTHING = Reply()
 """The answer of a hook that has nothing to say."""
 
 
+_PASS, _ALLOW, _ASK, _DEFER, _DENY = Decision  # a look-up in an enum costs as much as the reply, on Python 3.11
+
+
 def _because(reason: str) -> tuple[str, ...]:
     return (reason,) if reason else ()
 
 
 def allow(reason: str = "") -> Reply:
     """Go ahead, without asking anybody (deny and ask rules of the settings still hold)."""
-    return Reply(decision=Decision.ALLOW, reasons=_because(reason))
+    return Reply(decision=_ALLOW, reasons=_because(reason))
 
 
 def ask(reason: str = "") -> Reply:
     """A person has to say yes."""
-    return Reply(decision=Decision.ASK, reasons=_because(reason))
+    return Reply(decision=_ASK, reasons=_because(reason))
 
 
 def defer(reason: str = "") -> Reply:
     """End the run here and leave the call to whoever resumes it."""
-    return Reply(decision=Decision.DEFER, reasons=_because(reason))
+    return Reply(decision=_DEFER, reasons=_because(reason))
 
 
 def deny(reason: str = "") -> Reply:
     """No. The reason is told to whoever wanted it: the model, or the user."""
-    return Reply(decision=Decision.DENY, reasons=_because(reason))
+    return Reply(decision=_DENY, reasons=_because(reason))
 
 
 def rewrite(input: Mapping[str, Any]) -> Reply:

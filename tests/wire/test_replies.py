@@ -29,6 +29,7 @@ from hookline.replies import (
 )
 from hookline.wire import claude
 from hookline.wire.outputs import SPECIFIC, fields_of
+from hookline.wire.reading import only_decision
 from tests.wire.samples import CONTRACT, EVENTS, every_output
 
 OUTPUTS = every_output()
@@ -263,3 +264,39 @@ replies = st.builds(
 def test_any_answer_to_a_tool_call_survives_the_wire(reply: Reply) -> None:
     """Encoding and decoding is the identity where every text is said once."""
     assert claude.decode_reply(claude.encode_reply(reply, "PreToolUse"), "PreToolUse") == reply
+
+
+_words = st.sampled_from(["allow", "deny", "ask", "defer", "approve", "", 1, None, ["deny"]])
+_bodies = st.fixed_dictionaries(
+    {},
+    optional={
+        "hookEventName": st.sampled_from(["PreToolUse", "PreModelSwitch", "Stop", None]),
+        "permissionDecision": _words,
+        "permissionDecisionReason": st.text(max_size=3) | st.none() | st.integers(),
+        "additionalContext": st.text(max_size=3),
+    },
+)
+_outputs = st.fixed_dictionaries(
+    {"hookSpecificOutput": _bodies | st.none()},
+    optional={"continue": st.booleans(), "systemMessage": st.text(max_size=3)},
+)
+
+
+@given(_outputs, st.sampled_from(["PreToolUse", "PreModelSwitch", "PostToolUse", "Stop"]))
+def test_the_short_way_to_a_decision_says_what_the_long_one_says(output: dict[str, Any], name: str) -> None:
+    """What it understands at all, `decode_reply` understands the same."""
+    quick = only_decision(output, name)
+    try:
+        reply = claude.decode_reply(output, name)
+    except ReplyError:
+        reply = None
+
+    assert quick is None or quick == reply
+
+
+@pytest.mark.parametrize("word", ["allow", "deny", "ask", "defer"])
+def test_the_short_way_is_taken_by_the_answer_most_gates_give(word: str) -> None:
+    """A decision with its reason, and nothing else."""
+    output = answer("PreToolUse", permissionDecision=word, permissionDecisionReason="because")
+
+    assert only_decision(output, "PreToolUse") == Reply(decision=Decision[word.upper()], reasons=("because",))

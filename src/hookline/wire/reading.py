@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 from msgspec import UNSET
 
 from hookline.replies import NOTHING, Decision, Reply, Specific
-from hookline.wire.outputs import SENT_BACK, Allowed, Output, fields_of
+from hookline.wire.outputs import NARROWER, SENT_BACK, SPECIFIC, Allowed, Output, Permission, fields_of
 
 WORDS: MappingProxyType[str, Decision] = MappingProxyType({
     "approve": Decision.ALLOW,
@@ -20,10 +20,30 @@ WORDS: MappingProxyType[str, Decision] = MappingProxyType({
     "defer": Decision.DEFER,
     "deny": Decision.DENY,
 })  # fmt: skip
+_REASON = "permissionDecisionReason"
+_PERMITS: MappingProxyType[str, dict[str, Decision]] = MappingProxyType({
+    name: {word: WORDS[word] for word in get_args(NARROWER.get((name, "permissionDecision"), Permission))}
+    for name, fields in SPECIFIC.items() if _REASON in fields
+})  # fmt: skip
 _UNHEARD = ("PermissionRequest", "approve")  # FACTS §3: a top-level `approve` says nothing there
 
 Said = dict[str, Any]
 """The fields of the reply that is being put together; what only single events understand is under `specific`."""
+
+
+def only_decision(said: dict[str, Any], event_name: str) -> Reply | None:
+    """The reply to an output that holds a permission decision and nothing else, as most gates' answers do.
+
+    Anything else is `None`, and read by `typed` and `reply_of`, which would say the same of this one.
+    """
+    body = said.get("hookSpecificOutput")
+    if len(said) != 1 or body.__class__ is not dict or event_name not in _PERMITS:
+        return None
+    name, word, reason = body.get("hookEventName"), body.get("permissionDecision"), body.get(_REASON)
+    if not name.__class__ is word.__class__ is reason.__class__ is str or len(body) != 3 or name != event_name:
+        return None
+    decision = _PERMITS[event_name].get(word)
+    return None if decision is None else Reply(decision=decision, reasons=(reason,) if reason else ())
 
 
 def reply_of(output: Any, event_name: str) -> Reply:
