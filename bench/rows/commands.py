@@ -44,7 +44,7 @@ async def shell() -> Measured:
                 "asyncio exec": asyncio_exec,
                 "asyncio shell": asyncio_shell,
             },
-            rounds=25,
+            rounds=41,
             batch_seconds=0.05,
         )
     peers = {name: times.ratio(name, "posix_spawn") for name in ("asyncio exec", "asyncio shell")}

@@ -11,7 +11,7 @@ import pytest
 
 from hookline.errors import HookFailed
 from hookline.runners.persistent import Persistent
-from hookline.runners.process import ProcessSpec
+from hookline.runners.start import ProcessSpec
 
 SCRIPT = """
 import os, sys, time

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from hookline.runners.ending import MARKER, take_census
-from hookline.runners.process import Finished, ProcessSpec, run_process, start_process
+from hookline.runners.process import Finished, run_process, start_process
+from hookline.runners.start import ProcessSpec
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from hookline.runners.process import Finished, ProcessSpec, run_process
+from hookline.runners.process import Finished, run_process
+from hookline.runners.start import ProcessSpec
 from hookline.runners.warm import WarmPython, enabled, plan
 from hookline.runners.warm.plan import shell_words
 

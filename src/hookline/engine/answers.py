@@ -16,7 +16,7 @@ from hookline.wire import claude
 def understood(answer: Any, event: Event, spec: EventSpec) -> Ran:
     """A raw answer as a checked reply; what does not fit is a `ReplyError`."""
     ran = answer if isinstance(answer, Ran) else Ran(reply=_reply(answer, event))
-    if ran.reply is not None:
+    if ran.reply is not None and ran.reply is not NOTHING:
         check_types(ran.reply)
         check_fits(ran.reply, spec.name, spec.decisions, spec.fields)
     return ran

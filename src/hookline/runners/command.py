@@ -18,17 +18,17 @@ from hookline.events import Event
 from hookline.hooks.actions import Command
 from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Decision, Reply, background
+from hookline.runners.environment import Environments, environment, given, own_env_file, project_dir
 from hookline.runners.persistent import Persistent
-from hookline.runners.process import OUTPUT_LIMIT, Finished, Process, ProcessSpec, Stream, spawn, start_process
+from hookline.runners.process import OUTPUT_LIMIT, Finished, Process, Stream, start_in
+from hookline.runners.slots import slots
+from hookline.runners.start import NOT_EXECUTABLE, NOT_FOUND, ProcessSpec, not_started, spawn
 from hookline.wire.dialects import dialect
 from hookline.wire.exit_codes import End, Meaning, end_of, meaning, no, no_reason, recorded_code, text_reply
 
 if TYPE_CHECKING:
     from hookline.runners.warm import WarmPython
 
-ENV_FILE_EVENTS = frozenset({"SessionStart", "Setup", "CwdChanged", "FileChanged"})
-"""Where a hook may export variables for later commands, by writing them into `$CLAUDE_ENV_FILE` (FACTS §6)."""
-NOT_FOUND, NOT_EXECUTABLE = 127, 126
 FIRST_LINE = 4096
 """How long the line that says `{"async": true}` may be."""
 
@@ -43,6 +43,7 @@ class CommandRunner:
         self._warm = None if warm is False else _interpreters(warm)
         self._limit = limit
         self._persistent: dict[tuple[object, ...], Persistent] = {}
+        self._environments = Environments()
 
     @property
     def warm(self) -> WarmPython | None:
@@ -57,7 +58,7 @@ class CommandRunner:
             raise HookFailed("needs process groups, which Windows does not have; use a function or an HTTP hook")
         if action.persistent:
             return await self._asked(hook, action, event, ctx)
-        one = _One(hook, event, ctx, limit=self._limit, warm=self._warm)
+        one = _One(hook, event, ctx, limit=self._limit, warm=self._warm, environments=self._environments)
         wakes = action.async_rewake and ctx.engine.on_late is not None  # somebody is there to be woken
         if (action.asynchronous or wakes) and not hook.background:
             return background(one.whole())
@@ -68,8 +69,9 @@ class CommandRunner:
         key = (hook.name, action.command, action.args, *sorted(action.env.items()))
         process = self._persistent.get(key)
         if process is None:
-            spec = ProcessSpec(argv=argv_of(action, ctx), cwd=cwd_of(event), env=environment(action, event, ctx, None))
-            process = self._persistent[key] = Persistent(spec)
+            env = environment(action, event, ctx, None)
+            process = Persistent(ProcessSpec(argv=argv_of(action, ctx), cwd=event.cwd or None, env=env))
+            self._persistent[key] = process
         line = await process.ask(dialect(action.dialect).encode_event(event))
         text = line.decode("utf-8", "replace")
         return Ran(reply=_decoded(text, action, event, exit_code=None, stderr=""), stdout=text)
@@ -92,10 +94,20 @@ def _interpreters(warm: bool | None) -> WarmPython | None:  # noqa: FBT001 - the
 class _One:
     """One run of one command."""
 
-    def __init__(self, hook: Hook, event: Event, ctx: Context, *, limit: int, warm: WarmPython | None) -> None:
+    def __init__(
+        self,
+        hook: Hook,
+        event: Event,
+        ctx: Context,
+        *,
+        limit: int,
+        warm: WarmPython | None,
+        environments: Environments,
+    ) -> None:
         assert isinstance(hook.action, Command)
         self.hook, self.action, self.event, self.ctx = hook, hook.action, event, ctx
         self.limit, self.launch = limit, warm.launch if warm is not None else spawn
+        self.environments = environments
         self.process: Process | None = None
         self.first_line = bytearray()
         self.decided = False
@@ -104,7 +116,7 @@ class _One:
 
     async def first_part(self) -> Ran | Reply:
         """The answer, or, if the first line printed is `{"async": true}`, the promise of one."""
-        env_file = _own_env_file(self.event, self.ctx.env)
+        env_file = own_env_file(self.event, self.ctx.env)
         try:
             process = await self._start(env_file)
             finished = await process.finish()
@@ -134,18 +146,21 @@ class _One:
         return self._answer(finished)
 
     async def _start(self, env_file: Path | None) -> Process:
-        action = self.action
-        spec = ProcessSpec(
-            argv=argv_of(action, self.ctx),
-            cwd=cwd_of(self.event),
-            env=environment(action, self.event, self.ctx, env_file),
-            stdin=dialect(action.dialect).encode_event(self.event) + b"\n",
+        async with slots().hold() as slot:  # first of all: a hundred that get ready at once would hold the loop up
+            spec = self._spec(env_file)
+            try:
+                self.process = await start_in(slot, spec, self.limit, self._printed, self.launch)
+            except (OSError, ValueError) as error:
+                raise not_started(spec, error) from None
+            return self.process
+
+    def _spec(self, env_file: Path | None) -> ProcessSpec:
+        return ProcessSpec(
+            argv=argv_of(self.action, self.ctx),
+            cwd=self.event.cwd or None,
+            env=self.environments.of(self.hook, self.event, self.ctx, env_file),
+            stdin=dialect(self.action.dialect).encode_event(self.event) + b"\n",
         )
-        try:
-            self.process = await start_process(spec, limit=self.limit, on_output=self._printed, launch=self.launch)
-        except (OSError, ValueError) as error:
-            raise not_started(spec, error) from None
-        return self.process
 
     def _printed(self, stream: Stream, data: bytes) -> None:
         if self.tell is not None:
@@ -174,7 +189,7 @@ class _One:
 def argv_of(action: Command, ctx: Context) -> tuple[str, ...]:
     """The program and its arguments: the shell's, or with `args` the command's own, filled in element by element."""
     if action.args is not None:
-        values = {**_given(action), "CLAUDE_PROJECT_DIR": project_dir(ctx)}
+        values = {**given(action), "CLAUDE_PROJECT_DIR": project_dir(ctx)}
         return tuple(_filled(word, values) for word in (action.command, *action.args))
     if action.shell == "powershell":
         import shutil
@@ -193,85 +208,9 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), word)
 
 
-def _given(action: Command) -> dict[str, str]:
-    pairs = (("CLAUDE_PLUGIN_ROOT", action.plugin_root), ("CLAUDE_PLUGIN_DATA", action.plugin_data))
-    return {name: value for name, value in pairs if value is not None}
-
-
-def project_dir(ctx: Context) -> str:
-    """The project's root, which stays when the agent changes directory."""
-    return ctx.engine.place.project_dir or ctx.event.cwd or str(Path.cwd())
-
-
-def cwd_of(event: Event) -> str | None:
-    """The agent's current folder; one that is gone is a failure that says so."""
-    if event.cwd and not os.path.isdir(event.cwd):  # noqa: PTH112 - on every command's way
-        raise HookFailed(f"cannot run in `{event.cwd}`: there is no such folder", exit_code=NOT_EXECUTABLE)
-    return event.cwd or None
-
-
-def environment(action: Command, event: Event, ctx: Context, env_file: Path | None) -> dict[str, str]:
-    """The environment of a command (FACTS §6)."""
-    env = inherited(ctx.env)
-    if event.event_name not in ENV_FILE_EVENTS:
-        env.pop("CLAUDE_ENV_FILE", None)
-    elif env_file is not None:
-        env["CLAUDE_ENV_FILE"] = str(env_file)
-    env.setdefault("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
-    env |= {
-        "CLAUDE_PROJECT_DIR": project_dir(ctx),
-        "CLAUDECODE": "1",
-        "CLAUDE_CODE_SESSION_ID": event.session_id,
-        "CLAUDE_CODE_CHILD_SESSION": "1",
-        "CLAUDE_CODE_SESSION_ATTENDED": "0",
-        "CLAUDE_PID": str(os.getpid()),
-        **_effort(event),
-        **_given(action),
-        **action.env,
-    }
-    return env
-
-
-_INHERITED: list[tuple[object, dict[str, str]]] = []
-
-
-def inherited(env: Mapping[str, str]) -> dict[str, str]:
-    """A copy of an environment; our own, which takes long to decode, is decoded again only when it has changed."""
-    raw = getattr(env, "_data", None) if env is os.environ else None
-    if raw is None:
-        return dict(env)
-    if not _INHERITED or _INHERITED[0][0] != raw:
-        _INHERITED[:] = [(dict(raw), dict(env))]
-    return _INHERITED[0][1].copy()
-
-
-def _effort(event: Event) -> dict[str, str]:
-    level = (event.effort or {}).get("level") if isinstance(event.effort, Mapping) else None
-    return {"CLAUDE_EFFORT": str(level)} if level else {}
-
-
-def _own_env_file(event: Event, env: Mapping[str, str]) -> Path | None:
-    """A file for exports that nobody will read, so that a hook that writes some does not fail for want of one."""
-    if event.event_name not in ENV_FILE_EVENTS or "CLAUDE_ENV_FILE" in env:
-        return None
-    import tempfile
-
-    handle, name = tempfile.mkstemp(prefix="hookline-env-", suffix=".sh")
-    os.close(handle)
-    return Path(name)
-
-
 def _remove(path: Path | None) -> None:
     if path is not None:
         path.unlink(missing_ok=True)
-
-
-def not_started(spec: ProcessSpec, error: Exception) -> HookFailed:
-    """The failure of a program that could not be started, with the exit code a shell would give it."""
-    missing = isinstance(error, FileNotFoundError)
-    problem = getattr(error, "strerror", None) or str(error)
-    said = f"could not be started: `{spec.argv[0]}`: {problem[:1].lower()}{problem[1:]}"
-    return HookFailed(said, exit_code=NOT_FOUND if missing else NOT_EXECUTABLE)
 
 
 # ---- what it said

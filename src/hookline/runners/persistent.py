@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 
 from hookline.errors import HookFailed
-from hookline.runners.process import Child, Process, ProcessSpec, Stream, start_process
+from hookline.runners.process import Process, Stream, start_process
+from hookline.runners.start import Child, ProcessSpec, not_started
 
 LINE_LIMIT = 10_000_000
 """Bytes of one answer, and of what is kept of stderr."""
@@ -59,7 +60,7 @@ class Persistent:
             self._live = await _Live.start(self._spec, self._limit)
         except OSError as error:
             self._note_failure()
-            raise HookFailed(f"could not be started: `{self._spec.argv[0]}`: {error.strerror or error}") from None
+            raise not_started(self._spec, error) from None
         return self._live
 
     def _note_failure(self) -> None:

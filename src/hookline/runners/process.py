@@ -11,20 +11,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import subprocess
-import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 import msgspec
 
 from hookline.runners.ending import MARKER, Group, new_marker
-from hookline.runners.slots import slots
+from hookline.runners.slots import Slot, slots
+from hookline.runners.start import Child, ProcessSpec, spawn
 
 OUTPUT_LIMIT = 10_000_000
 """Bytes of stdout and stderr together; a program that prints more is ended."""
 HELD_PIPE = 1.0
 """Seconds that a grandchild holding the pipes may delay the result (FACTS §6, `run_grandchild`)."""
+SHORT = 0.05
+"""Seconds for which only a program's stdout is listened to: most have ended by then, and it tells of that too."""
 READ_SIZE = 65_536
 READS = 4
 """Pieces that are read from one program before others get their turn."""
@@ -32,15 +33,6 @@ READS = 4
 Stream = Literal["stdout", "stderr"]
 Ended = Literal["exit", "timeout", "cancelled", "overflow"]
 OnOutput = Callable[[Stream, bytes], None]
-
-
-class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What to start: the program with its arguments, where, with which environment, and what it reads."""
-
-    argv: tuple[str, ...]
-    cwd: str | None = None
-    env: Mapping[str, str] | None = None
-    stdin: bytes = b""
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,21 +55,6 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def truncated(self) -> bool:
         return self.ended == "overflow"
-
-
-class Child(msgspec.Struct):
-    """A started program: our ends of its pipes, and the future of its return code (negative: the signal)."""
-
-    pid: int
-    stdin: int
-    stdout: int
-    stderr: int
-    exit: asyncio.Future[int | None]
-    warm: bool = False
-    last_words: bytes = b""
-    """What a skipped shell would have added to stderr; known when `exit` is."""
-    reap: Callable[[], None] | None = None
-    """Looks whether it has ended already, so that `exit` is known without another turn of the loop."""
 
 
 Launch = Callable[[ProcessSpec], Awaitable[Child]]
@@ -115,126 +92,42 @@ async def start_process(
 
     With `keep_stdin` more can be said to it later, by `say`.
     """
-    marked, marker = mark(spec)
     async with slots().hold() as slot:
-        child = await (launch or spawn)(marked)
-        slot.leave_with(child.exit)
-        process = Process(child, Group(child.pid, marker), limit, on_output)
-        process.keep_stdin = keep_stdin
-        process.say(spec.stdin)
-        return process
+        return await start_in(slot, spec, limit, on_output, launch, keep_stdin=keep_stdin)
 
 
-def mark(spec: ProcessSpec) -> tuple[ProcessSpec, str]:
-    """The same program with an environment entry by which everything it starts can be found."""
-    env = dict(os.environ if spec.env is None else spec.env)
+async def start_in(
+    slot: Slot,
+    spec: ProcessSpec,
+    limit: int = OUTPUT_LIMIT,
+    on_output: OnOutput | None = None,
+    launch: Launch | None = None,
+    *,
+    keep_stdin: bool = False,
+) -> Process:
+    """As `start_process`, for those who hold a slot already."""
     marker = new_marker()
+    child = await (launch or spawn)(mark(spec, marker))
+    slot.leave_with(child.exit)
+    process = Process(child, Group(child.pid, marker), limit, on_output, slot.give)
+    process.keep_stdin = keep_stdin
+    process.say(spec.stdin)
+    return process
+
+
+def mark(spec: ProcessSpec, marker: str) -> ProcessSpec:
+    """The same program with an environment entry by which everything it starts can be found."""
     outer = os.environ.get(MARKER)
-    env[MARKER] = f"{outer}/{marker}" if outer else marker
-    return ProcessSpec(argv=spec.argv, cwd=spec.cwd, env=env, stdin=spec.stdin), marker
-
-
-async def spawn(spec: ProcessSpec) -> Child:
-    """Start a program the ordinary way: vfork, its own process group, three pipes."""
-    loop = asyncio.get_running_loop()
-    pipes = Pipes()
-    try:
-        process = subprocess.Popen(  # noqa: ASYNC220 - it returns as soon as the program has begun
-            spec.argv,
-            cwd=spec.cwd,
-            env=spec.env,
-            stdin=pipes.theirs[0],
-            stdout=pipes.theirs[1],
-            stderr=pipes.theirs[2],
-            process_group=0,  # not a new session: the scheduler would make every hook a task group of its own
-        )
-    except BaseException:
-        pipes.close()
-        raise
-    pipes.close_theirs()
-    ended, reap = _watched(process, loop)
-    return Child(process.pid, *pipes.ours, ended, reap=reap)
-
-
-class Pipes:
-    """Three pipes: `theirs` are stdin, stdout and stderr of a child, `ours` the other ends, non-blocking."""
-
-    def __init__(self) -> None:
-        self._open: list[int] = []
-        try:
-            for _ in range(3):
-                self._open.extend(os.pipe())
-        except OSError:
-            self.close()
-            raise
-        in_r, in_w, out_r, out_w, err_r, err_w = self._open
-        self.theirs = (in_r, out_w, err_w)
-        self.ours = (in_w, out_r, err_r)
-        for fd in self.ours:
-            os.set_blocking(fd, False)
-
-    def close_theirs(self) -> None:
-        for fd in self.theirs:
-            os.close(fd)
-
-    def close(self) -> None:
-        for fd in self._open:
-            os.close(fd)
-
-
-Reap = Callable[[], None]
-
-
-def watch(process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> asyncio.Future[int | None]:
-    """The return code of a process we started, as a future; the process is reaped when it resolves."""
-    return _watched(process, loop)[0]
-
-
-def _watched(
-    process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop
-) -> tuple[asyncio.Future[int | None], Reap | None]:
-    """The future of the return code, and a function that looks whether the process has ended already."""
-    ended: asyncio.Future[int | None] = loop.create_future()
-    try:
-        pidfd = os.pidfd_open(process.pid) if sys.platform == "linux" else -1
-    except OSError:
-        pidfd = -1
-    if pidfd < 0:
-        _watch_in_thread(process, loop, ended)
-        return ended, None
-
-    def reap() -> None:
-        code = process.poll()
-        if code is not None and not ended.done():
-            loop.remove_reader(pidfd)
-            os.close(pidfd)
-            ended.set_result(code)
-
-    loop.add_reader(pidfd, reap)
-    return ended, reap
-
-
-def _watch_in_thread(
-    process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop, ended: asyncio.Future[int | None]
-) -> None:
-    import threading
-
-    def tell(code: int) -> None:
-        if not ended.done():
-            ended.set_result(code)
-
-    def wait() -> None:
-        code = process.wait()
-        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nobody listens any more
-            loop.call_soon_threadsafe(tell, code)
-
-    threading.Thread(target=wait, name=f"hookline-wait-{process.pid}", daemon=True).start()
+    whole = f"{outer}/{marker}" if outer else marker
+    return ProcessSpec(argv=spec.argv, cwd=spec.cwd, env=spec.env, stdin=spec.stdin, marker=whole)
 
 
 class Process:
-    """One started program, from its first byte of input to the result."""
+    """One started program, from its first byte of input to the result; `lasting` is called if it is not a short one."""
 
-    def __init__(self, child: Child, group: Group, limit: int, on_output: OnOutput | None) -> None:
+    def __init__(
+        self, child: Child, group: Group, limit: int, on_output: OnOutput | None, lasting: Callable[[], None]
+    ) -> None:
         self.child = child
         self.group = group
         self.limit = self.room = limit
@@ -243,16 +136,17 @@ class Process:
         self.loop = asyncio.get_running_loop()
         self.ended: Ended = "exit"
         self.held = False
-        self.output: dict[int, bytearray] = {}
+        self.lasting = lasting
+        self.output = {child.stdout: bytearray(), child.stderr: bytearray()}
         self.open: dict[int, Stream] = {child.stdout: "stdout", child.stderr: "stderr"}
         self.pending = memoryview(b"")
         self.detached = False
         self.over: asyncio.Future[None] = self.loop.create_future()
-        self.timers: list[asyncio.TimerHandle] = []
-        for fd in self.open:
-            self.output[fd] = bytearray()
-            self.loop.add_reader(fd, self._read, fd)
+        self.heard = {child.stdout}
+        self.loop.add_reader(child.stdout, self._read, child.stdout)
+        self.writing = False
         child.exit.add_done_callback(self._exited)
+        self.timers = [self.loop.call_later(SHORT, self._attend)]
 
     def say(self, data: bytes) -> None:
         """Write to its stdin, as fast as it reads; what it does not want to read is dropped."""
@@ -295,6 +189,7 @@ class Process:
                 watcher.cancel()
         if self.detached:
             self._forget_timers()
+            self._attend()
             self.detached, self.over = False, self.loop.create_future()
             if self.child.exit.done():
                 self._exited(self.child.exit)
@@ -316,20 +211,26 @@ class Process:
             while self.pending:
                 self.pending = self.pending[os.write(fd, self.pending) :]
         except BlockingIOError:
+            self.writing = True
             self.loop.add_writer(fd, self._write)
             return
         except OSError:  # it does not want to read: its right (FACTS §6, `run_nostdin`)
             self._close_stdin()
             return
         if self.keep_stdin:
-            self.loop.remove_writer(fd)
+            self._stop_writing(fd)
         else:
             self._close_stdin()
+
+    def _stop_writing(self, fd: int) -> None:
+        if self.writing:
+            self.writing = False
+            self.loop.remove_writer(fd)
 
     def _close_stdin(self) -> None:
         fd, self.child.stdin = self.child.stdin, -1
         if fd >= 0:
-            self.loop.remove_writer(fd)
+            self._stop_writing(fd)
             os.close(fd)
 
     def _read(self, fd: int) -> None:
@@ -361,13 +262,26 @@ class Process:
         """One stream has ended, so the rest probably has too: look at once instead of waiting for the loop to tell."""
         for fd in tuple(self.open):
             self._read(fd)
-        if not self.open and self.child.reap is not None and not self.child.exit.done():
-            self.child.reap()
+        if self.open:
+            self._attend()
+        elif self.child.look is not None:
+            self.child.look()
             self._settle()
+
+    def _attend(self) -> None:
+        """It has not simply printed something and ended: have the loop tell of everything."""
+        self.lasting()
+        for fd in tuple(self.open):
+            if fd not in self.heard:
+                self.heard.add(fd)
+                self.loop.add_reader(fd, self._read, fd)
+        if self.child.look is not None:
+            self.child.look()
 
     def _close_stream(self, fd: int) -> None:
         if self.open.pop(fd, None) is not None:
-            self.loop.remove_reader(fd)
+            if fd in self.heard:
+                self.loop.remove_reader(fd)
             os.close(fd)
         self._settle()
 
@@ -394,6 +308,7 @@ class Process:
     # ---- the end
 
     async def _end(self) -> None:
+        self._attend()
         self._quiet()
         await self.group.end(self.child.exit)
 

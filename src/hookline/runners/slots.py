@@ -10,14 +10,12 @@ from typing import Self
 
 import msgspec
 
-SLOT_TIME = 0.1
-"""Seconds after which a program still running no longer counts against `PARALLEL_STARTS`."""
-PARALLEL_STARTS = min(8, (os.cpu_count() or 1) + 1)
+PARALLEL_STARTS = min(8, os.cpu_count() or 1)
 """Programs that may be starting at once: more of them stall the event loop and finish no sooner."""
 
 
 class Slots(msgspec.Struct):
-    """A bound on programs that are starting; one that runs longer than `SLOT_TIME` gives its slot back.
+    """A bound on programs that are starting; one that turns out to be no short one gives its slot back.
 
     No two start in the same turn of the event loop: a start holds the loop up for as long as the kernel takes.
     """
@@ -69,7 +67,6 @@ class Slot:
 
     def __init__(self, slots: Slots) -> None:
         self.slots = slots
-        self.timer: asyncio.TimerHandle | None = None
         self.given = False
 
     async def __aenter__(self) -> Self:
@@ -81,15 +78,12 @@ class Slot:
             self.give()
 
     def leave_with(self, exit: asyncio.Future[int | None]) -> None:
-        self.timer = asyncio.get_running_loop().call_later(SLOT_TIME, self.give)
         exit.add_done_callback(lambda _: self.give())
 
     def give(self) -> None:
         if not self.given:
             self.given = True
             self.slots.give()
-            if self.timer is not None:
-                self.timer.cancel()
 
 
 _SLOTS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Slots] = weakref.WeakKeyDictionary()

@@ -148,7 +148,8 @@ def decode_reply(data: bytes | str | Mapping[str, Any], event: Event | str) -> R
     if is_blank(data):
         return NOTHING
     name = event if isinstance(event, str) else event.event_name
-    return reply_of(typed(parse_object(data, f"reply to {name}", ReplyError), name), name)
+    said = parse_object(data, f"reply to {name}", ReplyError)
+    return reply_of(typed(said, name), name) if said else NOTHING
 
 
 def reply_object(reply: Reply, event: Event | str) -> dict[str, Any]:

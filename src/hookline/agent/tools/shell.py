@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from hookline.runners.ending import MARKER, Group, new_marker
-from hookline.runners.process import watch
+from hookline.runners.start import watch
 
 __all__ = ["Bounded", "Shell"]
 

@@ -11,10 +11,11 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 import msgspec
 
-from hookline.runners.process import ProcessSpec
+from hookline.runners.start import ProcessSpec
 
 SHELLS = ("/bin/sh", "sh")
 STARTUP_NAMES = frozenset({"HOME", "LANG", "LANGUAGE", "TZ", "VIRTUAL_ENV", "GLIBC_TUNABLES", "__PYVENV_LAUNCHER__"})
@@ -155,6 +156,16 @@ class _NotPlain(Exception):
 
 def shell_words(command: str, env: Mapping[str, str]) -> tuple[str, ...] | None:
     """The words a shell would make of a simple command, or None if it takes a shell to know."""
+    return _words(command, env) if "$" in command else _fixed_words(command)
+
+
+@lru_cache(256)
+def _fixed_words(command: str) -> tuple[str, ...] | None:
+    """Of a command without variables, which is split once."""
+    return _words(command, {})
+
+
+def _words(command: str, env: Mapping[str, str]) -> tuple[str, ...] | None:
     try:
         words = tuple(_split(command.strip(" \t\n"), env))
     except _NotPlain:

@@ -7,7 +7,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from hookline.runners.process import Child, ProcessSpec, spawn
+from hookline.runners.start import Child, ProcessSpec, spawn
 from hookline.runners.warm.parent import BOOT, WarmParent
 from hookline.runners.warm.plan import Interpreter, plan
 from hookline.runners.warm.shell import death_notice
@@ -67,8 +67,7 @@ class WarmPython:
         """Begin to keep an interpreter warm, unless it is or has been found impossible."""
         if self._closed or python in self._parents or python in self._warming or python in self._impossible:
             return
-        env = dict(os.environ if spec.env is None else spec.env)
-        task = asyncio.get_running_loop().create_task(self._warm(python, env))
+        task = asyncio.get_running_loop().create_task(self._warm(python, spec.environ()))
         self._warming[python] = task
         task.add_done_callback(lambda _: self._warming.pop(python, None))
 
