@@ -81,7 +81,7 @@ async def spawn(spec: ProcessSpec) -> Child:
 
 def _quickly(spec: ProcessSpec, stdin: int, stdout: int, stderr: int) -> Started | None:
     """A program that has begun; None if nothing has happened yet and `_carefully` is to be asked."""
-    entries = _entries(spec)
+    entries = entries_of(spec)
     if fork_exec is None or "/" not in spec.argv[0] or entries is None:
         return None
     words = [os.fsencode(word) for word in spec.argv]
@@ -123,7 +123,7 @@ _ENCODED: dict[int, tuple[Mapping[str, str], list[bytes]]] = {}
 _MOST_ENCODED = 64
 
 
-def _entries(spec: ProcessSpec) -> list[bytes] | None:
+def entries_of(spec: ProcessSpec) -> list[bytes] | None:
     """The environment as the kernel wants it; None if it cannot be written so."""
     if not isinstance(spec.env, MappingProxyType) or not spec.marker:
         return _encoded(spec.environ())

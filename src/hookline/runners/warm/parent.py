@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline.runners.ending import MARKER
-from hookline.runners.start import Child, Pipes, ProcessSpec, watch
+from hookline.runners.start import Child, Pipes, ProcessSpec, entries_of, watch
 from hookline.runners.warm.plan import Interpreter, Plan
 from hookline.runners.warm.shell import DeathNotice, death_notice
 
@@ -257,11 +257,11 @@ def _request(name: int, spec: ProcessSpec, plan: Plan) -> bytes:
     cwd = spec.cwd or os.getcwd()
     script = os.path.join(cwd, plan.words[plan.before])
     fields = [str(name), cwd, plan.interpreter.file, os.path.dirname(os.path.realpath(script)), str(plan.before)]
-    env = spec.environ()
+    fields += [str(len(plan.words)), *plan.words]
+    entries = entries_of(spec) or []
     if plan.shell:  # what the skipped shell would have seen to
-        env["PWD"] = os.path.realpath(cwd)
-    fields += [str(len(plan.words)), *plan.words, *map("=".join, env.items())]
-    data = os.fsencode("\0".join(fields))
+        entries.append(os.fsencode(f"PWD={os.path.realpath(cwd)}"))
+    data = b"\0".join([os.fsencode("\0".join(fields)), *entries])
     return len(data).to_bytes(8, "big") + data
 
 

@@ -21,6 +21,7 @@ SHELLS = ("/bin/sh", "sh")
 STARTUP_NAMES = frozenset({"HOME", "LANG", "LANGUAGE", "TZ", "VIRTUAL_ENV", "GLIBC_TUNABLES", "__PYVENV_LAUNCHER__"})
 STARTUP_PREFIXES = ("PYTHON", "LC_", "LD_", "DYLD_", "MALLOC_", "COVERAGE_", "SETUPTOOLS_", "CONDA_")
 """Environment variables that an interpreter, or what its `site` folder loads, reads while starting up."""
+STARTUP = (*STARTUP_NAMES, *STARTUP_PREFIXES)
 PYTHON_VARIABLES = frozenset(
     "PYTHONPATH PYTHONHOME PYTHONUNBUFFERED PYTHONIOENCODING PYTHONUTF8 PYTHONDONTWRITEBYTECODE PYTHONHASHSEED "
     "PYTHONNOUSERSITE PYTHONWARNINGS PYTHONOPTIMIZE PYTHONPYCACHEPREFIX PYTHONUSERBASE".split()
@@ -60,23 +61,31 @@ def plan(spec: ProcessSpec) -> Plan | None:
     shell = len(argv) == 3 and argv[0] in SHELLS and argv[1] == "-c"
     words = shell_words(argv[2], env) if shell else argv
     cwd = spec.cwd or os.getcwd()
-    if not words or not _startable(env) or not os.path.isdir(cwd):
+    if not words or not os.path.isdir(cwd):
         return None
     called = _called(words, cwd)
-    if called is None:
+    startup = None if called is None else _startup(env)
+    if called is None or startup is None:
         return None
     python, flags, script = called[0], called[1], called[2]
-    found = _interpreter(python, flags, cwd, env)
+    found = _interpreter(python, flags, cwd, env, startup)
     if found is None or not os.path.isfile(os.path.join(cwd, script)):
         return None
     return Plan(found, (python, *flags, script, *called[3]), 1 + len(flags), shell)
 
 
-def _startable(env: Mapping[str, str]) -> bool:
-    if any(name.startswith("PYTHON") and name not in PYTHON_VARIABLES for name in env):
-        return False
+Startup = tuple[tuple[str, str], ...]
+
+
+def _startup(env: Mapping[str, str]) -> Startup | None:
+    """What of an environment an interpreter reads while it starts up; None if a warm one could not honour it."""
+    counting = tuple(sorted((name, value) for name, value in env.items() if name.startswith(STARTUP)))
+    if any(name.startswith("PYTHON") and name not in PYTHON_VARIABLES for name, _ in counting):
+        return None
     path = env.get("PYTHONPATH", "")
-    return all(os.path.isabs(entry) for entry in path.split(os.pathsep)) if path else True
+    if path and not all(os.path.isabs(entry) for entry in path.split(os.pathsep)):
+        return None
+    return tuple(pair for pair in counting if _counts(pair[0]))
 
 
 def _called(words: tuple[str, ...], cwd: str) -> tuple[str, tuple[str, ...], str, tuple[str, ...]] | None:
@@ -116,19 +125,26 @@ def _shebang(path: str) -> tuple[str, ...] | None:
     return tuple(words) if len(words) == 1 or FLAGS.fullmatch(words[1]) else None
 
 
-def _interpreter(name: str, flags: tuple[str, ...], cwd: str, env: Mapping[str, str]) -> Interpreter | None:
+def _interpreter(
+    name: str, flags: tuple[str, ...], cwd: str, env: Mapping[str, str], startup: Startup
+) -> Interpreter | None:
     file = os.path.join(cwd, name) if "/" in name else shutil.which(name, path=env.get("PATH", os.defpath))
     if file is None or not os.path.isabs(file) or ("/" in name and not os.path.isabs(name)):
         return None
     try:
         stat = os.stat(file)
-        with open(file, "rb") as binary:
-            if binary.read(4) not in BINARIES:
-                return None
+        identity = (stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size)
+        real = _is_binary(file, identity)
     except OSError:
         return None
-    startup = tuple(sorted((key, value) for key, value in env.items() if _counts(key)))
-    return Interpreter(file, name, flags, startup, (stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size))
+    return Interpreter(file, name, flags, startup, identity) if real else None
+
+
+@lru_cache(16)
+def _is_binary(file: str, identity: tuple[int, ...]) -> bool:
+    """Whether a file is a real interpreter, looked at again when it is another file."""
+    with open(file, "rb") as binary:
+        return binary.read(4) in BINARIES
 
 
 def _counts(name: str) -> bool:

@@ -7,7 +7,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from hookline.runners.start import Child, ProcessSpec, spawn
+from hookline.runners.start import Child, ProcessSpec, entries_of, spawn
 from hookline.runners.warm.parent import BOOT, WarmParent
 from hookline.runners.warm.plan import Interpreter, plan
 from hookline.runners.warm.shell import death_notice
@@ -39,7 +39,7 @@ class WarmPython:
     async def launch(self, spec: ProcessSpec) -> Child:
         """Start a program: warm if it can be, else the ordinary way, and see to it that the next run is warm."""
         planned = plan(spec)
-        if planned is None:
+        if planned is None or entries_of(spec) is None:
             return await spawn(spec)
         parent = self._ready(planned.interpreter)
         if parent is not None:

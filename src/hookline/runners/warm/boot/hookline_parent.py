@@ -99,9 +99,9 @@ class Parent:
             self.ready()
             fields, fds = self.receive()
             os.setpgid(0, 0)
+            self.say(b"started", fields[0], b"%d" % os.getpid())
             os.write(self.taken_w, fields[0] + b"\n")
             os.close(self.taken_w)
-            self.say(b"started", fields[0], b"%d" % os.getpid())
             self.sock.close()
             for target in (0, 1, 2):
                 os.dup2(fds[target], target)
