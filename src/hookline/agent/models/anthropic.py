@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from hookline.agent.messages import Message, Reminder, User, encode_message
 from hookline.agent.models.base import ModelRequest, ModelResponse, OnDelta
-from hookline.agent.models.kinds import api_error
+from hookline.agent.models.kinds import model_errors
 from hookline.agent.models.stream import Answer
 from hookline.errors import MissingExtra, ModelError
 
@@ -81,7 +81,7 @@ class Anthropic:
     async def _stream(self, body: dict[str, Any], answer: Answer, on_delta: OnDelta | None) -> ModelResponse:
         sdk = import_sdk()
         client = self._connected()
-        try:
+        with model_errors(sdk, answer.model):
             events = await client.messages.create(**body, stream=True)
             async with events:
                 async for event in events:
@@ -89,22 +89,6 @@ class Anthropic:
                     if delta and on_delta:
                         on_delta(delta)
             return ModelResponse(message=answer.done())
-        except sdk.APIStatusError as problem:
-            raise api_error(
-                problem.status_code, problem.body, problem.response.headers, model=answer.model
-            ) from problem
-        except sdk.APIError as problem:
-            raise ModelError(f"model `{answer.model}`: {_cause(problem)}", "server_error") from problem
-        except (ValueError, TypeError, KeyError, AttributeError) as problem:
-            raise ModelError(
-                f"model `{answer.model}`: the answer makes no sense: {problem}", "server_error"
-            ) from problem
-        except Exception as problem:
-            if not type(problem).__module__.startswith(TRANSPORTS):
-                raise
-            raise ModelError(
-                f"model `{answer.model}`: the connection broke: {_cause(problem)}", "server_error"
-            ) from problem
 
     def _connected(self) -> AsyncAnthropic:
         if self._client is None:
@@ -112,8 +96,6 @@ class Anthropic:
         return self._client
 
 
-#: what the SDK lets through from its HTTP library while a body is being read
-TRANSPORTS = ("httpx", "httpcore", "h11", "anyio", "aiohttp")
 _import_lock = threading.Lock()
 
 
@@ -184,10 +166,3 @@ def _mark_cached(rows: list[dict[str, Any]]) -> None:
     last = next((row for row in reversed(rows) if row["role"] == "user"), None)
     if last and isinstance(last["content"], list):
         last["content"] = [*last["content"][:-1], {**last["content"][-1], **CACHED}]
-
-
-def _cause(problem: BaseException) -> str:
-    """The innermost reason, which is the one that says something."""
-    while problem.__cause__ is not None:
-        problem = problem.__cause__
-    return str(problem) or type(problem).__name__

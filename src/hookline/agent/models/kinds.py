@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from hookline.errors import ModelError
 
-__all__ = ["KINDS", "api_error", "kind_of", "retry_after"]
+__all__ = ["KINDS", "api_error", "kind_of", "model_errors", "retry_after"]
 
 KINDS = (
     "authentication_failed",
@@ -74,6 +75,34 @@ def api_error(
     said = inner.get("message") or "the server gave no reason"
     name = f"model `{model}`: " if model else ""
     return ModelError(f"{name}HTTP {status}: {said}", kind, status=status, retry_after=retry_after(headers or {}))
+
+
+TRANSPORTS = ("httpx", "httpcore", "h11", "anyio", "aiohttp")
+"""What the official SDKs let through from their HTTP libraries while a body is being read."""
+
+
+@contextmanager
+def model_errors(sdk: Any, model: str) -> Iterator[None]:
+    """Whatever goes wrong while an official SDK asks a model is raised as a `ModelError`."""
+    try:
+        yield
+    except sdk.APIStatusError as problem:
+        raise api_error(problem.status_code, problem.body, problem.response.headers, model=model) from problem
+    except sdk.APIError as problem:
+        raise ModelError(f"model `{model}`: {_cause(problem)}", "server_error") from problem
+    except (ValueError, TypeError, KeyError, AttributeError) as problem:
+        raise ModelError(f"model `{model}`: the answer makes no sense: {problem}", "server_error") from problem
+    except Exception as problem:
+        if not type(problem).__module__.startswith(TRANSPORTS):
+            raise
+        raise ModelError(f"model `{model}`: the connection broke: {_cause(problem)}", "server_error") from problem
+
+
+def _cause(problem: BaseException) -> str:
+    """The innermost reason, which is the one that says something."""
+    while problem.__cause__ is not None:
+        problem = problem.__cause__
+    return str(problem) or type(problem).__name__
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

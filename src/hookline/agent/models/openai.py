@@ -21,7 +21,7 @@ from hookline.agent.messages import (
     text_of,
 )
 from hookline.agent.models.base import Delta, ModelRequest, ModelResponse, OnDelta
-from hookline.agent.models.kinds import api_error
+from hookline.agent.models.kinds import model_errors
 from hookline.agent.models.stream import parse_arguments
 from hookline.errors import MissingExtra, ModelError
 
@@ -37,7 +37,6 @@ STOP_REASONS = {
     "length": StopReason.MAX_TOKENS,
     "content_filter": StopReason.REFUSAL,
 }
-TRANSPORTS = ("httpx", "httpcore", "h11", "anyio")
 
 
 class OpenAI:
@@ -54,7 +53,7 @@ class OpenAI:
         if self._client is None:
             self._client = sdk.AsyncOpenAI(**self._options)
         answer = Completion(request.model or self.name)
-        try:
+        with model_errors(sdk, answer.model):
             chunks = await self._client.chat.completions.create(**encode_request(request, answer.model), stream=True)
             async with chunks:
                 async for chunk in chunks:
@@ -62,20 +61,6 @@ class OpenAI:
                         if on_delta:
                             on_delta(delta)
             return ModelResponse(message=answer.done())
-        except sdk.APIStatusError as problem:
-            raise api_error(
-                problem.status_code, problem.body, problem.response.headers, model=answer.model
-            ) from problem
-        except sdk.APIError as problem:
-            raise ModelError(f"model `{answer.model}`: {problem.message}", "server_error") from problem
-        except (ValueError, TypeError, KeyError, AttributeError) as problem:
-            raise ModelError(
-                f"model `{answer.model}`: the answer makes no sense: {problem}", "server_error"
-            ) from problem
-        except Exception as problem:
-            if not type(problem).__module__.startswith(TRANSPORTS):
-                raise
-            raise ModelError(f"model `{answer.model}`: the connection broke: {problem}", "server_error") from problem
 
     async def aclose(self) -> None:
         """Close the connections."""
