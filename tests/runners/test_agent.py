@@ -126,4 +126,4 @@ async def test_one_nudge_then_no_verdict(tmp_path: Path) -> None:
     verdict = await look(who, on_failure="continue")
 
     assert len(model.requests) == 2
-    assert verdict.outcomes[0].error == "the agent ended without an answer"
+    assert verdict.outcomes[0].error == "got no answer from its agent"

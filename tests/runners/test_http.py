@@ -59,12 +59,12 @@ async def test_any_2xx_with_an_object_or_nothing_is_an_answer(answer: Answer, re
 
 
 FAULTS: dict[str, tuple[Answer, str]] = {
-    "moved": (answers(302, "", Location="http://127.0.0.1:9/"), "answered 302; redirects are not followed"),
-    "to a file": (answers(301, "", Location="file:///etc/passwd"), "answered 301; redirects are not followed"),
-    "to the metadata": (answers(307, "", Location="http://169.254.169.254/"), "answered 307; redirects are not"),
-    "not found": (answers(404, DENY), "answered 404"),
-    "broken": (answers(500, DENY), "answered 500"),
-    "unmodified": (answers(304), "answered 304"),
+    "moved": (answers(302, "", Location="http://127.0.0.1:9/"), "give the final address"),
+    "to a file": (answers(301, "", Location="file:///etc/passwd"), "redirects are not followed"),
+    "to the metadata": (answers(307, "", Location="http://169.254.169.254/"), "got 307 from"),
+    "not found": (answers(404, DENY), "got 404 from"),
+    "broken": (answers(500, DENY), "got 500 from http:"),
+    "unmodified": (answers(304), "got 304 from"),
     "text": (answers(200, "hello"), "JSON"),
     "half an object": (answers(200, '{"decision": '), "JSON"),
     "two objects": (answers(200, "{}{}"), "JSON"),
@@ -74,7 +74,7 @@ FAULTS: dict[str, tuple[Answer, str]] = {
     "hangs up": (hang_up, "isconnected"),
     "no HTTP": (lambda _, writer: _says(writer, b"SSH-2.0-nope\r\n\r\n"), "127.0.0.1"),
     "endless header": (lambda _, writer: _says(writer, b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000), "127.0.0.1"),
-    "huge": (no_end, "sent more than"),
+    "huge": (no_end, "got more than"),
 }
 
 
@@ -119,7 +119,7 @@ async def test_nobody_at_home(policy: Any) -> None:
 
     assert verdict.blocked is (policy == "block")
     assert verdict.outcomes[0].error is not None
-    assert "cannot be reached: Connect call failed" in verdict.outcomes[0].error
+    assert "Connect call failed" in verdict.outcomes[0].error
 
 
 @pytest.mark.parametrize("answer", [silence, no_end])
@@ -183,7 +183,7 @@ async def test_only_http_addresses(url: str, policy: Any) -> None:
     verdict = await ask(url, on_failure=policy)
 
     assert verdict.outcomes[0].status is Status.FAILED
-    assert f"`{url}` is not an http or https address" in (verdict.outcomes[0].error or "")
+    assert f"cannot ask `{url}`: it is not an http or https address" in (verdict.outcomes[0].error or "")
     assert verdict.blocked is (policy == "block")
 
 

@@ -67,8 +67,8 @@ async def test_the_text_is_read_like_stdout_but_never_context(text: str, event: 
 @pytest.mark.parametrize(
     "who, said",
     [
-        (gives("went wrong", error=True), "tool `echo` of `srv` failed: went wrong"),
-        (gives(DENY, error=True), "tool `echo` of `srv` failed"),
+        (gives("went wrong", error=True), "asked tool `echo` of `srv`, which failed: went wrong"),
+        (gives(DENY, error=True), "asked tool `echo` of `srv`, which failed"),
         (gives('{"decision": 7}'), "decision"),
         (gives('{"decision"'), "JSON"),
         (None, "needs MCP servers, and nobody gave this set of hooks one; set `hooks.services.mcp`"),

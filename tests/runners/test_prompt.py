@@ -71,10 +71,10 @@ async def test_what_an_answer_means(answer: str, event: Event, action: Prompt | 
 @pytest.mark.parametrize(
     "answer, said",
     [
-        ("I think so.", "the model's answer is not `{ok, reason}`"),
-        ('{"fine": true}', "the model's answer is not `{ok, reason}`"),
-        ('{"ok": "yes"}', "the model's answer is not `{ok, reason}`"),
-        ("", "the model's answer is not `{ok, reason}`"),
+        ("I think so.", "got an answer from its model that is not `{ok, reason}`"),
+        ('{"fine": true}', "got an answer from its model that is not `{ok, reason}`"),
+        ('{"ok": "yes"}', "got an answer from its model that is not `{ok, reason}`"),
+        ("", "got an answer from its model that is not `{ok, reason}`"),
         (ModelError("HTTP 529: overloaded", "overloaded"), "HTTP 529: overloaded"),
         (OSError("no network"), "no network"),
     ],

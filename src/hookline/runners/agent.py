@@ -34,7 +34,7 @@ class AgentRunner:
             raise missing("an agent", "inspector")
         answer = await inspector(question(action, event))
         if answer is None:
-            raise HookFailed("the agent ended without an answer")
+            raise HookFailed("got no answer from its agent")
         return Ran(reply=consequence(understand(answer), event))
 
 

@@ -41,7 +41,7 @@ class HttpRunner:
         status, body = await self._posted(action, claude.encode_event(event), ctx.env)
         text = body.decode("utf-8", "replace")
         if not 200 <= status < 300:
-            raise HookFailed(f"{action.url} answered {status}{_hint(status)}", exit_code=status, stdout=text)
+            raise HookFailed(f"got {status} from {action.url}{_hint(status)}", exit_code=status, stdout=text)
         return Ran(reply=_reply(text, event, status), exit_code=status, stdout=text)
 
     async def _posted(self, action: Http, body: bytes, env: Mapping[str, str]) -> tuple[int, bytes]:
@@ -104,9 +104,9 @@ def _failures(url: str) -> Iterator[None]:
     try:
         yield
     except aiohttp.ClientConnectorError as problem:
-        raise HookFailed(f"{url} cannot be reached: {problem.strerror or problem.os_error}") from None
+        raise HookFailed(f"cannot reach {url}: {problem.strerror or problem.os_error}") from None
     except (aiohttp.ClientError, OSError, ValueError) as problem:
-        raise HookFailed(f"{url}: {str(problem) or type(problem).__name__}") from None
+        raise HookFailed(f"got no answer from {url}: {str(problem) or type(problem).__name__}") from None
 
 
 async def _answer(session: aiohttp.ClientSession, url: str, body: bytes, headers: Headers) -> tuple[int, bytes]:
@@ -124,16 +124,16 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
         body += chunk
         if len(body) > MOST_BYTES:
             response.close()
-            raise HookFailed(f"{response.url} sent more than {MOST_BYTES:,} bytes", exit_code=response.status)
+            raise HookFailed(f"got more than {MOST_BYTES:,} bytes from {response.url}", exit_code=response.status)
     return bytes(body)
 
 
 def check_url(action: Http) -> None:
     """Refuse what is not http(s), and what the settings' allow-list does not name."""
     if not _is_http(action.url):
-        raise HookFailed(f"`{action.url}` is not an http or https address")
+        raise HookFailed(f"cannot ask `{action.url}`: it is not an http or https address")
     if action.allowed_urls is not None and not any(fnmatchcase(action.url, allowed) for allowed in action.allowed_urls):
-        raise HookFailed(f"`{action.url}` is not among allowedHttpHookUrls; add it there to use it")
+        raise HookFailed(f"may not ask `{action.url}`: add it to allowedHttpHookUrls to use it")
 
 
 def _is_http(url: str) -> bool:

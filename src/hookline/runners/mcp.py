@@ -38,7 +38,9 @@ class McpRunner:
         arguments = filled(action.input, claude.event_object(event))
         result = await call(action.server, action.tool, arguments)
         if result.is_error:
-            raise HookFailed(f"tool `{action.tool}` of `{action.server}` failed: {result.text}", stdout=result.text)
+            raise HookFailed(
+                f"asked tool `{action.tool}` of `{action.server}`, which failed: {result.text}", stdout=result.text
+            )
         return Ran(reply=_reply(result.text, event), stdout=result.text)
 
 

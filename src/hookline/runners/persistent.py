@@ -48,7 +48,7 @@ class Persistent:
 
     async def _alive(self) -> _Live:
         if self._closed:
-            raise HookFailed("its process was closed")
+            raise HookFailed("was closed with its process")
         if self._live is not None and not self._live.ended:
             return self._live
         if self._live is not None:  # it died between two questions

@@ -70,7 +70,9 @@ def understand(answer: str | Mapping[str, Any]) -> Answer:
             return msgspec.json.decode(answer.strip(), type=Answer)
         return msgspec.convert(answer, Answer)
     except (msgspec.DecodeError, msgspec.ValidationError) as problem:
-        raise HookFailed(f"the model's answer is not `{{ok, reason}}`: {problem}", stdout=str(answer)) from None
+        raise HookFailed(
+            f"got an answer from its model that is not `{{ok, reason}}`: {problem}", stdout=str(answer)
+        ) from None
 
 
 def consequence(answer: Answer, action: Prompt, event: Event) -> Reply:
