@@ -77,6 +77,7 @@ class Engine:
         self._names: dict[str, Hook] | None = None
         self._index: Index | None = None
         self._ways = Ways(self._fire)
+        self._quick = self._ways.of
         self._spent: set[str] = set()
         self._closed = False
         self._enabled = _switched_on()
@@ -155,6 +156,7 @@ class Engine:
         """Something changed: events from now on find their way anew."""
         with self._lock:
             self._index, self._ways = None, Ways(self._fire)
+            self._quick = self._ways.of
 
     @property
     def enabled(self) -> bool:
@@ -176,7 +178,11 @@ class Engine:
         `deadline` bounds all of them together, in seconds from now; `only` names a single hook to ask.
         """
         if deadline is None and only is None:
-            return (self._ways.of.get(event.__class__) or self._fire)(event)
+            try:
+                way = self._quick[event.__class__]
+            except KeyError:
+                way = self._fire
+            return way(event)
         return self._fire(event, deadline, only)
 
     async def _fire(self, event: Event, deadline: float | None = None, only: str | None = None) -> Verdict:
