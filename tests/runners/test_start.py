@@ -157,3 +157,22 @@ async def test_a_changed_environment_is_seen_by_the_next_run(monkeypatch: pytest
         other = await said(session_id="two")
 
     assert (red, blue, other) == ("red one\n", "blue one\n", "blue two\n")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+async def test_a_host_without_standard_streams_can_start_programs(closed: str, tmp_path: Path) -> None:
+    """A service may be started with some of them closed: pipes have their numbers then."""
+    script = tmp_path / "host.py"
+    script.write_text(
+        "import asyncio, sys\n"
+        "from hookline.runners.process import run_process\n"
+        "from hookline.runners.start import ProcessSpec\n"
+        "spec = ProcessSpec(argv=('/bin/sh', '-c', 'cat; echo err >&2; exit 3'), stdin=b'in')\n"
+        "done = asyncio.run(run_process(spec))\n"
+        "open(sys.argv[1], 'w').write(repr((done.exit_code, done.stdout, done.stderr)))\n"
+    )
+    said = tmp_path / "said"
+
+    await run_process(ProcessSpec(argv=("/bin/sh", "-c", f"exec {sys.executable} {script} {said} {closed}")))
+
+    assert said.read_text() == repr((3, b"in", b"err\n"))

@@ -28,7 +28,8 @@ try:
 except ImportError:
     fork_exec = None
 
-
+STANDARD = 3
+"""Descriptors below this are stdin, stdout and stderr."""
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 """The exit codes of a shell that cannot start a program."""
 
@@ -82,7 +83,8 @@ async def spawn(spec: ProcessSpec) -> Child:
 def _quickly(spec: ProcessSpec, stdin: int, stdout: int, stderr: int) -> Started | None:
     """A program that has begun; None if nothing has happened yet and `_carefully` is to be asked."""
     entries = entries_of(spec)
-    if fork_exec is None or "/" not in spec.argv[0] or entries is None:
+    standard = stdin < STANDARD  # we were started without some of them, so that pipes have taken their numbers
+    if fork_exec is None or "/" not in spec.argv[0] or entries is None or standard:
         return None
     words = [os.fsencode(word) for word in spec.argv]
     sys.audit("subprocess.Popen", spec.argv[0], spec.argv, spec.cwd, spec.env)
