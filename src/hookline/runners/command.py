@@ -218,7 +218,7 @@ def _remove(path: Path | None) -> None:
 
 def answer(hook: Hook, action: Command, event: Event, finished: Finished, *, skip: int, limit: int) -> Ran:
     """What a command's output and its end mean together; a failure is raised as `HookFailed`."""
-    stdout = finished.stdout[skip:].decode("utf-8", "replace")
+    stdout = finished.stdout[skip:].decode("utf-8-sig", "replace")  # a byte order mark is not part of the text
     stderr = finished.stderr.decode("utf-8", "replace")
     code = recorded_code(finished.exit_code, finished.signal)
     end = End.OVERFLOW if finished.truncated else end_of(finished.exit_code, finished.signal)
