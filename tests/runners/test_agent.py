@@ -127,3 +127,16 @@ async def test_one_nudge_then_no_verdict(tmp_path: Path) -> None:
 
     assert len(model.requests) == 2
     assert verdict.outcomes[0].error == "got no answer from its agent"
+
+
+async def test_an_answer_of_another_shape_may_be_given_again(tmp_path: Path) -> None:
+    """The model is told what is wrong with it, as with any tool."""
+    model, who = real(
+        tmp_path,
+        {"tools": [["StructuredOutput", {"fine": 1}]]},
+        {"tools": [["StructuredOutput", {"ok": False, "reason": "no"}]]},
+    )
+    verdict = await look(who)
+
+    assert verdict.reason == WHY
+    assert "missing required field `ok`" in str(model.requests[1].messages[-1])

@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from hookline.agent.messages import Assistant, Message, ToolOutput, User
+from hookline.agent.messages import Assistant, Message, ToolOutput, ToolUse, User
 from hookline.agent.models import Model, ModelRequest, ModelResponse, OnDelta, ToolSpec, choose
 from hookline.agent.tools import SessionState, Tool, ToolEnv, default_tools
 from hookline.agent.tools.mcp import McpServers, read_config
 from hookline.errors import HookFailed, ToolInputInvalid
+from hookline.runners.prompt import understand
 from hookline.runners.services import ANSWER_SCHEMA, McpResult, Question, Services
 
 __all__ = ["inspector", "judge", "mcp_caller", "services"]
@@ -52,7 +53,7 @@ def inspector(model: Model, tools: Any, env: Any) -> Any:
         for _ in range(MOST_TURNS):
             answer = await _ask(model, question, messages, tools())
             messages.append(answer)
-            given = next((use.input for use in answer.tool_uses if use.name == ANSWER.name), None)
+            given = next((use.input for use in answer.tool_uses if not _wrong(use)), None)
             if given is not None:
                 return given
             if answer.tool_uses:
@@ -77,13 +78,24 @@ async def _ask(model: Model, question: Question, messages: list[Message], tools:
     return (await model.respond(request)).message
 
 
+def _wrong(use: ToolUse) -> str:
+    """Why this call is no answer; empty if it is one."""
+    if use.name != ANSWER.name:
+        return f"{use.name} is not available to a hook's check"
+    try:
+        understand(use.input)
+    except HookFailed as problem:
+        return f"{ANSWER.name} {problem}; call it again"
+    return ""
+
+
 async def _looked(answer: Assistant, tools: Mapping[str, Tool], env: ToolEnv) -> User:
     """Only tools that change nothing are run: nobody asked a hook about these calls."""
     outputs = []
     for use in answer.tool_uses:
         tool = tools.get(use.name)
         if tool is None or not tool.is_read_only(use.input):
-            outputs.append(ToolOutput(use.id, f"{use.name} is not available to a hook's check", is_error=True))
+            outputs.append(ToolOutput(use.id, _wrong(use), is_error=True))
             continue
         try:
             result = await tool.run(tool.validate(use.input), env)
