@@ -9,7 +9,7 @@ import pytest
 from hookline import Hooks, deny
 from hookline.config import Problem
 from hookline.errors import Untrusted
-from hookline.events import PreToolUse, SubagentStop
+from hookline.events import PreToolUse, Stop, SubagentStop
 from tests.config.world import World, run
 
 BASH = PreToolUse(tool_name="Bash", tool_input={"command": "ls"})
@@ -171,14 +171,15 @@ async def test_a_relative_project_stays_where_it_was(world: World, monkeypatch: 
 
 
 async def test_an_agents_hooks_run_while_it_runs(world: World) -> None:
-    """Its Stop is the SubagentStop of that agent alone."""
+    """Its Stop is the SubagentStop of that agent alone, and the Stop of a session that is that agent."""
     header = "---\nname: rev\nhooks: {Stop: [{hooks: [{type: command, command: 'true'}]}]}\n---\n"
     world.write("home/.claude/agents/rev.md", header)
 
     async with hooks(world) as made:
         ran = [len((await made.fire(SubagentStop(agent_id="1", agent_type=a))).outcomes) for a in ("rev", "other")]
+        ran += [len((await made.fire(Stop(agent_type=a))).outcomes) for a in ("rev", None)]
 
-    assert ran == [1, 0]
+    assert ran == [1, 0, 1, 0]
 
 
 def test_problems_are_logged_unless_somebody_wants_them(world: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -263,11 +263,11 @@ def test_plugin_variables_are_filled_in() -> None:
 
 
 def test_stop_in_an_agents_header_is_the_end_of_that_agent() -> None:
-    """FACTS §9: Stop becomes SubagentStop, and hooks apply only while that agent runs."""
+    """FACTS §9: Stop is SubagentStop too, unless the session itself is that agent; hooks apply only while it runs."""
     source = Source(kind="agent", label=".claude/agents/rev.md", owner="rev")
     stop, before = parse({**nested(GOOD, event="Stop"), **nested(GOOD)}, source).hooks
 
-    assert (stop.events, stop.when, before.events) == ((SubagentStop,), InAgent("rev"), (PreToolUse,))
+    assert (stop.events, stop.when, before.events) == ((SubagentStop, Stop), InAgent("rev"), (PreToolUse,))
     assert before.when is not None
     assert [before.when(PreToolUse(tool_name="Bash", tool_input={}, agent_type=a)) for a in ("rev", "other", None)] == [
         True, False, False,

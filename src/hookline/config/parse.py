@@ -18,6 +18,7 @@ from hookline.config.names import short_name
 from hookline.config.problems import Problem, Severity, shown
 from hookline.config.sources import Source
 from hookline.errors import ConditionError, MatcherError, did_you_mean
+from hookline.events import Event, Stop, SubagentStop
 from hookline.events.catalog import CATALOG, EventSpec
 from hookline.hooks.actions import Action, AgentCheck, Command, Http, McpTool, Prompt
 from hookline.hooks.condition import Rule, parse_rule
@@ -109,7 +110,7 @@ class _Reader:
             if not _is_comment(key):
                 self.say(at, f"unknown event `{key}`, so its hooks never run{hint}", "warning")
             return
-        spec = CATALOG[self._scoped(name)]
+        spec = CATALOG[name]
         if isinstance(entries, list):
             for number, one in enumerate(entries):
                 self._listed(spec, f"{at}[{number}]", one, exact=key in CATALOG)
@@ -120,9 +121,11 @@ class _Reader:
         else:
             self.say(at, f'expected a list, got {shown(entries)}; write `[{{"hooks": […]}}]`')
 
-    def _scoped(self, name: str) -> str:
-        """FACTS §9: in an agent's header, Stop means the end of that agent."""
-        return "SubagentStop" if name == "Stop" and self.source.kind == "agent" else name
+    def _events(self, entry: _Entry) -> tuple[type[Event], ...]:
+        """FACTS §9: in an agent's header, Stop is the end of that agent, be it a subagent or the session itself."""
+        if entry.event.cls is Stop and self.source.kind == "agent":
+            return (SubagentStop, Stop)
+        return (entry.event.cls,)
 
     def _listed(self, spec: EventSpec, at: str, one: object, *, exact: bool) -> None:
         if isinstance(one, str) or (isinstance(one, dict) and not exact and "hooks" not in one):
@@ -186,7 +189,7 @@ class _Reader:
         timeout = values.get("timeout") or (None if entry.short else default_timeout(kind, entry.event.name))
         hook = Hook(
             name=values.get("name") or entry.name or short_name(action, self.source.plugin),
-            events=(entry.event.cls,),
+            events=self._events(entry),
             action=action,
             matcher=self._matcher(entry),
             condition=condition,
