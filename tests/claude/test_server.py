@@ -420,3 +420,26 @@ async def test_a_host_that_dies_ends_the_session_and_its_hooks_hear_of_it(tmp_pa
     assert code == BROKEN_PIPE
     assert not served.ran
     assert (tmp_path / "ended").exists()
+
+
+ELICITING = Path(__file__).parents[1] / "contract" / "mcp_server.py"
+ANSWERED = {"action": "accept", "content": {"name": "Bob"}}
+
+
+@pytest.mark.parametrize("answer, given", [(ANSWERED, ANSWERED), ({}, {"action": "cancel"})])
+async def test_the_host_answers_what_an_mcp_server_asks(tmp_path: Path, answer: Line, given: Line) -> None:
+    """An `elicitation` goes to the host as the Claude CLI sends it; an answer that makes no sense is cancel."""
+    turns: list[Line] = [{"tools": [["mcp__srv__ask", {"text": "x"}]]}, {"text": "final"}]
+    config = json.dumps({"mcpServers": {"srv": {"command": sys.executable, "args": [str(ELICITING)]}}})
+    async with serving(tmp_path, turns, "--mcp-config", config, "--allowedTools", "mcp__srv__ask") as served:
+        served.write(prompt())
+        asked = await served.until(lambda line: line.get("request", {}).get("subtype") == "elicitation")
+        served.write(respond(asked["request_id"], **answer))
+        await served.result()
+        await served.end()
+
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    about = {"mcp_server_name": "srv", "message": "Your name?", "mode": "form", "requested_schema": schema}
+    assert asked["request"] == {"subtype": "elicitation", **about, "property_order": ["name"]}
+    (result,) = tool_results(served.said)
+    assert f"elicited {json.dumps(given)}" in json.dumps(result["content"]).replace('\\"', '"')

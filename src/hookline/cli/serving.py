@@ -73,6 +73,7 @@ class Host:
         made.hooks.on_late = self._came_late
         if flags.permission_prompt_tool == "stdio":
             self.agent.session.policy.can_use_tool = self._may_run
+        self.agent.session.elicit = self._elicit
 
     # -- listening -------------------------------------------------------------------------------------------------
 
@@ -166,6 +167,17 @@ class Host:
             return _permission(await self.server.ask(request))
         except (RequestRefused, HostGone) as problem:
             return deny(f"the host could not be asked: {problem}")
+
+    async def _elicit(self, server: str, request: dict[str, Any]) -> dict[str, Any]:
+        """`elicitation`: the host answers an MCP server's question; one who cannot has answered cancel."""
+        asked = OtherRequest.of("elicitation", _elicitation(server, request))
+        try:
+            answer = await self.server.ask(asked)
+        except (RequestRefused, HostGone) as problem:
+            self.agent.output.inform(f"MCP server `{server}` asked, and the host could not: {problem}", level="warning")
+            return {"action": "cancel"}
+        sensible = isinstance(answer, dict) and answer.get("action") in ("accept", "decline", "cancel")
+        return answer if sensible else {"action": "cancel"}
 
     # -- being asked -----------------------------------------------------------------------------------------------
 
@@ -319,6 +331,20 @@ def _words(prompt: UserMessage) -> tuple[str, tuple[Block, ...]]:
 def _prompts(given: Any) -> tuple[str, ...]:
     """A host's system prompt: one text or several, without the empty ones (no API takes them)."""
     return tuple(text for text in ([given] if isinstance(given, str) else given) if isinstance(text, str) and text)
+
+
+def _elicitation(server: str, request: dict[str, Any]) -> dict[str, Any]:
+    """An MCP server's question as the host is told of it."""
+    schema = request.get("requestedSchema")
+    told = {
+        "message": str(request.get("message") or ""),
+        "mode": str(request.get("mode") or "form"),
+        "url": request.get("url"),
+        "elicitation_id": request.get("elicitationId"),
+        "requested_schema": schema,
+        "property_order": list(schema.get("properties") or ()) if isinstance(schema, dict) else None,
+    }
+    return {"mcp_server_name": server, **{name: value for name, value in told.items() if value is not None}}
 
 
 def _permission(answer: Any) -> Reply:
