@@ -173,3 +173,16 @@ def _until(condition: Any, run: subprocess.Popen[str], seconds: float = 60) -> N
         assert run.poll() is None, run.communicate()
         assert time.monotonic() < deadline, "it never happened"
         time.sleep(0.02)
+
+
+def test_a_hook_in_the_background_has_begun_before_the_end_cuts_it_off(project: Path) -> None:
+    """`async_at_exit`: what was started last is given a moment, and is ended if that was not enough."""
+    entry = {"type": "command", "command": "echo yes > begun; sleep 60; echo no > done", "async": True}
+    settings = {"hooks": {"Stop": [{"hooks": [entry]}]}}
+    (project / ".claude" / "settings.json").write_text(json.dumps(settings))
+    run = _start(project, [{"text": "done"}], "-p", "go")
+    run.communicate(timeout=50)
+
+    assert run.returncode == 0
+    assert (project / "begun").exists()
+    assert not (project / "done").exists()

@@ -51,6 +51,7 @@ async def fire(command: str | Command, event: Event = BASH, **options: Any) -> V
         (says(decision("deny", permissionDecisionReason="r")), BASH, deny("r")),
         (says(decision("deny", permissionDecisionReason="r"), 1), BASH, deny("r")),
         (says(decision("deny", permissionDecisionReason="r"), 2), BASH, deny("r")),
+        (f"echo '{json.dumps({'decision': 'block', 'reason': 'r'})}'; kill -9 $$", BASH, deny("r")),
         ("printf '\\357\\273\\277'; " + says(decision("deny", permissionDecisionReason="r")), BASH, deny("r")),
         ("printf '\\377'", UserPromptSubmit(prompt="p"), context("\ufffd")),
         ("echo text; echo '{}'", UserPromptSubmit(prompt="p"), context("text\n{}")),

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 NEWER = ("claude-opus-5", "claude-sonnet-5", "claude-fable-5", "claude-haiku-5")
 DEFAULT_EFFORT = "medium"
+LAST_MOMENT = 0.5
+"""Seconds that hooks in the background are given when the session is over: enough to have begun, not to hold it up."""
 SYSTEM = "You are an agent that works in a folder with tools. Do what the user asks, and say briefly what you did."
 
 
@@ -45,9 +47,9 @@ class Made:
     files: list[Path] = field(default_factory=list)
 
     async def aclose(self) -> None:
-        """End everything, in order; hooks that still run in the background are cancelled."""
+        """End everything, in order; hooks that still run in the background have a last moment, then are cancelled."""
         await self.agent.aclose()
-        await self.hooks.aclose(0)
+        await self.hooks.aclose(LAST_MOMENT)
         if self.servers is not None:
             await self.servers.aclose()
         close = getattr(self.agent.session.model, "aclose", None)

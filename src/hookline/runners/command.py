@@ -229,7 +229,7 @@ def answer(hook: Hook, action: Command, event: Event, finished: Finished, *, ski
     elif what is Meaning.SAID:
         reply = _decoded(stdout, action, event, exit_code=code, stderr=stderr)
     else:
-        reply = _despite(hook, action, event, stdout) if end is End.OTHER else None
+        reply = _despite(hook, action, event, stdout) if end in (End.OTHER, End.SIGNAL) else None
     if reply is None:
         raise HookFailed(_failed(finished, end, limit), exit_code=code, stdout=stdout, stderr=stderr)
     return Ran(reply=reply, exit_code=code, stdout=stdout, stderr=stderr)
@@ -258,7 +258,7 @@ def _refusal(action: Command, event: Event, stdout: str, stderr: str) -> Reply:
 
 
 def _despite(hook: Hook, action: Command, event: Event, stdout: str) -> Reply | None:
-    """JSON counts at any exit code, unless the hook fails closed and the JSON does not say no anyway."""
+    """JSON counts however a command ended, unless the hook fails closed and the JSON does not say no anyway."""
     if not looks_like_json(stdout):
         return None
     said = _json_or_nothing(stdout, action, event)
