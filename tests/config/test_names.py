@@ -53,6 +53,7 @@ ONCE = [
     ("across groups", hooks(group({}), group({}))),
     ("timeout differs", hooks(group({"timeout": 5}, {"timeout": 6}))),
     ("shell differs", hooks(group({"shell": "bash"}, {}))),
+    ("one in the background", hooks(group({"async": True}, {}))),
     ("across files", [*hooks(group({})), *hooks(group({}))]),
     ("prompts", hooks(group({"type": "prompt", "prompt": "J"}, {"type": "prompt", "prompt": "J"}))),
     ("http", hooks(group({"type": "http", "url": "http://h"}, {"type": "http", "url": "http://h"}))),
@@ -62,7 +63,6 @@ TWICE = [
     ("if differs", hooks(group({"if": "Bash(echo *)"}, {"if": "Bash"}))),
     ("from a plugin", [*hooks(group({})), *hooks(group({}), plugin="p@inline")]),
     ("another event", [*hooks(group({})), *hooks(group({}), event="Stop")]),
-    ("one in the background", hooks(group({"async": True}, {}))),
 ]
 
 
@@ -76,7 +76,7 @@ def test_identical_hooks_run_once(about: str, given: list[Hook]) -> None:
 
 @pytest.mark.parametrize("about, given", TWICE)
 def test_hooks_that_differ_run_twice(about: str, given: list[Hook]) -> None:
-    """FACTS §4: when `if` or `args` differ, or one is a plugin's; a gate never yields to a background hook."""
+    """FACTS §4: when `if` or `args` differ, or one is a plugin's."""
     kept, notes = without_duplicates(given)
 
     assert (len(kept), notes) == (2, [])
@@ -95,3 +95,23 @@ def test_of_duplicates_the_strictest_failure_policy_stands() -> None:
     [hook] = without_duplicates(hooks(group({}, {"onFailure": "block"})))[0]
 
     assert hook.on_failure == "block"
+
+
+@pytest.mark.parametrize("other", ["async", "asyncRewake"])
+def test_a_gate_never_yields_to_its_twin_in_the_background(other: str) -> None:
+    """Whichever stands first, the one that is left is waited for; two in the background stay there."""
+    for entries in ([{other: True}, {}], [{}, {other: True}]):
+        [hook] = without_duplicates(hooks(group(*entries)))[0]
+        assert isinstance(hook.action, Command)
+        assert (hook.background, hook.action.asynchronous, hook.action.async_rewake) == (False, False, False)
+
+    [hook] = without_duplicates(hooks(group({other: True}, {other: True})))[0]
+    assert isinstance(hook.action, Command)
+    assert hook.action.asynchronous or hook.action.async_rewake
+
+
+def test_of_duplicates_the_last_timeout_stands() -> None:
+    """As in Claude Code, where the later of two identical entries takes the place of the earlier."""
+    [hook] = without_duplicates(hooks(group({"timeout": 1}, {"timeout": 6})))[0]
+
+    assert hook.timeout == 6

@@ -155,13 +155,25 @@ async def test_stdin_is_the_event_on_one_line(tmp_path: Path) -> None:
 
 async def test_the_environment_is_claude_codes(tmp_path: Path) -> None:
     """FACTS §6: what hooks find in their environment."""
-    names = "CLAUDE_PROJECT_DIR CLAUDECODE CLAUDE_CODE_SESSION_ID CLAUDE_CODE_ENTRYPOINT OWN CLAUDE_PLUGIN_ROOT"
+    names = (
+        "CLAUDE_PROJECT_DIR CLAUDECODE CLAUDE_CODE_SESSION_ID CLAUDE_CODE_ENTRYPOINT OWN CLAUDE_PLUGIN_ROOT AI_AGENT"
+    )
     show = "; ".join(f'echo "${name}"' for name in names.split())
     event = UserPromptSubmit(session_id="s1", cwd=str(tmp_path), prompt="p")
 
     verdict = await fire(Command(command=f"{show}; pwd", env={"OWN": "o"}, plugin_root="/plug"), event)
 
-    assert verdict.context[0].splitlines() == [str(tmp_path), "1", "s1", "sdk-cli", "o", "/plug", str(tmp_path)]
+    said = verdict.context[0].splitlines()
+    assert said == [
+        str(tmp_path),
+        "1",
+        "s1",
+        "sdk-cli",
+        "o",
+        "/plug",
+        os.environ.get("AI_AGENT", "hookline"),
+        str(tmp_path),
+    ]
 
 
 async def test_exports_have_a_file_to_go_to_on_four_events(tmp_path: Path) -> None:

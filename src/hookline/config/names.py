@@ -74,8 +74,8 @@ def with_free_names(hooks: Iterable[Hook], taken: Iterable[str] = ()) -> list[Ho
 def without_duplicates(hooks: Iterable[Hook]) -> tuple[list[Hook], list[Problem]]:
     """Identical hooks of an event become one that applies wherever any of them did (FACTS §4).
 
-    Also when timeout or shell differ; not when `if`, `args` or the plugin do, nor when one of them runs in the
-    background. The first one's limits stand, but if any of them fails closed, so does the one.
+    Also when timeout or shell differ, or one runs in the background; not when `if`, `args` or the plugin do. The last
+    one's limits stand, but if any of them fails closed or is waited for, so does and is the one.
     """
     kept: dict[Any, Hook] = {}
     notes = []
@@ -91,19 +91,28 @@ def without_duplicates(hooks: Iterable[Hook]) -> tuple[list[Hook], list[Problem]
 def _identity(hook: Hook) -> Any:
     action = hook.action
     if isinstance(action, Command):
-        action = msgspec.structs.replace(action, shell=None)
+        action = msgspec.structs.replace(action, shell=None, asynchronous=False, async_rewake=False)
     condition = getattr(hook.condition, "text", None)
     return type(action), canonical(action), hook.events, condition, hook.when
 
 
-def _joined(first: Hook, other: Hook) -> Hook:
-    block = "block" in (first.on_failure, other.on_failure)
+def _joined(first: Hook, last: Hook) -> Hook:
+    block = "block" in (first.on_failure, last.on_failure)
+    awaited = next((hook for hook in (last, first) if not _goes_on_alone(hook)), last)
     return msgspec.structs.replace(
         first,
-        matcher=_either(first.matcher, other.matcher),
-        on_failure="block" if block else first.on_failure,
-        once=first.once and other.once,
+        action=awaited.action,
+        background=awaited.background,
+        timeout=last.timeout,
+        matcher=_either(first.matcher, last.matcher),
+        on_failure="block" if block else last.on_failure,
+        once=first.once and last.once,
     )
+
+
+def _goes_on_alone(hook: Hook) -> bool:
+    action = hook.action
+    return hook.background or (isinstance(action, Command) and (action.asynchronous or action.async_rewake))
 
 
 def _either(a: Matcher, b: Matcher) -> Matcher:

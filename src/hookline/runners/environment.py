@@ -35,6 +35,7 @@ def environment(action: Command, event: Event, ctx: Context, env_file: Path | No
     elif env_file is not None:
         env["CLAUDE_ENV_FILE"] = str(env_file)
     env.setdefault("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
+    env.setdefault("AI_AGENT", "hookline")
     env |= {
         "CLAUDE_PROJECT_DIR": project_dir(ctx),
         "CLAUDECODE": "1",
