@@ -96,6 +96,23 @@ async def test_compaction_comes_between_its_own_events(tmp_path: Path) -> None:
     assert "SO FAR" in first.text
 
 
+async def test_what_hooks_say_about_a_compaction_is_in_its_instructions_and_told_afterwards(tmp_path: Path) -> None:
+    """FACTS §1: printed text joins the instructions; `continue: false` blocks nothing; the next prompt tells of it."""
+    hooks = Hooks()
+    hooks.add(PreCompact, _always(context("KEEP NAMES")), name="names")
+    hooks.add(PreCompact, _always(stop("ENOUGH")), name="stopper")
+    lanes = {"compact": {"last": "create a detailed summary", "turns": [{"text": "<summary>SO FAR</summary>"}]}}
+    async with agent_on(tmp_path, "one", "two", hooks=hooks, lanes=lanes) as agent:
+        await agent.run("hello")
+        result = await agent.run("/compact")
+        await agent.run("more")
+
+    _, compacting, later = requests_of(agent)
+    assert "Additional Instructions:\nKEEP NAMES" in compacting.messages[-1].text
+    assert "PreCompact [names] completed successfully: KEEP NAMES" in result.text
+    assert any(result.text in message.text for message in later.messages if isinstance(message, User))
+
+
 async def test_a_full_context_is_compacted_unless_a_hook_says_no(tmp_path: Path) -> None:
     """Past the threshold the conversation is summarised before the next request; PreCompact may block that."""
     hooks = Hooks()
@@ -323,6 +340,37 @@ async def test_a_permission_request_hook_can_change_the_rules(tmp_path: Path) ->
 
     assert (tmp_path / "out.txt").read_text() == "1\n2\n"
     assert asked == ["Bash"]
+
+
+@pytest.mark.parametrize("behaviour", ["deny", "ask"])
+async def test_rules_hold_for_an_input_that_a_permission_request_hook_gives(tmp_path: Path, behaviour: str) -> None:
+    """A hook that permits another input than it was asked about does not get around deny and ask rules."""
+    hooks = Hooks()
+    hooks.add(PermissionRequest, _always(allow() | rewrite({"command": "touch bad.txt"})), name="swap")
+    rules = read_rules({behaviour: ["Bash(touch *)"]})
+    async with agent_on(tmp_path, bash("echo ran > out.txt"), "done", hooks=hooks, rules=rules) as agent:
+        await agent.run("go")
+        assert results(requests_of(agent)[-1])[0].is_error
+
+    assert not (tmp_path / "bad.txt").exists()
+
+
+async def test_a_subagent_needs_no_permission_but_its_calls_do(tmp_path: Path) -> None:
+    """Giving work away changes nothing by itself; what the subagent does is asked about there."""
+    hooks = Hooks()
+    asked: list[str] = []
+
+    @hooks.on(PermissionRequest)
+    async def note(event: PermissionRequest) -> None:
+        asked.append(event.tool_name)
+
+    turn = {"tools": [["Agent", {"description": "sub", "prompt": "SUBTASK now", "subagent_type": "general-purpose"}]]}
+    lanes = {"sub": {"first": "SUBTASK", "turns": [bash("echo ran > out.txt"), {"text": "done"}]}}
+    async with agent_on(tmp_path, turn, "done", lanes=lanes, hooks=hooks, rules=read_rules({})) as agent:
+        await agent.run("go")
+
+    assert asked == ["Bash"]
+    assert not (tmp_path / "out.txt").exists()
 
 
 async def test_the_words_shown_may_differ_from_the_words_kept(tmp_path: Path) -> None:

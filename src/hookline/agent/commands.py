@@ -20,7 +20,7 @@ async def _compact(talk: Conversation, arguments: str) -> str:
     """Summarise the conversation, with the user's wishes for the summary."""
     if not talk.messages:
         return "There is nothing to compact."
-    return await compact(talk, "manual", arguments) or "Compacted"
+    return await compact(talk, "manual", arguments)
 
 
 async def _clear(talk: Conversation, _: str) -> str:

@@ -11,9 +11,10 @@ from hookline.agent.lifecycle import session_starts
 from hookline.agent.messages import User
 from hookline.agent.models import ModelRequest
 from hookline.agent.session import Conversation
-from hookline.agent.wording import reason_of
+from hookline.agent.wording import ran, reason_of, said
 from hookline.engine import Verdict
 from hookline.events import PostCompact, PreCompact, SubagentStop
+from hookline.replies import Decision
 
 __all__ = ["compact", "compact_if_full"]
 
@@ -36,10 +37,13 @@ async def compact_if_full(talk: Conversation) -> None:
         await compact(talk, "auto")
 
 
-async def compact(talk: Conversation, trigger: str, instructions: str = "") -> str | None:
-    """Replace the conversation by a summary; why not, if a hook blocks it."""
+async def compact(talk: Conversation, trigger: str, instructions: str = "") -> str:
+    """Replace the conversation by a summary, unless a hook blocks it; what came of it, with what the hooks said.
+
+    `continue: false` is no block here: it is about the turn, and there is none (FACTS §3).
+    """
     verdict = await talk.fire(PreCompact, trigger=trigger, custom_instructions=instructions or None)
-    if verdict.blocked:
+    if verdict.decision is Decision.DENY:
         return f"Compaction blocked by PreCompact hook: {reason_of(verdict)}"
     summary = await _summary(talk, _instructions(instructions, verdict))
     await talk.fire(SubagentStop, agent_id=talk.session.id, agent_type="", stop_hook_active=False,
@@ -47,13 +51,13 @@ async def compact(talk: Conversation, trigger: str, instructions: str = "") -> s
                     last_assistant_message=summary)  # fmt: skip
     _replace(talk, summary, trigger)
     await session_starts(talk, "compact")
-    await talk.fire(PostCompact, trigger=trigger, compact_summary=summary)
-    return None
+    after = await talk.fire(PostCompact, trigger=trigger, compact_summary=summary)
+    return "\n".join(["Compacted", *ran(verdict), *ran(after)])
 
 
 def _instructions(given: str, verdict: Verdict) -> str:
-    parts = [given, "\n\n".join(verdict.context)]
-    return "\n\n".join(part for part in parts if part)
+    """The user's wishes and whatever hooks printed, JSON too, as in Claude Code."""
+    return "\n\n".join(part for part in (given, *(said(one) for one in verdict.outcomes if one.ok)) if part)
 
 
 async def _summary(talk: Conversation, instructions: str) -> str:

@@ -29,7 +29,7 @@ async def submit(talk: Conversation, prompt: str, blocks: tuple[Block, ...] = ()
     found = SLASH.match(prompt)
     name, arguments = (found[1], (found[2] or "").strip()) if found else ("", "")
     if name in COMMANDS:
-        return Ending(text=await COMMANDS[name](talk, arguments))
+        return await _command(talk, name, arguments)
     talk.prompt_id = str(uuid4())
     verdict = await talk.fire(UserPromptSubmit, prompt=prompt)
     ending = _judged(talk, verdict, prompt)
@@ -42,6 +42,13 @@ async def submit(talk: Conversation, prompt: str, blocks: tuple[Block, ...] = ()
     if found:
         talk.remind(f"`/{name}` is no command of this session; read the message as a plain request.")
     return None
+
+
+async def _command(talk: Conversation, name: str, arguments: str) -> Ending:
+    """Do what a command of the agent itself does; the model reads of it with the next prompt."""
+    output = await COMMANDS[name](talk, arguments)
+    talk.add_user(wording.command_run(name, arguments, output))
+    return Ending(text=output)
 
 
 def _judged(talk: Conversation, verdict: Verdict, prompt: str) -> Ending | None:

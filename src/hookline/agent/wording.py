@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hookline.engine import Verdict
+from hookline.engine import Outcome, Verdict
 from hookline.events import Event
 
 __all__ = [
@@ -17,14 +17,17 @@ __all__ = [
     "additional_context",
     "asked",
     "blocked_prompt",
+    "command_run",
     "feedback",
     "hook_name",
     "kept_from_rest",
     "launched",
     "notification",
     "objection",
+    "ran",
     "refused",
     "reminder_of_stop",
+    "said",
     "stopped",
     "stopped_prompt",
     "wrapped",
@@ -99,6 +102,31 @@ def blocked_prompt(verdict: Verdict, prompt: str, *, shown: bool) -> str:
 def stopped_prompt(verdict: Verdict) -> str:
     """The result of a prompt that a hook stopped; the prompt stays in the conversation."""
     return f"Operation stopped by hook: {verdict.stop_reason or 'no reason given'}"
+
+
+def command_run(name: str, arguments: str, output: str) -> str:
+    """What the model hears later of a command that the user gave to the agent itself."""
+    return (
+        "The user ran a command of the agent itself, which is no request to you:\n"
+        f"<command-name>/{name}</command-name>\n<command-args>{arguments}</command-args>\n"
+        f"<local-command-stdout>{output}</local-command-stdout>"
+    )
+
+
+def said(outcome: Outcome) -> str:
+    """All that a hook had to say: what it printed, else its context."""
+    return outcome.stdout.strip() or "\n\n".join(outcome.reply.context)
+
+
+def ran(verdict: Verdict) -> list[str]:
+    """What became of each hook, a line each, where the user asked for what they ran on."""
+    name = verdict.event.event_name
+    return [
+        f"{name} [{one.hook}] completed successfully: {said(one)}".removesuffix(": ")
+        if one.ok
+        else f"{name} [{one.hook}] failed: {one.stderr.strip() or one.error}"
+        for one in verdict.outcomes
+    ]
 
 
 def wrapped(text: str) -> str:
