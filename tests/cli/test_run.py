@@ -186,3 +186,16 @@ def test_a_hook_in_the_background_has_begun_before_the_end_cuts_it_off(project: 
     assert run.returncode == 0
     assert (project / "begun").exists()
     assert not (project / "done").exists()
+
+
+def test_a_command_that_says_no_is_reported_as_the_claude_cli_reports_it(project: Path) -> None:
+    """`--include-hook-events`: any exit code but 0 is the outcome `error`, the one that blocks included."""
+    entries = [{"type": "command", "command": "echo no >&2; exit 2"}, {"type": "command", "command": "true"}]
+    settings = {"hooks": {"PreToolUse": [{"hooks": entries}]}}
+    (project / ".claude" / "settings.json").write_text(json.dumps(settings))
+    flags = ("--output-format", "stream-json", "--verbose", "--include-hook-events")
+    out, _ = _start(project, [_bash("ls"), {"text": "done"}], "-p", "go", *flags).communicate(timeout=60)
+    said = [json.loads(line) for line in out.splitlines()]
+    ends = [(one["exit_code"], one["outcome"]) for one in said if one.get("subtype") == "hook_response"]
+
+    assert sorted(ends) == [(0, "success"), (2, "error")]

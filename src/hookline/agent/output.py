@@ -18,6 +18,7 @@ from hookline.agent.results import Result
 from hookline.engine import Engine, Verdict
 from hookline.engine.observers import HookProgress, HookResponse, HookStarted, Notice
 from hookline.hooks.actions import Command, Http
+from hookline.hooks.hook import Hook
 
 __all__ = ["Note", "Output", "Tell"]
 
@@ -126,7 +127,10 @@ class HookReporter:
 
     def __call__(self, notice: Notice) -> None:
         """Report a notice, if its event and its kind of hook are reported."""
-        if isinstance(notice, Verdict) or not self._reported(notice):
+        if isinstance(notice, Verdict):
+            return
+        hook = next((hook for hook in self._hooks.hooks if hook.name == notice.hook), None)
+        if not self._reported(notice, hook):
             return
         names = {"hook_id": notice.hook_id, "hook_name": notice.hook_name, "hook_event": notice.hook_event}
         if isinstance(notice, HookStarted):
@@ -136,18 +140,19 @@ class HookReporter:
         if isinstance(notice, HookProgress):
             self._output.system("hook_progress", **names, **said)
         else:
-            self._output.system("hook_response", **names, **said, **_ended(notice))
+            self._output.system("hook_response", **names, **said, **_ended(notice, hook))
 
-    def _reported(self, notice: HookStarted | HookProgress | HookResponse) -> bool:
+    def _reported(self, notice: HookStarted | HookProgress | HookResponse, hook: Hook | None) -> bool:
         if notice.hook_event in UNREPORTED or (self._only is not None and notice.hook_event not in self._only):
             return False
-        hook = next((hook for hook in self._hooks.hooks if hook.name == notice.hook), None)
         return hook is None or isinstance(hook.action, Command | Http)
 
 
-def _ended(notice: HookResponse) -> Note:
+def _ended(notice: HookResponse, hook: Hook | None) -> Note:
+    """How it ended, in Claude Code's words: there a command that says no by its exit code is an `error`, too."""
     code = 1 if notice.outcome == "cancelled" and notice.exit_code is None else notice.exit_code
-    return {"exit_code": code, "outcome": notice.outcome}
+    refused = notice.outcome == "success" and code and hook is not None and isinstance(hook.action, Command)
+    return {"exit_code": code, "outcome": "error" if refused else notice.outcome}
 
 
 def _now() -> str:
