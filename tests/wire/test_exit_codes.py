@@ -48,10 +48,10 @@ def test_the_reason_names_the_command() -> None:
 
 
 def test_plain_text_is_context_on_some_events_only() -> None:
-    """UserPromptSubmit, SessionStart and PreCompact; a path on WorktreeCreate; nothing elsewhere."""
+    """Where a prompt, a session, a model or a summary begins; a path on WorktreeCreate; nothing elsewhere."""
     heard = {name for name in CATALOG if text_reply(name, " x \n") == context("x")}
 
-    assert heard == {"UserPromptSubmit", "SessionStart", "PreCompact"}
+    assert heard == {"UserPromptSubmit", "UserPromptExpansion", "SessionStart", "PreCompact", "PostModelSwitch"}
     assert text_reply("WorktreeCreate", "log\n/tree\n") == specific(worktree_path="/tree")
     assert text_reply("UserPromptSubmit", " \n") is NOTHING
 

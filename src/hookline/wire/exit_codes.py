@@ -44,7 +44,7 @@ ENDS: MappingProxyType[End, Meaning] = MappingProxyType({
 })  # fmt: skip
 """From the end of a command to what it means, before any JSON is looked at."""
 
-CONTEXT_EVENTS = frozenset({"UserPromptSubmit", "SessionStart", "PreCompact"})
+CONTEXT_EVENTS = frozenset({"UserPromptSubmit", "UserPromptExpansion", "SessionStart", "PreCompact", "PostModelSwitch"})
 """Where plain text on stdout is told to the model; on PreCompact it is added to the compaction's instructions."""
 PATH_EVENTS = frozenset({"WorktreeCreate"})
 """Where plain text on stdout is the path of the worktree that the hook made."""
