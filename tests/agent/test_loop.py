@@ -24,6 +24,7 @@ from hookline import (
     stop,
 )
 from hookline.agent import Ask
+from hookline.agent.definitions import AgentDefinition
 from hookline.agent.messages import User
 from hookline.errors import AgentError
 from hookline.events import (
@@ -364,9 +365,8 @@ async def test_a_subagent_needs_no_permission_but_its_calls_do(tmp_path: Path) -
     async def note(event: PermissionRequest) -> None:
         asked.append(event.tool_name)
 
-    turn = {"tools": [["Agent", {"description": "sub", "prompt": "SUBTASK now", "subagent_type": "general-purpose"}]]}
-    lanes = {"sub": {"first": "SUBTASK", "turns": [bash("echo ran > out.txt"), {"text": "done"}]}}
-    async with agent_on(tmp_path, turn, "done", lanes=lanes, hooks=hooks, rules=read_rules({})) as agent:
+    lanes = {"sub": {"first": "^SUB", "turns": [bash("echo ran > out.txt"), {"text": "done"}]}}
+    async with agent_on(tmp_path, SUBAGENT, "done", lanes=lanes, hooks=hooks, rules=read_rules({})) as agent:
         await agent.run("go")
 
     assert asked == ["Bash"]
@@ -648,3 +648,27 @@ def _once(reply: Reply) -> Any:
         return left.pop() if left else None
 
     return answer
+
+
+async def test_a_stop_hook_that_ends_the_turn_is_told_in_the_next(tmp_path: Path) -> None:
+    """`continue: false` on Stop: the model hears of it with the next prompt."""
+    hooks = Hooks()
+    hooks.add(Stop, _always(stop("ENOUGH")), name="enough")
+    async with agent_on(tmp_path, "one", "two", hooks=hooks) as agent:
+        first = await agent.run("go")
+        await agent.run("again")
+
+    assert first.reason == "stop_hook_prevented"
+    assert "Stop hook stopped continuation: ENOUGH" in reminders(requests_of(agent)[1])
+
+
+async def test_a_subagent_has_its_own_limit_of_turns(tmp_path: Path) -> None:
+    """`maxTurns` of its header ends it; what it did until then is its result, not an error."""
+    kind = AgentDefinition(name="general-purpose", prompt="p", max_turns=1)
+    lanes = {"sub": {"first": "^SUB", "turns": [bash("echo ran >> out.txt")]}}
+    async with agent_on(tmp_path, SUBAGENT, "done", lanes=lanes, agents={kind.name: kind}) as agent:
+        result = await agent.run("go")
+
+    (told,) = results(requests_of(agent)[-1])
+    assert (result.text, told.is_error, (tmp_path / "out.txt").read_text()) == ("done", False, "ran\n")
+    assert "maximum number of turns (1)" in str(told.content)

@@ -13,7 +13,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ from hookline.config.frontmatter import read_markdown
 
 __all__ = ["BUILT_IN_AGENTS", "AgentDefinition", "Skill", "find_agents", "find_skills", "read_agents"]
 
+T = TypeVar("T")
 PLACEHOLDER = re.compile(r"\$(ARGUMENTS(?:\[(\d+)\])?|(\d+))")
 
 
@@ -37,6 +38,11 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
     background: bool | None = None
     hooks: Mapping[str, Any] = {}
     path: str = ""
+
+    def allowed(self, tools: Mapping[str, T]) -> dict[str, T]:
+        """Those of some tools that this kind of agent may use."""
+        wanted = tools if self.tools is None else self.tools
+        return {name: tool for name, tool in tools.items() if name in wanted and name not in self.disallowed}
 
 
 class Skill(Struct, frozen=True, kw_only=True):

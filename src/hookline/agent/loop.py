@@ -97,14 +97,13 @@ class Agent:
             output=self.output,
             environ=variables,
             system=system,
-            max_turns=max_turns,
             compact_at=compact_at,
             effort=effort,
             agents=dict(agents or {}),
             skills=dict(skills or {}),
             agent_type=agent_type,
         )
-        self.talk = Conversation(self.session, SessionState(folder))
+        self.talk = Conversation(self.session, SessionState(folder), max_turns=max_turns)
         self.session.watcher = Watcher(self.talk)
         self.talk.state.jobs.on_done = partial(_tell_of, self.session)
 

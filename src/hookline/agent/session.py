@@ -62,7 +62,6 @@ class Session:
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     system: tuple[str, ...] = ()
     effort: str | None = None
-    max_turns: int | None = None
     compact_at: int | None = None
     agents: dict[str, AgentDefinition] = field(default_factory=dict)
     skills: dict[str, Skill] = field(default_factory=dict)
@@ -113,6 +112,8 @@ class Conversation:
     context_tokens: int = 0
     main_transcript: Path | None = None
     depth: int = 0
+    #: how many answers of the model a turn may take
+    max_turns: int | None = None
 
     @property
     def tool_set(self) -> dict[str, Tool]:

@@ -18,7 +18,7 @@ from hookline.agent.definitions import BUILT_IN_AGENTS, AgentDefinition
 from hookline.agent.messages import User
 from hookline.agent.results import Ending
 from hookline.agent.session import Conversation
-from hookline.agent.tools import Tool, ToolResult, failure
+from hookline.agent.tools import ToolResult, failure
 from hookline.agent.transcript import Transcript, subagent_path
 from hookline.events import SubagentStart
 
@@ -73,19 +73,11 @@ def _conversation(
         prompt_id=parent.prompt_id,
         model="" if model == "inherit" else model,
         system=(definition.prompt,) if definition.prompt else session.system,
-        tools=_tools(parent, definition),
+        tools=definition.allowed(session.tools),
         main_transcript=main,
         depth=parent.depth + 1,
+        max_turns=definition.max_turns,
     )
-
-
-def _tools(parent: Conversation, definition: AgentDefinition) -> dict[str, Tool]:
-    wanted = definition.tools
-    return {
-        name: tool
-        for name, tool in parent.session.tools.items()
-        if (wanted is None or name in wanted) and name not in definition.disallowed
-    }
 
 
 async def _work(talk: Conversation, prompt: str) -> Ending:
@@ -117,14 +109,15 @@ async def _turn(talk: Conversation) -> Ending:
 
 def _told(talk: Conversation, given: dict[str, Any], ending: Ending) -> ToolResult:
     text = ending.text or "\n".join(ending.errors) or "(the agent said nothing)"
+    failed = ending.is_error and ending.reason != "max_turns"  # what it did until then stands
     response = {
-        "status": "failed" if ending.is_error else "completed",
+        "status": "failed" if failed else "completed",
         "prompt": given["prompt"],
         "agentId": talk.agent_id,
         "agentType": talk.agent_type,
         "content": [{"type": "text", "text": text}],
     }
-    return ToolResult([{"type": "text", "text": text}], response, ending.is_error)
+    return ToolResult([{"type": "text", "text": text}], response, failed)
 
 
 # -- in the background -------------------------------------------------------------------------------------------

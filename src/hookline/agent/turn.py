@@ -58,18 +58,17 @@ class _Turn:
             if ending is not None:
                 return ending
             if self._spent():
-                limit = self.talk.session.max_turns
                 return Ending(
                     reason="max_turns",
                     subtype="error_max_turns",
                     is_error=True,
                     stop_reason="tool_use",
-                    errors=(f"Reached maximum number of turns ({limit})",),
+                    errors=(f"Reached maximum number of turns ({self.talk.max_turns})",),
                 )
 
     def _spent(self) -> bool:
-        limit = self.talk.session.max_turns
-        return limit is not None and self.answers >= limit and self.talk.agent_id is None
+        limit = self.talk.max_turns
+        return limit is not None and self.answers >= limit
 
     async def _ask(self) -> Assistant:
         """One request, with everything that waits to be told."""
@@ -101,6 +100,7 @@ class _Turn:
         done = Ending(text=answer.text, stop_reason=answer.stop_reason)
         verdict = await may_stop(self.talk, answer.text, again=self.sent_back > 0)
         if verdict.stop:
+            self.talk.remind(wording.reminder_of_stop(verdict))
             return Ending(reason="stop_hook_prevented", text=answer.text, stop_reason=answer.stop_reason)
         if not verdict.keep_going and not verdict.context:
             return done

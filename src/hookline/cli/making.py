@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hookline.agent import Agent
-from hookline.agent.definitions import AgentDefinition, Skill, find_agents, find_skills, read_agents
+from hookline.agent.definitions import BUILT_IN_AGENTS, AgentDefinition, Skill, find_agents, find_skills, read_agents
 from hookline.agent.hosting import inspector, judge, mcp_caller
 from hookline.agent.models import Model, choose
 from hookline.agent.tools import Tool, default_tools
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 NEWER = ("claude-opus-5", "claude-sonnet-5", "claude-fable-5", "claude-haiku-5")
 DEFAULT_EFFORT = "medium"
+NOBODY = AgentDefinition(name="")
 LAST_MOMENT = 0.5
 """Seconds that hooks in the background are given when the session is over: enough to have begun, not to hold it up."""
 SYSTEM = "You are an agent that works in a folder with tools. Do what the user asks, and say briefly what you did."
@@ -69,14 +70,15 @@ async def make(flags: Flags, cwd: str) -> Made:
         hooks.observe(AuditLog(flags.audit), inline=True)
     stated = dict(hooks.loaded.env) if hooks.loaded else {}
     os.environ.update(stated)  # settings' `env` holds for the agent itself too: keys, endpoints, retries
-    model = make_model(flags, hooks)
+    agents, skills = definitions(flags, cwd, hooks)
+    itself = session_agent(flags, agents)
+    model = make_model(flags, hooks, itself)
     warm = getattr(model, "warm", None)
     if warm is not None:
         warm()
     rules, dirs, mode = permissions(flags, hooks)
     servers = make_servers(flags, cwd)
-    tools = await make_tools(flags, rules, servers)
-    agents, skills = definitions(flags, cwd, hooks)
+    tools = itself.allowed(await make_tools(flags, rules, servers))
     agent = Agent(
         model=model,
         hooks=hooks,
@@ -85,7 +87,7 @@ async def make(flags: Flags, cwd: str) -> Made:
         permission_mode=mode,
         rules=rules,
         dirs=dirs,
-        system=system_prompt(flags),
+        system=system_prompt(flags, itself),
         environ=dict(os.environ),
         session_id=flags.session_id or None,
         resume=resumed(flags, cwd),
@@ -136,9 +138,10 @@ def make_hooks(flags: Flags, cwd: str, env: Mapping[str, str]) -> Hooks:
     )
 
 
-def make_model(flags: Flags, hooks: Hooks) -> Model:
-    """The model of the flag, else of the settings, else the default."""
-    return choose(flags.model or (hooks.loaded.model if hooks.loaded else None) or "")
+def make_model(flags: Flags, hooks: Hooks, itself: AgentDefinition = NOBODY) -> Model:
+    """The model of the flag, else of `--agent`, else of the settings, else the default."""
+    own = itself.model if itself.model != "inherit" else ""
+    return choose(flags.model or own or (hooks.loaded.model if hooks.loaded else None) or "")
 
 
 def effort(flags: Flags, model: Model) -> str | None:
@@ -226,9 +229,20 @@ def add_agents(table: Mapping[str, Any], hooks: Hooks) -> dict[str, AgentDefinit
     return found
 
 
-def system_prompt(flags: Flags) -> tuple[str, ...]:
-    """The system prompt: the flag's or our own, with what is to be added."""
-    base = flags.system_prompt or (Path(flags.system_prompt_file).read_text() if flags.system_prompt_file else SYSTEM)
+def session_agent(flags: Flags, agents: Mapping[str, AgentDefinition]) -> AgentDefinition:
+    """The agent of `--agent`: its prompt, tools, model and hooks are the session's; a host may describe it later."""
+    known = {**BUILT_IN_AGENTS, **agents}
+    if not flags.agent or (flags.agent not in known and flags.input_format == "stream-json"):
+        return NOBODY
+    if flags.agent not in known:
+        raise ConfigError("--agent", f"`{flags.agent}` not found; write one of {', '.join(sorted(known))}")
+    return known[flags.agent]
+
+
+def system_prompt(flags: Flags, itself: AgentDefinition = NOBODY) -> tuple[str, ...]:
+    """The system prompt: the flag's, the one of `--agent` or our own, with what is to be added."""
+    stated = flags.system_prompt or (Path(flags.system_prompt_file).read_text() if flags.system_prompt_file else "")
+    base = stated or itself.prompt or SYSTEM
     more = flags.append_system_prompt
     if flags.append_system_prompt_file:
         more = Path(flags.append_system_prompt_file).read_text()
