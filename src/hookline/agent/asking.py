@@ -58,18 +58,21 @@ class Policy:
     dirs: tuple[str, ...] = ()
     can_use_tool: CanUseTool | None = None
 
-    def decide(self, talk: Conversation, tool: Tool, given: dict[str, Any], verdict: Verdict) -> Permission:
+    def decide(
+        self, talk: Conversation, tool: Tool, given: dict[str, Any], verdict: Verdict | None = None
+    ) -> Permission:
         """What rules, mode and hooks say to a call."""
-        decision = verdict.decision
+        decision = verdict.decision if verdict is not None else Decision.PASS
         return decide(
             tool.name,
             given,
             rules=self.rules,
             mode=self.mode,
             hook_decision=None if decision is Decision.PASS else str(decision),
-            hook_reason=verdict.reply.reason,
+            hook_reason=verdict.reply.reason if verdict is not None else "",
             read_only=tool.is_read_only(given),
             edits=tool.name in EDITING,
+            within_session=tool.within_session,
             cwd=talk.state.cwd,
             dirs=(talk.session.project_dir, *self.dirs),
             home=str(Path.home()),
@@ -105,7 +108,7 @@ async def may_run(talk: Conversation, tool: Tool, use: ToolUse, given: dict[str,
         tool_name=tool.name, input=given, tool_use_id=use.id, agent_id=talk.agent_id,
         suggestions=suggestions(tool.name, given), reason=reason, reason_type=permission.reason_type,
     )  # fmt: skip
-    reply = await (_host_says(talk, ask) if by_hook else _somebody_says(talk, ask))
+    reply = await (_host_says(talk, ask) if by_hook else _somebody_says(talk, tool, ask))
     return _answered(talk, tool, use, ask, reply)
 
 
@@ -125,9 +128,9 @@ async def _denied(
     return Permitted(why=why, reminders=told)
 
 
-async def _somebody_says(talk: Conversation, ask: Ask) -> Reply | None:
+async def _somebody_says(talk: Conversation, tool: Tool, ask: Ask) -> Reply | None:
     """PermissionRequest hooks and the host are asked at once; a decision of either settles it, the hooks' first."""
-    hooks = asyncio.ensure_future(_hooks_say(talk, ask))
+    hooks = asyncio.ensure_future(_hooks_say(talk, tool, ask))
     if talk.session.policy.can_use_tool is None:
         return await hooks
     host = asyncio.ensure_future(_host_says(talk, ask))
@@ -148,7 +151,7 @@ async def _dropped(*tasks: asyncio.Future[Any]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _hooks_say(talk: Conversation, ask: Ask) -> Reply | None:
+async def _hooks_say(talk: Conversation, tool: Tool, ask: Ask) -> Reply | None:
     verdict = await talk.fire(
         PermissionRequest, tool_name=ask.tool_name, tool_input=ask.input, permission_suggestions=list(ask.suggestions)
     )
@@ -156,7 +159,17 @@ async def _hooks_say(talk: Conversation, ask: Ask) -> Reply | None:
         return None
     if verdict.decision is Decision.DENY and not verdict.reply.reasons:
         return verdict.reply | deny("Permission denied by hook")
-    return verdict.reply
+    return _within_rules(talk, tool, verdict.reply)
+
+
+def _within_rules(talk: Conversation, tool: Tool, reply: Reply) -> Reply | None:
+    """Deny and ask rules hold for an input that hooks put in place of the one they were asked about."""
+    if reply.decision is not Decision.ALLOW or reply.input is None:
+        return reply
+    permission = talk.session.policy.decide(talk, tool, reply.input)
+    if permission.reason_type != "rule" or permission.behaviour == "allow":
+        return reply
+    return deny(permission.reason) if permission.behaviour == "deny" else None
 
 
 async def _host_says(talk: Conversation, ask: Ask) -> Reply | None:

@@ -37,6 +37,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     hook_reason: str
     read_only: bool
     edits: bool
+    within_session: bool
     place: Place
     dirs: tuple[str, ...]
 
@@ -66,6 +67,7 @@ def decide(
     hook_reason: str = "",
     read_only: bool = False,
     edits: bool = False,
+    within_session: bool = False,
     cwd: str,
     dirs: Sequence[str] = (),
     home: str = "/",
@@ -75,7 +77,8 @@ def decide(
 
     A hook's deny; deny rules; plan mode; ask rules (and a deny rule that may apply, but reading cannot tell); a hook's
     ask; bypass mode; a hook's allow; sensitive places (`.git`, `.claude`, …), which are asked about; allow rules;
-    acceptEdits; plain reading inside `cwd` and `dirs`; else ask, which dontAsk turns into a deny.
+    acceptEdits; plain reading inside `cwd` and `dirs`, and what stays `within_session`; else ask, which dontAsk turns
+    into a deny.
     """
     call = Call(
         tool_name=tool_name,
@@ -86,6 +89,7 @@ def decide(
         hook_reason=hook_reason,
         read_only=read_only,
         edits=edits,
+        within_session=within_session,
         place=Place(cwd, project_dir or cwd, home),
         dirs=tuple(absolute(folder, cwd, home) for folder in (cwd, *dirs)),
     )
@@ -131,9 +135,11 @@ def _hook_asks(call: Call) -> Permission | None:
 
 
 def _plan(call: Call) -> Permission | None:
+    """Somebody may permit a single change; a command or a subagent could do anything, and is refused."""
     if call.mode is not Mode.PLAN or call.read_only or _reads(call):
         return None
-    return Permission("deny", "in mode `plan` nothing is changed", "mode")
+    unbounded = call.command is not None or call.within_session
+    return Permission("deny" if unbounded else "ask", "in mode `plan` nothing is changed", "mode")
 
 
 def _bypass(call: Call) -> Permission | None:
@@ -172,6 +178,8 @@ def _accepted_edit(call: Call) -> Permission | None:
 
 
 def _reading(call: Call) -> Permission | None:
+    if call.within_session:
+        return Permission("allow", "it changes nothing outside the session", "other")
     if _reads(call):
         return Permission("allow", "it only reads inside the working folders", "other")
     path = call.path

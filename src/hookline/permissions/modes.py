@@ -23,7 +23,7 @@ class Mode(StrEnum):
 MODES: dict[Mode, str] = {
     Mode.DEFAULT: "asks before anything that is not plainly reading",
     Mode.ACCEPT_EDITS: "as default, but edits inside the working folders pass",
-    Mode.PLAN: "only reading passes",
+    Mode.PLAN: "only reading passes; other commands are refused, other tools asked about",
     Mode.DONT_ASK: "denies what default would ask about",
     Mode.BYPASS: "allows everything that no deny or ask rule and no hook stops",
     Mode.AUTO: "as default here: there is no classifier",
@@ -149,8 +149,8 @@ _WRITING_OPTIONS: dict[str, tuple[str, ...]] = {
     ),
     "jq": ("--rawfile", "--slurpfile", "-f", "--from-file", "-L"),
 }
-_EDITING = frozenset({"mkdir", "touch", "mv", "cp", "rmdir"})
-_WRITING = _EDITING | {"tee", "rm", "ln", "install", "chmod"}
+_EDITING = frozenset({"mkdir", "touch", "mv", "cp", "rm", "rmdir"})
+_WRITING = _EDITING | {"tee", "ln", "install", "chmod"}
 PROTECTED = frozenset(
     [
         ".git",
@@ -190,10 +190,12 @@ def reads_only(command: str, *, cwd: str, dirs: Sequence[str], home: str) -> boo
 
 
 def edits_only(command: str, *, cwd: str, dirs: Sequence[str], home: str) -> bool:
-    """Whether a line does nothing but read and `mkdir`, `touch`, `mv`, `cp`, `rmdir` inside the working folders."""
+    """Whether a line only reads, makes, moves, removes and writes (`>`) plain files inside the working folders."""
     line = parse_line(command)
     return _plain(line) and all(
-        _edits(part, line, cwd, dirs, home) or _reads(part, line, cwd, dirs, home) for part in line.commands
+        (_edits(part, line, cwd, dirs, home) or _reads(part, line, cwd, dirs, home, writing=True))
+        and _writes_inside(part, line, cwd, dirs, home)
+        for part in line.commands
     )
 
 
@@ -212,10 +214,12 @@ def _plain(line: ShellLine) -> bool:
     return bool(line.commands) and not line.undecidable and not line.notes
 
 
-def _reads(part: SimpleCommand, line: ShellLine, cwd: str, dirs: Sequence[str], home: str) -> bool:
+def _reads(
+    part: SimpleCommand, line: ShellLine, cwd: str, dirs: Sequence[str], home: str, *, writing: bool = False
+) -> bool:
     if part.assignments or not part.words or part.words[0] != part.name:
         return False
-    if any(redirect.writes for redirect in part.redirects):
+    if any(redirect.writes for redirect in part.redirects) and not writing:
         return False
     if any(_is_option(word, _WRITING_OPTIONS.get(part.name, ())) for word in part.words[1:]):
         return False
@@ -237,13 +241,27 @@ def _is_option(word: str, options: Sequence[str]) -> bool:
 def _edits(part: SimpleCommand, line: ShellLine, cwd: str, dirs: Sequence[str], home: str) -> bool:
     if part.assignments or part.name not in _EDITING or part.words[0] != part.name:
         return False
-    if any(redirect.writes for redirect in part.redirects):
-        return False
     names = {name for word in part.words[1:] for name in word.split("/")}
+    whole = part.name == "rm" and any(absolute(word, cwd, home) in dirs for word in part.words[1:])
     return (
         not names & PROTECTED
+        and not whole
         and not any("=" in word for word in part.words)
         and _all_inside(part, line, cwd, dirs, home)
+    )
+
+
+def _writes_inside(part: SimpleCommand, line: ShellLine, cwd: str, dirs: Sequence[str], home: str) -> bool:
+    """Whether all that is redirected goes to files in the working folders that nothing runs later."""
+    targets = [redirect for redirect in part.redirects if redirect.writes]
+    if targets and any(other.name == "cd" for other in line.commands):
+        return False
+    return all(
+        redirect.known
+        and not set(redirect.target) & set("*?[{")
+        and not PROTECTED & set(redirect.target.split("/"))
+        and within(absolute(redirect.target, cwd, home), dirs)
+        for redirect in targets
     )
 
 

@@ -133,13 +133,15 @@ class ToolEnv:
 class Tool(ABC):
     """Subclasses say what they take in `Input`, a frozen Struct whose defaults are filled in before hooks look.
 
-    `read_only` tools change nothing (they need no permission); `concurrency_safe` calls of one turn may run at once.
+    `read_only` tools change nothing (they need no permission); `within_session` ones change nothing but the session
+    itself (nor do they); `concurrency_safe` calls of one turn may run at once.
     """
 
     name: ClassVar[str]
     description: ClassVar[str]
     Input: ClassVar[type[Struct]]
     read_only: ClassVar[bool] = False
+    within_session: ClassVar[bool] = False
     concurrency_safe: ClassVar[bool] = False
 
     @property

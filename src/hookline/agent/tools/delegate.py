@@ -31,6 +31,7 @@ class Agent(Tool):
     name = "Agent"
     description = "Give a task to a subagent, which works on it with its own context and answers once."
     Input = AgentInput
+    within_session = True  # what a subagent does is asked about there
     concurrency_safe = True
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
