@@ -29,6 +29,7 @@ from hookline.agent.messages import User
 from hookline.errors import AgentError
 from hookline.events import (
     Event,
+    InstructionsLoaded,
     MessageDisplay,
     Notification,
     PermissionRequest,
@@ -373,6 +374,20 @@ async def test_a_subagent_needs_no_permission_but_its_calls_do(tmp_path: Path) -
     assert not (tmp_path / "out.txt").exists()
 
 
+async def test_an_interrupted_subagent_is_told_of_without_the_reason(tmp_path: Path) -> None:
+    """A PermissionRequest hook that interrupts ends the subagent as the user would; the main agent goes on."""
+    hooks = Hooks()
+    hooks.add(PermissionRequest, _always(deny("SECRET") | specific(interrupt=True)), name="halt")
+    lanes = {"sub": {"first": "^SUB", "turns": [bash("echo ran > out.txt"), {"text": "never"}]}}
+    async with agent_on(tmp_path, SUBAGENT, "done", lanes=lanes, hooks=hooks, rules=read_rules({})) as agent:
+        result = await agent.run("go")
+        answer = results(requests_of(agent)[-1])[0]
+
+    assert result.text == "done"
+    assert answer.is_error
+    assert "SECRET" not in str(answer.content)
+
+
 async def test_the_words_shown_may_differ_from_the_words_kept(tmp_path: Path) -> None:
     """MessageDisplay changes what the user reads, not what the model remembers."""
     hooks = Hooks()
@@ -672,3 +687,26 @@ async def test_a_subagent_has_its_own_limit_of_turns(tmp_path: Path) -> None:
     (told,) = results(requests_of(agent)[-1])
     assert (result.text, told.is_error, (tmp_path / "out.txt").read_text()) == ("done", False, "ran\n")
     assert "maximum number of turns (1)" in str(told.content)
+
+
+async def test_instructions_outlast_a_resume_a_compaction_and_a_clear(tmp_path: Path) -> None:
+    """They are announced anew each time, with the reason, and every request holds them exactly once."""
+    (tmp_path / "CLAUDE.md").write_text("BE BRIEF")
+    hooks = Hooks()
+    reasons: list[str] = []
+
+    @hooks.on(InstructionsLoaded)
+    async def note(event: InstructionsLoaded) -> None:
+        reasons.append(event.load_reason)
+
+    lanes = {"compact": {"last": "create a detailed summary", "turns": [{"text": "<summary>SO FAR</summary>"}]}}
+    async with agent_on(tmp_path, "one", hooks=hooks) as agent:
+        await agent.run("hello")
+    path = agent.talk.transcript.path if agent.talk.transcript else None
+    async with agent_on(tmp_path, "two", "three", "four", hooks=hooks, lanes=lanes, resume=path) as agent:
+        for prompt in ("again", "/compact", "more", "/clear", "anew"):
+            await agent.run(prompt)
+
+    assert reasons == ["session_start", "session_start", "compact", "session_start"]
+    asked = [request for request in requests_of(agent) if request.tools]
+    assert [sum("BE BRIEF" in text for text in reminders(request)) for request in asked] == [1, 1, 1]

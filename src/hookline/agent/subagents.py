@@ -108,7 +108,8 @@ async def _turn(talk: Conversation) -> Ending:
 
 
 def _told(talk: Conversation, given: dict[str, Any], ending: Ending) -> ToolResult:
-    text = ending.text or "\n".join(ending.errors) or "(the agent said nothing)"
+    problems = "The agent was interrupted." if ending.reason == "aborted_tools" else "\n".join(ending.errors)
+    text = ending.text or problems or "(the agent said nothing)"
     failed = ending.is_error and ending.reason != "max_turns"  # what it did until then stands
     response = {
         "status": "failed" if failed else "completed",
