@@ -29,6 +29,8 @@ async def _clear(talk: Conversation, _: str) -> str:
     talk.messages.clear()
     talk.waiting.clear()
     talk.state.files_read.clear()
+    talk.instructions_seen.clear()
+    talk.forgot = "session_start"
     if talk.transcript is not None:
         talk.transcript.cleared()
     await session_starts(talk, "clear")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from hookline.agent.lifecycle import session_starts
+from hookline.agent.lifecycle import instructions_told, session_starts
 from hookline.agent.messages import User
 from hookline.agent.models import ModelRequest
 from hookline.agent.session import Conversation
@@ -72,6 +72,8 @@ async def _summary(talk: Conversation, instructions: str) -> str:
 
 def _replace(talk: Conversation, summary: str, trigger: str) -> None:
     before = talk.context_tokens
+    talk.remind(*instructions_told(talk))
+    talk.forgot = "compact"
     talk.messages[:] = [User.of(OPENING + summary, synthetic=True)]
     if talk.transcript is not None:
         talk.transcript.compacted(OPENING + summary, trigger)

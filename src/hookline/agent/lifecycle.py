@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from msgspec import structs
@@ -12,7 +13,17 @@ from hookline.agent.session import Conversation
 from hookline.engine import Verdict
 from hookline.events import InstructionsLoaded, SessionEnd, SessionStart, Setup
 
-__all__ = ["load_instructions", "load_nested", "session_ends", "session_starts", "sets_up"]
+__all__ = [
+    "instructions_told",
+    "load_again",
+    "load_instructions",
+    "load_nested",
+    "session_ends",
+    "session_starts",
+    "sets_up",
+]
+
+CONTENTS = re.compile(r"Contents of (.+) \(\w+ instructions\):\n\n")
 
 
 async def sets_up(talk: Conversation, trigger: str) -> None:
@@ -48,11 +59,29 @@ async def session_ends(talk: Conversation, reason: str) -> None:
     await talk.fire(SessionEnd, reason=reason)
 
 
-async def load_instructions(talk: Conversation, sources: frozenset[str]) -> None:
+async def load_instructions(talk: Conversation, reason: str = "session_start") -> None:
     """Read CLAUDE.md and its kin into the conversation, each announced by InstructionsLoaded."""
-    found = discover(talk.session.project_dir, talk.session.environ, sources=sources)
+    session = talk.session
+    found = discover(session.project_dir, session.environ, sources=session.instructions)
     talk.instructions_seen.update(one.file_path for one in found)
-    await _announce(talk, found)
+    talk.instructions_seen.update(told[1] for text in _told(talk) if (told := CONTENTS.match(text)))
+    await _announce(talk, [one if one.parent_file_path else structs.replace(one, load_reason=reason) for one in found])
+
+
+async def load_again(talk: Conversation) -> None:
+    """Read them once more if the conversation has lost them, to `/clear` or a compaction."""
+    if talk.forgot:
+        reason, talk.forgot = talk.forgot, ""
+        await load_instructions(talk, reason)
+
+
+def instructions_told(talk: Conversation) -> list[str]:
+    """The instructions in the conversation, as the model was told them."""
+    return [text for text in _told(talk) if CONTENTS.match(text)]
+
+
+def _told(talk: Conversation) -> list[str]:
+    return [message.text for message in talk.messages if isinstance(message, Reminder)] + talk.waiting
 
 
 async def load_nested(talk: Conversation, file_path: str) -> None:
@@ -71,4 +100,6 @@ async def _announce(talk: Conversation, found: list[Instructions]) -> None:
             trigger_file_path=one.trigger_file_path,
             globs=list(one.globs) if one.globs else None,
         )
-        talk.remind(f"Contents of {one.file_path} ({one.memory_type} instructions):\n\n{one.content}")
+        text = f"Contents of {one.file_path} ({one.memory_type} instructions):\n\n{one.content}"
+        if text not in _told(talk):  # a resumed conversation holds it already
+            talk.remind(text)

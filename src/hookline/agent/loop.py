@@ -81,7 +81,6 @@ class Agent:
         folder = os.path.realpath(cwd or Path.cwd())
         variables = dict(os.environ if environ is None else environ)
         self._resume, self._fork, self._setup, self._persist = resume, fork, setup, persist
-        self._instructions = instructions
         self._started = self._ended = False
         self._turn: asyncio.Future[tuple[Ending, int]] | None = None
         self._interrupted = False
@@ -102,6 +101,7 @@ class Agent:
             agents=dict(agents or {}),
             skills=dict(skills or {}),
             agent_type=agent_type,
+            instructions=instructions,
         )
         self.talk = Conversation(self.session, SessionState(folder), max_turns=max_turns)
         self.session.watcher = Watcher(self.talk)
@@ -152,8 +152,7 @@ class Agent:
         verdict = await session_starts(self.talk, source)
         if verdict.blocked:
             raise AgentError(f"a SessionStart hook refused the session: {verdict.reason or 'no reason given'}")
-        if source == "startup":
-            await load_instructions(self.talk, self._instructions)
+        await load_instructions(self.talk)
         await self._finish_deferred()
         first = verdict.reply.specific.initial_user_message if verdict.reply.specific else None
         if first:
@@ -216,6 +215,7 @@ class Agent:
         """One turn as a task of its own, so that it can be interrupted; its result is told and returned."""
         started = time.monotonic()
         before, denied, asked = self.session.usage, len(self.session.denials), self.session.asked_for
+        said = len(self.talk.messages)
         self._interrupted = False
         self._turn = asyncio.ensure_future(_ended(work))
         try:
@@ -225,7 +225,7 @@ class Agent:
                 self._turn.cancel()
                 await asyncio.gather(self._turn, return_exceptions=True)
                 raise
-            ending, turns = self._cut_short()
+            ending, turns = self._cut_short(said)
         except HooklineError as problem:  # the disk is full, a hook's set was closed: told, and the session can end
             ending, turns = (
                 Ending(reason="error", subtype="error_during_execution", is_error=True, errors=(str(problem),)),
@@ -249,8 +249,14 @@ class Agent:
         self.output.result(result)
         return result
 
-    def _cut_short(self) -> tuple[Ending, int]:
-        """Answer what was left unanswered, so that the conversation can go on."""
+    def _cut_short(self, said: int) -> tuple[Ending, int]:
+        """Answer what was left unanswered, so that the conversation can go on.
+
+        An agent that had said its last word, and whose Stop hooks were being asked, is done.
+        """
+        answers = [message for message in self.talk.messages[said:] if isinstance(message, Assistant)]
+        if answers and self.talk.messages[-1] is answers[-1] and not answers[-1].tool_uses:
+            return Ending(text=answers[-1].text, stop_reason=answers[-1].stop_reason), len(answers)
         left = unanswered(self.talk.messages)
         if left:
             self.talk.add(interrupted(left))

@@ -17,7 +17,7 @@ from uuid import uuid4
 from hookline.agent.messages import Message, Reminder, Usage, User
 from hookline.agent.output import Output
 from hookline.agent.tools import SessionState, Tool, ToolEnv
-from hookline.agent.wording import TEXT_LIMIT, additional_context, hook_name
+from hookline.agent.wording import TEXT_LIMIT, additional_context, hook_name, notification
 from hookline.config.names import with_free_names
 from hookline.engine import Engine, Outcome, Verdict
 from hookline.events import Event
@@ -46,6 +46,8 @@ TELL_MODE = frozenset(
 TELL_EFFORT = (TELL_MODE | {"StopFailure"}) - {"UserPromptSubmit", "UserPromptExpansion"}
 #: what hooks say to the user on these events is not shown (FACTS §1)
 SILENT = frozenset({"SessionStart", "SessionEnd"})
+#: the exit code of a command hook that objects
+OBJECTS = 2
 
 
 @dataclass
@@ -66,6 +68,8 @@ class Session:
     agents: dict[str, AgentDefinition] = field(default_factory=dict)
     skills: dict[str, Skill] = field(default_factory=dict)
     agent_type: str | None = None
+    #: whose instructions are read: User, Project, Local
+    instructions: frozenset[str] = frozenset()
     elicit: Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None
     #: prompts nobody typed: a background task is over, a hook wakes the agent
     inbox: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
@@ -84,6 +88,31 @@ class Session:
     def model_name(self) -> str:
         """The model in use, as events and messages name it."""
         return self.model.name
+
+    def wake(self, outcome: Outcome) -> None:
+        """Let an `asyncRewake` hook that objects wake an agent that is idle (FACTS §7)."""
+        if text := self._objection(outcome):
+            self.inbox.put_nowait(text)
+
+    def woken_by(self, outcome: Outcome) -> str:
+        """What such a hook says to an agent that is at work; nothing if it has woken it already."""
+        text = self._objection(outcome)
+        if not text or self.hooks.on_late is None:
+            return text
+        waiting = [self.inbox.get_nowait() for _ in range(self.inbox.qsize())]
+        found = text in waiting
+        if found:
+            waiting.remove(text)
+        for one in waiting:
+            self.inbox.put_nowait(one)
+        return text if found else ""
+
+    def _objection(self, outcome: Outcome) -> str:
+        hook = next((hook for hook in self.hooks.hooks if hook.name == outcome.hook), None)
+        if hook is None or not getattr(hook.action, "async_rewake", False) or outcome.exit_code != OBJECTS:
+            return ""
+        said = outcome.stderr.strip() or outcome.stdout.strip() or outcome.reply.reason
+        return notification(outcome.hook, "completed", said)
 
     def add_hooks(self, hooks: Iterable[Hook]) -> None:
         """Let more hooks hold from now on, under names that are free."""
@@ -109,6 +138,8 @@ class Conversation:
     #: reminders for the next request
     waiting: list[str] = field(default_factory=list)
     instructions_seen: set[str] = field(default_factory=set)
+    #: why instructions have to be read again before the next request; empty if they need not
+    forgot: str = ""
     context_tokens: int = 0
     main_transcript: Path | None = None
     depth: int = 0
@@ -182,9 +213,14 @@ class Conversation:
             self.add(Reminder(text))
 
     def collect_late(self) -> None:
-        """Let late answers of background hooks wait for the next request (FACTS §7: bare, whatever they decided)."""
+        """Let late answers of background hooks wait for the next request (FACTS §7: bare, whatever they decided).
+
+        They are told to the main conversation, whoever's work the hooks were about.
+        """
+        if self.agent_id is not None:
+            return
         for outcome in self.session.hooks.pending():
-            self.remind(*outcome.reply.context, *outcome.reply.messages)
+            self.remind(*outcome.reply.context, *outcome.reply.messages, self.session.woken_by(outcome))
 
     def bounded(self, text: str) -> str:
         """A text the model can be given; one that is too long goes to a file, and its beginning is told."""

@@ -14,6 +14,7 @@ from uuid import uuid4
 from hookline.agent import wording
 from hookline.agent.calls import call_tools
 from hookline.agent.compaction import compact_if_full
+from hookline.agent.lifecycle import load_again
 from hookline.agent.messages import Assistant, Text, User
 from hookline.agent.models import ModelRequest, ModelResponse
 from hookline.agent.results import Ending
@@ -74,6 +75,7 @@ class _Turn:
         """One request, with everything that waits to be told."""
         talk = self.talk
         await compact_if_full(talk)
+        await load_again(talk)
         talk.collect_late()
         talk.deliver()
         response = await _respond(talk)
