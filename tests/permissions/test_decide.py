@@ -67,6 +67,31 @@ def test_precedence(known: dict[str, Any], expected: str) -> None:
     assert bash(WRITES, **known) == expected
 
 
+@pytest.mark.parametrize(
+    "command,rule,expected",
+    [
+        ("cat a.env", "Read(*.env)", "deny"),
+        ("cat b.txt; grep a ./a.env | wc", "Read(*.env)", "deny"),
+        ("head < a.env", "Read(*.env)", "deny"),
+        ("cp a.env c.txt", "Read(*.env)", "deny"),
+        ("sed -n 1p a.env", "Read(*.env)", "deny"),
+        ("echo a.env", "Read(*.env)", "allow"),
+        ("grep a.env b.txt", "Read(*.env)", "allow"),
+        ("echo x > a.env", "Read(*.env)", "allow"),
+        ("cat a.env", "Edit(*.env)", "allow"),
+        ("echo x > a.env", "Edit(*.env)", "deny"),
+        ("python3 x.py > a.env", "Edit(*.env)", "deny"),
+        ("touch a.env", "Edit(*.env)", "deny"),
+        ("sed -i s/b/c/ a.env", "Edit(*.env)", "deny"),
+        ("mv b.txt a.env", "Edit(*.env)", "deny"),
+        ("cat a.env", "Read", "allow"),
+    ],
+)
+def test_path_rules_hold_for_the_shell_too(command: str, rule: str, expected: str) -> None:
+    """A file that may not be read or edited is not read or written by a shell line either, as far as its text tells."""
+    assert bash(command, rules=rules(allow="Bash", deny=rule)) == expected
+
+
 def test_a_deny_rule_that_may_apply_asks() -> None:
     """Where reading cannot tell, neither a bare allow nor bypass lets the line through unseen."""
     both = rules(allow="Bash", deny="Bash(rm *)")

@@ -9,8 +9,8 @@ import msgspec
 
 from hookline.hooks.condition import FIELDS, Catch, Place, Rule, canonical, covers
 from hookline.hooks.globs import absolute
-from hookline.hooks.shell import parse_line
-from hookline.permissions.modes import PROTECTED, Mode, edits_only, reads_only, within, writes_protected
+from hookline.hooks.shell import parse_line, writes
+from hookline.permissions.modes import PROTECTED, Mode, edits_only, files_read, reads_only, within, writes_protected
 from hookline.permissions.rules import Rules
 
 Behaviour = Literal["allow", "deny", "ask"]
@@ -110,9 +110,18 @@ def _hook_denies(call: Call) -> Permission | None:
 
 def _deny_rule(call: Call) -> Permission | None:
     for rule in call.rules.deny:
-        if rule.catches(call.tool_name, call.tool_input, call.place) is Catch.YES:
+        if rule.catches(call.tool_name, call.tool_input, call.place) is Catch.YES or _touches(call, rule):
             return Permission("deny", f"rule `{rule}` denies it", "rule", rule)
     return None
+
+
+def _touches(call: Call, rule: Rule) -> bool:
+    """Whether a shell line plainly reads or writes a file that a path rule speaks of: `cat .env` is reading too."""
+    if call.command is None or rule.bare or rule.tool not in ("Read", "Edit", "Write"):
+        return False
+    paths = files_read(call.command) if rule.tool == "Read" else writes(call.command).targets
+    tool = "Read" if rule.tool == "Read" else "Write"
+    return any(rule.catches(tool, {"file_path": path}, call.place) is Catch.YES for path in paths)
 
 
 def _doubtful_deny_rule(call: Call) -> Permission | None:
@@ -125,7 +134,7 @@ def _doubtful_deny_rule(call: Call) -> Permission | None:
 
 def _ask_rule(call: Call) -> Permission | None:
     for rule in call.rules.ask:
-        if rule.catches(call.tool_name, call.tool_input, call.place) is not Catch.NO:
+        if rule.catches(call.tool_name, call.tool_input, call.place) is not Catch.NO or _touches(call, rule):
             return Permission("ask", f"rule `{rule}` asks first", "rule", rule)
     return None
 

@@ -151,6 +151,8 @@ _WRITING_OPTIONS: dict[str, tuple[str, ...]] = {
 }
 _EDITING = frozenset({"mkdir", "touch", "mv", "cp", "rm", "rmdir"})
 _WRITING = _EDITING | {"tee", "ln", "install", "chmod"}
+_ALSO_READING = frozenset({"cp", "mv", "sed", "awk", "less", "more", "uniq", "base64", "xxd", "source", "."})
+_PATTERN_FIRST = frozenset({"grep", "egrep", "fgrep", "rg", "sed", "awk", "jq"})
 PROTECTED = frozenset(
     [
         ".git",
@@ -208,6 +210,17 @@ def writes_protected(command: str) -> str | None:
         if found is not None:
             return found
     return None
+
+
+def files_read(command: str) -> list[str]:
+    """The files that a shell line plainly reads: operands of the programs people read with, and what is after `<`."""
+    paths: list[str] = []
+    for part in parse_line(command).commands:
+        paths += [redirect.target for redirect in part.redirects if redirect.op == "<" and redirect.known]
+        if _READING.get(part.name) == _FILES or part.name in _ALSO_READING:
+            given = [word for at, word in enumerate(part.words) if at and at not in part.unknown and word[:1] != "-"]
+            paths += given[1:] if part.name in _PATTERN_FIRST else given
+    return paths
 
 
 def _plain(line: ShellLine) -> bool:
