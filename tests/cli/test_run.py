@@ -199,3 +199,23 @@ def test_a_command_that_says_no_is_reported_as_the_claude_cli_reports_it(project
     ends = [(one["exit_code"], one["outcome"]) for one in said if one.get("subtype") == "hook_response"]
 
     assert sorted(ends) == [(0, "success"), (2, "error")]
+
+
+@pytest.mark.parametrize(
+    "flags, words",
+    [
+        (("--settings", "{ not json"), "--settings: is not JSON"),
+        (("--settings", "nowhere.json"), "no such file"),
+        (("--setting-sources", "user,nope"), "unknown source `nope`"),
+    ],
+)
+def test_settings_that_were_asked_for_and_are_not_there_end_the_run(
+    project: Path, flags: tuple[str, ...], words: str
+) -> None:
+    """As the Claude CLI does: guards given on the command line are not silently missing."""
+    run = _start(project, [{"text": "done"}], "-p", "go", *flags)
+    out, err = run.communicate(timeout=60)
+
+    assert (run.returncode, out) == (1, "")
+    assert words in err.splitlines()[-1]
+    assert _events(project) == []

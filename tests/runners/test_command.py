@@ -288,3 +288,33 @@ async def test_python_scripts_run_warm_from_the_second_time_on(tmp_path: Path) -
         verdict = await hooks.fire(UserPromptSubmit(prompt="two"))
 
     assert verdict.context == (f"two {parent}",)
+
+
+async def test_a_late_answer_may_stand_among_other_lines() -> None:
+    """In the background the first line that is a JSON object counts, as in Claude Code."""
+    first, second = (json.dumps({"systemMessage": word}) for word in ("one", "two"))
+    command = f"echo working; echo '{first}'; echo '{second}'"
+    async with Hooks() as hooks:
+        hooks.add(PreToolUse, Command(command=command, asynchronous=True), on_failure="continue")
+        await hooks.fire(BASH)
+        [late] = await hooks.drain()
+
+    assert late.reply == message("one")
+
+
+async def test_async_needs_no_newline() -> None:
+    """`{"async": true}` alone says it, whatever the exit code is then."""
+    async with Hooks() as hooks:
+        hooks.add(PreToolUse, Command(command="""printf '{"async": true}'; exec 1>&-; exit 2"""), on_failure="continue")
+        verdict = await hooks.fire(BASH)
+        await hooks.drain()
+
+    assert (verdict.blocked, verdict.outcomes[0].status) == (False, Status.BACKGROUND)
+
+
+@pytest.mark.parametrize("code, blocked", [(0, False), (1, True), (2, True)])
+async def test_a_hook_that_fails_closed_cannot_slip_into_the_background(code: int, blocked: bool) -> None:
+    """With `onFailure: "block"`, whoever prints `{"async": true}` is waited for all the same."""
+    verdict = await fire(f"""echo '{{"async": true}}'; echo why >&2; exit {code}""", on_failure="block")
+
+    assert verdict.blocked is blocked

@@ -125,7 +125,7 @@ def make_hooks(flags: Flags, cwd: str, env: Mapping[str, str]) -> Hooks:
     if flags.hooks:
         return from_python(flags.hooks)
     terminal = sys.stdin.isatty() and sys.stderr.isatty()
-    return Hooks.from_settings(
+    hooks = Hooks.from_settings(
         cwd,
         settings=flags.settings or None,
         setting_sources=flags.setting_sources,
@@ -136,6 +136,17 @@ def make_hooks(flags: Flags, cwd: str, env: Mapping[str, str]) -> Hooks:
         on_problem=warn,
         env=env,
     )
+    _refuse_what_was_asked_for_and_is_not_there(hooks)
+    return hooks
+
+
+def _refuse_what_was_asked_for_and_is_not_there(hooks: Hooks) -> None:
+    """A file of the project may be broken; `--settings` and `--setting-sources` are this run's own words."""
+    assert hooks.loaded is not None
+    broken = [problem for file in hooks.loaded.broken if file.source.kind == "flag" for problem in file.problems]
+    unknown = [problem for problem in hooks.loaded.source_problems if problem.where == "--setting-sources"]
+    for problem in (*unknown, *broken):
+        raise ConfigError(problem.where, problem.message)
 
 
 def make_model(flags: Flags, hooks: Hooks, itself: AgentDefinition = NOBODY) -> Model:

@@ -18,7 +18,6 @@ from hookline.agent.asking import Ask
 from hookline.agent.messages import Block, Text, User, decode_block
 from hookline.agent.models import ModelRequest, choose
 from hookline.agent.results import Result
-from hookline.agent.wording import notification
 from hookline.claude.messages import (
     CanUseTool,
     ControlRequest,
@@ -35,7 +34,6 @@ from hookline.cli.flags import Flags
 from hookline.cli.host_tools import HostTools
 from hookline.cli.making import Made, add_agents, effort, give_services
 from hookline.cli.showing import say_init
-from hookline.engine import Outcome
 from hookline.errors import HooklineError, HostGone, RequestRefused
 from hookline.events import DirectoryAdded, PostModelSwitch, PreModelSwitch
 from hookline.permissions import Mode
@@ -43,8 +41,6 @@ from hookline.replies import Decision, Reply, Specific, allow, deny
 
 __all__ = ["serve"]
 
-#: the exit code of a command hook that objects
-OBJECTS = 2
 PROBE = ModelRequest(messages=(User.of("Hi"),), max_tokens=1)
 
 
@@ -70,7 +66,7 @@ class Host:
         self._callbacks: tuple[str, ...] = ()
         self._over = False
         self._prompts: asyncio.Queue[UserMessage | None] = asyncio.Queue()
-        made.hooks.on_late = self._came_late
+        made.hooks.on_late = self.agent.session.wake
         if flags.permission_prompt_tool == "stdio":
             self.agent.session.policy.can_use_tool = self._may_run
         self.agent.session.elicit = self._elicit
@@ -140,13 +136,6 @@ class Host:
             self.server.say(prompt.data)
         text, blocks = _words(prompt)
         return await self.agent.run(text, blocks=blocks)
-
-    def _came_late(self, outcome: Outcome) -> None:
-        """An `asyncRewake` hook that objects wakes the agent (FACTS §7)."""
-        hook = next((hook for hook in self.made.hooks.hooks if hook.name == outcome.hook), None)
-        if hook is not None and getattr(hook.action, "async_rewake", False) and outcome.exit_code == OBJECTS:
-            said = outcome.stderr.strip() or outcome.reply.reason
-            self.agent.session.inbox.put_nowait(notification(outcome.hook, "completed", said))
 
     # -- asking the host -------------------------------------------------------------------------------------------
 

@@ -123,10 +123,12 @@ class _One:
         except BaseException:
             _remove(env_file)
             raise
-        if finished is not None:
-            _remove(env_file)
-            return self._answer(finished)
-        return background(self._second_part(process, env_file), _async_timeout(bytes(self.first_line)))
+        if finished is None:
+            return background(self._second_part(process, env_file), _async_timeout(bytes(self.first_line)))
+        _remove(env_file)
+        if self.skip and finished.exit_code == 0:  # it was waited for because it fails closed, and it did not fail
+            return background(_done(self._answer(finished)))
+        return self._answer(finished)
 
     async def whole(self) -> Ran:
         """The answer, however long it takes."""
@@ -172,15 +174,18 @@ class _One:
         self.first_line += data[:FIRST_LINE]
         line, newline, _ = self.first_line.partition(b"\n")
         plain = not self.first_line.lstrip().startswith(b"{") or len(self.first_line) > FIRST_LINE
-        if not newline and not plain:
+        if not newline and not plain and not line.rstrip().endswith(b"}"):
             return
-        self.decided = True
-        if newline and not plain and says_async(bytes(line)) and self.process is not None:
-            self.skip = len(line) + 1
-            self.process.detach()
+        later = not plain and says_async(bytes(line))
+        self.decided = later or plain or bool(newline)
+        if later and self.process is not None:
+            self.skip = len(line) + len(newline)
+            if self.hook.on_failure != "block":  # one that fails closed must be seen to the end
+                self.process.detach()
 
     def _answer(self, finished: Finished) -> Ran:
-        return answer(self.hook, self.action, self.event, finished, skip=self.skip, limit=self.limit)
+        late = bool(self.skip) or self.hook.background or self.action.asynchronous
+        return answer(self.hook, self.action, self.event, finished, skip=self.skip, limit=self.limit, late=late)
 
 
 # ---- what to start
@@ -208,6 +213,10 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), word)
 
 
+async def _done(ran: Ran) -> Ran:
+    return ran
+
+
 def _remove(path: Path | None) -> None:
     if path is not None:
         path.unlink(missing_ok=True)
@@ -216,9 +225,15 @@ def _remove(path: Path | None) -> None:
 # ---- what it said
 
 
-def answer(hook: Hook, action: Command, event: Event, finished: Finished, *, skip: int, limit: int) -> Ran:
-    """What a command's output and its end mean together; a failure is raised as `HookFailed`."""
-    stdout = finished.stdout[skip:].decode("utf-8-sig", "replace")  # a byte order mark is not part of the text
+def answer(
+    hook: Hook, action: Command, event: Event, finished: Finished, *, skip: int, limit: int, late: bool = False
+) -> Ran:
+    """What a command's output and its end mean together; a failure is raised as `HookFailed`.
+
+    A `late` answer may stand among other lines: in the background, the first line that is a JSON object is it.
+    """
+    printed = finished.stdout[skip:].decode("utf-8-sig", "replace")  # a byte order mark is not part of the text
+    stdout = _first_object(printed) if late else printed
     stderr = finished.stderr.decode("utf-8", "replace")
     code = recorded_code(finished.exit_code, finished.signal)
     end = End.OVERFLOW if finished.truncated else end_of(finished.exit_code, finished.signal)
@@ -231,8 +246,20 @@ def answer(hook: Hook, action: Command, event: Event, finished: Finished, *, ski
     else:
         reply = _despite(hook, action, event, stdout) if end in (End.OTHER, End.SIGNAL) else None
     if reply is None:
-        raise HookFailed(_failed(finished, end, limit), exit_code=code, stdout=stdout, stderr=stderr)
-    return Ran(reply=reply, exit_code=code, stdout=stdout, stderr=stderr)
+        raise HookFailed(_failed(finished, end, limit), exit_code=code, stdout=printed, stderr=stderr)
+    return Ran(reply=reply, exit_code=code, stdout=printed, stderr=stderr)
+
+
+def _first_object(text: str) -> str:
+    """The first line that is a JSON object, if the text as a whole is none."""
+    return text if _is_object(text) else next(filter(_is_object, text.splitlines()), text)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except msgspec.DecodeError:
+        return False
 
 
 def _decoded(text: str, action: Command, event: Event, *, exit_code: int | None, stderr: str) -> Reply:
