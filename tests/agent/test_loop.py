@@ -521,6 +521,20 @@ async def test_a_deferred_call_is_made_by_whoever_resumes(tmp_path: Path) -> Non
     assert result.text == "done"
 
 
+async def test_a_call_deferred_for_good_is_answered_before_the_next_prompt(tmp_path: Path) -> None:
+    """Who prompts again instead of resuming gives the call up; the model never reads a call without an answer."""
+    hooks = Hooks()
+    hooks.add(PreToolUse, _always(defer("LATER")), name="later")
+    async with agent_on(tmp_path, bash("echo ran > out.txt"), "done", hooks=hooks) as agent:
+        await agent.run("go")
+        result = await agent.run("more")
+        answers = results(requests_of(agent)[-1])
+
+    assert result.text == "done"
+    assert [answer.is_error for answer in answers] == [True]
+    assert not (tmp_path / "out.txt").exists()
+
+
 async def test_a_session_resumes_with_what_was_said(tmp_path: Path) -> None:
     """A second run goes on where the first ended; SessionStart says so."""
     sources: list[str] = []

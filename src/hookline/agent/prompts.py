@@ -11,6 +11,7 @@ from hookline.agent.definitions import Skill
 from hookline.agent.messages import Block, Text, User
 from hookline.agent.results import Ending
 from hookline.agent.session import Conversation
+from hookline.agent.transcript import interrupted, unanswered
 from hookline.engine import Verdict
 from hookline.events import UserPromptExpansion, UserPromptSubmit
 from hookline.replies import Decision
@@ -46,6 +47,7 @@ async def submit(talk: Conversation, prompt: str, blocks: tuple[Block, ...] = ()
 
 async def _command(talk: Conversation, name: str, arguments: str) -> Ending:
     """Do what a command of the agent itself does; the model reads of it with the next prompt."""
+    _settle(talk)
     output = await COMMANDS[name](talk, arguments)
     talk.add_user(wording.command_run(name, arguments, output))
     return Ending(text=output)
@@ -61,6 +63,7 @@ def _judged(talk: Conversation, verdict: Verdict, prompt: str) -> Ending | None:
         return Ending(reason="prompt_blocked", text=wording.blocked_prompt(verdict, prompt, shown=shown))
     if verdict.stop:
         told = wording.stopped_prompt(verdict)
+        _settle(talk)
         talk.add(User.of(prompt, told))
         return Ending(reason="hook_stopped", text=told)
     return None
@@ -87,5 +90,13 @@ async def _expand(talk: Conversation, skill: Skill, arguments: str, prompt: str,
 
 
 def _say(talk: Conversation, verdict: Verdict, *blocks: Block) -> None:
+    _settle(talk)
     talk.add(User(tuple(blocks)))
     talk.remind_of_context(verdict)
+
+
+def _settle(talk: Conversation) -> None:
+    """Calls that were deferred and are still open are not made any more: a model refuses a call without an answer."""
+    left = unanswered(talk.messages)
+    if left:
+        talk.add(interrupted(left))
