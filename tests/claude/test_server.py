@@ -253,6 +253,17 @@ async def test_a_second_initialize_replaces_the_callbacks(tmp_path: Path) -> Non
     assert not served.ran
 
 
+async def test_an_initialize_without_hooks_leaves_the_callbacks(tmp_path: Path) -> None:
+    """A host that says nothing of hooks has not taken its guards away."""
+    async with serving(tmp_path, CALL_THEN_FINAL) as served:
+        served.write(request("i1", "initialize", hooks=PRE), request("i2", "initialize", hooks=None), prompt())
+        served.write(respond(await served.callback(), **denial("STILL")))
+        await served.result()
+        await served.end()
+
+    assert not served.ran
+
+
 async def test_an_initialize_that_makes_no_sense_is_refused_and_another_one_serves(tmp_path: Path) -> None:
     """The host learns what is wrong with it and can go on."""
     async with serving(tmp_path, CALL_THEN_FINAL) as served:
@@ -323,6 +334,36 @@ async def test_an_interrupt_during_a_hook_takes_the_question_back_and_the_next_p
     assert cancelled["request_id"] == callback
     assert (first["subtype"], second["subtype"]) == ("error_during_execution", "success")
     assert not served.ran
+
+
+async def test_an_interrupt_while_stop_hooks_are_asked_leaves_what_was_said(tmp_path: Path) -> None:
+    """The agent had answered: the question is taken back, and the turn is over as it would have been."""
+    hooks = {"Stop": [{"matcher": None, "hookCallbackIds": ["h0"]}]}
+    async with serving(tmp_path, [{"text": "said"}]) as served:
+        served.write(request("i", "initialize", hooks=hooks), prompt())
+        callback = await served.callback()
+        served.write(request("stop", "interrupt"))
+        cancelled = await served.until(lambda line: line["type"] == "control_cancel_request")
+        result = await served.result()
+        code, _ = await served.end()
+
+    assert cancelled["request_id"] == callback
+    assert (result["subtype"], result["result"], result["num_turns"], code) == ("success", "said", 1, 0)
+
+
+async def test_a_subagent_does_not_start_while_the_host_is_silent(tmp_path: Path) -> None:
+    """A SubagentStart callback that takes too long has not agreed; the main agent hears of it and goes on."""
+    task = ["Agent", {"description": "d", "prompt": "SUB", "run_in_background": False}]
+    hooks = {"SubagentStart": [{"matcher": None, "hookCallbackIds": ["h0"], "timeout": 0.1}]}
+    async with serving(tmp_path, [{"tools": [task]}, {"text": "final"}], "--allowedTools", "Agent") as served:
+        served.write(request("i", "initialize", hooks=hooks), prompt())
+        result = await served.result()
+        await served.end()
+
+    assert result["result"] == "final"
+    (told,) = tool_results(served.said)
+    assert told["is_error"]
+    assert "did not respond" in json.dumps(told["content"])
 
 
 async def test_many_prompts_at_once_are_answered_in_order(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from hookline.agent.asking import CanUseTool, Policy
 from hookline.agent.calls import call_tools
 from hookline.agent.definitions import AgentDefinition, Skill
 from hookline.agent.lifecycle import load_instructions, session_ends, session_starts, sets_up
-from hookline.agent.messages import Block, Message, ToolUse, Usage
+from hookline.agent.messages import Assistant, Block, Message, ToolUse, Usage
 from hookline.agent.models import Model
 from hookline.agent.output import Note, Output
 from hookline.agent.prompts import submit

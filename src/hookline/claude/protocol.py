@@ -239,7 +239,8 @@ class Connection:
         return MESSAGES[kind](kind, line)
 
     def _opened(self, request: Initialize) -> None:
-        self.callbacks = callbacks_of(request.hooks)
+        if request.hooks is not None:  # one without hooks leaves those of the one before
+            self.callbacks = callbacks_of(request.hooks)
         self.initialized = True
 
     def _odd(self, line: bytes) -> Received | None:

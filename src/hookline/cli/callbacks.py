@@ -1,7 +1,7 @@
 """The host's callbacks as hooks of our engine (FACTS §10).
 
 An error or a nonsense answer counts as no answer, unless `onFailure` says block. A host that does not answer in time,
-or is gone, cannot have agreed: before a tool and before a prompt that is a deny.
+or is gone, cannot have agreed: before a tool, a prompt and a subagent that is a deny.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ log = logging.getLogger("hookline.claude")
 
 DEFAULT_TIMEOUT = 600.0
 #: here silence is a no
-NEEDS_ANSWER = frozenset({"PreToolUse", "UserPromptSubmit"})
+NEEDS_ANSWER = frozenset({"PreToolUse", "UserPromptSubmit", "SubagentStart"})
 MARGIN = 5.0
 #: what the host said went wrong is for the log: it is not meant for the model
 _FAILED = "callback {} failed: the host replied with an error or an invalid answer"
@@ -112,8 +112,8 @@ def _understood(event: Event, name: str, answer: Any) -> Reply | None:
     try:
         return claude.decode_reply(answer, event)
     except ReplyMismatch as problem:
-        if event.event_name == "PreToolUse":
-            return deny(f"PreToolUse hook failed: {problem}; the tool was not run")
+        if event.event_name in NEEDS_ANSWER:
+            return deny(f"{event.event_name} hook failed: {problem}; nothing was done")
         raise HookFailed(str(problem)) from None
     except ReplyError as problem:
         log.warning("hook callback %s: %s", name, problem)

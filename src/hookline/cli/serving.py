@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from hookline.agent.messages import Block, Text, User, decode_block
 from hookline.agent.models import ModelRequest, choose
 from hookline.agent.results import Result
 from hookline.claude.messages import (
+    CallbackMatcher,
     CanUseTool,
     ControlRequest,
     Initialize,
@@ -171,11 +172,9 @@ class Host:
     # -- being asked -----------------------------------------------------------------------------------------------
 
     async def initialize(self, request: Initialize) -> dict[str, Any]:
-        """Take over the host's callbacks (in place of those of an earlier `initialize`) and its wishes."""
-        for name in self._callbacks:
-            self.made.hooks.remove(name)
-        added = host_hooks(self.server, request.hooks or {}, self.agent.output)
-        self._callbacks = tuple(hook.name for hook in self.made.hooks.add(*added)) if added else ()
+        """Take over the host's callbacks (in place of those of an earlier `initialize`, if it names any) and wishes."""
+        if request.hooks is not None:
+            self._take_over(request.hooks)
         self._tools.begin(request.sdk_mcp_servers or ())
         session = self.agent.session
         if request.agents:
@@ -188,6 +187,12 @@ class Host:
         if ready is not None:
             await ready()  # the host's first prompt then meets no start-up cost
         return self._about()
+
+    def _take_over(self, table: Mapping[str, Sequence[CallbackMatcher]]) -> None:
+        for name in self._callbacks:
+            self.made.hooks.remove(name)
+        added = host_hooks(self.server, table, self.agent.output)
+        self._callbacks = tuple(hook.name for hook in self.made.hooks.add(*added)) if added else ()
 
     def _about(self) -> dict[str, Any]:
         session = self.agent.session
