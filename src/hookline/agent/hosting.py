@@ -8,6 +8,7 @@ from typing import Any
 
 from hookline.agent.messages import Assistant, Message, ToolOutput, ToolUse, User
 from hookline.agent.models import Model, ModelRequest, ModelResponse, OnDelta, ToolSpec, choose
+from hookline.agent.session import Conversation
 from hookline.agent.tools import SessionState, Tool, ToolEnv, default_tools
 from hookline.agent.tools.mcp import McpServers, read_config
 from hookline.errors import HookFailed, ToolInputInvalid
@@ -28,11 +29,11 @@ NUDGE = "Give your answer now, by calling StructuredOutput."
 MOST_TURNS = 50
 
 
-def judge(model: Model, conversation: Any = None) -> Any:
-    """One question to the model, in one request; on Stop the conversation comes first."""
+def judge(model: Model, conversation: Conversation | None = None) -> Any:
+    """One question to the model, in one request; on Stop the conversation of whoever rests comes first."""
 
     async def ask(question: Question) -> str:
-        before = tuple(conversation.messages) if question.with_conversation and conversation is not None else ()
+        before = _conversation(conversation, question) if question.with_conversation and conversation else ()
         request = ModelRequest(
             messages=(*before, User.of(question.text, synthetic=True)),
             system=(SYSTEM,),
@@ -42,6 +43,10 @@ def judge(model: Model, conversation: Any = None) -> Any:
         return (await model.respond(request)).text
 
     return ask
+
+
+def _conversation(main: Conversation, question: Question) -> tuple[Message, ...]:
+    return tuple(main.session.talks.get(question.event.agent_id or "", main).messages)
 
 
 def inspector(model: Model, tools: Any, env: Any) -> Any:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
 from hookline.agent.messages import Message, Reminder, Usage, User
 from hookline.agent.output import Output
@@ -75,6 +76,8 @@ class Session:
     inbox: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
     #: subagents at work in the background
     working: set[asyncio.Task[None]] = field(default_factory=set)
+    #: the conversations of subagents, by their id, for as long as somebody holds them
+    talks: WeakValueDictionary[str, Conversation] = field(default_factory=WeakValueDictionary)
     #: the names of the teammates at work
     teammates: set[str] = field(default_factory=set)
     watcher: Watcher | None = None
@@ -145,6 +148,10 @@ class Conversation:
     depth: int = 0
     #: how many answers of the model a turn may take
     max_turns: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.agent_id is not None:
+            self.session.talks[self.agent_id] = self
 
     @property
     def tool_set(self) -> dict[str, Tool]:
