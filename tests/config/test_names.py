@@ -48,6 +48,8 @@ def test_names_are_made_unique_in_order() -> None:
     assert [hook.name for hook in named] == ["a", "b#2", "a#2"]
 
 
+HTTP = {"type": "http", "url": "http://h"}
+PROMPT = {"type": "prompt", "prompt": "J"}
 ONCE = [
     ("within a group", hooks(group({}, {}))),
     ("across groups", hooks(group({}), group({}))),
@@ -57,8 +59,12 @@ ONCE = [
     ("across files", [*hooks(group({})), *hooks(group({}))]),
     ("prompts", hooks(group({"type": "prompt", "prompt": "J"}, {"type": "prompt", "prompt": "J"}))),
     ("http", hooks(group({"type": "http", "url": "http://h"}, {"type": "http", "url": "http://h"}))),
+    ("headers differ", hooks(group(HTTP, {**HTTP, "headers": {"X": "1"}, "allowedEnvVars": ["A"]}))),
+    ("model differs", hooks(group(PROMPT, {**PROMPT, "model": "m", "continueOnBlock": True}))),
 ]
 TWICE = [
+    ("urls differ", hooks(group(HTTP, {**HTTP, "url": "http://i"}))),
+    ("prompts differ", hooks(group(PROMPT, {**PROMPT, "prompt": "K"}))),
     ("args differ", hooks(group({"args": ["1"]}, {"args": ["2"]}))),
     ("if differs", hooks(group({"if": "Bash(echo *)"}, {"if": "Bash"}))),
     ("from a plugin", [*hooks(group({})), *hooks(group({}), plugin="p@inline")]),

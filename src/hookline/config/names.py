@@ -74,8 +74,8 @@ def with_free_names(hooks: Iterable[Hook], taken: Iterable[str] = ()) -> list[Ho
 def without_duplicates(hooks: Iterable[Hook]) -> tuple[list[Hook], list[Problem]]:
     """Identical hooks of an event become one that applies wherever any of them did (FACTS §4).
 
-    Also when timeout or shell differ, or one runs in the background; not when `if`, `args` or the plugin do. The last
-    one's limits stand, but if any of them fails closed or is waited for, so does and is the one.
+    Also when timeout, shell, headers or model differ, or one runs in the background; not when `if`, `args` or the
+    plugin do. The last one's limits stand, but if any of them fails closed or is waited for, so does and is the one.
     """
     kept: dict[Any, Hook] = {}
     notes = []
@@ -88,10 +88,18 @@ def without_duplicates(hooks: Iterable[Hook]) -> tuple[list[Hook], list[Problem]
     return list(kept.values()), notes
 
 
+#: what two hooks that are one and the same may differ in
+_ASIDE: dict[type[Action], dict[str, Any]] = {
+    Command: {"shell": None, "asynchronous": False, "async_rewake": False},
+    Http: {"headers": {}, "allowed_env": (), "allowed_urls": None},
+    Prompt: {"model": None, "continue_on_block": False},
+    AgentCheck: {"model": None},
+}
+
+
 def _identity(hook: Hook) -> Any:
-    action = hook.action
-    if isinstance(action, Command):
-        action = msgspec.structs.replace(action, shell=None, asynchronous=False, async_rewake=False)
+    aside = _ASIDE.get(type(hook.action))
+    action = msgspec.structs.replace(hook.action, **aside) if aside else hook.action
     condition = getattr(hook.condition, "text", None)
     return type(action), canonical(action), hook.events, condition, hook.when
 
