@@ -66,6 +66,7 @@ FAULTS: dict[str, tuple[Answer, str]] = {
     "broken": (answers(500, DENY), "got 500 from http:"),
     "unmodified": (answers(304), "got 304 from"),
     "text": (answers(200, "hello"), "JSON"),
+    "text that says why": (answers(200, "not here"), "it answered: not here"),
     "half an object": (answers(200, '{"decision": '), "JSON"),
     "two objects": (answers(200, "{}{}"), "JSON"),
     "a list": (answers(200, "[1]"), "object"),

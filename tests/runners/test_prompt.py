@@ -48,6 +48,8 @@ async def ask(who: Any, event: Event = BASH, action: Prompt | None = None, **opt
         ('{"ok": true}', BASH, None, Reply()),
         ('{"ok": true, "reason": "yes"}', BASH, None, Reply()),
         (f" {NOT_OK}\n", BASH, None, stop("no")),
+        (f"```json\n{NOT_OK}\n```", BASH, None, stop("no")),
+        (f"```\n{NOT_OK}\n```\n", BASH, None, stop("no")),
         (NOT_OK, BASH, Prompt(prompt="p", continue_on_block=True), deny("[p]: no")),
         (NOT_OK, PostToolUse(tool_name="Bash"), None, stop("no")),
         (NOT_OK, PostToolUse(tool_name="Bash"), Prompt(prompt="p", continue_on_block=True), deny("[p]: no")),

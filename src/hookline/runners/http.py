@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import aiohttp
 
 MOST_BYTES = 10 * 1024 * 1024
+#: characters of an answer nobody understands that are told with the failure
+MOST_TOLD = 2000
 Headers = dict[str, str]
 _HEADERS: Headers = {"Content-Type": "application/json", "Accept": "application/json, text/plain, */*"}
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
@@ -160,7 +162,7 @@ def _reply(text: str, event: Event, status: int) -> Reply | None:
     try:
         return claude.decode_reply(text, event)
     except ReplyError as problem:
-        raise HookFailed(str(problem), exit_code=status, stdout=text) from None
+        raise HookFailed(f"{problem}; it answered: {text[:MOST_TOLD]}", exit_code=status, stdout=text) from None
 
 
 def _hint(status: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ from hookline.wire import claude
 if TYPE_CHECKING:
     from hookline.engine import Engine
 
+#: models like to put their JSON between marks
+_FENCE = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
 _STOPS = ("Stop", "SubagentStop", "TeammateIdle")
 _CONDITION = (
     "Look at the conversation above. Has this condition for stopping been met? Answer ok if it has; if not, say what "
@@ -67,7 +70,7 @@ def understand(answer: str | Mapping[str, Any]) -> Answer:
     """The model's answer; prose, or JSON of another shape, is a failure."""
     try:
         if isinstance(answer, str):
-            return msgspec.json.decode(answer.strip(), type=Answer)
+            return msgspec.json.decode(_FENCE.sub(r"\1", answer.strip()), type=Answer)
         return msgspec.convert(answer, Answer)
     except (msgspec.DecodeError, msgspec.ValidationError) as problem:
         raise HookFailed(
