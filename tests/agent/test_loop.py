@@ -724,3 +724,18 @@ async def test_instructions_outlast_a_resume_a_compaction_and_a_clear(tmp_path: 
     assert reasons == ["session_start", "session_start", "compact", "session_start"]
     asked = [request for request in requests_of(agent) if request.tools]
     assert [sum("BE BRIEF" in text for text in reminders(request)) for request in asked] == [1, 1, 1]
+
+
+async def test_context_for_a_compacted_session_waits_for_a_later_run(tmp_path: Path) -> None:
+    """A run that only compacts leaves what SessionStart hooks had to say to the run that goes on."""
+    hooks = Hooks()
+    hooks.add(SessionStart, _always(context("REMEMBER")), match="compact", name="memory")
+    lanes = {"compact": {"last": "create a detailed summary", "turns": [{"text": "<summary>SO FAR</summary>"}]}}
+    async with agent_on(tmp_path, "one", hooks=hooks, lanes=lanes) as agent:
+        await agent.run("hello")
+        await agent.run("/compact")
+    path = agent.talk.transcript.path if agent.talk.transcript else None
+    async with agent_on(tmp_path, "two", hooks=hooks, resume=path) as agent:
+        await agent.run("more")
+
+    assert any("REMEMBER" in text for text in reminders(requests_of(agent)[0]))
