@@ -219,3 +219,21 @@ def test_settings_that_were_asked_for_and_are_not_there_end_the_run(
     assert (run.returncode, out) == (1, "")
     assert words in err.splitlines()[-1]
     assert _events(project) == []
+
+
+def test_continuing_where_nothing_was_said_yet_begins(project: Path) -> None:
+    """`--continue` in a new folder is no error, as with the Claude CLI."""
+    run = _start(project, [{"text": "done"}], "-p", "go", "--continue")
+    out, _ = run.communicate(timeout=60)
+
+    assert (run.returncode, out) == (0, "done\n")
+
+
+def test_what_session_end_starts_in_the_background_comes_to_its_end(project: Path) -> None:
+    """`async` on SessionEnd: nobody waits for it but the very end."""
+    entry = {"type": "command", "command": "sleep 0.6; echo yes > done", "async": True}
+    settings = {"hooks": {"SessionEnd": [{"hooks": [entry]}]}}
+    (project / ".claude" / "settings.json").write_text(json.dumps(settings))
+    _start(project, [{"text": "done"}], "-p", "go").communicate(timeout=60)
+
+    assert (project / "done").exists()

@@ -302,6 +302,24 @@ async def test_once_means_once_however_many_events_come_together() -> None:
     assert len((await hooks.fire(BASH)).outcomes) == 1
 
 
+async def test_a_once_hook_that_failed_runs_again() -> None:
+    """Only a run that came to an end counts; a deny is one."""
+    runs: list[Any] = []
+
+    async def moody(event: Any) -> Reply:
+        runs.append(event)
+        if len(runs) == 1:
+            raise ValueError("not yet")
+        return deny("seen")
+
+    hooks = Hooks()
+    hooks.on(PreToolUse, once=True)(moody)
+    verdicts = [await hooks.fire(BASH) for _ in range(3)]
+
+    assert [verdict.blocked for verdict in verdicts] == [True, True, False]
+    assert len(runs) == 2
+
+
 async def test_a_once_hook_that_was_skipped_has_not_run() -> None:
     """It keeps its turn."""
     hooks = Hooks()

@@ -318,3 +318,12 @@ async def test_a_hook_that_fails_closed_cannot_slip_into_the_background(code: in
     verdict = await fire(f"""echo '{{"async": true}}'; echo why >&2; exit {code}""", on_failure="block")
 
     assert verdict.blocked is blocked
+
+
+async def test_a_command_that_exits_with_a_no_has_not_had_its_once() -> None:
+    """As in Claude Code: it is asked until it lets something through."""
+    async with Hooks() as hooks:
+        hooks.add(PreToolUse, Command(command="exit 2"), name="it", once=True)
+        verdicts = [await hooks.fire(BASH) for _ in range(2)]
+
+    assert [verdict.blocked for verdict in verdicts] == [True, True]

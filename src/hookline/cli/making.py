@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from hookline.cli.flags import Flags
 from hookline.config import parse_hooks
 from hookline.config.names import with_free_names
 from hookline.config.sources import Source
-from hookline.errors import ConfigError
+from hookline.errors import ConfigError, TranscriptError
 from hookline.hookset import Hooks
 from hookline.permissions import Rules, read_rules, removed_tools
 from hookline.runners.services import Services
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 NEWER = ("claude-opus-5", "claude-sonnet-5", "claude-fable-5", "claude-haiku-5")
 DEFAULT_EFFORT = "medium"
 NOBODY = AgentDefinition(name="")
-LAST_MOMENT = 0.5
-"""Seconds that hooks in the background are given when the session is over: enough to have begun, not to hold it up."""
+LAST_MOMENT = 0.25
+"""Seconds that hooks in the background are given when the work is over: enough to have begun, not to hold it up."""
 SYSTEM = "You are an agent that works in a folder with tools. Do what the user asks, and say briefly what you did."
 
 
@@ -48,9 +49,10 @@ class Made:
     files: list[Path] = field(default_factory=list)
 
     async def aclose(self) -> None:
-        """End everything, in order; hooks that still run in the background have a last moment, then are cancelled."""
+        """End everything, in order; what still runs in the background goes first, then what SessionEnd started."""
+        await self.hooks.end_background(LAST_MOMENT)
         await self.agent.aclose()
-        await self.hooks.aclose(LAST_MOMENT)
+        await self.hooks.aclose()
         if self.servers is not None:
             await self.servers.aclose()
         close = getattr(self.agent.session.model, "aclose", None)
@@ -104,10 +106,6 @@ async def make(flags: Flags, cwd: str) -> Made:
     )
     agent.talk.state.env_files.append(env_file)
     give_services(agent, hooks, servers)
-    if flags.audit:
-        from hookline.observe.audit import AuditLog
-
-        hooks.observe(AuditLog(flags.audit), inline=True)
     return Made(agent, hooks, servers, [env_file])
 
 
@@ -261,8 +259,12 @@ def system_prompt(flags: Flags, itself: AgentDefinition = NOBODY) -> tuple[str, 
 
 
 def resumed(flags: Flags, cwd: str) -> Path | None:
-    """The transcript to go on with."""
-    if flags.continue_last or flags.resume == "":
+    """The transcript to go on with; `--continue` where nothing was said yet begins."""
+    if flags.continue_last:
+        with suppress(TranscriptError):
+            return latest(cwd)
+        return None
+    if flags.resume == "":
         return latest(cwd)
     return find(flags.resume, cwd) if flags.resume else None
 

@@ -230,6 +230,11 @@ class Engine:
             self._spent.add(hook.name)
         return free
 
+    def give_back(self, hook: Hook) -> None:
+        """A hook declared `once` has run in vain and may run again."""
+        with self._lock:
+            self._spent.discard(hook.name)
+
     def concerns(self, hook: Hook, event: Event) -> bool:
         """Whether `hook` would be asked about `event`."""
         return class_of(event) in hook.events and meant(hook, event.subject) and wanted(hook, event, self._place)
@@ -282,6 +287,11 @@ class Engine:
     async def drain(self, timeout: float | None = None) -> list[Outcome]:  # noqa: ASYNC109 - it bounds the waiting only
         """Wait for background hooks that still run, and return their outcomes."""
         return await self._background.drain(timeout)
+
+    async def end_background(self, limit: float = 0.0) -> list[Outcome]:
+        """Give background hooks `limit` more seconds, then cancel those that still run; the set stays open."""
+        late = await self._background.drain(limit)
+        return late + await self._background.aclose()
 
     @property
     def abandoned(self) -> int:

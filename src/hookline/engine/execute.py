@@ -20,6 +20,7 @@ from hookline.engine.step import Limits, Raised, Suspended, finish, first_step
 from hookline.engine.verdict import ended_by
 from hookline.errors import HookCancelled, HookFailed, HookTimeout, ReplyError
 from hookline.events import Event, spec_of
+from hookline.hooks.actions import Command
 from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Decision
 
@@ -122,9 +123,19 @@ async def _asked(run: Run, hook: Hook, event: Event, begun: Begun | None = None)
     """A hook's turn has come."""
     if begun is not None:
         return await _attempted(run.engine, hook, event, begun.ctx, begun)
-    if hook.once and not run.engine.claim(hook):
+    if not hook.once:
+        return await run_hook(run, hook, event)
+    if not run.engine.claim(hook):
         return _skipped(hook, event, "it has run before")
-    return await run_hook(run, hook, event)
+    outcome = await run_hook(run, hook, event)
+    if not _done_with(hook, outcome):
+        run.engine.give_back(hook)
+    return outcome
+
+
+def _done_with(hook: Hook, outcome: Outcome) -> bool:
+    """Whether a run counts for a hook declared `once`: one that failed, or a command that exits with a no, does not."""
+    return outcome.ok and not (isinstance(hook.action, Command) and outcome.exit_code)
 
 
 async def run_hook(run: Run, hook: Hook, event: Event) -> Outcome:
