@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from hookline.agent.definitions import AgentDefinition
 from hookline.cli.flags import parse
-from hookline.cli.making import NOBODY, SYSTEM, session_agent, system_prompt
+from hookline.cli.making import NOBODY, SYSTEM, make, session_agent, system_prompt
 from hookline.errors import ConfigError
 
 REVIEWER = AgentDefinition(name="rev", prompt="You review.", tools=("Read", "Grep"), disallowed=("Grep",))
@@ -35,3 +37,16 @@ def test_an_agent_that_nobody_described_is_refused_unless_a_host_may_still_do_so
         session_agent(parse(["--agent", "nosuch"]), {"rev": REVIEWER})
 
     assert session_agent(parse(["--agent", "nosuch", "--input-format", "stream-json"]), {}) is NOBODY
+
+
+async def test_an_audit_log_has_each_event_once(tmp_path: Path) -> None:
+    """SessionStart, UserPromptSubmit, MessageDisplay, Stop, SessionEnd: a line each."""
+    (tmp_path / "turns.json").write_text('[{"text": "hi"}]')
+    log = tmp_path / "audit.jsonl"
+    script = f"scripted:{tmp_path / 'turns.json'}"
+    flags = ["--bare", "--model", script, "--audit", str(log), "--no-session-persistence"]
+    made = await make(parse(flags), str(tmp_path))
+    await made.agent.run("go")
+    await made.aclose()
+
+    assert len(log.read_text().splitlines()) == 5
