@@ -237,3 +237,14 @@ def test_what_session_end_starts_in_the_background_comes_to_its_end(project: Pat
     _start(project, [{"text": "done"}], "-p", "go").communicate(timeout=60)
 
     assert (project / "done").exists()
+
+
+@pytest.mark.parametrize("prompt", [("-p", ""), ("-p",)])
+def test_no_prompt_is_an_error_of_a_session_that_began_and_ended(project: Path, prompt: tuple[str, ...]) -> None:
+    """As with the Claude CLI: nothing reaches the model, and the exit code says so."""
+    run = _start(project, [{"text": "done"}], *prompt)
+    out, err = run.communicate(timeout=60)
+
+    assert (run.returncode, out) == (1, "")
+    assert "there is no prompt" in err
+    assert _events(project) == ["SessionStart", "SessionEnd"]

@@ -97,6 +97,9 @@ async def _session(made: Made, flags: Flags) -> int:
         return 0
     if prompt is None:
         prompt = sys.stdin.read().strip()
+    if not prompt.strip():
+        print("hookline run: there is no prompt; write one after `-p`, or send it on stdin", file=sys.stderr)
+        return 1
     result = await made.agent.run(prompt)
     while (later := await made.agent.background()) is not None:
         result = later
