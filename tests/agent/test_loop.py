@@ -521,6 +521,23 @@ async def test_a_deferred_call_is_made_by_whoever_resumes(tmp_path: Path) -> Non
     assert result.text == "done"
 
 
+async def test_hooks_are_given_the_whole_path_of_a_file(tmp_path: Path) -> None:
+    """A relative path, or one with `..`, reaches hooks as the file it names."""
+    (tmp_path / "a.txt").write_text("a")
+    hooks = Hooks()
+    paths: list[Any] = []
+
+    @hooks.on(PreToolUse)
+    async def note(event: PreToolUse) -> None:
+        paths.append(event.tool_input["file_path"])
+
+    turns = ({"tools": [["Read", {"file_path": path}]]} for path in ("a.txt", "b/../a.txt"))
+    async with agent_on(tmp_path, *turns, "done", hooks=hooks) as agent:
+        await agent.run("go")
+
+    assert paths == [str(tmp_path / "a.txt")] * 2
+
+
 async def test_a_call_deferred_for_good_is_answered_before_the_next_prompt(tmp_path: Path) -> None:
     """Who prompts again instead of resuming gives the call up; the model never reads a call without an answer."""
     hooks = Hooks()

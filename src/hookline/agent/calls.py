@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from hookline.agent import wording
@@ -25,6 +26,8 @@ from hookline.agent.tools import Tool, ToolEnv, ToolResult, failure
 from hookline.engine import Verdict
 from hookline.errors import ToolInputInvalid
 from hookline.events import PostToolBatch, PostToolUse, PostToolUseFailure, PreToolUse
+from hookline.hooks.condition import FIELDS
+from hookline.hooks.globs import absolute
 from hookline.replies import Decision
 
 __all__ = ["Call", "call_tools"]
@@ -186,6 +189,9 @@ async def _valid(call: Call, tool: Tool, env: ToolEnv) -> dict[str, Any] | None:
     except ToolInputInvalid as problem:
         call.refuse(f"<tool_use_error>InputValidationError: {problem}</tool_use_error>")
         return None
+    about = FIELDS.get(tool.name)
+    if about is not None and about.kind == "path":  # hooks and rules judge the file itself, not a way to it
+        given[about.name] = absolute(given[about.name], str(env.cwd), str(Path.home()))
     why_not = await tool.check(given, env)
     if why_not is not None:
         call.refuse(f"<tool_use_error>{why_not}</tool_use_error>")

@@ -103,7 +103,8 @@ class Rule(msgspec.Struct, frozen=True):
         if field.kind == "command":
             command = value if isinstance(value, str) else ""
             return parse_line(command).substitutes or _command_caught(self.pattern, command) is not Catch.NO
-        return self.holds(field, value, Place(cwd, project_dir, home), wide=True)
+        place = Place(cwd, project_dir, home)
+        return self.holds(field, value, place, wide=True) or (field.kind == "path" and _spelled(self.pattern, value))
 
     def catches(self, tool_name: str, tool_input: Mapping[str, Any], place: Place) -> Catch:
         """As a deny or ask rule: whether some part of the call falls under it."""
@@ -131,7 +132,7 @@ class Rule(msgspec.Struct, frozen=True):
         return not self.bare and name in GROUPS.get(self.tool, ())
 
     def holds(self, field: Field, value: object, place: Place, *, wide: bool) -> bool:
-        """Whether one argument falls under the pattern; `wide` also reads relative patterns from the project."""
+        """Whether an argument falls under the pattern; `wide` reads it from the project too, whatever its capitals."""
         pattern = self.pattern or ""
         if field.kind == "folder" and not isinstance(value, str):
             value = place.cwd
@@ -143,7 +144,14 @@ class Rule(msgspec.Struct, frozen=True):
             return _glob(pattern).fullmatch(value) is not None
         bases = (place.cwd, place.project_dir) if wide else (place.cwd,)
         path = absolute(value, place.cwd, place.home)
-        return path_matches(pattern, path, bases=bases, project_dir=place.project_dir, home=place.home)
+        return path_matches(pattern, path, bases=bases, project_dir=place.project_dir, home=place.home, any_case=wide)
+
+
+def _spelled(pattern: str, value: object) -> bool:
+    """Whether an `if` names the argument as it is written, wherever that lies: `Read(*.txt)` speaks of `/x/a.txt`."""
+    if not isinstance(value, str):
+        return False
+    return value == pattern or (not pattern.startswith(("/", "~")) and _glob(pattern).fullmatch(value) is not None)
 
 
 def canonical(tool_name: str) -> str:
@@ -163,10 +171,7 @@ def parse_rule(text: str) -> Rule:
         raise ConditionError(text, f"`{name[at]}` cannot be part of a tool's name", text.index(name) + at)
     if opening and not rest.endswith(")"):
         raise ConditionError(text, "`(` is never closed", text.index("("))
-    pattern = rest[:-1] if opening else None
-    if pattern is not None and not pattern.strip():
-        raise ConditionError(text, "the pattern is empty", text.index("(") + 1)
-    return Rule(text, canonical(name), pattern)
+    return Rule(text, canonical(name), rest[:-1].strip() or None)
 
 
 def read_rule(text: str) -> Rule:

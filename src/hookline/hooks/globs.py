@@ -26,32 +26,36 @@ def inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def path_matches(pattern: str, path: str, *, bases: tuple[str, ...], project_dir: str, home: str) -> bool:
+def path_matches(
+    pattern: str, path: str, *, bases: tuple[str, ...], project_dir: str, home: str, any_case: bool = False
+) -> bool:
     """Whether an absolute path falls under a pattern of a rule.
 
     `//x` starts at the root, `~/x` at home, `/x` at the project; anything else at one of `bases`, and a pattern without
-    a slash at any depth below them. A pattern that names a folder covers what is in it.
+    a slash at any depth below them. A pattern that names a folder covers what is in it. With `any_case`, so does one
+    that is written in other letters: there are disks to which `.ENV` is `.env`.
     """
     if pattern.startswith("//"):
-        return _under(pattern[2:], path, "/", anchored=True)
+        return _under(pattern[2:], path, "/", anchored=True, any_case=any_case)
     if pattern.startswith("~/"):
-        return _under(pattern[2:], path, home, anchored=True)
+        return _under(pattern[2:], path, home, anchored=True, any_case=any_case)
     if pattern.startswith("/"):
-        return _under(pattern[1:], path, project_dir, anchored=True)
+        return _under(pattern[1:], path, project_dir, anchored=True, any_case=any_case)
     pattern = pattern.removeprefix("./") if pattern.startswith("./") else pattern
     anchored = "/" in pattern.rstrip("/")
-    return any(_under(pattern, path, base, anchored=anchored) for base in bases)
+    return any(_under(pattern, path, base, anchored=anchored, any_case=any_case) for base in bases)
 
 
-def _under(pattern: str, path: str, base: str, *, anchored: bool) -> bool:
+def _under(pattern: str, path: str, base: str, *, anchored: bool, any_case: bool) -> bool:
     base = base.rstrip("/")
     if not path.startswith(base + "/"):
         return False
-    return _compiled(pattern.strip("/"), anchored=anchored).fullmatch(path[len(base) + 1 :]) is not None
+    expression = _compiled(pattern.strip("/"), anchored=anchored, any_case=any_case)
+    return expression.fullmatch(path[len(base) + 1 :]) is not None
 
 
 @lru_cache(maxsize=1024)
-def _compiled(pattern: str, *, anchored: bool) -> re.Pattern[str]:
+def _compiled(pattern: str, *, anchored: bool, any_case: bool) -> re.Pattern[str]:
     """The expression for a relative path; `**` spans folders, `*` and `?` do not."""
     out = "" if anchored else "(?:.*/)?"
     at = 0
@@ -63,7 +67,7 @@ def _compiled(pattern: str, *, anchored: bool) -> re.Pattern[str]:
         else:
             piece, at = _one(pattern, at)
             out += piece
-    return re.compile(out + "(?:/.*)?", re.DOTALL)
+    return re.compile(out + "(?:/.*)?", re.DOTALL | (re.IGNORECASE if any_case else 0))
 
 
 def _one(pattern: str, at: int) -> tuple[str, int]:
