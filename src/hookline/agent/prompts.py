@@ -49,8 +49,8 @@ async def _command(talk: Conversation, name: str, arguments: str) -> Ending:
     """Do what a command of the agent itself does; the model reads of it with the next prompt, of a later run too."""
     _settle(talk)
     output = await COMMANDS[name](talk, arguments)
-    talk.deliver()
     talk.add_user(wording.command_run(name, arguments, output))
+    talk.deliver()
     return Ending(text=output)
 
 
