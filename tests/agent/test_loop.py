@@ -538,6 +538,22 @@ async def test_hooks_are_given_the_whole_path_of_a_file(tmp_path: Path) -> None:
     assert paths == [str(tmp_path / "a.txt")] * 2
 
 
+async def test_why_a_turn_was_stopped_is_told_to_whoever_goes_on(tmp_path: Path) -> None:
+    """A stop asks the model nothing more; the run that resumes the session tells it."""
+    hooks = Hooks()
+    hooks.add(PostToolUse, _once(stop("ENOUGH")), name="enough")
+    async with agent_on(tmp_path, bash("true"), hooks=hooks) as agent:
+        await agent.run("go")
+        assert agent.talk.transcript is not None
+        path = agent.talk.transcript.path
+
+    async with agent_on(tmp_path, "done", hooks=hooks, resume=path) as again:
+        await again.run("more")
+        told = reminders(requests_of(again)[0])
+
+    assert any("ENOUGH" in text for text in told)
+
+
 async def test_a_call_deferred_for_good_is_answered_before_the_next_prompt(tmp_path: Path) -> None:
     """Who prompts again instead of resuming gives the call up; the model never reads a call without an answer."""
     hooks = Hooks()

@@ -83,7 +83,10 @@ async def call_tools(talk: Conversation, uses: Sequence[ToolUse]) -> Ending | No
     ending = next((call.ending for call in calls if call.ending), None)
     if ending is not None and ending.is_error:
         return ending
-    return await _after_all(talk, calls) or ending
+    ending = await _after_all(talk, calls) or ending
+    if ending is not None:
+        talk.deliver()  # no request follows in this run; whoever goes on later reads it
+    return ending
 
 
 def _groups(calls: Sequence[Call]) -> Iterator[list[Call]]:

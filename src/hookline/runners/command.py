@@ -269,7 +269,8 @@ def _decoded(text: str, action: Command, event: Event, *, exit_code: int | None,
     try:
         return dialect(action.dialect).decode_reply(text, event)
     except ReplyError as problem:
-        printed = f"; it printed `{text.strip()}`" if isinstance(problem, ReplyMismatch) else ""
+        readable = isinstance(problem, ReplyMismatch) or _is_json(text)
+        printed = f"; it printed `{text.strip()}`" if readable else ""
         raise HookFailed(f"{problem}{printed}", exit_code=exit_code, stdout=text, stderr=stderr) from None
 
 
@@ -306,6 +307,14 @@ def _json_or_nothing(stdout: str, action: Command, event: Event) -> Reply:
 def looks_like_json(text: str) -> bool:
     """Whether output is taken for JSON: it begins with a brace."""
     return text.lstrip().startswith("{")
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return True
 
 
 def label(action: Command) -> str:
