@@ -302,6 +302,16 @@ async def test_a_late_answer_may_stand_among_other_lines() -> None:
     assert late.reply == message("one")
 
 
+async def test_plain_text_that_comes_late_tells_nobody_anything() -> None:
+    """FACTS §7, also where text is context otherwise."""
+    async with Hooks() as hooks:
+        hooks.add(UserPromptSubmit, Command(command="echo on", asynchronous=True))
+        await hooks.fire(UserPromptSubmit(prompt="p"))
+        [late] = await hooks.drain()
+
+    assert (late.reply, late.stdout) == (Reply(), "on\n")
+
+
 async def test_async_needs_no_newline() -> None:
     """`{"async": true}` alone says it, whatever the exit code is then."""
     async with Hooks() as hooks:

@@ -230,7 +230,8 @@ def answer(
 ) -> Ran:
     """What a command's output and its end mean together; a failure is raised as `HookFailed`.
 
-    A `late` answer may stand among other lines: in the background, the first line that is a JSON object is it.
+    A `late` answer may stand among other lines: in the background, the first line that is a JSON object is it, and
+    plain text is none.
     """
     printed = finished.stdout[skip:].decode("utf-8-sig", "replace")  # a byte order mark is not part of the text
     stdout = _first_object(printed) if late else printed
@@ -241,6 +242,8 @@ def answer(
     reply: Reply | None
     if what is Meaning.NO:
         reply = _refusal(action, event, stdout, stderr)
+    elif what is Meaning.SAID and late and not looks_like_json(stdout):
+        reply = NOTHING
     elif what is Meaning.SAID:
         reply = _decoded(stdout, action, event, exit_code=code, stderr=stderr)
     else:
