@@ -42,7 +42,9 @@ from hookline.events import (
     SubagentStop,
     TaskCompleted,
     UserPromptSubmit,
+    WorktreeCreate,
 )
+from hookline.hooks.actions import Command
 from hookline.permissions import read_rules
 from hookline.replies import Reply, allow, specific
 from tests.agent.driving import agent_on, bash, heard, recorded, reminders, requests_of, results
@@ -772,3 +774,17 @@ async def test_context_for_a_compacted_session_waits_for_a_later_run(tmp_path: P
         await agent.run("more")
 
     assert any("REMEMBER" in text for text in reminders(requests_of(agent)[0]))
+
+
+async def test_a_worktree_hook_that_fails_is_told_in_its_own_words(tmp_path: Path) -> None:
+    """What the command wrote to stderr is why there is no worktree."""
+    hooks = Hooks()
+    hooks.add(WorktreeCreate, Command(command="echo NO ROOM >&2; exit 1"), name="no room")
+    turn = {"tools": [["EnterWorktree", {"name": "w1"}]]}
+    rules = read_rules({}, allowed=["EnterWorktree"])
+    async with agent_on(tmp_path, turn, "done", hooks=hooks, rules=rules) as agent:
+        await agent.run("go")
+
+    (told,) = results(requests_of(agent)[1])
+    assert told.is_error
+    assert "NO ROOM" in str(told.content)

@@ -42,7 +42,8 @@ async def worktree_create(talk: Conversation, name: str) -> str | None:
         return None
     path = verdict.reply.specific.worktree_path if verdict.reply.specific else None
     if verdict.blocked or path is None:
-        why = verdict.reason or next((str(one.error) for one in verdict.failures), "no hook said where it is")
+        failed = (one.stderr.strip() or str(one.error) for one in verdict.failures)
+        why = verdict.reason or next(failed, "no hook said where it is")
         raise HooklineError(f"the worktree was not created: {why}")
     return path
 

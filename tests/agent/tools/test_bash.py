@@ -69,6 +69,23 @@ async def test_a_cd_moves_the_session_within_the_project(env: ToolEnv) -> None:
     assert result.response["noOutputExpected"] is True
 
 
+async def test_each_command_of_a_subagent_begins_in_the_same_place(env: ToolEnv) -> None:
+    """Its `cd` holds for that command only; nobody is told of a move, but the model that there was none."""
+    moves: list[tuple[str, str]] = []
+
+    async def moved(old: str, new: str) -> None:
+        moves.append((old, new))
+
+    root = env.cwd
+    Path(root, "sub").mkdir()
+    env = replace(env, cwd_changed=moved, agent_id="a1")
+
+    result = await bash(env, "cd sub && pwd")
+
+    assert result.content == f"{root}/sub\nShell cwd was reset to {root}"
+    assert ((await bash(env, "pwd")).content, moves) == (root, [])
+
+
 async def test_a_cd_out_of_the_project_is_taken_back(env: ToolEnv) -> None:
     """The model and the hooks are told that the directory was reset."""
     root = env.cwd

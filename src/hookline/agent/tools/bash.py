@@ -115,6 +115,8 @@ async def follow(cwd: str | None, env: ToolEnv) -> str:
     old, root = env.cwd, env.state.project_dir
     if cwd is None or Path(cwd) == real(old):
         return ""
+    if env.agent_id is not None:  # every command of a subagent begins in the same place, as in Claude Code
+        return f"\nShell cwd was reset to {old}"
     await tell(env, old, cwd)
     if Path(cwd).is_relative_to(real(root)):
         env.state.cwd = cwd
