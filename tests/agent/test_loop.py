@@ -376,6 +376,18 @@ async def test_a_subagent_needs_no_permission_but_its_calls_do(tmp_path: Path) -
     assert not (tmp_path / "out.txt").exists()
 
 
+async def test_the_task_list_needs_no_permission(tmp_path: Path) -> None:
+    """What only the session knows of is not asked about."""
+    hooks = Hooks()
+    seen = recorded(hooks)
+    turn = {"tools": [["TaskCreate", {"subject": "s", "description": "d"}]]}
+    async with agent_on(tmp_path, turn, "done", hooks=hooks, rules=read_rules({})) as agent:
+        await agent.run("go")
+
+    assert "TaskCreated" in seen
+    assert "PermissionRequest" not in seen
+
+
 async def test_an_interrupted_subagent_is_told_of_without_the_reason(tmp_path: Path) -> None:
     """A PermissionRequest hook that interrupts ends the subagent as the user would; the main agent goes on."""
     hooks = Hooks()

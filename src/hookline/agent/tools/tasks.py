@@ -95,6 +95,7 @@ class TaskCreate(Tool):
     name = "TaskCreate"
     description = "Add a task to the session's task list."
     Input = CreateInput
+    within_session = True
     concurrency_safe = True
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
@@ -142,6 +143,7 @@ class TaskUpdate(Tool):
     name = "TaskUpdate"
     description = "Change a task: its status, owner, words, or what it waits for. Status `deleted` removes it."
     Input = UpdateInput
+    within_session = True
     concurrency_safe = True
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
