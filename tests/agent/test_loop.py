@@ -167,6 +167,16 @@ async def test_a_rewritten_input_is_judged_again_and_then_runs(tmp_path: Path) -
     assert judged == ["echo ran > out.txt", "echo changed > out.txt"]
 
 
+async def test_what_a_tool_does_not_know_of_a_rewritten_input_is_left_out(tmp_path: Path) -> None:
+    """A hook may say more than the tool takes; what the tool takes is what runs."""
+    hooks = Hooks()
+    hooks.add(PreToolUse, _always(rewrite({"command": "echo changed > out.txt", "zzz": 1})), name="more", rejudge=False)
+    async with agent_on(tmp_path, bash("echo ran > out.txt"), "done", hooks=hooks) as agent:
+        await agent.run("go")
+
+    assert (tmp_path / "out.txt").read_text() == "changed\n"
+
+
 async def test_an_input_rewritten_into_nonsense_is_refused(tmp_path: Path) -> None:
     """A hook cannot make a tool run on what it does not understand; the model is told."""
     hooks = Hooks()

@@ -213,7 +213,7 @@ def _with_input(tool: Tool, ask: Ask, reply: Reply) -> Permitted:
     if reply.input is None:
         return Permitted(input=ask.input)
     try:
-        return Permitted(input=tool.validate(reply.input))
+        return Permitted(input=tool.rewritten(reply.input))
     except ToolInputInvalid as problem:
         return Permitted(why=f"the input that was permitted for {tool.name} failed validation: {problem}")
 

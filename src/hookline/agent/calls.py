@@ -217,7 +217,7 @@ def _judged(call: Call, tool: Tool, given: dict[str, Any], verdict: Verdict) -> 
     if verdict.reply.input is None:
         return given
     try:
-        return tool.validate(verdict.reply.input)
+        return tool.rewritten(verdict.reply.input)
     except ToolInputInvalid as problem:
         call.refuse(f"PreToolUse hook for {tool.name} returned an input that failed validation: {problem}")
         return None

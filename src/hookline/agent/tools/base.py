@@ -158,6 +158,11 @@ class Tool(ABC):
         """The input with defaults filled in; raises `ToolInputInvalid` saying every problem the model can mend."""
         return validate(self.name, self.Input, given)
 
+    def rewritten(self, given: dict[str, Any]) -> dict[str, Any]:
+        """An input that a hook or the host has written, validated; what the tool does not know of it is left out."""
+        known = {field.encode_name for field in msgspec.structs.fields(self.Input)}
+        return self.validate({name: value for name, value in given.items() if name in known})
+
     def parse(self, valid: Mapping[str, Any]) -> Any:
         """The validated input as the tool's own `Input`."""
         return msgspec.convert(valid, self.Input)

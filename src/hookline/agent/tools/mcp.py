@@ -261,6 +261,8 @@ class McpTool(Tool):
             )
         return given
 
+    rewritten = validate
+
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
         """Ask the server."""
         return await self.server.call(self.tool, given, env)
