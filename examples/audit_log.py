@@ -41,7 +41,8 @@ async def main(project: Path) -> None:
     for line in lines:
         if line["event"] in RESULTS:
             outcome = f"failed: {line['error'].splitlines()[0]}" if "error" in line else "succeeded"
-            print(f"{line['user']}: {line['tool']} {next(iter(line['input'].values()))} {outcome}")
+            subject = next(iter(line["input"].values())).removeprefix(f"{project}/")
+            print(f"{line['user']}: {line['tool']} {subject} {outcome}")
         elif line["event"] in SESSION:
             print(f"{line['user']}: {line['event']} of session {line['run'][:8]}")
     print("tools:", sum(line["event"] in RESULTS for line in lines), "lines; breaks in the chain:", log.file.verify())
