@@ -210,3 +210,24 @@ async def test_a_background_hook_fires_events_of_its_own() -> None:
     await hooks.drain()
 
     assert seen == ["Notification"]
+
+
+async def test_what_goes_on_can_be_ended_while_the_set_stays_open() -> None:
+    """Who answers in time is heard, the rest is cancelled, and the next event is judged as ever."""
+    hooks = Hooks()
+    for_ever = asyncio.Event()
+
+    @hooks.on(PreToolUse, background=True)
+    async def quick(event: Any) -> Reply:
+        return await late()
+
+    @hooks.on(PreToolUse, background=True)
+    async def slow(event: Any) -> None:
+        await for_ever.wait()
+
+    await hooks.fire(BASH)
+    ended = await hooks.end_background(0.05)
+
+    assert {outcome.hook: outcome.status for outcome in ended} == {"quick": Status.OK, "slow": Status.CANCELLED}
+    assert len((await hooks.fire(BASH)).outcomes) == 2
+    await hooks.aclose(0)
