@@ -37,7 +37,7 @@ async def kept() -> Measured:
                 await exchange(reader, writer)
 
             others, closers = await clients(url)
-            times = await interleave({"ours": ours, "raw": raw, **others}, rounds=25)
+            times = await interleave({"ours": ours, "raw": raw, **others}, rounds=81)
             for close in closers:
                 await close()
         writer.close()
