@@ -20,7 +20,7 @@ from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Decision, Reply, background
 from hookline.runners.environment import Environments, environment, given, own_env_file, project_dir
 from hookline.runners.persistent import Persistent
-from hookline.runners.process import OUTPUT_LIMIT, Finished, Process, Stream, start_in
+from hookline.runners.process import OUTPUT_LIMIT, Finished, Process, Stream, start_process
 from hookline.runners.slots import slots
 from hookline.runners.start import NOT_EXECUTABLE, NOT_FOUND, ProcessSpec, not_started, spawn
 from hookline.wire.dialects import dialect
@@ -151,7 +151,9 @@ class _One:
         async with slots().hold() as slot:  # first of all: a hundred that get ready at once would hold the loop up
             spec = self._spec(env_file)
             try:
-                self.process = await start_in(slot, spec, self.limit, self._printed, self.launch)
+                self.process = await start_process(
+                    spec, limit=self.limit, on_output=self._printed, launch=self.launch, slot=slot
+                )
             except (OSError, ValueError) as error:
                 raise not_started(spec, error) from None
             return self.process

@@ -87,25 +87,17 @@ async def start_process(
     on_output: OnOutput | None = None,
     launch: Launch | None = None,
     keep_stdin: bool = False,
+    slot: Slot | None = None,
 ) -> Process:
     """Start a program whose end is awaited by `finish`, perhaps in two parts; whoever starts one must finish it.
 
-    With `keep_stdin` more can be said to it later, by `say`.
+    With `keep_stdin` more can be said to it later, by `say`. Who holds a `slot` already need not wait for one.
     """
-    async with slots().hold() as slot:
-        return await start_in(slot, spec, limit, on_output, launch, keep_stdin=keep_stdin)
-
-
-async def start_in(
-    slot: Slot,
-    spec: ProcessSpec,
-    limit: int = OUTPUT_LIMIT,
-    on_output: OnOutput | None = None,
-    launch: Launch | None = None,
-    *,
-    keep_stdin: bool = False,
-) -> Process:
-    """As `start_process`, for those who hold a slot already."""
+    if slot is None:
+        async with slots().hold() as free:
+            return await start_process(
+                spec, limit=limit, on_output=on_output, launch=launch, keep_stdin=keep_stdin, slot=free
+            )
     marker = new_marker()
     child = await (launch or spawn)(mark(spec, marker))
     slot.leave_with(child.exit)
