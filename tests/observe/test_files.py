@@ -52,8 +52,8 @@ def test_no_acknowledged_line_is_lost_or_torn_when_writers_are_killed(tmp_path: 
             there[said["writer"]].add(said["number"])
 
     assert told["kills"] > 5
-    assert told["acknowledged"] == [LINES] * 8
-    assert there == [set(range(LINES))] * 8
+    assert min(told["acknowledged"]) >= LINES
+    assert there == [set(range(written)) for written in told["acknowledged"]]
     assert file.verify() == []
     assert bool(file.rotated()) == bool(limits)
 
