@@ -320,6 +320,29 @@ async def test_a_once_hook_that_failed_runs_again() -> None:
     assert len(runs) == 2
 
 
+async def test_a_once_hook_that_failed_is_not_forgotten_by_events_that_came_meanwhile() -> None:
+    """While it runs, others find their way without it; that way is no longer theirs once it has failed."""
+    running, fail = asyncio.Event(), asyncio.Event()
+
+    async def guard(event: Any) -> Reply:
+        if not running.is_set():
+            running.set()
+            await fail.wait()
+            raise ValueError("not yet")
+        return deny("seen")
+
+    hooks = Hooks()
+    hooks.on(PreToolUse, once=True)(guard)
+    first = asyncio.create_task(hooks.fire(BASH))
+    await running.wait()
+    meanwhile = await hooks.fire(BASH)
+    fail.set()
+
+    assert (await first).failures
+    assert meanwhile.outcomes == ()
+    assert (await hooks.fire(BASH)).reason == "seen"
+
+
 async def test_a_once_hook_that_was_skipped_has_not_run() -> None:
     """It keeps its turn."""
     hooks = Hooks()

@@ -234,6 +234,7 @@ class Engine:
         """A hook declared `once` has run in vain and may run again."""
         with self._lock:
             self._spent.discard(hook.name)
+            self._forget_ways()  # those found meanwhile lead past it
 
     def concerns(self, hook: Hook, event: Event) -> bool:
         """Whether `hook` would be asked about `event`."""
