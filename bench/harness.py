@@ -201,7 +201,8 @@ def _repeated_batch(call: Callable[[int], Any]) -> Callable[[int], Awaitable[Non
 
 
 async def _calibrate(run: Callable[[int], Awaitable[None]], seconds: float, clock: Clock) -> int:
-    """How many calls fill a batch; it warms the candidate up on the way."""
+    """How many calls fill a batch; what a first call has to import or to open is not counted."""
+    await _timed(run, 1, clock)
     count = 1
     while True:
         took = await _timed(run, count, clock)
@@ -212,6 +213,7 @@ async def _calibrate(run: Callable[[int], Awaitable[None]], seconds: float, cloc
 
 async def _timed(run: Callable[[int], Awaitable[None]], count: int, clock: Clock) -> float:
     was_enabled = gc.isenabled()
+    await asyncio.sleep(0)  # the loop forgets timers of the last batch that were cancelled
     gc.collect(0)
     gc.disable()
     try:

@@ -67,7 +67,7 @@ async def test_seconds_per_call_are_found_for_functions_coroutines_and_batches()
 
 
 async def test_a_call_longer_than_a_batch_runs_once_per_round() -> None:
-    """Starting a process 15 times is 15 starts and one to warm up, not thousands."""
+    """Starting a process 15 times is 15 starts, one to warm up and one to see how long it takes, not thousands."""
     clock, calls = Clock(), []
 
     def slow() -> None:
@@ -76,7 +76,21 @@ async def test_a_call_longer_than_a_batch_runs_once_per_round() -> None:
 
     times = await interleave({"slow": slow}, rounds=15, clock=clock)
 
-    assert (len(calls), times.seconds("slow")) == (16, 1.0)
+    assert (len(calls), times.seconds("slow")) == (17, 1.0)
+
+
+async def test_what_only_the_first_call_has_to_do_is_not_measured() -> None:
+    """A client that imports its library and connects at its first call gets as large a batch as the others."""
+    clock, calls = Clock(), []
+
+    def lazy() -> None:
+        calls.append(1)
+        clock.now += 1.0 if len(calls) == 1 else 0.001
+
+    times = await interleave({"lazy": lazy}, rounds=3, batch_seconds=0.02, clock=clock)
+
+    assert times.seconds("lazy") == pytest.approx(0.001)
+    assert len(calls) > 3 * 15
 
 
 async def test_a_call_too_short_for_the_clock_is_repeated_until_it_shows() -> None:
