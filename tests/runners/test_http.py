@@ -244,6 +244,25 @@ async def test_a_connection_that_the_server_closed_is_replaced() -> None:
     assert [verdict.reason for verdict in verdicts] == ["no"] * 5
 
 
+async def test_a_connection_whose_answer_was_not_read_to_its_end_is_not_used_again() -> None:
+    """What is left of an answer nobody waited for is not taken for the next one's."""
+    late = b'{"continue": false}'
+
+    async def stumble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(place.requests) > 1:
+            return await answers(200, DENY)(reader, writer)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(late))
+        await reader.read()
+        return writer.write(late)
+
+    async with endpoint(stumble) as place, Hooks() as hooks:
+        hooks.add(PreToolUse, Http(url=place.url), timeout=0.2, on_failure="continue")
+        verdicts = [await hooks.fire(BASH) for _ in range(2)]
+
+        assert (place.connections, place.open) == (2, 1)
+    assert [(verdict.stop, verdict.reason) for verdict in verdicts] == [(False, ""), (False, "no")]
+
+
 async def test_many_at_once() -> None:
     """Events in parallel do not wait for each other's connection."""
     reached, all_here = 0, asyncio.Event()

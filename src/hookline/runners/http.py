@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Mapping
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from hookline.engine import Context, Ran
@@ -47,27 +47,27 @@ class HttpRunner:
         return Ran(reply=_reply(text, event, status), exit_code=status, stdout=text)
 
     async def _posted(self, action: Http, body: bytes, env: Mapping[str, str]) -> tuple[int, bytes]:
-        session = await self._session()
-        headers = _HEADERS | {name: filled(value, action.allowed_env, env) for name, value in action.headers.items()}
-        import aiohttp
-
-        with _failures(action.url):
-            try:
-                return await _answer(session, action.url, body, headers)
-            except aiohttp.ClientConnectorError:
-                raise
-            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):  # it hung up as we used it
-                return await _answer(session, action.url, body, headers)
-
-    async def _session(self) -> aiohttp.ClientSession:
-        """The session of this event loop."""
-        loop = asyncio.get_running_loop()
-        kept = self._kept.get(loop)
+        kept = self._kept.get(asyncio.get_running_loop())
         if kept is None or kept.session.closed:
-            self._kept = {other: one for other, one in self._kept.items() if not one.session.closed}
-            life = _sessions()
-            kept = self._kept[loop] = Kept(await anext(life), life)
-        return kept.session
+            kept = await self._opened()
+        session, lib, url, headers = kept.session, kept.lib, action.url, _headers(action, env)
+        try:
+            address = _address(url)
+            try:
+                return await _answer(session, address, body, headers)
+            except lib.ClientConnectorError as problem:
+                raise HookFailed(f"cannot reach {url}: {problem.strerror or problem.os_error}") from None
+            except (lib.ServerDisconnectedError, lib.ClientOSError):  # it hung up as we used it
+                return await _answer(session, address, body, headers)
+        except (lib.ClientError, OSError, ValueError) as problem:
+            raise HookFailed(f"got no answer from {url}: {str(problem) or type(problem).__name__}") from None
+
+    async def _opened(self) -> Kept:
+        """A session for this event loop."""
+        self._kept = {loop: kept for loop, kept in self._kept.items() if not kept.session.closed}
+        life = _sessions()
+        kept = self._kept[asyncio.get_running_loop()] = Kept(*await anext(life), life)
+        return kept
 
     async def aclose(self) -> None:
         """Close the kept connections, each in the loop it belongs to; a loop that stands still does so as it ends."""
@@ -81,13 +81,14 @@ class HttpRunner:
 
 
 class Kept(NamedTuple):
-    """The connections of one event loop, and what closes them."""
+    """The connections of one event loop, the library that made them, and what closes them."""
 
     session: aiohttp.ClientSession
-    life: AsyncGenerator[aiohttp.ClientSession, None]
+    lib: Any
+    life: AsyncGenerator[tuple[aiohttp.ClientSession, Any], None]
 
 
-async def _sessions() -> AsyncGenerator[aiohttp.ClientSession, None]:
+async def _sessions() -> AsyncGenerator[tuple[aiohttp.ClientSession, Any], None]:
     """One session. A loop ends its generators before it ends itself, so that no connection outlives its loop."""
     try:
         import aiohttp
@@ -95,25 +96,16 @@ async def _sessions() -> AsyncGenerator[aiohttp.ClientSession, None]:
         raise MissingExtra("an HTTP hook", "http") from None
     no_limit = aiohttp.ClientTimeout(total=None)  # the engine's own timer is the limit
     async with aiohttp.ClientSession(timeout=no_limit, cookie_jar=aiohttp.DummyCookieJar()) as session:
-        yield session
+        yield session, aiohttp
 
 
-@contextmanager
-def _failures(url: str) -> Iterator[None]:
-    """Whatever goes wrong with a connection becomes a failure of the hook."""
-    import aiohttp
-
+async def _answer(session: aiohttp.ClientSession, url: Any, body: bytes, headers: Headers) -> tuple[int, bytes]:
+    response = await session.post(url, data=body, headers=headers, allow_redirects=False)
     try:
-        yield
-    except aiohttp.ClientConnectorError as problem:
-        raise HookFailed(f"cannot reach {url}: {problem.strerror or problem.os_error}") from None
-    except (aiohttp.ClientError, OSError, ValueError) as problem:
-        raise HookFailed(f"got no answer from {url}: {str(problem) or type(problem).__name__}") from None
-
-
-async def _answer(session: aiohttp.ClientSession, url: str, body: bytes, headers: Headers) -> tuple[int, bytes]:
-    async with session.post(url, data=body, headers=headers, allow_redirects=False) as response:
         return response.status, await _bounded(response)
+    except BaseException:  # the connection still has the rest to bring: it cannot be used again
+        response.close()
+        raise
 
 
 async def _bounded(response: aiohttp.ClientResponse) -> bytes:
@@ -125,7 +117,6 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
     async for chunk in response.content.iter_any():
         body += chunk
         if len(body) > MOST_BYTES:
-            response.close()
             raise HookFailed(f"got more than {MOST_BYTES:,} bytes from {response.url}", exit_code=response.status)
     return bytes(body)
 
@@ -138,12 +129,27 @@ def check_url(action: Http) -> None:
         raise HookFailed(f"may not ask `{action.url}`: add it to allowedHttpHookUrls to use it")
 
 
+@lru_cache
+def _address(url: str) -> Any:
+    """The address, taken apart as aiohttp wants it."""
+    from yarl import URL
+
+    return URL(url)
+
+
+@lru_cache
 def _is_http(url: str) -> bool:
     try:
         parts = urlsplit(url)
     except ValueError:
         return False
     return parts.scheme in ("http", "https") and bool(parts.netloc)
+
+
+def _headers(action: Http, env: Mapping[str, str]) -> Headers:
+    if not action.headers:
+        return _HEADERS
+    return _HEADERS | {name: filled(value, action.allowed_env, env) for name, value in action.headers.items()}
 
 
 def filled(text: str, allowed: tuple[str, ...], env: Mapping[str, str]) -> str:
