@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from enum import IntEnum
+from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
@@ -26,7 +27,10 @@ class Decision(IntEnum):
     DENY = 4
 
     def __str__(self) -> str:
-        return self.name.lower()
+        return _WORDS[self]
+
+
+_WORDS = tuple(decision.name.lower() for decision in Decision)
 
 
 class Specific(msgspec.Struct, frozen=True, kw_only=True):
@@ -234,6 +238,7 @@ _DECISION_HINTS = {
     "TeammateIdle": "; to send the teammate back to work, answer `keep_going(reason)`",
 }
 _EVENT_FIELDS = ("input", "output", "context", "keep_going")
+_event_fields = attrgetter(*_EVENT_FIELDS)
 _SPECIFIC_NOTHING = Specific()
 
 
@@ -242,6 +247,8 @@ def check_fits(reply: Reply, event_name: str, decisions: Collection[str], fields
     if str(reply.decision) not in decisions:
         hint = _DECISION_HINTS.get(event_name, "")
         raise ReplyMismatch(f"`{reply.decision}` does not fit {event_name}: it knows {_listed(decisions)}{hint}")
+    if reply.specific is None and _event_fields(reply) == _event_fields(NOTHING):
+        return
     for name in said(reply):
         if name not in fields:
             raise ReplyMismatch(f"`{name}` does not fit {event_name}: it understands {_listed(fields)}")

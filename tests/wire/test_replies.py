@@ -300,3 +300,30 @@ def test_the_short_way_is_taken_by_the_answer_most_gates_give(word: str) -> None
     output = answer("PreToolUse", permissionDecision=word, permissionDecisionReason="because")
 
     assert only_decision(output, "PreToolUse") == Reply(decision=Decision[word.upper()], reasons=("because",))
+
+
+@given(_outputs, st.sampled_from(["PreToolUse", "PreModelSwitch", "PostToolUse", "Stop"]))
+def test_an_output_heard_before_means_the_same_again(output: dict[str, Any], name: str) -> None:
+    """Short texts are remembered, also what is wrong with them; bytes never are."""
+    text = json.dumps(output)
+    first, second, unremembered = (_told(data, name) for data in (text, text, text.encode()))
+
+    assert first == second == unremembered
+
+
+def _told(data: str | bytes, name: str) -> Reply | str:
+    try:
+        return claude.decode_reply(data, name)
+    except ReplyError as problem:
+        return str(problem)
+
+
+def test_what_could_be_changed_in_place_is_not_shared() -> None:
+    """A host that writes into a rewritten input does not write into the next event's."""
+    text = json.dumps(answer("PreToolUse", updatedInput={"command": "ls"}))
+    first, second = (claude.decode_reply(text, "PreToolUse") for _ in range(2))
+    assert first.input is not None
+    first.input["command"] = "rm"
+
+    assert second.input == {"command": "ls"}
+    assert claude.decode_reply(text, "PreToolUse").input == {"command": "ls"}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, lru_cache
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -52,7 +53,7 @@ def event_from(payload: Mapping[str, Any]) -> Event:
 
 
 def _with_extra(payload: Mapping[str, Any], cls: type[Event]) -> Event:
-    names, _ = _written(cls)
+    names, _, _ = _written(cls)
     extra = {key: value for key, value in payload.items() if key not in names and key != _NAME}
     fields = {key: value for key, value in payload.items() if key not in extra}
     try:
@@ -104,10 +105,9 @@ def _decoder(name: bytes) -> msgspec.json.Decoder[Any]:
 
 def event_object(event: Event) -> dict[str, Any]:
     """The event as the object that goes over the wire."""
-    names, said = _written(type(event))
+    names, values, said = _written(type(event))
     body: dict[str, Any] = {}
-    for name in names:
-        value = getattr(event, name)
+    for name, value in zip(names, values(event), strict=True):
         if value is not None or name in said:
             body[name] = int(value) if value.__class__ is float and value.is_integer() else value  # as JavaScript does
     body[_NAME] = event.event_name
@@ -117,9 +117,10 @@ def event_object(event: Event) -> dict[str, Any]:
 
 
 @cache
-def _written(cls: type[Event]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The fields of an event that are on the wire, and those of them that are written even when they are null."""
-    return tuple(f for f in cls.__struct_fields__ if f not in _OURS), _NULL_IS_SAID.get(cls.event_name, ())
+def _written(cls: type[Event]) -> tuple[tuple[str, ...], Callable[[Event], tuple[Any, ...]], tuple[str, ...]]:
+    """The fields of an event that are on the wire, what gets them all, and those written even when they are null."""
+    names = tuple(f for f in cls.__struct_fields__ if f not in _OURS)
+    return names, attrgetter(*names), _NULL_IS_SAID.get(cls.event_name, ())
 
 
 def encode_event(event: Event) -> bytes:
@@ -148,8 +149,28 @@ def decode_reply(data: bytes | str | Mapping[str, Any], event: Event | str) -> R
     if is_blank(data):
         return NOTHING
     name = event if isinstance(event, str) else event.event_name
+    if data.__class__ is str and len(data) <= _SHORT:
+        known = _short_reply(data, name)
+        if known is not None:
+            return known
+    return _reply(data, name)
+
+
+def _reply(data: bytes | str | Mapping[str, Any], name: str) -> Reply:
     said = parse_object(data, f"reply to {name}", ReplyError)
     return reply_of(typed(said, name), name) if said else NOTHING
+
+
+_SHORT = 500
+"""Characters of an output that is worth remembering: hooks say the same few things again and again."""
+
+
+@lru_cache(maxsize=256)
+def _short_reply(text: str, name: str) -> Reply | None:
+    """What a short output means, read once; `None` if it holds something that could be changed in place."""
+    reply = _reply(text, name)
+    changeable = reply.input is not None or reply.output is not msgspec.UNSET or reply.specific is not None
+    return None if changeable else reply
 
 
 def reply_object(reply: Reply, event: Event | str) -> dict[str, Any]:
