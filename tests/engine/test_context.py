@@ -7,6 +7,7 @@ from typing import Any
 
 from hookline import Hooks
 from hookline.engine import Cancelled, Context
+from hookline.engine.context import Seat
 from hookline.events import PreToolUse, Stop
 
 
@@ -30,7 +31,7 @@ async def test_a_context_says_where_and_when_a_hook_runs() -> None:
 async def test_without_an_environment_of_its_own_a_set_has_the_process_environment() -> None:
     """And an event without a tool has no tool call."""
     hooks = Hooks()
-    ctx = Context(Stop(), hooks.add(Stop, lambda event: None)[0], hooks)
+    ctx = Context(Stop(), Seat(hooks.add(Stop, lambda event: None)[0], hooks))
 
     assert ctx.env is os.environ
     assert ctx.tool_use_id == ""

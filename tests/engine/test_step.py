@@ -527,7 +527,7 @@ async def test_a_great_many_hooks_that_waited_at_once_leave_little_behind() -> N
     hooks = set_of(waits)
     await asyncio.gather(*(hooks.fire(BASH) for _ in range(500)))
 
-    assert 0 < len(step._idle) <= step._MOST_IDLE
+    assert 0 < len(step.idle) <= step._MOST_IDLE
 
 
 async def test_an_answer_is_not_kept_by_whoever_stepped_the_hook() -> None:

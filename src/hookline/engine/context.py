@@ -67,14 +67,30 @@ class Circumstances(msgspec.Struct):
     cancelled: Cancelled | None = None
 
 
+class Seat(msgspec.Struct, frozen=True):
+    """A hook, and the set it runs in."""
+
+    hook: Hook
+    engine: Engine
+
+
 class Context(msgspec.Struct):
     """Where and when a hook runs; made anew for each run, most of it looked up only when asked for."""
 
     event: Event
-    hook: Hook
-    engine: Engine
+    seat: Seat
     started: float | None = None
     more: Circumstances | None = None
+
+    @property
+    def hook(self) -> Hook:
+        """The hook that runs."""
+        return self.seat.hook
+
+    @property
+    def engine(self) -> Engine:
+        """The set of hooks it runs in."""
+        return self.seat.engine
 
     @property
     def circumstances(self) -> Circumstances:

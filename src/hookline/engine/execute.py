@@ -11,7 +11,7 @@ from uuid import uuid4
 import msgspec
 
 from hookline.engine.answers import failure, understood
-from hookline.engine.context import Circumstances, Context
+from hookline.engine.context import Circumstances, Context, Seat
 from hookline.engine.merge import asked_late, judged_again
 from hookline.engine.observers import HookProgress, HookResponse, HookStarted
 from hookline.engine.outcome import Outcome, Status
@@ -122,7 +122,7 @@ def _skipped(hook: Hook, event: Event, why: str) -> Outcome:
 async def _asked(run: Run, hook: Hook, event: Event, begun: Begun | None = None) -> Outcome:
     """A hook's turn has come."""
     if begun is not None:
-        return await _attempted(run.engine, hook, event, begun.ctx, begun)
+        return await attempted(run.engine, hook, event, begun.ctx, begun)
     if not hook.once:
         return await run_hook(run, hook, event)
     if not run.engine.claim(hook):
@@ -142,7 +142,7 @@ async def run_hook(run: Run, hook: Hook, event: Event) -> Outcome:
     """One hook, once: its answer or its failure, as an outcome. Cancellation from outside goes through."""
     engine = run.engine
     more = None if run.deadline is None else Circumstances(run.deadline)
-    ctx = Context(event, hook, engine, engine.clock(), more)
+    ctx = Context(event, Seat(hook, engine), engine.clock(), more)
     if not engine.observers.detailed:
         return await _performed(engine, hook, event, ctx)
     _announce(ctx)
@@ -154,10 +154,11 @@ async def run_hook(run: Run, hook: Hook, event: Event) -> Outcome:
 async def _performed(engine: Engine, hook: Hook, event: Event, ctx: Context) -> Outcome:
     if hook.background:
         return engine.go_on_later(hook, event, ctx, None)
-    return await _attempted(engine, hook, event, ctx)
+    return await attempted(engine, hook, event, ctx)
 
 
-async def _attempted(engine: Engine, hook: Hook, event: Event, ctx: Context, begun: Begun | None = None) -> Outcome:
+async def attempted(engine: Engine, hook: Hook, event: Event, ctx: Context, begun: Begun | None = None) -> Outcome:
+    """What became of one run: the hook's checked answer, or its failure with the consequence."""
     spec = spec_of(event)
     try:
         answer = await answered(engine, hook, event, ctx, begun)

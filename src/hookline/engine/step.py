@@ -5,7 +5,7 @@ same task (what it started stays its own), with the loop's timer set to cancel i
 gets a moment to clean up, is cancelled again, and is then closed: its late answer is nobody's.
 
 A coroutine that is stepped by `send` brings its answer in an exception, which costs more than the hook. So a generator
-steps it, as `await` would, and says `_ANSWERED`; those that are done wait for the next hook's coroutine.
+steps it, as `await` would, and says `ANSWERED`; those that are done wait for the next hook's coroutine.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ UNWANTED = "the answer is no longer wanted"
 """Cancel a task that fires with this message and the hook hears of it before it is thrown out of its `await`."""
 
 
-class Suspended(msgspec.Struct):
-    """A coroutine between two steps: who takes them, where its answer will be, and what it waits for."""
+Stepper = tuple[Callable[[Any], Any], list[Any], Generator[Any, Any, None]]
+"""What takes the steps of coroutines: its `send`, where it leaves their answers, and the generator itself."""
 
-    steps: Generator[Any, Any, None]
-    answer: list[Any]
+
+class Suspended(msgspec.Struct):
+    """A coroutine between two steps: who takes them, and what it waits for."""
+
+    stepper: Stepper
     waits_for: Any
 
 
@@ -40,7 +43,7 @@ class Raised(msgspec.Struct):
     error: BaseException
 
 
-_ANSWERED = object()
+ANSWERED = object()
 """What a stepper says in place of what its coroutine waits for, once there is an answer."""
 
 
@@ -48,36 +51,37 @@ _ANSWERED = object()
 def _steps(answer: list[Any]) -> Generator[Any, Any, None]:
     """Takes the steps of one coroutine after another, and leaves the answer of each in the list."""
     while True:
-        answer[0] = yield from (yield _ANSWERED)
+        answer[0] = yield from (yield ANSWERED)
 
 
-_idle: list[tuple[Generator[Any, Any, None], list[Any]]] = []
-"""Steppers between two coroutines."""
-_MOST_IDLE = 64
-
-
-def _stepper() -> tuple[Generator[Any, Any, None], list[Any]]:
+def new_stepper() -> Stepper:
+    """One more, for when none is idle."""
     answer = [None]
     steps = _steps(answer)
     steps.send(None)
-    return steps, answer
+    return steps.send, answer, steps
+
+
+idle: list[Stepper] = [new_stepper() for _ in range(4)]
+"""Steppers between two coroutines; more than one, since a list that runs empty gives its memory back each time."""
+_MOST_IDLE = 64
 
 
 def first_step(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """The coroutine's answer, or `Raised`, or `Suspended` if it has to wait."""
     try:
-        stepper = _idle.pop()
+        stepper = idle.pop()
     except IndexError:
-        stepper = _stepper()
-    steps, answer = stepper
+        stepper = new_stepper()
+    send, answer, _ = stepper
     try:
-        waits_for = steps.send(coroutine)
+        waits_for = send(coroutine)
     except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by whoever knows which
         return Raised(error)
-    if waits_for is not _ANSWERED:
-        return Suspended(steps, answer, waits_for)
+    if waits_for is not ANSWERED:
+        return Suspended(stepper, waits_for)
     said, answer[0] = answer[0], None
-    _idle.append(stepper)
+    idle.append(stepper)
     return said
 
 
@@ -87,12 +91,12 @@ def _step(suspended: Suspended, resume: Callable[[Any], Any], value: Any) -> Any
         suspended.waits_for = resume(value)
     except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by whoever knows which
         return Raised(error)
-    if suspended.waits_for is not _ANSWERED:
+    if suspended.waits_for is not ANSWERED:
         return suspended
-    answer = suspended.answer
+    _, answer, _ = suspended.stepper
     said, answer[0] = answer[0], None
-    if len(_idle) < _MOST_IDLE:
-        _idle.append((suspended.steps, answer))
+    if len(idle) < _MOST_IDLE:
+        idle.append(suspended.stepper)
     return said
 
 
@@ -115,7 +119,7 @@ class finish(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await fi
 
     def __init__(self, suspended: Suspended, limits: Limits) -> None:
         self._suspended = suspended
-        self._steps = suspended.steps
+        _, _, self._steps = suspended.stepper
         self._limits = limits
         self._expired = 0
         self._hurried = False
@@ -136,6 +140,8 @@ class finish(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await fi
             outside = self._cancelled_from_outside()
             for _ in range(min(self._expired, self._task.cancelling() - self._before)):
                 self._task.uncancel()
+        if answer.__class__ is not Raised and not outside and not self._expired:
+            return answer
         return self._judged(answer, outside=outside)
 
     def _current_task(self) -> asyncio.Task[Any]:
@@ -184,7 +190,8 @@ class finish(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await fi
                 step = _step(self._suspended, self._steps.send, sent)
             if step is not self._suspended:
                 return step
-            self._hurry()
+            if self._hurried or self._task.cancelling() != self._before:
+                self._hurry()
 
     def _thrown(self, error: BaseException) -> Any:
         if error.args == (UNWANTED,):  # said by whoever fired: no doubt whose cancellation this is, so tell at once

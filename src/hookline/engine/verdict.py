@@ -24,14 +24,16 @@ class Verdict(msgspec.Struct):
     event: Event
     reply: Reply
     chosen: tuple[Hook, ...] = ()
-    marks: Sequence[float] = ()
+    started: float = 0.0
+    answered: float | list[float] = 0.0
     told: tuple[Outcome, ...] | None = None
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
         """One per hook that was selected, in the order they ran."""
         if self.told is None:
-            self.told = quick_outcomes(self.event, self.reply, self.chosen, self.marks)
+            answered = self.answered if isinstance(self.answered, list) else [self.answered]
+            self.told = quick_outcomes(self.event, self.reply, self.chosen, [self.started, *answered])
         return self.told
 
     @property

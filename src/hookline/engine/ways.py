@@ -1,9 +1,9 @@
-"""The quick way: what `fire` does when nobody watches and all chosen hooks are async functions.
+"""The quick way: what `fire` does when nobody watches, and all chosen hooks are async functions or there is only one.
 
-Hooks are called in order for as long as they answer `None`; no task or outcome is made for that, and a timer only for
-those that wait. The first that says something or raises is handed, with its context, to the slow way, which goes on
+Functions are called in order for as long as they answer `None`; no task or outcome is made for that, and a timer only
+for those that wait. The first that says something or raises is handed, with its context, to the slow way, which goes on
 from there. A function whose code has no `await` in it can never wait, so it is awaited like any other coroutine; of
-the others the first step is taken by hand.
+the others the first step is taken by hand. A single hook of another kind goes straight to its runner.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hookline.engine.context import Context
-from hookline.engine.execute import Begun, Run, limits, sequential
+from hookline.engine.context import Context, Seat
+from hookline.engine.execute import Begun, Run, attempted, limits, sequential
 from hookline.engine.merge import merge
 from hookline.engine.select import Index, class_of
-from hookline.engine.step import Raised, Suspended, finish, first_step
+from hookline.engine.step import ANSWERED, Raised, Suspended, finish, first_step, idle, new_stepper
 from hookline.engine.verdict import Verdict, quick_outcomes
 from hookline.events import Event, spec_of
+from hookline.hooks.actions import Function
 from hookline.hooks.declare import can_wait
 from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Decision, Reply, only_decides
@@ -63,18 +64,21 @@ class Ways:
 
 
 def quick_way(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Way | None:
-    """The quick way of one kind of event through `chosen`, or `None` if one of them is no plain async function."""
-    if not all(hook.plain for hook in chosen):
+    """The quick way of one kind of event through `chosen`, or `None` if they have to go the slow one."""
+    through = _through(chosen)
+    if through is None:
         return None
-    way = _through(chosen)(engine, cls, chosen, among)
+    way = through(engine, cls, chosen, among)
     return _watched(engine, way) if engine.observers else way
 
 
-def _through(chosen: tuple[Hook, ...]) -> Callable[..., Way]:
+def _through(chosen: tuple[Hook, ...]) -> Callable[..., Way] | None:
     if len(chosen) != 1:
-        return _through_all
-    _, _, waits = _seat(chosen[0])
-    return _through_one if waits else _straight_through_one
+        return _through_all if all(hook.plain for hook in chosen) else None
+    hook, action = chosen[0], chosen[0].action
+    if hook.plain and isinstance(action, Function):
+        return _through_one if can_wait(action.call) else _straight_through_one
+    return None if hook.once or hook.background else _through_runner
 
 
 def _watched(engine: Engine, way: Way) -> Way:
@@ -97,65 +101,90 @@ def by_subject(field: str, ways: dict[str | None, Way], otherwise: Way) -> Way:
 
 def _straight_through_one(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Way:
     """For a single hook that can never wait: nothing but the call, and its time."""
-    hook, clock, last_word = chosen[0], engine.clock, _last_word(cls, chosen)
-    call, wants_context, _ = _seat(hook)
+    clock, last_word = engine.clock, _last_word(cls, chosen)
+    seat, call, wants_context, _ = _seated(chosen[0], engine)
 
     async def way(event: Event) -> Verdict:
         started, ctx = clock(), None
         try:
             if wants_context:
-                ctx = Context(event, hook, engine, started)
+                ctx = Context(event, seat, started)
                 answer = await call(event, ctx)
             else:
                 answer = await call(event)
         except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, on the slow way
             answer = Raised(error)
-        marks = (started, clock())
+        answered = clock()
         if answer is None:
-            return Verdict(event, NOTHING, chosen, marks)
-        return last_word(event, marks, answer) or await _slowly(Run(engine, event, chosen, among), marks, ctx, answer)
+            return Verdict(event, NOTHING, chosen, started, answered)
+        return last_word(event, answer, started, answered) or await _slowly(
+            Run(engine, event, chosen, among), [started, answered], ctx, answer
+        )
 
     return way
 
 
 def _through_one(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Way:
-    """For a single hook that may have to wait: its first step by hand."""
-    hook, clock, last_word = chosen[0], engine.clock, _last_word(cls, chosen)
-    call, wants_context, _ = _seat(hook)
+    """For a single hook that may have to wait: `first_step`, written out."""
+    clock, last_word = engine.clock, _last_word(cls, chosen)
+    seat, call, wants_context, _ = _seated(chosen[0], engine)
+    take, give_back = idle.pop, idle.append
 
     async def way(event: Event) -> Verdict:
         started, ctx = clock(), None
         try:
+            stepper = take()
+        except IndexError:
+            stepper = new_stepper()
+        send, said, _ = stepper
+        try:
             if wants_context:
-                ctx = Context(event, hook, engine, started)
-                answer = first_step(call(event, ctx))
+                ctx = Context(event, seat, started)
+                waits_for = send(call(event, ctx))
             else:
-                answer = first_step(call(event))
+                waits_for = send(call(event))
         except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, on the slow way
-            answer = Raised(error)
-        if answer.__class__ is Suspended:
-            ctx = ctx or Context(event, hook, engine, started)
-            answer = await finish(answer, limits(engine, ctx))
-        marks = (started, clock())
+            answer: Any = Raised(error)
+        else:
+            if waits_for is ANSWERED:
+                answer, said[0] = said[0], None
+                give_back(stepper)
+            else:
+                ctx = ctx or Context(event, seat, started)
+                answer = await finish(Suspended(stepper, waits_for), limits(engine, ctx))
+        answered = clock()
         if answer is None:
-            return Verdict(event, NOTHING, chosen, marks)
-        return last_word(event, marks, answer) or await _slowly(Run(engine, event, chosen, among), marks, ctx, answer)
+            return Verdict(event, NOTHING, chosen, started, answered)
+        return last_word(event, answer, started, answered) or await _slowly(
+            Run(engine, event, chosen, among), [started, answered], ctx, answer
+        )
+
+    return way
+
+
+def _through_runner(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Way:
+    """For a single hook of another kind, whose outcome is the verdict; nobody else has to judge what it rewrites."""
+    hook, clock, seat = chosen[0], engine.clock, Seat(chosen[0], engine)
+
+    async def way(event: Event) -> Verdict:
+        outcome = await attempted(engine, hook, event, Context(event, seat, clock()))
+        return Verdict(event, outcome.reply, told=(outcome,))
 
     return way
 
 
 def _through_all(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Way:
-    seats = [(hook, *_seat(hook)) for hook in chosen]
+    seats = [_seated(hook, engine) for hook in chosen]
     clock, last_word = engine.clock, _last_word(cls, chosen)
 
     async def way(event: Event) -> Verdict:
-        now = clock()
-        marks = [now]
-        for hook, call, wants_context, waits in seats:
+        now = started = clock()
+        answered: list[float] = []
+        for seat, call, wants_context, waits in seats:
             ctx = None
             try:
                 if wants_context:
-                    ctx = Context(event, hook, engine, now)
+                    ctx = Context(event, seat, now)
                     begun = call(event, ctx)
                 else:
                     begun = call(event)
@@ -163,15 +192,15 @@ def _through_all(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], amo
             except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, on the slow way
                 answer = Raised(error)
             if waits and answer.__class__ is Suspended:
-                ctx = ctx or Context(event, hook, engine, now)
+                ctx = ctx or Context(event, seat, now)
                 answer = await finish(answer, limits(engine, ctx))
             now = clock()
-            marks.append(now)
+            answered.append(now)
             if answer is not None:
-                return last_word(event, marks, answer) or await _slowly(
-                    Run(engine, event, chosen, among), marks, ctx, answer
+                return last_word(event, answer, started, answered) or await _slowly(
+                    Run(engine, event, chosen, among), [started, *answered], ctx, answer
                 )
-        return Verdict(event, NOTHING, chosen, marks)
+        return Verdict(event, NOTHING, chosen, started, answered)
 
     return way
 
@@ -181,20 +210,21 @@ def _fits(cls: type[Event]) -> tuple[bool, ...]:
     return tuple(str(decision) in spec_of(cls).decisions for decision in Decision)
 
 
-def _seat(hook: Hook) -> tuple[Callable[..., Any], bool, bool]:
+def _seated(hook: Hook, engine: Engine) -> tuple[Seat, Callable[..., Any], bool, bool]:
     """What the quick way needs to know of a hook."""
     action: Any = hook.action
-    return action.call, action.takes_context, can_wait(action.call)
+    return Seat(hook, engine), action.call, action.takes_context, can_wait(action.call)
 
 
-def _last_word(cls: type[Event], chosen: tuple[Hook, ...]) -> Callable[[Event, Sequence[float], Any], Verdict | None]:
+def _last_word(cls: type[Event], chosen: tuple[Hook, ...]) -> Callable[..., Verdict | None]:
     """What makes the verdict at once if nothing is left to do: the answer only decides, and denies or came last.
 
     A hook that answers with the very reply it gave before is not checked again: replies do not change.
     """
     fits, name, known = _fits(cls), cls.event_name, None
+    all_of_them = len(chosen)
 
-    def last_word(event: Event, marks: Sequence[float], answer: Any) -> Verdict | None:
+    def last_word(event: Event, answer: Any, started: float, answered: float | list[float]) -> Verdict | None:
         nonlocal known
         if answer is known:
             reply = known
@@ -204,16 +234,18 @@ def _last_word(cls: type[Event], chosen: tuple[Hook, ...]) -> Callable[[Event, S
             reply = known = answer
         else:
             return None
-        if reply is None or (len(marks) <= len(chosen) and reply.decision is not _DENY):
+        if reply is None or (
+            answered.__class__ is list and len(answered) < all_of_them and reply.decision is not _DENY
+        ):
             return None
-        return Verdict(event, reply, chosen, marks)
+        return Verdict(event, reply, chosen, started, answered)
 
     return last_word
 
 
 async def _slowly(run: Run, marks: Sequence[float], ctx: Context | None, step: Any) -> Verdict:
-    """Go on from the hook that did not answer `None` at once."""
+    """Go on from the hook that did not answer `None` at once; `marks` has the start, and when each had answered."""
     done = len(marks) - 2
     silent = quick_outcomes(run.event, NOTHING, run.chosen[:done], marks[: done + 1])
-    begun = Begun(ctx or Context(run.event, run.chosen[done], run.engine, marks[done]), step)
+    begun = Begun(ctx or Context(run.event, Seat(run.chosen[done], run.engine), marks[done]), step)
     return merge(run.event, await sequential(run, silent, begun))
