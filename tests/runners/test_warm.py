@@ -246,6 +246,31 @@ async def test_closing_leaves_no_process_and_no_descriptor(script: Path) -> None
     assert len(os.listdir("/proc/self/fd")) == files
 
 
+async def test_closing_waits_for_one_that_was_let_go_and_does_not_leave(script: Path) -> None:
+    """Every process the pool ever started has been reaped when it is closed."""
+    before = set(psutil.Process().children(recursive=True))
+    pool = WarmPython(limit=1)
+    await warmed(pool, spec(script))
+    pool.parents[0].process.send_signal(signal.SIGSTOP)
+    await warmed(pool, spec(script, PYTHONUTF8="1"))
+
+    await pool.aclose()
+
+    assert set(psutil.Process().children(recursive=True)) <= before
+
+
+async def test_closing_waits_for_one_that_is_getting_warm(script: Path) -> None:
+    """It is ended and reaped like the others."""
+    before = set(psutil.Process().children(recursive=True))
+    pool = WarmPython()
+    await run(pool, spec(script))
+    await until(lambda: set(psutil.Process().children()) - before)
+
+    await pool.aclose()
+
+    assert set(psutil.Process().children(recursive=True)) <= before
+
+
 async def test_an_interpreter_that_is_not_used_is_let_go(script: Path) -> None:
     """After `idle` seconds its process has ended."""
     pool = WarmPython(idle=0.2)

@@ -82,12 +82,12 @@ class WarmParent:
     async def _warmed_up(self) -> bool:
         try:
             await asyncio.wait_for(asyncio.shield(self._hello), HELLO_LIMIT)
-        except (OSError, TimeoutError):
+        except BaseException as problem:
             self.kill()
+            await self.ended
+            if not isinstance(problem, (OSError, TimeoutError)):
+                raise
             return False
-        except BaseException:
-            self.kill()
-            raise
         return True
 
     @property

@@ -31,6 +31,7 @@ class WarmPython:
         self._limit = limit
         self._idle = idle
         self._parents: OrderedDict[Interpreter, WarmParent] = OrderedDict()
+        self._leaving: set[WarmParent] = set()
         self._warming: dict[Interpreter, asyncio.Task[None]] = {}
         self._impossible: set[Interpreter] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -56,7 +57,7 @@ class WarmPython:
             return None
         if not parent.usable:
             del self._parents[python]
-            parent.retire()
+            self._let_go(parent)
             return None
         self._parents.move_to_end(python)
         return parent
@@ -82,7 +83,7 @@ class WarmPython:
         if parent is None:
             self._impossible.add(python)
         elif self._closed:
-            parent.close()
+            await parent.aclose()
         else:
             self._keep(python, parent)
 
@@ -90,18 +91,24 @@ class WarmPython:
         self._parents[python] = parent
         while len(self._parents) > self._limit:
             _, oldest = self._parents.popitem(last=False)
-            oldest.retire()
+            self._let_go(oldest)
         if self._timer is None:
             self._timer = parent.loop.call_later(self._idle / 2, self._look_for_idle, parent.loop)
 
     # ---- letting go
+
+    def _let_go(self, parent: WarmParent) -> None:
+        """Give it no more work, and remember it until it has gone."""
+        self._leaving.add(parent)
+        parent.ended.add_done_callback(lambda _: self._leaving.discard(parent))
+        parent.retire()
 
     def _look_for_idle(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
         for python, parent in tuple(self._parents.items()):
             if parent.loop is not loop or (not parent.busy and loop.time() - parent.used >= self._idle):
                 del self._parents[python]
-                parent.retire()
+                self._let_go(parent)
         if self._parents:
             self._timer = loop.call_later(self._idle / 2, self._look_for_idle, loop)
 
@@ -120,7 +127,7 @@ class WarmPython:
         await asyncio.gather(*self._warming.values(), return_exceptions=True)
         loop = asyncio.get_running_loop()
         parents, self._parents = self._parents, OrderedDict()
-        for parent in parents.values():
+        for parent in (*parents.values(), *self._leaving):
             if parent.loop is loop:
                 await parent.aclose()
             else:
