@@ -42,6 +42,7 @@ TALK: tuple[Message, ...] = (
     ),
     User.of(ToolOutput("t1", "out", is_error=True)),
     User.of("Stop hook feedback:\nnot yet", synthetic=True),
+    Reminder("Contents of /p/CLAUDE.md", file="/p/CLAUDE.md"),
     Assistant((Text("done ☃"),), id="msg_2"),
 )
 

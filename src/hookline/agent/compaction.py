@@ -72,7 +72,7 @@ async def _summary(talk: Conversation, instructions: str) -> str:
 
 def _replace(talk: Conversation, summary: str, trigger: str) -> None:
     before = talk.context_tokens
-    talk.remind(*instructions_told(talk))
+    talk.waiting += instructions_told(talk)
     talk.forgot = "compact"
     talk.messages[:] = [User.of(OPENING + summary, synthetic=True)]
     if talk.transcript is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from msgspec import structs
@@ -22,8 +21,6 @@ __all__ = [
     "session_starts",
     "sets_up",
 ]
-
-CONTENTS = re.compile(r"Contents of (.+) \(\w+ instructions\):\n\n")
 
 
 async def sets_up(talk: Conversation, trigger: str) -> None:
@@ -64,7 +61,7 @@ async def load_instructions(talk: Conversation, reason: str = "session_start") -
     session = talk.session
     found = discover(session.project_dir, session.environ, sources=session.instructions)
     talk.instructions_seen.update(one.file_path for one in found)
-    talk.instructions_seen.update(told[1] for text in _told(talk) if (told := CONTENTS.match(text)))
+    talk.instructions_seen.update(reminder.file for reminder in instructions_told(talk))
     await _announce(talk, [one if one.parent_file_path else structs.replace(one, load_reason=reason) for one in found])
 
 
@@ -75,13 +72,10 @@ async def load_again(talk: Conversation) -> None:
         await load_instructions(talk, reason)
 
 
-def instructions_told(talk: Conversation) -> list[str]:
+def instructions_told(talk: Conversation) -> list[Reminder]:
     """The instructions in the conversation, as the model was told them."""
-    return [text for text in _told(talk) if CONTENTS.match(text)]
-
-
-def _told(talk: Conversation) -> list[str]:
-    return [message.text for message in talk.messages if isinstance(message, Reminder)] + talk.waiting
+    told = [message for message in talk.messages if isinstance(message, Reminder)]
+    return [reminder for reminder in (*told, *talk.waiting) if reminder.file]
 
 
 async def load_nested(talk: Conversation, file_path: str) -> None:
@@ -101,5 +95,6 @@ async def _announce(talk: Conversation, found: list[Instructions]) -> None:
             globs=list(one.globs) if one.globs else None,
         )
         text = f"Contents of {one.file_path} ({one.memory_type} instructions):\n\n{one.content}"
-        if text not in _told(talk):  # a resumed conversation holds it already
-            talk.remind(text)
+        reminder = Reminder(text, one.file_path)
+        if reminder not in instructions_told(talk):  # a resumed conversation holds it already
+            talk.waiting.append(reminder)

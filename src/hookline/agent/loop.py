@@ -197,12 +197,10 @@ class Agent:
     async def _stirred(self) -> bool:
         """Wait until something in the background moves; False when it takes too long."""
         session = self.session
-        waiting = asyncio.ensure_future(session.inbox.get())
+        waiting = asyncio.ensure_future(session.inbox.wait())
         done, _ = await asyncio.wait(
             {waiting, *session.working}, timeout=LONGEST_WAIT, return_when=asyncio.FIRST_COMPLETED
         )
-        if waiting in done:
-            session.inbox.put_nowait(waiting.result())
         waiting.cancel()
         return bool(done)
 
@@ -308,7 +306,7 @@ def _tell_of(session: Session, job: Job) -> None:
     """A background command is over: the agent hears of it as a prompt, unless it was ended on purpose."""
     if job.status != "killed":
         summary = f'Background command "{job.description or job.command}" {job.status} (exit code {job.exit_code})'
-        session.inbox.put_nowait(wording.notification(job.id, job.status, f"{summary}. Output: {job.output}"))
+        session.inbox.put(wording.notification(job.id, job.status, f"{summary}. Output: {job.output}"))
 
 
 async def _ended(work: Any) -> tuple[Ending, int]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
+from hookline.agent.inbox import Inbox
 from hookline.agent.messages import Message, Reminder, Usage, User
 from hookline.agent.output import Output
 from hookline.agent.tools import SessionState, Tool, ToolEnv
@@ -72,8 +73,7 @@ class Session:
     #: whose instructions are read: User, Project, Local
     instructions: frozenset[str] = frozenset()
     elicit: Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None
-    #: prompts nobody typed: a background task is over, a hook wakes the agent
-    inbox: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
+    inbox: Inbox = field(default_factory=Inbox)
     #: subagents at work in the background
     working: set[asyncio.Task[None]] = field(default_factory=set)
     #: the conversations of subagents, by their id, for as long as somebody holds them
@@ -95,20 +95,12 @@ class Session:
     def wake(self, outcome: Outcome) -> None:
         """Let an `asyncRewake` hook that objects wake an agent that is idle (FACTS §7)."""
         if text := self._objection(outcome):
-            self.inbox.put_nowait(text)
+            self.inbox.put(text, outcome)
 
     def woken_by(self, outcome: Outcome) -> str:
         """What such a hook says to an agent that is at work; nothing if it has woken it already."""
         text = self._objection(outcome)
-        if not text or self.hooks.on_late is None:
-            return text
-        waiting = [self.inbox.get_nowait() for _ in range(self.inbox.qsize())]
-        found = text in waiting
-        if found:
-            waiting.remove(text)
-        for one in waiting:
-            self.inbox.put_nowait(one)
-        return text if found else ""
+        return text if self.hooks.on_late is None or self.inbox.withdraw(outcome) else ""
 
     def _objection(self, outcome: Outcome) -> str:
         hook = next((hook for hook in self.hooks.hooks if hook.name == outcome.hook), None)
@@ -139,7 +131,7 @@ class Conversation:
     system: tuple[str, ...] | None = None
     tools: dict[str, Tool] | None = None
     #: reminders for the next request
-    waiting: list[str] = field(default_factory=list)
+    waiting: list[Reminder] = field(default_factory=list)
     instructions_seen: set[str] = field(default_factory=set)
     #: why instructions have to be read again before the next request; empty if they need not
     forgot: str = ""
@@ -206,7 +198,7 @@ class Conversation:
 
     def remind(self, *texts: str) -> None:
         """Tell the model something with the next request, once."""
-        self.waiting += [text for text in texts if text]
+        self.waiting += [Reminder(text) for text in texts if text]
 
     def remind_of_context(self, verdict: Verdict) -> None:
         """Tell the model what hooks want it to know."""
@@ -215,9 +207,9 @@ class Conversation:
 
     def deliver(self) -> None:
         """Put what waits into the conversation."""
-        texts, self.waiting = self.waiting, []
-        for text in texts:
-            self.add(Reminder(text))
+        reminders, self.waiting = self.waiting, []
+        for reminder in reminders:
+            self.add(reminder)
 
     def collect_late(self) -> None:
         """Let late answers of background hooks wait for the next request (FACTS §7: bare, whatever they decided).

@@ -157,7 +157,7 @@ def _report(talk: Conversation, given: dict[str, Any], ending: Ending) -> None:
     about = {"task_id": talk.agent_id, "status": status, "summary": text, "output_file": output}
     talk.session.output.system("task_notification", **about)
     summary = f'Agent "{given["description"]}" {status}'
-    talk.session.inbox.put_nowait(wording.notification(talk.agent_id, status, summary, text))
+    talk.session.inbox.put(wording.notification(talk.agent_id, status, summary, text))
 
 
 async def _teammate(talk: Conversation, name: str, prompt: str) -> Ending:

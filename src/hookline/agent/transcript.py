@@ -227,7 +227,8 @@ def interrupted(uses: Iterable[ToolUse]) -> User:
 def encode_entry(message: Message) -> dict[str, Any]:
     """A message as a line of the transcript."""
     if isinstance(message, Reminder):
-        return {"type": "system", "subtype": "reminder", "content": message.text}
+        reminder = {"type": "system", "subtype": "reminder", "content": message.text}
+        return {**reminder, "file": message.file} if message.file else reminder
     wire = encode_message(message)
     if isinstance(message, User):
         return {"type": "user", "message": wire, **({"isMeta": True} if message.synthetic else {})}
@@ -246,7 +247,7 @@ def decode_entry(entry: Mapping[str, Any]) -> Message | None:
     """The message on a line; None for lines that are about something else."""
     kind, message = entry.get("type"), entry.get("message")
     if kind == "system" and entry.get("subtype") == "reminder":
-        return Reminder(str(entry.get("content") or ""))
+        return Reminder(str(entry.get("content") or ""), str(entry.get("file") or ""))
     if kind not in {"user", "assistant"} or not isinstance(message, Mapping):
         return None
     said = decode_message({**message, "role": kind})

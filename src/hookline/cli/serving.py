@@ -56,6 +56,10 @@ async def serve(made: Made, flags: Flags) -> int:
         await asyncio.gather(reading, return_exceptions=True)
 
 
+class Woken:
+    """In place of a prompt: something happened in the background that the agent reacts to."""
+
+
 class Host:
     """The host and what it asks of us."""
 
@@ -111,24 +115,19 @@ class Host:
             await self.agent.start()
         return 1 if result is not None and result.is_error else 0
 
-    async def _next(self) -> UserMessage | str | None:
-        """The next prompt: the host's, or one that nobody typed."""
+    async def _next(self) -> UserMessage | Woken | None:
+        """The next prompt of the host, or that there is one which nobody typed; `None` when the host has gone."""
         typed = asyncio.ensure_future(self._prompts.get())
-        untyped = asyncio.ensure_future(self.agent.session.inbox.get())
+        untyped = asyncio.ensure_future(self.agent.session.inbox.wait())
         try:
             done, _ = await asyncio.wait({typed, untyped}, return_when=asyncio.FIRST_COMPLETED)
-            if typed in done:
-                if untyped in done:
-                    self.agent.session.inbox.put_nowait(untyped.result())
-                return typed.result()
-            return untyped.result()
+            return typed.result() if typed in done else Woken()
         finally:
             typed.cancel()
             untyped.cancel()
 
-    async def _turn(self, prompt: UserMessage | str) -> Result:
-        if isinstance(prompt, str):
-            self.agent.session.inbox.put_nowait(prompt)
+    async def _turn(self, prompt: UserMessage | Woken) -> Result:
+        if isinstance(prompt, Woken):
             return await self.agent.react()
         await self._tools.ready()
         await self.agent.start()
