@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 Words = list[tuple[str, bool]]
@@ -38,6 +39,10 @@ class Given(NamedTuple):
     def texts(self) -> list[str]:
         """The words after the name."""
         return [word for word, _ in self.words[1:]]
+
+
+Look = Callable[[str, Words, str | None], Inside]
+"""Looks inside one program: given its name, its words and the text it reads."""
 
 
 def script(via: str, words: Words, shell: str = "bash") -> Inside:
