@@ -1,7 +1,8 @@
 """May the agent do this? Rules, modes and one pure function that decides."""
 
 from hookline.permissions.decide import Permission, decide
-from hookline.permissions.modes import MODES, Mode, edits_only, reads_only
+from hookline.permissions.modes import MODES, Mode, edits_only
+from hookline.permissions.reading import reads_only
 from hookline.permissions.rules import (
     Applied,
     Rules,

@@ -10,7 +10,8 @@ import msgspec
 from hookline.hooks.condition import FIELDS, Catch, Place, Rule, canonical, covers
 from hookline.hooks.globs import absolute
 from hookline.hooks.shell import parse_line, writes
-from hookline.permissions.modes import PROTECTED, Mode, edits_only, files_read, reads_only, within, writes_protected
+from hookline.permissions.modes import PROTECTED, Mode, edits_only, writes_protected
+from hookline.permissions.reading import files_read, reads_only, within
 from hookline.permissions.rules import Rules
 
 Behaviour = Literal["allow", "deny", "ask"]
