@@ -1,8 +1,8 @@
-"""Which shell lines only read: as measured on the real CLI, which runs the first and asks about the second."""
+"""Which shell lines only read, or only edit: as measured on the real CLI, which runs some unasked."""
 
 import pytest
 
-from hookline.permissions import reads_only
+from hookline.permissions import edits_only, reads_only
 
 READS = """
 git branch
@@ -122,3 +122,45 @@ def test_lines_that_only_read_need_no_permission(line: str) -> None:
 def test_the_same_programs_are_asked_about_when_they_might_do_more(line: str) -> None:
     """A form that is not known to read is not taken for reading."""
     assert not reads_only(line, cwd="/p", dirs=["/p"], home="/h")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sed -i s/b/z/g f.txt",
+        "sed --in-place s/a/b/ f.txt",
+        "sed -i -E 's/a+/b c/' f.txt g.txt",
+        "sed s/a/b/2 f.txt",
+        "sed -i 's/a/\\n/' f.txt",
+        "touch x && sed -i s/a/b/I x",
+    ],
+)
+def test_a_plain_substitution_is_an_edit(line: str) -> None:
+    """`acceptEdits` accepts it; `default` asks."""
+    assert edits_only(line, cwd="/p", dirs=["/p"], home="/h")
+    assert not reads_only(line, cwd="/p", dirs=["/p"], home="/h")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sed -i 's/a/b/e' f.txt",
+        "sed -i 's/a/b/w out' f.txt",
+        "sed -i 's/a/b/;e ls' f.txt",
+        "sed -i 1d f.txt",
+        "sed -i.bak s/a/b/ f",
+        "sed -i 's|a|b|' f.txt",
+        "sed -i s/a/b/ *.txt",
+        "sed -i s/a/b/ /etc/hosts",
+        "sed -i s/a/b/ .git/config",
+        "sed -i s/a/b/",
+        "sed -i -f script f.txt",
+        "sed -i s/a/b/ f.txt -e 'e ls'",
+        "sed -i s/a/b/$X f.txt",
+        "timeout 5 touch x",
+        "xargs touch x",
+    ],
+)
+def test_whatever_else_sed_can_do_is_no_plain_edit(line: str) -> None:
+    """It could run commands, write elsewhere, or delete; and what a wrapper runs is not edited by hand."""
+    assert not edits_only(line, cwd="/p", dirs=["/p"], home="/h")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 
@@ -31,6 +32,7 @@ MODES: dict[Mode, str] = {
 }
 
 _EDITING = frozenset({"mkdir", "touch", "mv", "cp", "rm", "rmdir"})
+_SUBSTITUTION = re.compile(r"s(?:/(?:[^/\\\n]|\\[^/\n])*){2}/[gpiIm\d]*")
 _WRITING = _EDITING | {"tee", "ln", "install", "chmod"}
 PROTECTED = frozenset(
     [
@@ -86,7 +88,8 @@ def writes_protected(command: str) -> str | None:
 
 
 def _edits(part: SimpleCommand, line: ShellLine, cwd: str, dirs: Sequence[str], home: str) -> bool:
-    if part.assignments or part.name not in _EDITING or part.words[0] != part.name:
+    known = part.name in _EDITING or _substitutes(part)
+    if part.assignments or not known or part.words[0] != part.name:
         return False
     names = {name for word in part.words[1:] for name in word.split("/")}
     whole = part.name == "rm" and any(absolute(word, cwd, home) in dirs for word in part.words[1:])
@@ -96,6 +99,13 @@ def _edits(part: SimpleCommand, line: ShellLine, cwd: str, dirs: Sequence[str], 
         and not any("=" in word for word in part.words)
         and all_inside(part, line, cwd, dirs, home)
     )
+
+
+def _substitutes(part: SimpleCommand) -> bool:
+    """Whether it is `sed -i s/a/b/ file …`, and the script does nothing else: `e` would run a command, `w` write."""
+    words = [word for word in part.words[1:] if word not in ("-i", "--in-place", "-E", "-r")]
+    plain_files = not any(word.startswith("-") or set(word) & set("*?[{") for word in words[1:])
+    return part.name == "sed" and len(words) > 1 and bool(_SUBSTITUTION.fullmatch(words[0])) and plain_files
 
 
 def _writes_inside(part: SimpleCommand, line: ShellLine, cwd: str, dirs: Sequence[str], home: str) -> bool:

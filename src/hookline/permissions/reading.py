@@ -206,7 +206,7 @@ def reads(
         return False
     if any(_is_option(word, _WRITING_OPTIONS.get(part.name, ())) for word in part.words[1:]):
         return False
-    if part.name in _TEXT or _wraps(part):
+    if part.name in _TEXT or (not writing and _wraps(part)):
         return True
     known = part.name in _FILES or (part.name == "git" and part.words[1:2] != () and part.words[1] in _GIT)
     return (known or _has_form(part)) and all_inside(part, line, cwd, dirs, home)
