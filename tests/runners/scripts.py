@@ -18,6 +18,8 @@ SCRIPTS: dict[str, str] = {
     "exit 256": "import sys; sys.exit(256)",
     "exit -1": "import sys; sys.exit(-1)",
     "exit 2**70": "import sys; sys.exit(2**70)",
+    "exit -2**70": "import sys; sys.exit(-2**70)",
+    "error at the end of threading": "import threading\ndef boom(): raise ValueError(1)\nthreading._register_atexit(boom)",
     "exit float": "import sys; sys.exit(2.0)",
     "exit by name": "exit(4)",
     "raise SystemExit": "raise SystemExit(7)",

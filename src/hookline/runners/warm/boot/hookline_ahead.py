@@ -52,7 +52,7 @@ class Ahead:
         self.modules = {name: module for name, module in sys.modules.items() if name not in before}
         for name in self.modules:
             del sys.modules[name]
-        needed = {name for names in self.needs.values() for name in names}
+        needed = {name for names in self.needs.values() for name in names}.union(AHEAD)
         for name, module in self.modules.items():
             package, _, last = name.rpartition(".")
             if name not in needed:  # put there by its package, without an import (`typing.io`)

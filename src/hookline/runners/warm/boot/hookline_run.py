@@ -108,7 +108,10 @@ def asked_for(code):
     if code is None:
         return 0
     if isinstance(code, int):
-        return code & 0xFF if -(1 << 63) <= code < 1 << 63 else 0xFF
+        if -(1 << 63) <= code < 1 << 63:
+            return code & 0xFF
+        too_large(OverflowError("Python int too large to convert to C long"))
+        return 0xFF
     try:
         sys.stderr.write(str(code))
     except BaseException:
@@ -120,6 +123,14 @@ def asked_for(code):
     return 1
 
 
+def too_large(error):
+    """Say that an exit code is no number of the system's, where Python does."""
+    if sys.version_info >= (3, 13):
+        ignored(error, None, "on threading shutdown")
+    elif sys.version_info >= (3, 12):
+        sys.__excepthook__(type(error), error, None)
+
+
 def finish(code, started_with):
     """End as Python ends: threads, exit functions, flushing, the script's modules taken apart, flushing again."""
     threading = sys.modules.get("threading")
@@ -127,7 +138,7 @@ def finish(code, started_with):
         try:
             threading._shutdown()
         except BaseException as error:
-            ignored(error, threading)
+            ignored(error, threading, "on threading shutdown")
     try:
         atexit._run_exitfuncs()
     except BaseException:
@@ -169,13 +180,14 @@ def flush(silently=False):
                 stream.flush()
         except BaseException as error:
             if name == "stdout" and not silently:
-                ignored(error, stream)
+                ignored(error, stream, "on flushing sys.stdout")
                 heard = False
     return heard
 
 
-def ignored(error, where):
-    """Say that an exception was ignored, in Python's words."""
+def ignored(error, where, when):
+    """Say that an exception was ignored, in Python's words: since 3.13 it says when, before that it said where."""
+    message, where = ("Exception ignored " + when, None) if sys.version_info >= (3, 13) else (None, where)
     caught = []
     hook, sys.unraisablehook = sys.unraisablehook, lambda args: caught.append(type(args))
 
@@ -187,7 +199,7 @@ def ignored(error, where):
     sys.unraisablehook = hook
     error.__traceback__ = own(error.__traceback__)
     try:
-        hook(caught[0]((type(error), error, error.__traceback__, None, where)))
+        hook(caught[0]((type(error), error, error.__traceback__, message, where)))
     except BaseException:
         pass
 
