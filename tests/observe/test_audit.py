@@ -443,7 +443,11 @@ def fire(*names):
 def ran(path: Path, code: str) -> list[str]:
     """The commands on record after a program of its own ran."""
     done = subprocess.run(
-        [sys.executable, "-c", HEAD + textwrap.dedent(code), path], capture_output=True, timeout=60, check=False
+        # since 3.12 Python warns of every fork of a process with threads, which is what these tests are about
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", HEAD + textwrap.dedent(code), path],
+        capture_output=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
     assert done.stderr == b""
