@@ -53,9 +53,11 @@ class Ahead:
         for name in self.modules:
             del sys.modules[name]
         needed = {name for names in self.needs.values() for name in names}.union(AHEAD)
+        kept = {id(module) for module in sys.modules.values()}
         for name, module in self.modules.items():
             package, _, last = name.rpartition(".")
-            if name not in needed:  # put there by its package, without an import (`typing.io`)
+            # Put there by its package, without an import (`typing.io`), or as a second name (`importlib._bootstrap`).
+            if name not in needed or id(module) in kept:
                 self.needs.setdefault(package, []).append(name)
             holder = sys.modules.get(package) or self.modules.get(package)
             if holder is not None and vars(holder).get(last) is module:
