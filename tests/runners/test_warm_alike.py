@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,3 +105,33 @@ def test_the_environment_counts_alike(
 
     argv = (sys.executable, str(folder / "script.py"))
     check(runner, warm, ProcessSpec(argv=argv, cwd=str(folder), env=environment(env), stdin=STDIN))
+
+
+def others() -> list[str]:
+    """Other Pythons that hooks may name: those in `HOOKLINE_PYTHONS`, and those on the path."""
+    named = os.environ.get("HOOKLINE_PYTHONS", "").split(os.pathsep)
+    found = (shutil.which(f"python3.{minor}") for minor in range(8, 20) if minor != sys.version_info.minor)
+    return [path for path in dict.fromkeys([*named, *found]) if path and _works(path)]
+
+
+def _works(path: str) -> bool:
+    return subprocess.run((path, "-c", ""), capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "python", others() or [pytest.param("", marks=pytest.mark.skip(reason="no other Python here"))]
+)
+def test_scripts_run_alike_in_other_pythons(
+    python: str, runner: asyncio.Runner, warm: WarmPython, folder: Path
+) -> None:
+    """The warm interpreter is the one that the hook names, which may be older or newer than ours."""
+    different = {}
+    for name, text in SCRIPTS.items():
+        (folder / "script.py").write_text(text)
+        spec = ProcessSpec(argv=(python, "script.py", "one"), cwd=str(folder), env=environment({}), stdin=STDIN)
+        cold, warmed = runner.run(both(warm, spec))
+        assert warmed.warm
+        if what_counts(warmed) != what_counts(cold):
+            different[name] = (what_counts(warmed), what_counts(cold))
+
+    assert different == {}

@@ -140,7 +140,7 @@ def finish(code, started_with):
         except BaseException as error:
             ignored(error, threading, "on threading shutdown")
     try:
-        atexit._run_exitfuncs()
+        sys.modules.get("atexit", atexit)._run_exitfuncs()  # before 3.10 each import of it has a list of its own
     except BaseException:
         pass  # before 3.10 the last error is raised again, after having been printed
     if not flush():
