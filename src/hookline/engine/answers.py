@@ -14,15 +14,11 @@ from hookline.wire import claude
 
 
 def understood(answer: Any, event: Event, spec: EventSpec) -> Ran:
-    """A raw answer as a checked reply; what does not fit is a `ReplyError`.
-
-    What runners bring came over the wire, which has looked at every field; what functions return is anything.
-    """
+    """A raw answer as a checked reply; what does not fit is a `ReplyError`."""
     ran = answer if isinstance(answer, Ran) else Ran(reply=_reply(answer, event))
     reply = ran.reply
     if reply is not None and reply is not NOTHING:
-        if ran is not answer:
-            check_types(reply)
+        check_types(reply)
         check_fits(reply, spec.name, spec.decisions, spec.fields)
     return ran
 

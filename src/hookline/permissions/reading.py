@@ -116,7 +116,7 @@ _GIT = frozenset(
 _FORMS: dict[str, str] = {
     "cal": r"[\d ]*",
     "docker": r"(ps|images)( -[aq]+| --all)*|inspect( \w[\w.-]*)+|logs( \w[\w.-]*)",
-    "free": r"(-[bkmght]+ ?)*",
+    "free": r"(-[bkmght]+( -[bkmght]+)*)?",
     "git": r"branch( -[arv]+| --(all|remotes|list|show-current|sort=\S+)| --(no-)?(merged|contains)( \w\S*)?)*"
     r"|tag( (-l|--list|--sort=\S+|--contains \w\S*))*|remote( (-v|--verbose))?|stash list|stash show( -p| --stat)*"
     r"|config --get [\w.-]+|reflog( show)?( -n \d+)?|for-each-ref( refs/\S*)*|worktree list( --porcelain)?",
@@ -127,16 +127,16 @@ _FORMS: dict[str, str] = {
     "ip": r"addr",
     "locale": r"(-[am])?",
     "lsof": r"(-[inPt]+( :\d+)?)?",
-    "netstat": r"(-[anltursi]+ ?)*",
+    "netstat": r"(-[anltursi]+( -[anltursi]+)*)?",
     "node": r"-v|--version",
     "numfmt": r"(--(to|from)=\w+ )*[\d.]+\w?",
     "pgrep": r"(-[lafx]+ )*[\w.]+",
-    "ps": r"((-[a-zA-Z]+|[axu]+|\d+) ?)*",
+    "ps": r"((-[a-zA-Z]+|[axu]+|\d+)( (-[a-zA-Z]+|[axu]+|\d+))*)?",
     "python": r"--version",
     "python3": r"--version",
     "sed": r"-n \d+(,\d+)?p( \w\S*)+",
     "sleep": r"[\d.]+[smh]?",
-    "ss": r"(-[tulpnar46]+ ?)*",
+    "ss": r"(-[tulpnar46]+( -[tulpnar46]+)*)?",
     "tput": r"cols|lines|colors|bold|sgr0",
     "uniq": r"(-[cdui]+)?",
 }

@@ -261,10 +261,7 @@ def _first_object(text: str) -> str:
 
 
 def _is_object(text: str) -> bool:
-    try:
-        return isinstance(msgspec.json.decode(text), dict)
-    except msgspec.DecodeError:
-        return False
+    return _is_json(text, dict)
 
 
 def _decoded(text: str, action: Command, event: Event, *, exit_code: int | None, stderr: str) -> Reply:
@@ -314,12 +311,11 @@ def looks_like_json(text: str) -> bool:
     return text.lstrip().startswith("{")
 
 
-def _is_json(text: str) -> bool:
+def _is_json(text: str, kind: type = object) -> bool:
     try:
-        msgspec.json.decode(text)
+        return isinstance(msgspec.json.decode(text), kind)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
-    return True
 
 
 def label(action: Command) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
-from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -53,7 +52,7 @@ def event_from(payload: Mapping[str, Any]) -> Event:
 
 
 def _with_extra(payload: Mapping[str, Any], cls: type[Event]) -> Event:
-    names, _, _ = _written(cls)
+    names, _ = _written(cls)
     extra = {key: value for key, value in payload.items() if key not in names and key != _NAME}
     fields = {key: value for key, value in payload.items() if key not in extra}
     try:
@@ -105,9 +104,10 @@ def _decoder(name: bytes) -> msgspec.json.Decoder[Any]:
 
 def event_object(event: Event) -> dict[str, Any]:
     """The event as the object that goes over the wire."""
-    names, values, said = _written(type(event))
+    names, said = _written(type(event))
     body: dict[str, Any] = {}
-    for name, value in zip(names, values(event), strict=True):
+    for name in names:
+        value = getattr(event, name)
         if value is not None or name in said:
             body[name] = int(value) if value.__class__ is float and value.is_integer() else value  # as JavaScript does
     body[_NAME] = event.event_name
@@ -117,10 +117,9 @@ def event_object(event: Event) -> dict[str, Any]:
 
 
 @cache
-def _written(cls: type[Event]) -> tuple[tuple[str, ...], Callable[[Event], tuple[Any, ...]], tuple[str, ...]]:
-    """The fields of an event that are on the wire, what gets them all, and those written even when they are null."""
-    names = tuple(f for f in cls.__struct_fields__ if f not in _OURS)
-    return names, attrgetter(*names), _NULL_IS_SAID.get(cls.event_name, ())
+def _written(cls: type[Event]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The fields of an event that are on the wire, and those of them that are written even when they are null."""
+    return tuple(f for f in cls.__struct_fields__ if f not in _OURS), _NULL_IS_SAID.get(cls.event_name, ())
 
 
 def encode_event(event: Event) -> bytes:
