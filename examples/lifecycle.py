@@ -13,7 +13,7 @@ from typing import Any
 
 from hookline import HookEvent, Hooks
 from hookline.agent import Agent
-from hookline.agent.definitions import Skill
+from hookline.agent.context.definitions import Skill
 from hookline.agent.models.scripted import Scripted
 from hookline.events import Event
 from hookline.permissions import read_rules

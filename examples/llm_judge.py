@@ -10,7 +10,7 @@ answers `{"ok": true}` or `{"ok": false, "reason": …}`. Here the model is scri
 import asyncio
 
 from hookline import Hooks, Prompt
-from hookline.agent.hosting import judge
+from hookline.agent.hook_services import judge
 from hookline.agent.models.scripted import Scripted
 from hookline.events import PreToolUse
 from hookline.testing import bash

@@ -14,9 +14,9 @@ import tempfile
 from scripted_api import scripted_api
 
 from hookline import Hooks
-from hookline.claude import for_sdk
 from hookline.engine import Notice, Verdict
 from hookline.guards import commands, paths
+from hookline.hosts.claude_code import for_sdk
 
 try:
     from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query

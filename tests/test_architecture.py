@@ -16,31 +16,44 @@ SRC = Path(hookline.__file__).parent
 # Rows from the bottom up: a module imports from rows below its own, never from its own row's neighbours or from above.
 ROWS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("events", "replies"),
+    ("events", "locks", "replies", "shell"),
     ("detect", "hooks", "wire"),
     ("engine",),
-    ("config", "guards", "observe", "permissions", "runners"),
+    ("process",),
+    ("audit", "guards", "permissions", "replay", "runners", "settings", "telemetry"),
+    ("hosts",),
+    ("hookset", "observe"),  # `Hooks`: the engine with its runners, files and SDK door; the names of 0.1
     ("agent", "claude"),
-    ("hookset",),  # `Hooks`: the engine with its runners, files and SDK door
     ("cli",),
 )
 RANK = {package: rank for rank, row in enumerate(ROWS) for package in row}
-CORE = ("", "errors", "events", "replies", "detect", "hooks", "wire", "engine")  # "" is hookline/__init__.py itself
+CORE = (
+    "",
+    "errors",
+    "events",
+    "replies",
+    "shell",
+    "detect",
+    "hooks",
+    "wire",
+    "engine",
+)  # "" is hookline/__init__.py itself
 PURE = (
     "events",
     "replies",
+    "shell",
     "detect",
     "hooks",
     "wire",
     "engine.select",
     "engine.merge",
     "permissions",
-    "claude.protocol",
+    "hosts.claude_code.protocol",
 )
 WORLD = {"asyncio", "os", "time", "subprocess", "socket", "logging"}
 CORE_MAY_IMPORT = sys.stdlib_module_names | {"msgspec"}
 CORE_MAY_IMPORT_LAZILY = {"detect": {"detect_secrets"}}
-MAY_IMPORT_TESTING = ("testing", "cli.demo")
+MAY_IMPORT_TESTING = ("testing", "cli.commands.demo")
 MAY_IMPORT_THE_DOOR = ("testing", "cli")
 
 
@@ -133,7 +146,11 @@ def _direction(imp: Import, module: str) -> str | None:
         )
     if theirs == "testing":
         ok = belongs(module, MAY_IMPORT_TESTING)
-        return None if ok else f"`{module}` imports `{imp.module}`; only tests and `cli.demo` may import `testing`"
+        return (
+            None
+            if ok
+            else f"`{module}` imports `{imp.module}`; only tests and `cli.commands.demo` may import `testing`"
+        )
     if mine == "testing":
         return None
     if theirs not in RANK:
@@ -203,15 +220,19 @@ BROKEN = [
     ("events.base", "from hookline.engine import Hooks", "imports point down"),
     ("events.base", "from hookline.replies import Reply", "packages of one row do not import each other"),
     ("errors", "import hookline.events", "imports point down"),
-    ("agent.loop", "from hookline.claude.client import Client", "packages of one row do not import each other"),
-    ("runners.command", "from ..config import load", "packages of one row do not import each other"),
+    (
+        "agent.loop",
+        "from hookline.hosts.claude_code.client import Client",
+        "packages of one row do not import each other",
+    ),
+    ("runners.command", "from ..settings import load", "packages of one row do not import each other"),
     ("engine.engine", "def f():\n    from hookline.runners import RUNNERS", "imports point down"),
     ("hooks.hook", "from hookline import deny", "import from the module that defines the name"),
     ("hooks.hook", "from hookline import engine", "imports point down"),
-    ("agent.loop", "import hookline.testing", "only tests and `cli.demo` may import `testing`"),
+    ("agent.agent", "import hookline.testing", "only tests and `cli.commands.demo` may import `testing`"),
     ("wire.claude", "import os.path", "pure packages import none of"),
     ("engine.merge", "import asyncio", "pure packages import none of"),
-    ("claude.protocol", "def f():\n    import time", "pure packages import none of"),
+    ("hosts.claude_code.protocol", "def f():\n    import time", "pure packages import none of"),
     ("engine.execute", "import aiohttp", "the core needs the standard library and msgspec"),
     ("detect", "import detect_secrets", "the core needs the standard library and msgspec"),
     ("events.base", "def f():\n    import detect_secrets", "the core needs the standard library and msgspec"),
@@ -234,7 +255,7 @@ KEPT = [
     ("engine.engine", "import asyncio\nfrom hookline.hooks import Hook\nfrom .merge import merge"),
     ("detect", "def f():\n    import detect_secrets"),
     ("engine.merge", "import msgspec\nfrom hookline import errors"),
-    ("cli.demo", "from hookline import Hooks\nfrom hookline.testing import fakes\nimport rich"),
+    ("cli.commands.demo", "from hookline import Hooks\nfrom hookline.testing import fakes\nimport rich"),
     ("testing.plugin", "from hookline.cli import main\nfrom hookline import Hooks"),
     ("", "from hookline.engine import Hooks"),
 ]

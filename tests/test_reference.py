@@ -9,10 +9,10 @@ import hookline
 from hookline import cli
 from hookline.cli.flags import FLAGS
 from hookline.cli.main import COMMANDS
-from hookline.config.fields import COMMON, KINDS
-from hookline.config.switches import SENSITIVE
 from hookline.events import CATALOG
 from hookline.replies import Reply, Specific
+from hookline.settings.fields import COMMON, KINDS
+from hookline.settings.policy import SENSITIVE
 from tools.reference import FOLDER, PAGES, page
 from tools.reference.words import ENTRY, FIELDS, ON_EVENT, RUN, SWITCHES
 

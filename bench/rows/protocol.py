@@ -14,15 +14,15 @@ from typing import Any
 import msgspec
 
 from bench.harness import Batch, Measured, Row, Unavailable, at_least, at_most, interleave
-from hookline.claude import ClaudeClient
-from hookline.claude.callbacks import plan
-from hookline.claude.find import bundled_cli
-from hookline.claude.ledger import REMEMBERED
-from hookline.claude.messages import Initialize
-from hookline.claude.session import Session
-from hookline.claude.transport import Exit, Receiver, Subprocess
 from hookline.engine import Engine
 from hookline.events import PostToolUse, PreToolUse
+from hookline.hosts.claude_code import ClaudeClient
+from hookline.hosts.claude_code.find import bundled_cli
+from hookline.hosts.claude_code.host_channel import Session
+from hookline.hosts.claude_code.messages import Initialize
+from hookline.hosts.claude_code.pending import REMEMBERED
+from hookline.hosts.claude_code.registration import plan
+from hookline.hosts.claude_code.transport import Exit, Receiver, Subprocess
 
 CHUNK = 100  # lines that arrive together when callbacks are pipelined: what a full pipe holds (64 KiB)
 CALLS = 100  # tool calls of the run with the real CLI
@@ -306,7 +306,7 @@ async def _real_run() -> list[float]:
     cli = bundled_cli()
     if cli is None:
         raise Unavailable("no Claude CLI; `pip install claude-agent-sdk` brings one")
-    from hookline.claude.argv import Options, argv
+    from hookline.hosts.claude_code.argv import Options, argv
 
     hooks = Engine()
 

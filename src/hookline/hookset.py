@@ -17,9 +17,9 @@ from hookline.runners.services import Services
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hookline.config import Change, Loaded, Policy, Problem, Reloader, Trust
+    from hookline.settings import Change, Loaded, Policy, Problem, Reloader, Trust
 
-log = logging.getLogger("hookline.config")
+log = logging.getLogger("hookline.settings")
 
 
 class Hooks(Engine):
@@ -75,8 +75,8 @@ class Hooks(Engine):
         with the next event. What is wrong with the files goes to `on_problem` (else it is logged) and is in
         `hooks.loaded.problems`; no file can make this fail.
         """
-        from hookline.config import Reloader, Trust, load
-        from hookline.config.sources import anchored, whole
+        from hookline.settings import Reloader, Trust, load
+        from hookline.settings.sources import anchored, whole
 
         project, plugins, given = whole(project_dir), [whole(folder) for folder in plugin_dirs], anchored(settings)
         wanted = setting_sources if setting_sources is None or isinstance(setting_sources, str) else (*setting_sources,)
@@ -96,7 +96,7 @@ class Hooks(Engine):
 
     def for_sdk(self) -> dict[Any, list[Any]]:
         """What `ClaudeAgentOptions(hooks=…)` of the official SDK takes, so that its programs get this engine."""
-        from hookline.claude import for_sdk
+        from hookline.hosts.claude_code import for_sdk
 
         return for_sdk(self)
 
@@ -124,8 +124,8 @@ class Hooks(Engine):
         self._say(change.problems)
 
     def _take(self, loaded: Loaded, hooks: Iterable[Hook], refused: Mapping[str, str]) -> None:
-        from hookline.config.names import with_free_names
-        from hookline.config.watch import unless_refused
+        from hookline.settings.names import with_free_names
+        from hookline.settings.watcher import unless_refused
 
         by_hand = [self._refused.get(id(hook), hook) for hook in self.hooks if id(hook) not in self._from_files]
         added = [unless_refused(hook, refused) for hook in by_hand]

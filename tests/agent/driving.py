@@ -10,7 +10,7 @@ from hookline.agent import Agent
 from hookline.agent.messages import Reminder, ToolOutput, User
 from hookline.agent.models import ModelRequest
 from hookline.agent.models.scripted import Scripted
-from hookline.agent.output import Note
+from hookline.agent.stream_json.output import Note
 from hookline.events import Event
 from hookline.permissions import read_rules
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hookline.config import load
-from hookline.config.check import check
+from hookline.settings import load
+from hookline.settings.check import check
 from tests.cli.place import Place, command
 
 AT = ".claude/settings.json: hooks"

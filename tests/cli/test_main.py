@@ -54,7 +54,7 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
 def test_every_command_has_a_module() -> None:
     """The table names nothing that cannot be imported."""
     for module, about in COMMANDS.values():
-        assert callable(import_module(f"hookline.cli.{module}").main)
+        assert callable(import_module(f"hookline.cli.commands.{module}").main)
         assert about
 
 

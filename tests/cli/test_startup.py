@@ -9,7 +9,7 @@ from tests.cli.place import Place, command
 
 NOT_NEEDED = {
     "aiohttp", "anthropic", "bz2", "dataclasses", "difflib", "hookline.agent", "hookline.guards",
-    "hookline.hooks.shell.parser", "hookline.observe", "hookline.runners.warm",
+    "hookline.shell.parser", "hookline.observe", "hookline.runners.warm",
     "mcp", "random", "rich", "secrets", "shutil", "tempfile", "yaml",
 }  # fmt: skip
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline import Decision, Hooks, Verdict
-from hookline.agent.hosting import inspector, judge, mcp_caller
+from hookline.agent.hook_services import inspector, judge, mcp_caller
 from hookline.agent.models import choose
 from hookline.agent.tools import SessionState, ToolEnv, default_tools
 from hookline.agent.tools.mcp import McpServers, read_config

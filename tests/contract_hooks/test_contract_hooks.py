@@ -46,7 +46,7 @@ LEFT_TO_THE_AGENT = {
     "read_": "the output of a tool",
     "sdk_": "the control protocol",
     "skill_": "hooks that count once a skill is used",
-    "slow_": "minutes of waiting for default timeouts, which are values here: see tests/config",
+    "slow_": "minutes of waiting for default timeouts, which are values here: see tests/settings",
     "ss_initial": "a prompt that a hook puts before the user's",
     "task": "the agent's own list of tasks",
     "ups_stop_next_turn": "what stays in a conversation",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hookline import Hooks
-from hookline.cli import guard
+from hookline.cli.commands import guard
 from hookline.events import PermissionRequest, PreToolUse, UserPromptSubmit
 from hookline.replies import Decision
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hookline import AgentCheck, Hooks, Reply, Verdict, deny, keep_going, stop
-from hookline.agent.hosting import inspector
+from hookline.agent.hook_services import inspector
 from hookline.agent.models.scripted import Scripted
 from hookline.agent.tools import SessionState, ToolEnv, default_tools
 from hookline.engine import Status

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hookline import Hooks, McpTool, Reply, Verdict, deny
-from hookline.agent.hosting import mcp_caller
+from hookline.agent.hook_services import mcp_caller
 from hookline.agent.tools import SessionState, ToolEnv
 from hookline.agent.tools.mcp import McpServers, read_config
 from hookline.engine import Status

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hookline.errors import HookFailed
+from hookline.process.spawn import ProcessSpec
 from hookline.runners.persistent import Persistent
-from hookline.runners.start import ProcessSpec
 
 SCRIPT = """
 import os, sys, time

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hookline import Hooks, Prompt, Reply, Verdict, deny, keep_going, stop
-from hookline.agent.hosting import judge
+from hookline.agent.hook_services import judge
 from hookline.agent.models.scripted import Scripted
 from hookline.engine import Status
 from hookline.errors import ModelError

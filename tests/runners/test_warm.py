@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from hookline.runners.process import Finished, run_process
-from hookline.runners.start import ProcessSpec
+from hookline.process.pipes import Finished, run_process
+from hookline.process.spawn import ProcessSpec
 from hookline.runners.warm import WarmPython, enabled, plan
 from hookline.runners.warm.plan import shell_words
 
@@ -163,7 +163,7 @@ async def test_a_run_whose_parent_dies_is_a_failure_not_a_hang(pool: WarmPython,
     await warmed(pool, ProcessSpec(argv=warm.argv, cwd=warm.cwd, env=warm.env))
     parent = pool.parents[0]
 
-    from hookline.runners.process import start_process
+    from hookline.process.pipes import start_process
 
     process = await start_process(warm, launch=pool.launch, keep_stdin=True)
     await until(lambda: process.output[process.child.stdout])

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from hookline.runners.process import Finished, run_process
-from hookline.runners.start import ProcessSpec
+from hookline.process.pipes import Finished, run_process
+from hookline.process.spawn import ProcessSpec
 from hookline.runners.warm import WarmPython, enabled
 from tests.runners.scripts import BESIDE, BINARY, SCRIPTS
 

@@ -22,11 +22,11 @@ from hookline import Hooks, Verdict
 from hookline.agent import Agent
 from hookline.agent.messages import ToolOutput, User
 from hookline.agent.models.scripted import Scripted
-from hookline.claude import ClaudeClient, for_sdk
-from hookline.claude.find import bundled_cli
 from hookline.engine import Notice
+from hookline.hosts.claude_code import ClaudeClient, for_sdk
+from hookline.hosts.claude_code.find import bundled_cli
 from hookline.permissions import read_rules
-from tests.claude.hosts import Stage, stage_for
+from tests.hosts.claude_code.hosts import Stage, stage_for
 
 BIN = Path(sys.executable).parent
 WAYS = ("agent", "run", "client", "sdk")

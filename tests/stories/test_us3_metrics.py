@@ -13,7 +13,7 @@ from hookline import Hooks, Verdict
 from hookline.agent import Agent
 from hookline.agent.models.scripted import Scripted
 from hookline.engine import Notice
-from hookline.observe.metrics import Metrics
+from hookline.telemetry.metrics import Metrics
 from tests.stories.playing import WAYS, Played, Story, play
 
 HOOKS_FILE = """
@@ -21,7 +21,7 @@ from pathlib import Path
 
 from hookline import Hooks
 from hookline.events import SessionEnd
-from hookline.observe.metrics import Metrics
+from hookline.telemetry.metrics import Metrics
 
 hooks = Hooks()
 metrics = hooks.observe(Metrics(), inline=True)

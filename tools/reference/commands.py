@@ -62,7 +62,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 
     argparse.ArgumentParser.parse_args = caught  # type: ignore[method-assign]
     try:
-        import_module(f"hookline.cli.{COMMANDS[name][0]}").main([])
+        import_module(f"hookline.cli.commands.{COMMANDS[name][0]}").main([])
     except _Parsed as parsed:
         return parsed.parser
     finally:

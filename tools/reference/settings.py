@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hookline.config.fields import COMMON, DEFAULT_TIMEOUT, DIALECTS, EVENT_TIMEOUT, KINDS, REQUIRED, Field
-from hookline.config.sources import MANAGED, STRENGTH
 from hookline.hooks.actions import DEFAULT_TIMEOUTS
+from hookline.settings.fields import COMMON, DEFAULT_TIMEOUT, DIALECTS, EVENT_TIMEOUT, KINDS, REQUIRED, Field
+from hookline.settings.sources import MANAGED, STRENGTH
 from tools.reference.markdown import code, codes, table
 from tools.reference.words import ENTRY, SWITCHES
 
@@ -108,7 +108,7 @@ ENVIRONMENT = """## Environment variables
 | variable | means |
 | --- | --- |
 | `HOOKLINE_ENABLED` | `0` switches every hook off, with a warning |
-| `HOOKLINE_CLAUDE` | the Claude CLI that `hookline.claude` starts |
+| `HOOKLINE_CLAUDE` | the Claude CLI that `hookline.hosts.claude_code` starts |
 | `HOOKLINE_MANAGED_SETTINGS` | another file of managed settings |
 | `CLAUDE_CONFIG_DIR` | another folder than `~/.claude` |
 | `XDG_CONFIG_HOME` | where trust is recorded: `hookline/trust.json` in it, else in `~/.config` |

@@ -11,14 +11,14 @@ import time
 from functools import partial
 from uuid import uuid4
 
-from hookline.agent import wording
-from hookline.agent.calls import call_tools
-from hookline.agent.compaction import compact_if_full
-from hookline.agent.lifecycle import load_again
+from hookline.agent import hook_messages
+from hookline.agent.context.compaction import compact_if_full
 from hookline.agent.messages import Assistant, Text, User
 from hookline.agent.models import ModelRequest, ModelResponse
-from hookline.agent.results import Ending
-from hookline.agent.session import Conversation
+from hookline.agent.session.lifecycle import load_again
+from hookline.agent.session.results import Ending
+from hookline.agent.session.session import Conversation
+from hookline.agent.tool_calls import call_tools
 from hookline.engine import Verdict
 from hookline.errors import ModelError
 from hookline.events import MessageDisplay, Stop, StopFailure, SubagentStop
@@ -102,7 +102,7 @@ class _Turn:
         done = Ending(text=answer.text, stop_reason=answer.stop_reason)
         verdict = await may_stop(self.talk, answer.text, again=self.sent_back > 0)
         if verdict.stop:
-            self.talk.remind(wording.reminder_of_stop(verdict))
+            self.talk.remind(hook_messages.reminder_of_stop(verdict))
             return Ending(reason="stop_hook_prevented", text=answer.text, stop_reason=answer.stop_reason)
         if not verdict.keep_going and not verdict.context:
             return done
@@ -167,9 +167,9 @@ def _send_back(talk: Conversation, verdict: Verdict) -> None:
     """Tell the agent why it may not rest yet: each reason as the user's own words, context as a reminder."""
     words = []
     if verdict.keep_going:
-        words += [wording.feedback([reason]) for reason in verdict.reply.keep_going_reasons or ("",)]
+        words += [hook_messages.feedback([reason]) for reason in verdict.reply.keep_going_reasons or ("",)]
     if verdict.context:
-        words.append(wording.wrapped(wording.additional_context(verdict.event, verdict.context)))
+        words.append(hook_messages.wrapped(hook_messages.additional_context(verdict.event, verdict.context)))
     message = User.of(*words, synthetic=True)
     talk.add(message)
     talk.session.output.user(message, talk.parent_tool_use_id)

@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Raw
 
 from hookline.agent.tools.mcp import McpServers
-from hookline.claude.messages import McpMessage
-from hookline.claude.server import Server
-from hookline.cli.making import Made, give_services
+from hookline.cli.factory import Made, give_services
+from hookline.hosts.claude_code.cli_channel import Server
+from hookline.hosts.claude_code.messages import McpMessage
 from hookline.permissions import removed_tools
 
 __all__ = ["HostTools"]

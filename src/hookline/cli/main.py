@@ -22,7 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "replay": ("replay", "run today's hooks against what was recorded"),
     "attach": ("attach", "serve a Python file's hooks to any Claude Code"),
 }
-"""Every command: its module in this package, and one line on what it is for."""
+"""Every command: its module in `commands`, and one line on what it is for."""
 
 USAGE = 64
 """The exit code of a command line that cannot be understood."""
@@ -64,7 +64,7 @@ def _run(name: str, arguments: list[str]) -> int:
     from hookline.errors import HooklineError
 
     try:
-        module = import_module(f"hookline.cli.{COMMANDS[name][0]}")
+        module = import_module(f"hookline.cli.commands.{COMMANDS[name][0]}")
         _collect_again()
         code: int = module.main(arguments)
     except HooklineError as error:

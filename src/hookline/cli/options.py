@@ -13,9 +13,9 @@ from hookline.hookset import Hooks
 from hookline.runners import runner_for
 
 if TYPE_CHECKING:
-    from hookline.config import Loaded, Problem
-    from hookline.config.trust import Policy, Status
     from hookline.engine import Engine, Runner, RunnerFor
+    from hookline.settings import Loaded, Problem
+    from hookline.settings.trust import Policy, Status
 
 
 USAGE = 64
@@ -67,7 +67,7 @@ def add_json(into: argparse.ArgumentParser) -> None:
 
 def load(args: argparse.Namespace) -> Loaded:
     """What the settings files say, trust aside."""
-    from hookline.config import load as read
+    from hookline.settings import load as read
 
     _check_folder(args.project)
     return read(args.project, settings=args.settings, setting_sources=args.setting_sources, plugin_dirs=args.plugin_dir)
@@ -108,7 +108,7 @@ def cold(engine: Engine, kind: type[Any]) -> Runner:
 
 def ask(status: Status) -> bool:
     """Ask on the terminal whether a project's hooks may run."""
-    from hookline.cli.trust import review
+    from hookline.cli.commands.trust import review
 
     return review(status)
 

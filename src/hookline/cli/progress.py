@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from hookline.errors import MissingExtra
-from hookline.observe.replay import Report
+from hookline.replay.compare import Report
 
 
 @contextmanager

@@ -19,10 +19,10 @@ from hookline.guards.looks import plain
 from hookline.guards.pattern import Pattern, caught_by, pattern_of
 from hookline.hooks import Hook, make_hook
 from hookline.hooks.condition import Catch, Place, covers
-from hookline.hooks.shell import ShellLine, SimpleCommand, parse_line
-from hookline.hooks.shell.languages import language_of
-from hookline.hooks.shell.programs import SHELLS
 from hookline.replies import Reply, ask, deny
+from hookline.shell import ShellLine, SimpleCommand, parse_line
+from hookline.shell.programs.languages import language_of
+from hookline.shell.programs.launchers import SHELLS
 
 Undecided = Literal["ask", "deny"]
 SHELL_TOOLS = "[Bb]ash|Monitor|[Ss]hell|[Tt]erminal|mcp__.*(?:exec|[Cc]ommand|cmd|[Rr]un|spawn|process|ssh)"

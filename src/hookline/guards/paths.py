@@ -23,8 +23,8 @@ from hookline.events import PostToolUse, PreToolUse, SessionStart
 from hookline.guards.commands import SHELL_TOOLS, lines_of
 from hookline.guards.resolve import Astray, checked, other_names, resolved, spellings
 from hookline.hooks import Hook, make_hook
-from hookline.hooks.shell import writes
 from hookline.replies import Reply, ask, deny, rewrite, stop
+from hookline.shell import writes
 
 Undecided = Literal["ask", "deny"]
 PRIORITY = 100

@@ -12,7 +12,7 @@ import msgspec
 
 from hookline.errors import HookError
 from hookline.hooks.condition import Catch, Rule, parse_rule, part_caught
-from hookline.hooks.shell import SimpleCommand, parse_line
+from hookline.shell import SimpleCommand, parse_line
 
 _LONG_FLAGS = {
     "rm": {"--recursive": "r", "--force": "f", "--dir": "d"},

@@ -17,7 +17,7 @@ import msgspec
 
 from hookline.errors import ConditionError, did_you_mean
 from hookline.hooks.globs import absolute, path_matches
-from hookline.hooks.shell import SimpleCommand, parse_line
+from hookline.shell import SimpleCommand, parse_line
 
 _TOOL = re.compile(r"mcp__[\w.*-]+|[A-Za-z_][\w.-]*")
 _STAR = "*"
@@ -236,7 +236,7 @@ def _line_covered(rules: Sequence[Rule], command: str) -> Rule | None:
 
 def harmless(part: SimpleCommand) -> bool:
     """A part that needs no rule of its own: a mere assignment, or a wrapper whose inner command is judged anyway."""
-    from hookline.hooks.shell.programs import TRANSPARENT
+    from hookline.shell.programs.launchers import TRANSPARENT
 
     if any(redirect.writes for redirect in part.redirects):
         return False

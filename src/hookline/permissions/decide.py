@@ -9,10 +9,10 @@ import msgspec
 
 from hookline.hooks.condition import FIELDS, Catch, Place, Rule, canonical, covers
 from hookline.hooks.globs import absolute
-from hookline.hooks.shell import parse_line, writes
 from hookline.permissions.modes import PROTECTED, Mode, edits_only, writes_protected
 from hookline.permissions.reading import files_read, reads_only, within
 from hookline.permissions.rules import Rules
+from hookline.shell import parse_line, writes
 
 Behaviour = Literal["allow", "deny", "ask"]
 ReasonType = Literal["rule", "mode", "hook", "workingDir", "other"]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from hookline.hooks.globs import absolute
-from hookline.hooks.shell import ShellLine, SimpleCommand, parse_line
 from hookline.permissions.reading import all_inside, plain, reads, within
+from hookline.shell import ShellLine, SimpleCommand, parse_line
 
 
 class Mode(StrEnum):

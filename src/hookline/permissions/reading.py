@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from hookline.hooks.globs import absolute, inside
-from hookline.hooks.shell import ShellLine, SimpleCommand, parse_line
+from hookline.shell import ShellLine, SimpleCommand, parse_line
 
 _TEXT = frozenset(
     [

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from hookline.hooks.condition import Rule, read_rule
-from hookline.hooks.shell import parse_line
 from hookline.permissions.modes import Mode, mode_named
+from hookline.shell import parse_line
 
 _BEHAVIOURS = ("allow", "ask", "deny")
 _EDITING = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})

@@ -17,12 +17,12 @@ from hookline.errors import HookFailed, ReplyError, ReplyMismatch
 from hookline.events import Event
 from hookline.hooks.actions import Command
 from hookline.hooks.hook import Hook
+from hookline.process.limiter import slots
+from hookline.process.pipes import OUTPUT_LIMIT, Finished, Process, Stream, start_process
+from hookline.process.spawn import NOT_EXECUTABLE, NOT_FOUND, ProcessSpec, not_started, spawn
 from hookline.replies import NOTHING, Decision, Reply, background
 from hookline.runners.environment import Environments, environment, given, own_env_file, project_dir
 from hookline.runners.persistent import Persistent
-from hookline.runners.process import OUTPUT_LIMIT, Finished, Process, Stream, start_process
-from hookline.runners.slots import slots
-from hookline.runners.start import NOT_EXECUTABLE, NOT_FOUND, ProcessSpec, not_started, spawn
 from hookline.wire.dialects import dialect
 from hookline.wire.exit_codes import End, Meaning, end_of, meaning, no, no_reason, recorded_code, text_reply
 

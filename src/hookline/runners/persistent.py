@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 
 from hookline.errors import HookFailed
-from hookline.runners.process import Process, Stream, start_process
-from hookline.runners.start import Child, ProcessSpec, not_started
+from hookline.process.pipes import Process, Stream, start_process
+from hookline.process.spawn import Child, ProcessSpec, not_started
 
 LINE_LIMIT = 10_000_000
 """Bytes of one answer, and of what is kept of stderr."""

@@ -11,8 +11,8 @@ import pytest
 
 from hookline.agent.tools import ToolEnv, ToolResult
 from hookline.agent.tools.mcp import McpServers, McpTool, ServerConfig
-from hookline.claude import ToolServer, tool
 from hookline.errors import HostGone, RequestRefused
+from hookline.hosts.claude_code import ToolServer, tool
 
 
 class Host:

@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from hookline.runners.ending import MARKER, Group, new_marker
-from hookline.runners.start import watch
+from hookline.process.spawn import watch
+from hookline.process.tree import MARKER, Group, new_marker
 
 __all__ = ["Bounded", "Shell"]
 

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hookline.runners.ending import MARKER
-from hookline.runners.start import Child, Pipes, ProcessSpec, entries_of, watch
+from hookline.process.spawn import Child, Pipes, ProcessSpec, entries_of, watch
+from hookline.process.tree import MARKER
 from hookline.runners.warm.plan import Interpreter, Plan
 from hookline.runners.warm.shell import DeathNotice, death_notice
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import msgspec
 
-from hookline.runners.start import ProcessSpec
+from hookline.process.spawn import ProcessSpec
 
 SHELLS = ("/bin/sh", "sh")
 STARTUP_NAMES = frozenset({"HOME", "LANG", "LANGUAGE", "TZ", "VIRTUAL_ENV", "GLIBC_TUNABLES", "__PYVENV_LAUNCHER__"})

@@ -7,7 +7,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from hookline.runners.start import Child, ProcessSpec, entries_of, spawn
+from hookline.process.spawn import Child, ProcessSpec, entries_of, spawn
 from hookline.runners.warm.parent import BOOT, WarmParent
 from hookline.runners.warm.plan import Interpreter, plan
 from hookline.runners.warm.shell import death_notice

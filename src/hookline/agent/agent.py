@@ -1,0 +1,318 @@
+"""`Agent`: a model with tools, whose every step passes through hooks.
+
+    async with Agent(model=choose("anthropic:…"), hooks=hooks, cwd="…") as agent:
+        result = await agent.run("make the tests pass")
+
+A session begins with the first prompt and ends with `aclose`, whatever happens in between: SessionEnd always fires.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+from uuid import uuid4
+
+from hookline.agent import hook_messages
+from hookline.agent.authorization import CanUseTool, Policy
+from hookline.agent.context.definitions import AgentDefinition, Skill
+from hookline.agent.context.prompts import submit
+from hookline.agent.messages import Assistant, Block, Message, ToolUse, Usage
+from hookline.agent.models import Model
+from hookline.agent.session.file_watcher import Watcher, names_in
+from hookline.agent.session.lifecycle import load_instructions, session_ends, session_starts, sets_up
+from hookline.agent.session.results import Ending, Result
+from hookline.agent.session.session import Conversation, Session
+from hookline.agent.session.transcript import Transcript, deferred, interrupted, resume, transcript_path, unanswered
+from hookline.agent.stream_json.output import Note, Output
+from hookline.agent.tool_calls import call_tools
+from hookline.agent.tools import SessionState, Tool, default_tools
+from hookline.agent.tools.jobs import Job
+from hookline.agent.turn import take_turn
+from hookline.engine import Engine
+from hookline.errors import AgentError, HooklineError
+from hookline.permissions import Mode, Rules
+from hookline.runners import runner_for
+
+__all__ = ["Agent"]
+
+#: seconds a run waits for a background command before it ends without it
+LONGEST_WAIT = 600.0
+ALL_INSTRUCTIONS = frozenset({"User", "Project", "Local"})
+
+
+class Agent:
+    """One session: give it prompts with `run` or `stream`, one after another.
+
+    `resume` is the path of a transcript to go on with (`fork=True` goes on in a copy). `can_use_tool` is asked when
+    neither hooks nor rules decide. Without `hooks` nothing is judged but by `rules` and `permission_mode`.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: Model,
+        hooks: Engine | None = None,
+        cwd: str | Path | None = None,
+        tools: Mapping[str, Tool] | None = None,
+        permission_mode: str = "default",
+        can_use_tool: CanUseTool | None = None,
+        rules: Rules = Rules(),  # noqa: B008 - frozen
+        dirs: tuple[str, ...] = (),
+        system: tuple[str, ...] = (),
+        environ: Mapping[str, str] | None = None,
+        session_id: str | None = None,
+        resume: Path | None = None,
+        fork: bool = False,
+        setup: str | None = None,
+        agents: Mapping[str, AgentDefinition] | None = None,
+        skills: Mapping[str, Skill] | None = None,
+        instructions: frozenset[str] = ALL_INSTRUCTIONS,
+        max_turns: int | None = None,
+        compact_at: int | None = None,
+        effort: str | None = None,
+        agent_type: str | None = None,
+        persist: bool = True,
+    ) -> None:
+        folder = os.path.realpath(cwd or Path.cwd())
+        variables = dict(os.environ if environ is None else environ)
+        self._resume, self._fork, self._setup, self._persist = resume, fork, setup, persist
+        self._started = self._ended = False
+        self._turn: asyncio.Future[tuple[Ending, int]] | None = None
+        self._interrupted = False
+        session_id = session_id or str(uuid4())
+        self.output = Output(session_id)
+        self.session = Session(
+            hooks=Engine(runners=runner_for, project_dir=folder) if hooks is None else hooks,
+            model=model,
+            tools=dict(default_tools() if tools is None else tools),
+            policy=Policy(rules, Mode(permission_mode), dirs, can_use_tool),
+            id=session_id,
+            project_dir=folder,
+            output=self.output,
+            environ=variables,
+            system=system,
+            compact_at=compact_at,
+            effort=effort,
+            agents=dict(agents or {}),
+            skills=dict(skills or {}),
+            agent_type=agent_type,
+            instructions=instructions,
+        )
+        self.talk = Conversation(self.session, SessionState(folder), max_turns=max_turns)
+        self.session.watcher = Watcher(self.talk)
+        self.talk.state.jobs.on_done = partial(_tell_of, self.session)
+
+    # -- what users call -------------------------------------------------------------------------------------------
+
+    async def run(self, prompt: str, *, blocks: tuple[Block, ...] = ()) -> Result:
+        """Work on a prompt until the agent rests; what it came to."""
+        await self.start()
+        return await self._guarded(self._prompted(prompt, blocks))
+
+    async def stream(self, prompt: str) -> AsyncIterator[Note]:
+        """Work on a prompt; the messages of the stream as they come, the last one is the result."""
+        notes: asyncio.Queue[Note | None] = asyncio.Queue()
+        self.output.listeners.append(notes.put_nowait)
+        work = asyncio.create_task(self.run(prompt))
+        work.add_done_callback(lambda _: notes.put_nowait(None))
+        try:
+            while (note := await notes.get()) is not None:
+                yield note
+            await work
+        finally:
+            self.output.listeners.remove(notes.put_nowait)
+            if not work.done():
+                work.cancel()
+                await asyncio.gather(work, return_exceptions=True)
+
+    def interrupt(self) -> bool:
+        """Stop the turn under way; it ends with `error_during_execution`. Whether there was one."""
+        if self._turn is None or self._turn.done():
+            return False
+        self._interrupted = True
+        self._turn.cancel()
+        return True
+
+    async def start(self) -> None:
+        """Begin the session, unless it has begun: Setup, SessionStart, instructions, and what was left undone."""
+        if self._started:
+            return
+        self._started = True
+        source = self._open_transcript()
+        if self._setup:
+            await sets_up(self.talk, self._setup)
+        watcher = self.session.watcher
+        assert watcher is not None
+        watcher.add(names_in(self.session.hooks.hooks))
+        verdict = await session_starts(self.talk, source)
+        if verdict.blocked:
+            raise AgentError(f"a SessionStart hook refused the session: {verdict.reason or 'no reason given'}")
+        await load_instructions(self.talk)
+        await self._finish_deferred()
+        first = verdict.reply.specific.initial_user_message if verdict.reply.specific else None
+        if first:
+            await self._guarded(self._prompted(first, ()))
+
+    async def aclose(self, reason: str = "other") -> None:
+        """End the session: SessionEnd fires, then everything the session started is ended. Safe to call twice."""
+        if self._ended:
+            return
+        self._ended = True
+        for task in tuple(self.session.working):
+            task.cancel()
+        if self.session.watcher is not None:
+            await self.session.watcher.aclose()
+        if self._started:
+            await session_ends(self.talk, reason)
+        await self.talk.state.jobs.aclose()
+        await asyncio.gather(*self.session.working, return_exceptions=True)
+        if self.talk.transcript is not None:
+            self.talk.transcript.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    # -- the parts of a run ----------------------------------------------------------------------------------------
+
+    async def _prompted(self, prompt: str, blocks: tuple[Block, ...]) -> Ending | tuple[Ending, int]:
+        ending = await submit(self.talk, prompt, blocks)
+        return await take_turn(self.talk) if ending is None else ending
+
+    async def background(self) -> Result | None:
+        """Wait for the next thing that happens in the background and let the agent react; None when nothing is left."""
+        session, jobs = self.session, self.talk.state.jobs
+        while session.inbox.empty() and (session.working or jobs.running()):
+            if not await self._stirred():
+                break
+        return None if session.inbox.empty() else await self.react()
+
+    async def _stirred(self) -> bool:
+        """Wait until something in the background moves; False when it takes too long."""
+        session = self.session
+        waiting = asyncio.ensure_future(session.inbox.wait())
+        done, _ = await asyncio.wait(
+            {waiting, *session.working}, timeout=LONGEST_WAIT, return_when=asyncio.FIRST_COMPLETED
+        )
+        waiting.cancel()
+        return bool(done)
+
+    async def react(self) -> Result:
+        """React to what happened in the background: it is a prompt that nobody typed."""
+        prompt = await self.session.inbox.get()
+        return await self._guarded(self._prompted(prompt, ()))
+
+    async def _guarded(self, work: Any) -> Result:
+        """One turn as a task of its own, so that it can be interrupted; its result is told and returned."""
+        started = time.monotonic()
+        before, denied, asked = self.session.usage, len(self.session.denials), self.session.asked_for
+        said = len(self.talk.messages)
+        self._interrupted = False
+        self._turn = asyncio.ensure_future(_ended(work))
+        try:
+            ending, turns = await self._turn
+        except asyncio.CancelledError:
+            if not self._interrupted:
+                self._turn.cancel()
+                await asyncio.gather(self._turn, return_exceptions=True)
+                raise
+            ending, turns = self._cut_short(said)
+        except HooklineError as problem:  # the disk is full, a hook's set was closed: told, and the session can end
+            ending, turns = (
+                Ending(reason="error", subtype="error_during_execution", is_error=True, errors=(str(problem),)),
+                0,
+            )
+        result = Result(
+            text=ending.text or "",
+            subtype=ending.subtype,
+            is_error=ending.is_error,
+            reason=ending.reason,
+            stop_reason=ending.stop_reason,
+            turns=turns,
+            duration_ms=round((time.monotonic() - started) * 1000),
+            api_ms=round((self.session.asked_for - asked) * 1000),
+            usage=_since(before, self.session.usage),
+            denials=tuple(self.session.denials[denied:]),
+            deferred=ending.deferred,
+            errors=ending.errors,
+            session_id=self.session.id,
+        )
+        self.output.result(result)
+        return result
+
+    def _cut_short(self, said: int) -> tuple[Ending, int]:
+        """Answer what was left unanswered, so that the conversation can go on.
+
+        An agent that had said its last word, and whose Stop hooks were being asked, is done.
+        """
+        answers = [message for message in self.talk.messages[said:] if isinstance(message, Assistant)]
+        if answers and self.talk.messages[-1] is answers[-1] and not answers[-1].tool_uses:
+            return Ending(text=answers[-1].text, stop_reason=answers[-1].stop_reason), len(answers)
+        left = unanswered(self.talk.messages)
+        if left:
+            self.talk.add(interrupted(left))
+        return Ending(reason="aborted", subtype="error_during_execution", is_error=True, errors=("interrupted",)), 0
+
+    async def _finish_deferred(self) -> None:
+        """Make the calls that the run before left to this one, then let the model go on (FACTS §3, defer)."""
+        left = unanswered(self.talk.messages)
+        if not left:
+            return
+        wanted = deferred(self.talk.transcript.path) if self.talk.transcript else set()
+        if not any(use.id in wanted for use in left):
+            self.talk.add(interrupted(left))
+            return
+        await self._guarded(self._resumed(left))
+
+    async def _resumed(self, left: tuple[ToolUse, ...]) -> Ending | tuple[Ending, int]:
+        ending = await call_tools(self.talk, left)
+        return ending or await self._prompted(hook_messages.CONTINUE, ())
+
+    # -- memory ------------------------------------------------------------------------------------------------------
+
+    def _open_transcript(self) -> str:
+        """Open the session's file, or the one to go on with; why the session starts."""
+        session = self.session
+        if self._resume is None:
+            if self._persist:
+                path = transcript_path(session.project_dir, session.id, session.environ)
+                self.talk.transcript = Transcript(path, session.id, cwd=session.project_dir)
+            return "startup"
+        found = resume(self._resume, cwd=session.project_dir, fork=self._fork)
+        self.talk.transcript = found.transcript
+        self.talk.messages = list(found.messages)
+        self._rename(found.transcript.session_id)
+        if found.forked_from and not self._fork:
+            self.output.inform(f"session {found.forked_from} is in use; this one is a copy of it", level="warning")
+        return "fork" if self._fork else "resume"
+
+    def _rename(self, session_id: str) -> None:
+        self.session.id = self.output.session_id = session_id
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What was said so far."""
+        return tuple(self.talk.messages)
+
+
+def _tell_of(session: Session, job: Job) -> None:
+    """A background command is over: the agent hears of it as a prompt, unless it was ended on purpose."""
+    if job.status != "killed":
+        summary = f'Background command "{job.description or job.command}" {job.status} (exit code {job.exit_code})'
+        session.inbox.put(hook_messages.notification(job.id, job.status, f"{summary}. Output: {job.output}"))
+
+
+async def _ended(work: Any) -> tuple[Ending, int]:
+    found = await work
+    return found if isinstance(found, tuple) else (found, 0)
+
+
+def _since(before: Usage, now: Usage) -> Usage:
+    return Usage(**{name: getattr(now, name) - getattr(before, name) for name in now.__struct_fields__})

@@ -1,0 +1,103 @@
+"""From what the user typed to what the model reads: UserPromptSubmit, slash commands, UserPromptExpansion."""
+
+from __future__ import annotations
+
+import re
+from uuid import uuid4
+
+from hookline.agent import hook_messages
+from hookline.agent.context.definitions import Skill
+from hookline.agent.context.slash_commands import COMMANDS, activate
+from hookline.agent.messages import Block, Text, User
+from hookline.agent.session.results import Ending
+from hookline.agent.session.session import Conversation
+from hookline.agent.session.transcript import interrupted, unanswered
+from hookline.engine import Verdict
+from hookline.events import UserPromptExpansion, UserPromptSubmit
+from hookline.replies import Decision
+
+__all__ = ["submit"]
+
+SLASH = re.compile(r"/([\w:.-]+)(?:\s+(.*))?\Z", re.DOTALL)
+
+
+async def submit(talk: Conversation, prompt: str, blocks: tuple[Block, ...] = ()) -> Ending | None:
+    """Put a prompt into the conversation; an ending if the model need not, or may not, be asked.
+
+    `blocks` are what came with the words (images); commands of the agent itself (`/compact`) do not reach any hook on
+    prompts, as in Claude Code.
+    """
+    found = SLASH.match(prompt)
+    name, arguments = (found[1], (found[2] or "").strip()) if found else ("", "")
+    if name in COMMANDS:
+        return await _command(talk, name, arguments)
+    talk.prompt_id = str(uuid4())
+    verdict = await talk.fire(UserPromptSubmit, prompt=prompt)
+    ending = _judged(talk, verdict, prompt)
+    if ending is not None:
+        return ending
+    skill = talk.session.skills.get(name)
+    if skill is not None:
+        return await _expand(talk, skill, arguments, prompt, verdict)
+    _say(talk, verdict, Text(prompt), *blocks)
+    if found:
+        talk.remind(f"`/{name}` is no command of this session; read the message as a plain request.")
+    return None
+
+
+async def _command(talk: Conversation, name: str, arguments: str) -> Ending:
+    """Do what a command of the agent itself does; the model reads of it with the next prompt, of a later run too."""
+    _settle(talk)
+    output = await COMMANDS[name](talk, arguments)
+    talk.add_user(hook_messages.command_run(name, arguments, output))
+    talk.deliver()
+    return Ending(text=output)
+
+
+def _judged(talk: Conversation, verdict: Verdict, prompt: str) -> Ending | None:
+    """What hooks leave of a prompt: a block erases it, a stop leaves it unanswered (FACTS §3)."""
+    more = verdict.reply.specific
+    if more is not None and more.session_title:
+        talk.session.output.system("session_title_changed", title=more.session_title)
+    if verdict.decision is Decision.DENY:
+        shown = not (more is not None and more.suppress_original_prompt)
+        return Ending(reason="prompt_blocked", text=hook_messages.blocked_prompt(verdict, prompt, shown=shown))
+    if verdict.stop:
+        told = hook_messages.stopped_prompt(verdict)
+        _settle(talk)
+        talk.add(User.of(prompt, told))
+        return Ending(reason="hook_stopped", text=told)
+    return None
+
+
+async def _expand(talk: Conversation, skill: Skill, arguments: str, prompt: str, submitted: Verdict) -> Ending | None:
+    """UserPromptExpansion: the command becomes the prompt it stands for, unless a hook blocks it."""
+    verdict = await talk.fire(
+        UserPromptExpansion,
+        expansion_type="slash_command",
+        command_name=skill.name,
+        command_args=arguments,
+        command_source=skill.source,
+        prompt=prompt,
+    )
+    ending = _judged(talk, verdict, prompt)
+    if ending is not None:
+        return ending
+    activate(talk.session, skill)
+    head = f"<command-name>/{skill.name}</command-name>\n<command-args>{arguments}</command-args>"
+    _say(talk, submitted, Text(head), Text(skill.text(arguments)))
+    talk.remind_of_context(verdict)
+    return None
+
+
+def _say(talk: Conversation, verdict: Verdict, *blocks: Block) -> None:
+    _settle(talk)
+    talk.add(User(tuple(blocks)))
+    talk.remind_of_context(verdict)
+
+
+def _settle(talk: Conversation) -> None:
+    """Calls that were deferred and are still open are not made any more: a model refuses a call without an answer."""
+    left = unanswered(talk.messages)
+    if left:
+        talk.add(interrupted(left))

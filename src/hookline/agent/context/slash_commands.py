@@ -1,0 +1,92 @@
+"""What `/NAME` does: the agent's own commands, and skills."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+
+from hookline.agent.context.compaction import compact
+from hookline.agent.context.definitions import Skill
+from hookline.agent.session.lifecycle import session_ends, session_starts
+from hookline.agent.session.session import Conversation, Session
+from hookline.agent.tools import ToolResult, failure
+from hookline.settings.parse import parse_hooks
+from hookline.settings.sources import Source
+
+__all__ = ["COMMANDS", "activate", "use_skill"]
+
+
+async def _compact(talk: Conversation, arguments: str) -> str:
+    """Summarise the conversation, with the user's wishes for the summary."""
+    if not talk.messages:
+        return "There is nothing to compact."
+    return await compact(talk, "manual", arguments)
+
+
+async def _clear(talk: Conversation, _: str) -> str:
+    """Forget the conversation: the session ends and begins anew."""
+    await session_ends(talk, "clear")
+    talk.messages.clear()
+    talk.waiting.clear()
+    talk.state.files_read.clear()
+    talk.instructions_seen.clear()
+    talk.forgot = "session_start"
+    if talk.transcript is not None:
+        talk.transcript.cleared()
+    await session_starts(talk, "clear")
+    return ""
+
+
+async def _context(talk: Conversation, _: str) -> str:
+    """How full the context window is."""
+    return f"{talk.session.model_name}: {talk.context_tokens} tokens in {len(talk.messages)} messages"
+
+
+async def _cost(talk: Conversation, _: str) -> str:
+    """What the session used so far."""
+    usage = talk.session.usage
+    return f"{usage.input_tokens} tokens in, {usage.output_tokens} tokens out"
+
+
+async def _elsewhere(_: Conversation, __: str) -> str:
+    return "This command needs a terminal; it does nothing here."
+
+
+COMMANDS: Mapping[str, Callable[[Conversation, str], Awaitable[str]]] = MappingProxyType({
+    "add-dir": _elsewhere,
+    "clear": _clear,
+    "compact": _compact,
+    "config": _elsewhere,
+    "context": _context,
+    "cost": _cost,
+    "help": _elsewhere,
+    "login": _elsewhere,
+    "logout": _elsewhere,
+    "model": _elsewhere,
+    "permissions": _elsewhere,
+    "usage": _cost,
+})  # fmt: skip
+"""The agent's own commands, by name."""
+
+
+async def use_skill(talk: Conversation, name: str, arguments: str) -> ToolResult:
+    """Load a skill: the model reads it after the result, and its hooks hold from now on."""
+    skill = talk.session.skills.get(name.removeprefix("/"))
+    if skill is None or not skill.for_model:
+        known = ", ".join(sorted(one.name for one in talk.session.skills.values() if one.for_model))
+        return failure(f"Unknown skill: {name}. Known: {known or 'none'}")
+    activate(talk.session, skill)
+    talk.remind(skill.text(arguments))
+    return ToolResult(f"Launching skill: {skill.name}", {"success": True, "commandName": skill.name})
+
+
+def activate(session: Session, skill: Skill) -> None:
+    """Let the hooks of a skill's header hold until the session ends (FACTS §9)."""
+    if not skill.hooks or skill.name in session.active_skills:
+        return
+    session.active_skills.add(skill.name)
+    source = Source(kind="skill", label=skill.path, path=skill.path, root=session.project_dir, owner=skill.name)
+    parsed = parse_hooks(skill.hooks, source)
+    for problem in parsed.problems:
+        session.output.inform(str(problem), level="warning")
+    session.add_hooks(parsed.hooks)

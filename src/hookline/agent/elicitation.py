@@ -1,0 +1,50 @@
+"""An MCP server asks the user something: hooks may answer first, and have the last word.
+
+Elicitation (may answer, may decline) → whoever can be asked → ElicitationResult (may change the answer)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hookline.agent.session.session import Conversation
+from hookline.engine import Verdict
+from hookline.events import Elicitation, ElicitationResult, Notification
+
+__all__ = ["elicit"]
+
+
+async def elicit(talk: Conversation, server: str, request: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a server's question; nobody there means cancel."""
+    mode = str(request.get("mode") or "form")
+    verdict = await talk.fire(
+        Elicitation,
+        mcp_server_name=server,
+        message=str(request.get("message") or ""),
+        mode=mode,
+        url=request.get("url"),
+        requested_schema=request.get("requestedSchema"),
+    )
+    answer = _said(verdict)
+    if answer is not None:
+        return answer
+    ask = talk.session.elicit
+    answer = {"action": "cancel"} if ask is None else await ask(server, request)
+    action = str(answer.get("action") or "cancel")
+    verdict = await talk.fire(
+        ElicitationResult, mcp_server_name=server, mode=mode, action=action, content=answer.get("content")
+    )
+    final = _said(verdict) or answer
+    message = f'Elicitation response for server "{server}": {final["action"]}'
+    await talk.fire(Notification, message=message, notification_type="elicitation_response")
+    return final
+
+
+def _said(verdict: Verdict) -> dict[str, Any] | None:
+    """What hooks answer in the user's place."""
+    if verdict.blocked:
+        return {"action": "decline"}
+    more = verdict.reply.specific
+    if more is None or more.action is None:
+        return None
+    return {"action": more.action, "content": more.content} if more.content is not None else {"action": more.action}

@@ -1,0 +1,159 @@
+"""What hooks need of an agent: a model that judges, a small agent that looks for itself, MCP servers to call."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from hookline.agent.messages import Assistant, Message, ToolOutput, ToolUse, User
+from hookline.agent.models import Model, ModelRequest, ModelResponse, OnDelta, ToolSpec, choose
+from hookline.agent.session.session import Conversation
+from hookline.agent.tools import SessionState, Tool, ToolEnv, default_tools
+from hookline.agent.tools.mcp import McpServers, read_config
+from hookline.errors import HookFailed, ToolInputInvalid
+from hookline.runners.prompt import understand
+from hookline.runners.services import ANSWER_SCHEMA, McpResult, Question, Services
+
+__all__ = ["inspector", "judge", "mcp_caller", "services"]
+
+SYSTEM = (
+    "You are evaluating a hook of an agent. Say whether what you are told meets the hook's condition. Answer with "
+    'JSON: {"ok": true} if it does, {"ok": false, "reason": "…"} if it does not.'
+)
+TOOLS = "You may look for yourself with tools; give your answer with the StructuredOutput tool."
+LOOKING = f"{SYSTEM} {TOOLS}"
+RESTING = f"An agent wants to rest. Find out whether the condition for that is met, and if not, why not. {TOOLS}"
+ANSWER = ToolSpec("StructuredOutput", "Give your answer; call this once, at the end.", dict(ANSWER_SCHEMA))
+NUDGE = "Give your answer now, by calling StructuredOutput."
+MOST_TURNS = 50
+
+
+def judge(model: Model, conversation: Conversation | None = None) -> Any:
+    """One question to the model, in one request; on Stop the conversation of whoever rests comes first."""
+
+    async def ask(question: Question) -> str:
+        before = _conversation(conversation, question) if question.with_conversation and conversation else ()
+        request = ModelRequest(
+            messages=(*before, User.of(question.text, synthetic=True)),
+            system=(SYSTEM,),
+            model=question.model or "",
+            output_schema=dict(question.schema),
+        )
+        return (await model.respond(request)).text
+
+    return ask
+
+
+def _conversation(main: Conversation, question: Question) -> tuple[Message, ...]:
+    return tuple(main.session.talks.get(question.event.agent_id or "", main).messages)
+
+
+def inspector(model: Model, tools: Any, env: Any) -> Any:
+    """A small agent: it may use the session's tools, and answers with StructuredOutput; it is asked twice at most."""
+
+    async def look(question: Question) -> Mapping[str, Any] | None:
+        messages: list[Message] = [User.of(question.text, synthetic=True)]
+        nudged = False
+        for _ in range(MOST_TURNS):
+            answer = await _ask(model, question, messages, tools())
+            messages.append(answer)
+            given = next((use.input for use in answer.tool_uses if not _wrong(use)), None)
+            if given is not None:
+                return given
+            if answer.tool_uses:
+                messages.append(await _looked(answer, tools(), env()))
+            elif nudged:
+                return None
+            else:
+                nudged = True
+                messages.append(User.of(NUDGE, synthetic=True))
+        return None
+
+    return look
+
+
+async def _ask(model: Model, question: Question, messages: list[Message], tools: Mapping[str, Tool]) -> Assistant:
+    request = ModelRequest(
+        messages=tuple(messages),
+        system=(RESTING if question.with_conversation else LOOKING,),
+        tools=(*(tool.spec for tool in tools.values()), ANSWER),
+        model=question.model or "",
+    )
+    return (await model.respond(request)).message
+
+
+def _wrong(use: ToolUse) -> str:
+    """Why this call is no answer; empty if it is one."""
+    if use.name != ANSWER.name:
+        return f"{use.name} is not available to a hook's check"
+    try:
+        understand(use.input)
+    except HookFailed as problem:
+        return f"{ANSWER.name} {problem}; call it again"
+    return ""
+
+
+async def _looked(answer: Assistant, tools: Mapping[str, Tool], env: ToolEnv) -> User:
+    """Only tools that change nothing are run: nobody asked a hook about these calls."""
+    outputs = []
+    for use in answer.tool_uses:
+        tool = tools.get(use.name)
+        if tool is None or not tool.is_read_only(use.input):
+            outputs.append(ToolOutput(use.id, _wrong(use), is_error=True))
+            continue
+        try:
+            result = await tool.run(tool.validate(use.input), env)
+        except ToolInputInvalid as problem:
+            outputs.append(ToolOutput(use.id, str(problem), is_error=True))
+        else:
+            outputs.append(ToolOutput(use.id, result.content, result.is_error))
+    return User(tuple(outputs))
+
+
+def mcp_caller(servers: McpServers | None, env: Any) -> Any:
+    """Calls tools of the session's MCP servers."""
+
+    async def call(server: str, tool: str, arguments: Mapping[str, Any]) -> McpResult:
+        found = servers.servers.get(server) if servers is not None else None
+        if found is None:
+            raise HookFailed(f"no MCP server `{server}` is connected; name it in `--mcp-config`")
+        result = await found.call(tool, dict(arguments), env())
+        content = result.content
+        text = content if isinstance(content, str) else "\n".join(str(block.get("text", "")) for block in content)
+        return McpResult(text, result.is_error)
+
+    return call
+
+
+class _Chosen:
+    """A model that is looked for when it is first asked: hooks of other kinds need none, and no key for one."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._model: Model | None = None
+
+    async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
+        self._model = self._model or choose(self.name)
+        return await self._model.respond(request, on_delta)
+
+
+@asynccontextmanager
+async def services(*, model: str | None, mcp_config: str | None, cwd: str) -> AsyncIterator[Services]:
+    """What hooks need when no agent runs (`hookline fire`): connected on the way in, ended on the way out."""
+    chosen = _Chosen(model or "")
+    servers = McpServers(read_config(mcp_config)) if mcp_config else None
+    if servers is not None:
+        await servers.connect()
+    state = SessionState(cwd)
+
+    def env() -> ToolEnv:
+        return ToolEnv(state=state)
+
+    reading = {name: tool for name, tool in default_tools().items() if tool.read_only}
+    try:
+        yield Services(judge(chosen), inspector(chosen, lambda: reading, env), mcp_caller(servers, env))
+    finally:
+        await state.jobs.aclose()
+        if servers is not None:
+            await servers.aclose()

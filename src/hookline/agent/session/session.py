@@ -1,0 +1,257 @@
+"""What a session shares and what each of its conversations has of its own.
+
+A `Session` is one run: its hooks, model, tools, permissions and the host it talks to. A `Conversation` is one thread of
+talk in it: the main one, or a subagent's. Every event goes through `Conversation.fire`, which fills in who and where.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+from weakref import WeakValueDictionary
+
+from hookline.agent.hook_messages import TEXT_LIMIT, additional_context, hook_name, notification
+from hookline.agent.messages import Message, Reminder, Usage, User
+from hookline.agent.session.inbox import Inbox
+from hookline.agent.stream_json.output import Output
+from hookline.agent.tools import SessionState, Tool, ToolEnv
+from hookline.engine import Engine, Outcome, Verdict
+from hookline.events import Event
+from hookline.hooks.hook import Hook
+from hookline.settings.names import with_free_names
+
+if TYPE_CHECKING:
+    from hookline.agent.authorization import Policy
+    from hookline.agent.context.definitions import AgentDefinition, Skill
+    from hookline.agent.models import Model
+    from hookline.agent.session.file_watcher import Watcher
+    from hookline.agent.session.transcript import Transcript
+
+__all__ = ["Conversation", "Session"]
+
+NOTHING_USED = Usage()
+
+E = TypeVar("E", bound=Event)
+
+#: which events tell the permission mode, and which the effort (FACTS §6)
+TELL_MODE = frozenset(
+    {
+        "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "PermissionRequest", "PermissionDenied",
+        "UserPromptSubmit", "UserPromptExpansion", "Stop", "SubagentStop",
+    }
+)  # fmt: skip
+TELL_EFFORT = (TELL_MODE | {"StopFailure"}) - {"UserPromptSubmit", "UserPromptExpansion"}
+#: what hooks say to the user on these events is not shown (FACTS §1)
+SILENT = frozenset({"SessionStart", "SessionEnd"})
+#: the exit code of a command hook that objects
+OBJECTS = 2
+
+
+@dataclass
+class Session:
+    """One run of the agent."""
+
+    hooks: Engine
+    model: Model
+    tools: dict[str, Tool]
+    policy: Policy
+    id: str
+    project_dir: str
+    output: Output
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    system: tuple[str, ...] = ()
+    effort: str | None = None
+    compact_at: int | None = None
+    agents: dict[str, AgentDefinition] = field(default_factory=dict)
+    skills: dict[str, Skill] = field(default_factory=dict)
+    agent_type: str | None = None
+    #: whose instructions are read: User, Project, Local
+    instructions: frozenset[str] = frozenset()
+    elicit: Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None
+    inbox: Inbox = field(default_factory=Inbox)
+    #: subagents at work in the background
+    working: set[asyncio.Task[None]] = field(default_factory=set)
+    #: the conversations of subagents, by their id, for as long as somebody holds them
+    talks: WeakValueDictionary[str, Conversation] = field(default_factory=WeakValueDictionary)
+    #: the names of the teammates at work
+    teammates: set[str] = field(default_factory=set)
+    watcher: Watcher | None = None
+    active_skills: set[str] = field(default_factory=set)
+    usage: Usage = NOTHING_USED
+    #: seconds spent waiting for the model
+    asked_for: float = 0.0
+    denials: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def model_name(self) -> str:
+        """The model in use, as events and messages name it."""
+        return self.model.name
+
+    def wake(self, outcome: Outcome) -> None:
+        """Let an `asyncRewake` hook that objects wake an agent that is idle (FACTS §7)."""
+        if text := self._objection(outcome):
+            self.inbox.put(text, outcome)
+
+    def woken_by(self, outcome: Outcome) -> str:
+        """What such a hook says to an agent that is at work; nothing if it has woken it already."""
+        text = self._objection(outcome)
+        return text if self.hooks.on_late is None or self.inbox.withdraw(outcome) else ""
+
+    def _objection(self, outcome: Outcome) -> str:
+        hook = next((hook for hook in self.hooks.hooks if hook.name == outcome.hook), None)
+        if hook is None or not getattr(hook.action, "async_rewake", False) or outcome.exit_code != OBJECTS:
+            return ""
+        said = outcome.stderr.strip() or outcome.stdout.strip() or outcome.reply.reason
+        return notification(outcome.hook, "completed", said)
+
+    def add_hooks(self, hooks: Iterable[Hook]) -> None:
+        """Let more hooks hold from now on, under names that are free."""
+        taken = [hook.name for hook in self.hooks.hooks]
+        self.hooks.add(*with_free_names(hooks, taken))
+
+
+@dataclass
+class Conversation:
+    """One thread of talk: what was said, where it works, and whose it is (`agent_id` is None for the main one)."""
+
+    session: Session
+    state: SessionState
+    transcript: Transcript | None = None
+    messages: list[Message] = field(default_factory=list)
+    agent_id: str | None = None
+    agent_type: str | None = None
+    parent_tool_use_id: str | None = None
+    prompt_id: str | None = None
+    model: str = ""
+    system: tuple[str, ...] | None = None
+    tools: dict[str, Tool] | None = None
+    #: reminders for the next request
+    waiting: list[Reminder] = field(default_factory=list)
+    instructions_seen: set[str] = field(default_factory=set)
+    #: why instructions have to be read again before the next request; empty if they need not
+    forgot: str = ""
+    context_tokens: int = 0
+    main_transcript: Path | None = None
+    depth: int = 0
+    #: how many answers of the model a turn may take
+    max_turns: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.agent_id is not None:
+            self.session.talks[self.agent_id] = self
+
+    @property
+    def tool_set(self) -> dict[str, Tool]:
+        """The tools this conversation may use."""
+        return self.session.tools if self.tools is None else self.tools
+
+    # -- events --------------------------------------------------------------------------------------------------
+
+    def event(self, kind: type[E], **fields: Any) -> E:
+        """An event of this conversation, with who and where filled in."""
+        session, name = self.session, kind.event_name
+        path = self.main_transcript or (self.transcript.path if self.transcript else "")
+        base: dict[str, Any] = {
+            "session_id": session.id,
+            "transcript_path": str(path),
+            "cwd": self.state.cwd,
+            "prompt_id": self.prompt_id,
+            "permission_mode": session.policy.mode if name in TELL_MODE else None,
+            "effort": {"level": session.effort} if session.effort and name in TELL_EFFORT else None,
+            "agent_id": self.agent_id,
+            "agent_type": self.agent_type or session.agent_type,
+        }
+        return kind(**{**base, **fields})
+
+    async def fire(self, kind: type[E], **fields: Any) -> Verdict:
+        """Send an event of this conversation through the hooks, and tell the user what they have to say."""
+        verdict = await self.session.hooks.fire(self.event(kind, **fields))
+        if verdict.event.event_name not in SILENT:
+            name = hook_name(verdict.event)
+            for text in verdict.messages:
+                self.session.output.inform(f"{name} says: {text}")
+        for outcome in verdict.failures:
+            self._warn(verdict, outcome)
+        return verdict
+
+    def _warn(self, verdict: Verdict, outcome: Outcome) -> None:
+        name = hook_name(verdict.event)
+        text = f"{name} hook `{outcome.hook}` gave no verdict: {outcome.error}"
+        self.session.output.inform(text, level="warning", tag="hook_no_verdict")
+
+    # -- saying --------------------------------------------------------------------------------------------------
+
+    def add(self, message: Message, **more: Any) -> None:
+        """Say something: it is in the conversation and on disk from now on."""
+        self.messages.append(message)
+        if self.transcript is not None:
+            self.transcript.add(message, **more)
+
+    def add_user(self, text: str, *, synthetic: bool = True) -> None:
+        """Say something on the user's side."""
+        self.add(User.of(text, synthetic=synthetic))
+
+    def remind(self, *texts: str) -> None:
+        """Tell the model something with the next request, once."""
+        self.waiting += [Reminder(text) for text in texts if text]
+
+    def remind_of_context(self, verdict: Verdict) -> None:
+        """Tell the model what hooks want it to know."""
+        if verdict.context:
+            self.remind(additional_context(verdict.event, [self.bounded(text) for text in verdict.context]))
+
+    def deliver(self) -> None:
+        """Put what waits into the conversation."""
+        reminders, self.waiting = self.waiting, []
+        for reminder in reminders:
+            self.add(reminder)
+
+    def collect_late(self) -> None:
+        """Let late answers of background hooks wait for the next request (FACTS §7: bare, whatever they decided).
+
+        They are told to the main conversation, whoever's work the hooks were about.
+        """
+        if self.agent_id is not None:
+            return
+        for outcome in self.session.hooks.pending():
+            self.remind(*outcome.reply.context, *outcome.reply.messages, self.session.woken_by(outcome))
+
+    def bounded(self, text: str) -> str:
+        """A text the model can be given; one that is too long goes to a file, and its beginning is told."""
+        if len(text) <= TEXT_LIMIT:
+            return text
+        saved = self._saved(text)
+        head = f"Output too large ({len(text)} characters). {saved}Its beginning:"
+        return f"<persisted-output>\n{head}\n{text[:2000]}\n</persisted-output>"
+
+    def _saved(self, text: str) -> str:
+        if self.transcript is None:
+            return ""
+        folder = self.transcript.path.with_suffix("") / "hook-output"
+        path = folder / f"{uuid4()}.txt"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        except OSError as problem:
+            return f"It could not be saved ({problem.strerror}). "
+        return f"Full output saved to: {path}\n"
+
+    # -- tools ---------------------------------------------------------------------------------------------------
+
+    def tool_env(self, tool_use_id: str, **more: Any) -> ToolEnv:
+        """What one tool call is handed."""
+        session = self.session
+        return ToolEnv(
+            state=self.state,
+            session_id=session.id,
+            tool_use_id=tool_use_id,
+            agent_id=self.agent_id,
+            environ=session.environ,
+            tools=lambda: self.tool_set,
+            **more,
+        )

@@ -1,0 +1,1 @@
+"""The `stream-json` format, which programs read and write."""

@@ -1,0 +1,159 @@
+"""What the agent says to its host while it works: the messages of the `stream-json` format, as mappings.
+
+`Agent.stream` yields them, `hookline run --output-format stream-json` prints them, text output is made from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+import msgspec
+
+from hookline.agent.messages import Assistant, ToolOutput, User, encode_block
+from hookline.agent.models.base import Delta
+from hookline.agent.session.results import Result
+from hookline.engine import Engine, Verdict
+from hookline.engine.observers import HookProgress, HookResponse, HookStarted, Notice
+from hookline.hooks.actions import Command, Http
+from hookline.hooks.hook import Hook
+
+__all__ = ["Note", "Output", "Tell"]
+
+Note: TypeAlias = dict[str, Any]
+Tell: TypeAlias = Callable[[Note], None]
+
+#: hooks on these events are not reported while they run (FACTS §6)
+UNREPORTED = frozenset(
+    {
+        "SessionEnd", "PreCompact", "PostCompact", "Notification", "Elicitation", "ElicitationResult", "ConfigChange",
+        "CwdChanged", "FileChanged", "DirectoryAdded", "InstructionsLoaded", "StopFailure", "WorktreeCreate",
+        "WorktreeRemove",
+    }
+)  # fmt: skip
+
+
+#: how a piece of an answer is called on the wire, by its kind
+PIECES = {
+    "text": ("text_delta", "text"),
+    "thinking": ("thinking_delta", "thinking"),
+    "tool": ("input_json_delta", "partial_json"),
+}
+
+
+class Output:
+    """Says what happens, to whoever listens; nobody listening costs nothing."""
+
+    def __init__(self, session_id: str, tell: Tell | None = None) -> None:
+        self.session_id = session_id
+        self.listeners: list[Tell] = [tell] if tell else []
+        self.partial = False  # whether answers are told piece by piece too
+
+    def say(self, kind: str, **fields: Any) -> None:
+        """One message of the stream."""
+        if not self.listeners:
+            return
+        note = {"type": kind, **fields, "uuid": str(uuid4()), "session_id": self.session_id}
+        for listener in tuple(self.listeners):
+            listener(note)
+
+    def system(self, subtype: str, **fields: Any) -> None:
+        """Something the agent itself reports."""
+        self.say("system", subtype=subtype, **fields)
+
+    def inform(self, text: str, level: str = "notice", **fields: Any) -> None:
+        """Something the user should read."""
+        self.system("informational", content=text, level=level, **fields)
+
+    def assistant(self, message: Assistant, parent: str | None, error: str | None = None) -> None:
+        """What the model said, a message per block."""
+        about = {"id": message.id, "type": "message", "role": "assistant", "model": message.model}
+        rest = {"stop_reason": None, "stop_sequence": None, "usage": msgspec.to_builtins(message.usage)}
+        more = {"error": error} if error else {}
+        for block in message.content:
+            body = {**about, "content": [encode_block(block)], **rest}
+            self.say("assistant", message=body, parent_tool_use_id=parent, **more)
+
+    def piece(self, delta: Delta, parent: str | None) -> None:
+        """A piece of an answer while the model says it."""
+        name, field = PIECES[delta.kind]
+        event = {"type": "content_block_delta", "index": delta.index, "delta": {"type": name, field: delta.text}}
+        self.say("stream_event", event=event, parent_tool_use_id=parent)
+
+    def results(self, outputs: list[ToolOutput], responses: list[Any], parent: str | None) -> None:
+        """What the tools came to."""
+        for output, response in zip(outputs, responses, strict=True):
+            self.user(User((output,)), parent, tool_use_result=response)
+
+    def user(self, message: User, parent: str | None = None, **more: Any) -> None:
+        """What was said on the user's side."""
+        wire = {"role": "user", "content": [encode_block(block) for block in message.content]}
+        if message.synthetic:
+            more = {"isSynthetic": True, **more}
+        self.say("user", message=wire, parent_tool_use_id=parent, timestamp=_now(), **more)
+
+    def result(self, result: Result) -> None:
+        """The turn is over."""
+        fields: Note = {
+            "subtype": result.subtype,
+            "is_error": result.is_error,
+            "duration_ms": result.duration_ms,
+            "duration_api_ms": result.api_ms,
+            "num_turns": result.turns,
+            "stop_reason": result.stop_reason,
+            "terminal_reason": result.reason,
+            "total_cost_usd": 0,
+            "usage": msgspec.to_builtins(result.usage),
+            "permission_denials": list(result.denials),
+        }
+        if result.subtype == "success":
+            fields["result"] = result.text
+        else:
+            fields["errors"] = list(result.errors)
+        if result.deferred is not None:
+            fields["deferred_tool_use"] = msgspec.to_builtins(result.deferred)
+        self.say("result", **fields)
+
+
+class HookReporter:
+    """An observer that turns what hooks do into messages: started, progress, response."""
+
+    def __init__(self, output: Output, hooks: Engine, only: frozenset[str] | None = None) -> None:
+        self._output = output
+        self._hooks = hooks
+        self._only = only
+
+    def __call__(self, notice: Notice) -> None:
+        """Report a notice, if its event and its kind of hook are reported."""
+        if isinstance(notice, Verdict):
+            return
+        hook = next((hook for hook in self._hooks.hooks if hook.name == notice.hook), None)
+        if not self._reported(notice, hook):
+            return
+        names = {"hook_id": notice.hook_id, "hook_name": notice.hook_name, "hook_event": notice.hook_event}
+        if isinstance(notice, HookStarted):
+            self._output.system("hook_started", **names)
+            return
+        said = {"stdout": notice.stdout, "stderr": notice.stderr, "output": notice.output}
+        if isinstance(notice, HookProgress):
+            self._output.system("hook_progress", **names, **said)
+        else:
+            self._output.system("hook_response", **names, **said, **_ended(notice, hook))
+
+    def _reported(self, notice: HookStarted | HookProgress | HookResponse, hook: Hook | None) -> bool:
+        if notice.hook_event in UNREPORTED or (self._only is not None and notice.hook_event not in self._only):
+            return False
+        return hook is None or isinstance(hook.action, Command | Http)
+
+
+def _ended(notice: HookResponse, hook: Hook | None) -> Note:
+    """How it ended, in Claude Code's words: there a command that says no by its exit code is an `error`, too."""
+    code = 1 if notice.outcome == "cancelled" and notice.exit_code is None else notice.exit_code
+    refused = notice.outcome == "success" and code and hook is not None and isinstance(hook.action, Command)
+    return {"exit_code": code, "outcome": "error" if refused else notice.outcome}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

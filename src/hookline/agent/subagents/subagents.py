@@ -1,0 +1,172 @@
+"""Subagents: a task with a conversation of its own, in the foreground, the background, or as a teammate.
+
+    SubagentStart (may block) → its own turns, with every hook → SubagentStop (may send it back)
+
+A teammate has a name, works through the shared task list, and is asked by TeammateIdle whether it is really done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
+from secrets import token_hex
+from typing import Any
+
+from hookline.agent import hook_messages
+from hookline.agent.context.definitions import BUILT_IN_AGENTS, AgentDefinition
+from hookline.agent.messages import User
+from hookline.agent.session.results import Ending
+from hookline.agent.session.session import Conversation
+from hookline.agent.session.transcript import Transcript, subagent_path
+from hookline.agent.tools import ToolResult, failure
+from hookline.events import SubagentStart
+
+__all__ = ["spawn_agent"]
+
+DEFAULT_KIND = "general-purpose"
+DEEPEST = 5
+
+
+async def spawn_agent(parent: Conversation, given: dict[str, Any], tool_use_id: str) -> ToolResult:
+    """Give a task to a subagent; its last words are the result, unless it goes on in the background."""
+    kind = given.get("subagent_type") or DEFAULT_KIND
+    known = {**BUILT_IN_AGENTS, **parent.session.agents}
+    definition = known.get(kind)
+    if definition is None:
+        return failure(f"Agent type '{kind}' not found. Available agents: {', '.join(sorted(known))}")
+    if parent.depth >= DEEPEST:
+        return failure(f"subagents cannot be nested deeper than {DEEPEST}")
+    if given.get("name") in parent.session.teammates:
+        return failure(f"a teammate named `{given['name']}` is at work already; choose another name")
+    talk = _conversation(parent, definition, given, tool_use_id)
+    if _goes_on_alone(definition, given):
+        return _in_background(talk, definition, given)
+    with _books(talk):
+        return _told(talk, given, await _work(talk, given["prompt"]))
+
+
+def _goes_on_alone(definition: AgentDefinition, given: dict[str, Any]) -> bool:
+    """Whether nobody waits: said in the call, else in the definition, else yes, as in Claude Code."""
+    if given.get("name"):
+        return True
+    if "run_in_background" in given:
+        return bool(given["run_in_background"])
+    return definition.background is not False
+
+
+def _conversation(
+    parent: Conversation, definition: AgentDefinition, given: dict[str, Any], tool_use_id: str
+) -> Conversation:
+    agent_id = "a" + token_hex(8)
+    session = parent.session
+    main = parent.main_transcript or (parent.transcript.path if parent.transcript else None)
+    path = subagent_path(main, agent_id) if main else None
+    model = str(given.get("model") or definition.model)
+    return Conversation(
+        session=session,
+        state=parent.state.fork(),
+        transcript=Transcript(path, session.id, cwd=session.project_dir, sidechain=agent_id) if path else None,
+        agent_id=agent_id,
+        agent_type=definition.name,
+        parent_tool_use_id=tool_use_id,
+        prompt_id=parent.prompt_id,
+        model="" if model == "inherit" else model,
+        system=(definition.prompt,) if definition.prompt else session.system,
+        tools=definition.allowed(session.tools),
+        main_transcript=main,
+        depth=parent.depth + 1,
+        max_turns=definition.max_turns,
+    )
+
+
+async def _work(talk: Conversation, prompt: str) -> Ending:
+    """Begin, and take turns until it may rest."""
+    verdict = await talk.fire(SubagentStart)
+    if verdict.blocked:
+        return Ending(
+            reason="hook_stopped", is_error=True, text=f"SubagentStart hook: {hook_messages.reason_of(verdict)}"
+        )
+    talk.add(User.of(prompt))
+    talk.remind_of_context(verdict)
+    return await _turn(talk)
+
+
+@contextmanager
+def _books(talk: Conversation) -> Iterator[None]:
+    """Its transcript is closed when its work is over, however that ends."""
+    try:
+        yield
+    finally:
+        if talk.transcript is not None:
+            talk.transcript.close()
+
+
+async def _turn(talk: Conversation) -> Ending:
+    from hookline.agent.turn import take_turn
+
+    ending, _ = await take_turn(talk)
+    return ending
+
+
+def _told(talk: Conversation, given: dict[str, Any], ending: Ending) -> ToolResult:
+    problems = "The agent was interrupted." if ending.reason == "aborted_tools" else "\n".join(ending.errors)
+    text = ending.text or problems or "(the agent said nothing)"
+    failed = ending.is_error and ending.reason != "max_turns"  # what it did until then stands
+    response = {
+        "status": "failed" if failed else "completed",
+        "prompt": given["prompt"],
+        "agentId": talk.agent_id,
+        "agentType": talk.agent_type,
+        "content": [{"type": "text", "text": text}],
+    }
+    return ToolResult([{"type": "text", "text": text}], response, failed)
+
+
+# -- in the background -------------------------------------------------------------------------------------------
+
+
+def _in_background(talk: Conversation, definition: AgentDefinition, given: dict[str, Any]) -> ToolResult:
+    name = str(given.get("name") or "")
+    talk.session.teammates |= {name} if name else set()
+    work = _teammate(talk, name, given["prompt"]) if name else _work(talk, given["prompt"])
+    task = asyncio.create_task(_alone(talk, given, work), name=f"agent {talk.agent_id}")
+    talk.session.working.add(task)
+    task.add_done_callback(talk.session.working.discard)
+    about = {"task_id": talk.agent_id, "task_type": "local_agent", "subagent_type": definition.name}
+    talk.session.output.system("task_started", **about, description=given["description"])
+    assert talk.agent_id is not None
+    response = {"status": "async_launched", "agentId": talk.agent_id, "description": given["description"]}
+    return ToolResult([{"type": "text", "text": hook_messages.launched(talk.agent_id)}], response)
+
+
+async def _alone(talk: Conversation, given: dict[str, Any], work: Awaitable[Ending]) -> None:
+    """Work that nobody waits for: what breaks it is its ending, and the main agent is told."""
+    with _books(talk):
+        try:
+            ending = await work
+        except Exception as problem:  # noqa: BLE001 - told to the main agent, as any other ending
+            ending = Ending(reason="error", is_error=True, text=f"{type(problem).__name__}: {problem}")
+        _report(talk, given, ending)
+
+
+def _report(talk: Conversation, given: dict[str, Any], ending: Ending) -> None:
+    """Tell the main agent that a background agent is done."""
+    status = "failed" if ending.is_error else "completed"
+    text = ending.text or "\n".join(ending.errors)
+    assert talk.agent_id is not None
+    output = str(talk.transcript.path) if talk.transcript else ""
+    about = {"task_id": talk.agent_id, "status": status, "summary": text, "output_file": output}
+    talk.session.output.system("task_notification", **about)
+    summary = f'Agent "{given["description"]}" {status}'
+    talk.session.inbox.put(hook_messages.notification(talk.agent_id, status, summary, text))
+
+
+async def _teammate(talk: Conversation, name: str, prompt: str) -> Ending:
+    """Work on the prompt, then through the shared task list."""
+    from hookline.agent.subagents.teammates import work_through
+
+    try:
+        return await work_through(talk, name, await _work(talk, prompt))
+    finally:
+        talk.session.teammates.discard(name)

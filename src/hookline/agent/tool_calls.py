@@ -1,0 +1,277 @@
+"""One turn's tool calls: each is validated, judged, permitted, run and looked at again; all are answered together.
+
+    validate → check → PreToolUse → permission → run → PostToolUse or PostToolUseFailure, and PostToolBatch after all
+
+A call that does not get to its end is answered with why, because the model must hear of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hookline.agent import hook_messages
+from hookline.agent.authorization import may_run
+from hookline.agent.messages import ToolOutput, ToolUse, User
+from hookline.agent.output_override import replaced
+from hookline.agent.session.lifecycle import load_nested
+from hookline.agent.session.results import Ending
+from hookline.agent.session.session import Conversation
+from hookline.agent.tool_host import surroundings
+from hookline.agent.tools import Tool, ToolEnv, ToolResult, failure
+from hookline.engine import Verdict
+from hookline.errors import ToolInputInvalid
+from hookline.events import PostToolBatch, PostToolUse, PostToolUseFailure, PreToolUse
+from hookline.hooks.condition import FIELDS
+from hookline.hooks.globs import absolute
+from hookline.replies import Decision
+
+__all__ = ["Call", "call_tools"]
+
+#: other names that models know a tool by
+ALIASES = {"Task": "Agent"}
+
+
+@dataclass
+class Call:
+    """One tool call on its way: what it came to, what the model is told besides, and whether it ends the turn."""
+
+    talk: Conversation
+    use: ToolUse
+    result: ToolResult | None = None
+    reminders: list[str] = field(default_factory=list)
+    ending: Ending | None = None
+    deferred: bool = False
+
+    @property
+    def output(self) -> ToolOutput:
+        """The answer to the model."""
+        result = self.result or failure(hook_messages.INTERRUPTED)
+        return ToolOutput(self.use.id, result.content, result.is_error)
+
+    def refuse(self, text: str) -> None:
+        """Answer with why the call was not made."""
+        self.result = failure(text)
+
+    def remind_of_context(self, verdict: Verdict) -> None:
+        """Tell the model, after the result, what hooks want it to know."""
+        if verdict.context:
+            texts = [self.talk.bounded(text) for text in verdict.context]
+            self.reminders.append(hook_messages.additional_context(verdict.event, texts))
+
+    def stop(self, verdict: Verdict) -> None:
+        """A hook ends the turn once the calls are answered; the model hears of it in its next turn."""
+        self.ending = Ending(reason="hook_stopped", text="")
+        self.reminders.append(hook_messages.reminder_of_stop(verdict))
+
+
+async def call_tools(talk: Conversation, uses: Sequence[ToolUse]) -> Ending | None:
+    """Make the calls of one answer and put their results into the conversation; an ending if the turn is over."""
+    calls = [Call(talk, use) for use in uses]
+    for group in _groups(calls):
+        await _together(group)
+        if any(call.ending and call.ending.is_error for call in group):
+            break  # interrupted: the rest is answered as not made
+    deferred = [call for call in calls if call.deferred]
+    if deferred:
+        return _defer(talk, deferred[-1].use)
+    _answer(talk, calls)
+    ending = next((call.ending for call in calls if call.ending), None)
+    if ending is not None and ending.is_error:
+        return ending
+    ending = await _after_all(talk, calls) or ending
+    if ending is not None:
+        talk.deliver()  # no request follows in this run; whoever goes on later reads it
+    return ending
+
+
+def _groups(calls: Sequence[Call]) -> Iterator[list[Call]]:
+    """Neighbouring calls that are safe together run at once, the others one by one."""
+    group: list[Call] = []
+    for call in calls:
+        tool = _tool_of(call)
+        if tool is not None and _safe(tool, call.use):
+            group.append(call)
+            continue
+        if group:
+            yield group
+        yield [call]
+        group = []
+    if group:
+        yield group
+
+
+def _tool_of(call: Call) -> Tool | None:
+    name = call.use.name
+    return call.talk.tool_set.get(name) or call.talk.tool_set.get(ALIASES.get(name, ""))
+
+
+def _safe(tool: Tool, use: ToolUse) -> bool:
+    return tool.concurrency_safe or tool.is_read_only(use.input)
+
+
+async def _together(group: list[Call]) -> None:
+    if len(group) == 1:
+        await make(group[0])
+        return
+    async with asyncio.TaskGroup() as tasks:
+        for call in group:
+            tasks.create_task(make(call))
+
+
+def _answer(talk: Conversation, calls: Sequence[Call]) -> None:
+    outputs = [call.output for call in calls]
+    talk.add(User(tuple(outputs)))
+    responses = [call.result.response if call.result else None for call in calls]
+    talk.session.output.results(outputs, responses, talk.parent_tool_use_id)
+    for call in calls:
+        talk.remind(*call.reminders)
+
+
+def _defer(talk: Conversation, use: ToolUse) -> Ending:
+    """End the run here; whoever resumes it makes the calls."""
+    if talk.transcript is not None:
+        talk.transcript.append({"type": "system", "subtype": "tool_deferred", "toolUseID": use.id})
+    return Ending(reason="tool_deferred", stop_reason="tool_deferred", deferred=use, text="")
+
+
+async def _after_all(talk: Conversation, calls: Sequence[Call]) -> Ending | None:
+    """PostToolBatch: context for the model; a block or a stop ends the turn."""
+    rows = [
+        {
+            "tool_name": call.use.name,
+            "tool_input": call.use.input,
+            "tool_use_id": call.use.id,
+            "tool_response": call.output.content,
+        }
+        for call in calls
+    ]
+    verdict = await talk.fire(PostToolBatch, tool_calls=rows)
+    talk.remind_of_context(verdict)
+    if verdict.decision is not Decision.DENY and not verdict.stop:
+        return None
+    talk.remind(
+        hook_messages.objection(verdict)
+        if verdict.decision is Decision.DENY
+        else hook_messages.reminder_of_stop(verdict)
+    )
+    return Ending(reason="hook_stopped", text="")
+
+
+# -- one call ----------------------------------------------------------------------------------------------------
+
+
+async def make(call: Call) -> None:
+    """Make one call, from the model's words to its result."""
+    tool = _tool_of(call)
+    if tool is None:
+        call.refuse(f"<tool_use_error>Error: No such tool available: {call.use.name}</tool_use_error>")
+        return
+    env = surroundings(call.talk, call.use.id)
+    given = await _valid(call, tool, env)
+    if given is None:
+        return
+    verdict = await call.talk.fire(PreToolUse, tool_name=tool.name, tool_input=given, tool_use_id=call.use.id)
+    call.remind_of_context(verdict)
+    given = _judged(call, tool, given, verdict)
+    if given is None:
+        return
+    permitted = await may_run(call.talk, tool, call.use, given, verdict)
+    if permitted.input is None:
+        call.refuse(permitted.why)
+        call.reminders += permitted.reminders
+        call.ending = permitted.ending
+        return
+    await _run(call, tool, permitted.input, env)
+
+
+async def _valid(call: Call, tool: Tool, env: ToolEnv) -> dict[str, Any] | None:
+    """The input with defaults filled in, if it makes sense and the call could work; hooks never see others."""
+    try:
+        given = tool.validate(call.use.malformed or call.use.input)
+    except ToolInputInvalid as problem:
+        call.refuse(f"<tool_use_error>InputValidationError: {problem}</tool_use_error>")
+        return None
+    about = FIELDS.get(tool.name)
+    if about is not None and about.kind == "path":  # hooks and rules judge the file itself, not a way to it
+        given[about.name] = absolute(given[about.name], str(env.cwd), str(Path.home()))
+    why_not = await tool.check(given, env)
+    if why_not is not None:
+        call.refuse(f"<tool_use_error>{why_not}</tool_use_error>")
+        return None
+    return given
+
+
+def _judged(call: Call, tool: Tool, given: dict[str, Any], verdict: Verdict) -> dict[str, Any] | None:
+    """What PreToolUse hooks leave of a call: the input to go on with, or nothing, and the call is answered."""
+    if verdict.stop:
+        call.stop(verdict)
+        call.refuse(
+            hook_messages.refused(verdict) if verdict.decision is Decision.DENY else hook_messages.stopped(verdict)
+        )
+    elif verdict.decision is Decision.DENY:
+        call.refuse(hook_messages.refused(verdict))
+    elif verdict.decision is Decision.DEFER:
+        call.deferred = True
+    if call.result is not None or call.deferred:
+        _note_denial(call, given)
+        return None
+    if verdict.reply.input is None:
+        return given
+    try:
+        return tool.rewritten(verdict.reply.input)
+    except ToolInputInvalid as problem:
+        call.refuse(f"PreToolUse hook for {tool.name} returned an input that failed validation: {problem}")
+        return None
+
+
+def _note_denial(call: Call, given: dict[str, Any]) -> None:
+    if not call.deferred:
+        row = {"tool_name": call.use.name, "tool_use_id": call.use.id, "tool_input": given}
+        call.talk.session.denials.append(row)
+
+
+async def _run(call: Call, tool: Tool, given: dict[str, Any], env: ToolEnv) -> None:
+    """Run the tool, then let hooks look at what it came to."""
+    started = time.perf_counter()
+    try:
+        result = await tool.run(given, env)
+    except Exception as problem:  # noqa: BLE001 - a tool that breaks is told to the model, like one that fails
+        result = failure(f"{tool.name} broke: {type(problem).__name__}: {problem}")
+    about = {
+        "tool_name": tool.name,
+        "tool_input": given,
+        "tool_use_id": call.use.id,
+        "duration_ms": round((time.perf_counter() - started) * 1000),
+    }
+    call.result = result
+    if not result.is_error and isinstance(given.get("file_path"), str):
+        await load_nested(call.talk, str(env.path(given["file_path"])))
+    await (_after_failure if result.is_error else _after_success)(call, tool, about)
+
+
+async def _after_success(call: Call, tool: Tool, about: dict[str, Any]) -> None:
+    """PostToolUse: may replace the output, object, add context, end the turn."""
+    assert call.result is not None
+    verdict = await call.talk.fire(PostToolUse, tool_response=call.result.response, **about)
+    call.result = replaced(tool, call.result, verdict)
+    if verdict.decision is Decision.DENY:
+        call.reminders.append(hook_messages.objection(verdict))
+    call.remind_of_context(verdict)
+    if verdict.stop:
+        call.stop(verdict)
+
+
+async def _after_failure(call: Call, tool: Tool, about: dict[str, Any]) -> None:
+    """PostToolUseFailure: may object and add context; it cannot end the turn (FACTS §3)."""
+    assert call.result is not None
+    content = call.result.content
+    error = content if isinstance(content, str) else str(call.result.response)
+    verdict = await call.talk.fire(PostToolUseFailure, error=error, is_interrupt=False, **about)
+    if verdict.decision is Decision.DENY:
+        call.reminders.append(hook_messages.objection(verdict))
+    call.remind_of_context(verdict)

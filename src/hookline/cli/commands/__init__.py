@@ -1,0 +1,1 @@
+"""One module per command: it parses flags, calls the library and prints."""

@@ -1,0 +1,239 @@
+"""`hookline audit`: an audit log as a timeline, and whether it is whole."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from hookline.audit.log import AuditFile
+from hookline.cli.options import add_json, parser
+from hookline.cli.style import paint, printable
+from hookline.errors import AuditError
+
+_EXAMPLES = """examples:
+  hookline audit show audit.jsonl
+  hookline audit show audit.jsonl --decision deny --tool Bash --since 2026-01-31
+  hookline audit show audit.jsonl --follow
+  hookline audit verify audit.jsonl          exit 0: whole, 1: changed, 2: cannot be read"""
+_COLOURS = {"deny": "red", "ask": "yellow", "defer": "yellow", "allow": "green", "pass": "dim"}
+_FOLLOW_SECONDS = 0.2
+_CANNOT = 2
+_SHORT = 60
+
+
+def main(argv: list[str]) -> int:
+    """Show a log, or verify it."""
+    flags = parser("audit", "Read an audit log, or make sure that nothing in it was changed.", _EXAMPLES)
+    kinds = flags.add_subparsers(dest="what", required=True, metavar="show|verify")
+    _show_flags(kinds.add_parser("show", help="print a readable timeline"))
+    _verify_flags(kinds.add_parser("verify", help="find edited, removed and re-ordered lines"))
+    args = flags.parse_args(argv)
+    try:
+        return _show(args) if args.what == "show" else _verify(args)
+    except AuditError as problem:
+        print(f"hookline audit: {problem}", file=sys.stderr)
+        return _CANNOT
+
+
+def _show_flags(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument("file")
+    flags.add_argument("--event", help="only this event")
+    flags.add_argument("--tool", help="only this tool")
+    flags.add_argument("--hook", help="only where this hook took part")
+    flags.add_argument("--decision", help="only this decision: deny (whatever was blocked), ask, allow, pass")
+    flags.add_argument("--run", help="only this session")
+    flags.add_argument("--since", type=_start_of, metavar="TIME", help="from this time on (ISO 8601; local time)")
+    flags.add_argument("--until", type=_end_of, metavar="TIME", help="up to this time, or to the end of this day")
+    flags.add_argument("-f", "--follow", action="store_true", help="go on as the file grows; Ctrl-C ends it")
+    add_json(flags)
+
+
+def _verify_flags(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument("file")
+    flags.add_argument("--key-file", metavar="FILE", help="the key, if the log was written with one")
+    add_json(flags)
+
+
+def _start_of(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone()
+
+
+def _end_of(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    day_only = "T" not in text and ":" not in text
+    return (moment + timedelta(days=1, microseconds=-1) if day_only else moment).astimezone()
+
+
+# -- show ----------------------------------------------------------------------------------------------------------
+
+
+def _show(args: argparse.Namespace) -> int:
+    path = Path(args.file)
+    if not path.is_file():
+        raise AuditError(f"{args.file}: no such file")
+    day, shown = "", 0
+    for raw, entry in entries(path, follow=args.follow):
+        if not _wanted(entry, args):
+            continue
+        shown += 1
+        moment = _time(entry)
+        if not args.json and moment is not None and moment.date().isoformat() != day:
+            day = moment.date().isoformat()
+            print(paint(day, "dim"))
+        print(raw.decode("utf-8", "replace").rstrip() if args.json else line(entry, _width()), flush=args.follow)
+    if not shown and not args.json:
+        print("nothing to show")
+    return 0
+
+
+def _width() -> int | None:
+    """How wide a line may be: as the terminal is; in a pipe nothing is cut."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def entries(path: Path, *, follow: bool) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
+    """The records of a log, the rotated files first; with `follow`, also those that are written from now on."""
+    log = AuditFile(path)
+    file: BinaryIO = path.open("rb")
+    try:
+        for older in log.rotated():
+            with older.open("rb") as part:
+                if not os.path.sameopenfile(part.fileno(), file.fileno()):
+                    yield from _whole_lines(part)
+        while True:
+            yield from _whole_lines(file)
+            if not follow:
+                return
+            following = _next_file(log, file)
+            if following is None:
+                time.sleep(_FOLLOW_SECONDS)
+                continue
+            yield from _whole_lines(file)  # what was written between the last look and the rotation
+            file.close()
+            file = following
+    finally:
+        file.close()
+
+
+def _whole_lines(file: BinaryIO) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
+    while raw := file.readline():
+        if not raw.endswith(b"\n"):
+            file.seek(-len(raw), os.SEEK_CUR)  # it is still being written
+            return
+        entry = _parsed(raw)
+        if entry is not None:
+            yield raw, entry
+
+
+def _next_file(log: AuditFile, file: BinaryIO) -> BinaryIO | None:
+    """The file that came after this one, if this one was put aside."""
+    here = os.fstat(file.fileno())
+    try:
+        if os.path.samestat(log.path.stat(), here):
+            return None
+        older = log.rotated()
+        places = [place for place, path in enumerate(older) if os.path.samestat(path.stat(), here)]
+        following = [*older, log.path][places[0] + 1] if places else (older or [log.path])[0]
+        return following.open("rb")
+    except FileNotFoundError:  # in the middle of a rotation
+        return None
+
+
+def _parsed(raw: bytes) -> Mapping[str, Any] | None:
+    try:
+        found = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _time(entry: Mapping[str, Any]) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(entry.get("time"))).astimezone()
+    except ValueError:
+        return None
+
+
+def _wanted(entry: Mapping[str, Any], args: argparse.Namespace) -> bool:
+    decision = "deny" if entry.get("blocked") else entry.get("decision")
+    if args.decision is not None and args.decision.lower() != decision:
+        return False
+    asked = {"event": args.event, "tool": args.tool, "run": args.run}
+    if any(value is not None and entry.get(key) != value for key, value in asked.items()):
+        return False
+    if args.hook is not None and args.hook not in (row.get("hook") for row in entry.get("hooks", ())):
+        return False
+    if args.since is None and args.until is None:
+        return True
+    moment = _time(entry)
+    if moment is None:
+        return False
+    return (args.since is None or moment >= args.since) and (args.until is None or moment <= args.until)
+
+
+def line(entry: Mapping[str, Any], width: int | None = None) -> str:
+    """A record on one line: when, decided how, what, about what, by whom and why; cut to `width`."""
+    decision = str(entry.get("decision", ""))
+    word = "DENY" if entry.get("blocked") else "STOP" if entry.get("stop") else decision.upper()
+    colour = "red" if entry.get("blocked") or entry.get("stop") else _COLOURS.get(decision, "dim")
+    moment = _time(entry)
+    stamp = moment.strftime("%H:%M:%S") if moment else "--:--:--"
+    said = printable(" ".join(part for part in (str(entry.get("event", "")), _about(entry)) if part) + _why(entry))
+    room = None if width is None else max(width - len(f"{stamp} {word:<5} "), 10)
+    if room is not None and len(said) > room:
+        said = said[: room - 1] + "…"
+    return f"{paint(stamp, 'dim')} {paint(f'{word:<5}', colour)} {said}"
+
+
+def _why(entry: Mapping[str, Any]) -> str:
+    if entry.get("event") == "AuditGap":
+        return f" {entry.get('missing')} records are missing here: they could not be written"
+    by = f" by {entry['by']}" if entry.get("by") else ""
+    reasons = entry.get("reasons") or [entry[word] for word in ("error", "problem") if entry.get(word)]
+    why = f": {'; '.join(map(str, reasons))}" if reasons else ""
+    return f"{by}{why}"
+
+
+def _about(entry: Mapping[str, Any]) -> str:
+    given = entry.get("input")
+    values = given.values() if isinstance(given, dict) else ()
+    first = next((str(value) for value in values if isinstance(value, str)), "")
+    text = first or str(entry.get("prompt") or "") or ("" if entry.get("tool") else str(entry.get("subject") or ""))
+    short = text if len(text) <= _SHORT else text[: _SHORT - 1] + "…"
+    return " ".join(part for part in (str(entry.get("tool") or ""), short) if part)
+
+
+# -- verify --------------------------------------------------------------------------------------------------------
+
+
+def _verify(args: argparse.Namespace) -> int:
+    file = AuditFile(args.file, key=_key(args.key_file))
+    if not file.path.is_file() and not file.head_path.is_file():
+        raise AuditError(f"{args.file}: no such file")
+    breaks = file.verify()
+    if args.json:
+        print(msgspec.json.encode({"whole": not breaks, "breaks": breaks}).decode())
+    elif breaks:
+        print("\n".join(paint(printable(str(one)), "red") for one in breaks))
+    else:
+        print(f"{args.file} is whole: nothing was changed, removed or re-ordered")
+    return 1 if breaks else 0
+
+
+def _key(file: str | None) -> bytes | None:
+    """The key in a file, without the newline at its end."""
+    if file is None:
+        return None
+    try:
+        return Path(file).read_bytes().strip()
+    except OSError as problem:
+        raise AuditError(f"{file}: {problem.strerror}; name the file that holds the key") from None

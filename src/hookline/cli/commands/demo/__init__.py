@@ -1,0 +1,22 @@
+"""`hookline demo`: a real agent on a scripted model, in a folder of its own; no key, no network."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main(argv: list[str]) -> int:
+    """Play the story; exit code 0 only if every verdict came as told."""
+    from hookline.cli.options import add_json, parser
+
+    flags = parser("demo", "See it work: a real agent on a scripted model repairs a small project, guarded by hooks.")
+    flags.add_argument("--fast", action="store_true", help="do not pause between steps on a terminal")
+    flags.add_argument("--keep", action="store_true", help="keep the project's folder, not only the audit log")
+    add_json(flags)
+    args = flags.parse_args(argv)
+
+    from hookline.cli.commands.demo.play import play
+    from hookline.cli.commands.demo.timeline import Screen, Told
+
+    pause = 0.25 if sys.stdout.isatty() and not (args.fast or args.json) else 0.0
+    return play(Told() if args.json else Screen(), pause=pause, keep=args.keep)

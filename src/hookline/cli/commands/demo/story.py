@@ -1,0 +1,143 @@
+"""What the demo promises, checked against the verdicts that were recorded: a broken engine makes the demo fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hookline.agent import Result
+from hookline.agent.models.scripted import Scripted
+from hookline.cli.commands.demo.project import PYTHON, Tests
+from hookline.cli.commands.demo.script import OUTSIDE
+from hookline.engine import Status, Verdict
+from hookline.replies import Decision
+
+
+class Played(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is known of a run."""
+
+    verdicts: Sequence[Verdict]
+    model: Scripted
+    result: Result
+    tests: Tests
+    log: Path
+    seconds: float
+
+    def of_event(self, name: str, command: str = "", *, agent: bool | None = None) -> list[Verdict]:
+        """The verdicts on an event, those on a command only, a subagent's or the main agent's only."""
+        return [
+            verdict
+            for verdict in self.verdicts
+            if verdict.event.event_name == name
+            and command in str(getattr(verdict.event, "tool_input", ""))
+            and (agent is None or (verdict.event.agent_id is not None) is agent)
+        ]
+
+    def decided(self, decision: Decision, by: str, name: str, command: str, *, agent: bool = False) -> bool:
+        """Whether exactly this hook decided exactly so, once."""
+        return [(v.decision, v.decided_by) for v in self.of_event(name, command, agent=agent)] == [(decision, by)]
+
+
+def _write_denied(run: Played) -> bool:
+    return not Path(OUTSIDE).exists() and run.decided(Decision.DENY, "paths.stay_inside", "PreToolUse", OUTSIDE)
+
+
+def _remove_denied(run: Played) -> bool:
+    return run.decided(Decision.DENY, "commands.block", "PreToolUse", "rm -rf /")
+
+
+def _list_approved(run: Played) -> bool:
+    ran = bool(run.of_event("PostToolUse", "ls -la"))
+    return ran and run.decided(Decision.ALLOW, "approvals.auto", "PermissionRequest", "ls -la")
+
+
+def _rewritten(run: Played) -> bool:
+    """What was judged afterwards, and what ran, is the rewritten command."""
+    fresh = f"{PYTHON} -B -m unittest"
+    rewritten = [verdict.reply.input for verdict in run.of_event("PreToolUse", "unittest")]
+    ran: list[Any] = [verdict.event for verdict in run.of_event("PostToolUseFailure", "unittest")]
+    return rewritten == [{"command": fresh}] and [event.tool_input for event in ran] == rewritten
+
+
+def _sent_back(run: Played) -> bool:
+    return [verdict.keep_going for verdict in run.of_event("Stop")] == [True, True, False]
+
+
+def _tests_pass(run: Played) -> bool:
+    return run.tests.passed and run.result.ok
+
+
+def _subagent(run: Played) -> bool:
+    began, ended = run.of_event("SubagentStart"), run.of_event("SubagentStop")
+    guarded = run.decided(Decision.DENY, "commands.block", "PreToolUse", "sudo", agent=True)
+    return len(began) == len(ended) == 1 and guarded
+
+
+def _context(run: Played) -> bool:
+    said = [text for verdict in run.verdicts for text in verdict.context]
+    told = "\n".join(str(request.messages) for request in run.model.requests)
+    return len(said) == 2 and all(text in told for text in said)
+
+
+def _whole_session(run: Played) -> bool:
+    names = [verdict.event.event_name for verdict in run.verdicts]
+    return names[:1] == ["SessionStart"] and names[-1:] == ["SessionEnd"]
+
+
+def _no_failures(run: Played) -> bool:
+    return not any(verdict.failures for verdict in run.verdicts)
+
+
+def _logged(run: Played) -> bool:
+    return run.log.exists() and len(run.log.read_bytes().splitlines()) == len(run.verdicts)
+
+
+PROMISES: dict[str, Callable[[Played], bool]] = {
+    "a write outside the folder is denied, and nothing is written": _write_denied,
+    "`rm -rf /` is denied": _remove_denied,
+    "`ls` is approved without a prompt": _list_approved,
+    "the test command is rewritten, and the rewritten one runs": _rewritten,
+    "the agent is sent back twice, then may stop": _sent_back,
+    "the tests pass in the end": _tests_pass,
+    "a subagent works under the same guards": _subagent,
+    "the model is told what hooks add": _context,
+    "the session begins and ends": _whole_session,
+    "no hook fails": _no_failures,
+    "the audit log has a line for every event": _logged,
+}
+"""What must have happened, in the words of the one who reads that it did not."""
+
+
+def missing(run: Played) -> list[str]:
+    """The promises that were not kept."""
+    return [promise for promise, kept in PROMISES.items() if not kept(run)]
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """A run in numbers."""
+
+    events: int
+    hooks_run: int
+    denials: int
+    sent_back: int
+    ms_in_hooks: float
+    ms_in_tests: float
+    seconds: float
+
+
+def summary(run: Played) -> Summary:
+    """Count what happened; the hook that runs the project's tests is timed apart."""
+    outcomes = [one for v in run.verdicts for one in v.outcomes if one.status is not Status.SKIPPED]
+    testing = sum(one.ms for one in outcomes if one.hook == "tests_must_pass")
+    return Summary(
+        events=len(run.verdicts),
+        hooks_run=len(outcomes),
+        denials=sum(verdict.blocked for verdict in run.verdicts),
+        sent_back=sum(verdict.keep_going for verdict in run.verdicts),
+        ms_in_hooks=round(sum(one.ms for one in outcomes) - testing, 1),
+        ms_in_tests=round(testing, 1),
+        seconds=round(run.seconds, 2),
+    )

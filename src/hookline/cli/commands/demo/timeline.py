@@ -1,0 +1,215 @@
+"""How the demo looks: a line per step on a screen of any width, or one JSON object."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from textwrap import wrap
+from typing import Any, Protocol
+
+import msgspec
+
+from hookline.cli.commands.demo.story import Summary
+from hookline.cli.style import paint
+from hookline.engine import Notice, Verdict
+from hookline.hooks import Hook
+from hookline.replies import Decision
+
+MOST_COLUMNS = 110
+LEAST_ROOM = 20
+WANT, WORD = 30, 9
+COLOURS = {"DENY": "red", "NOT YET": "yellow", "ALLOW": "green", "REWRITE": "cyan", "CONTEXT": "magenta", "PASS": "dim"}
+
+
+class Show(Protocol):
+    """Somebody who is told of the demo while it plays."""
+
+    def begin(self, project: Path, hooks: Sequence[Hook]) -> None:
+        """The stage is set."""
+
+    def __call__(self, notice: Notice) -> None:
+        """Something happened."""
+
+    def end(self, summary: Summary, problems: Sequence[str], log: Path, kept: Path | None) -> None:
+        """The run is over."""
+
+    def verified(self, said: str) -> None:
+        """The audit log was verified."""
+
+
+class Step(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of the timeline: what the agent wanted, what came of it, which hook said so and why."""
+
+    want: str
+    word: str
+    hook: str = ""
+    why: str = ""
+    subagent: bool = False
+
+
+# -- from a verdict to a step --------------------------------------------------------------------------------------
+
+
+def step_of(verdict: Verdict) -> Step | None:
+    """The step that a verdict is, if it is worth a line: somebody said something, or a file is changed."""
+    for word, says in ANSWERS.items():
+        answer = says(verdict)
+        if answer is not None:
+            hook, why = answer
+            return Step(_want(verdict.event), word, hook, why, verdict.event.agent_id is not None)
+    return None
+
+
+def _denied(verdict: Verdict) -> tuple[str, str] | None:
+    return (verdict.decided_by or "", verdict.reason) if verdict.blocked else None
+
+
+def _sent_back(verdict: Verdict) -> tuple[str, str] | None:
+    return (verdict.decided_by or "", verdict.reason) if verdict.keep_going else None
+
+
+def _approved(verdict: Verdict) -> tuple[str, str] | None:
+    """On a permission request, which would otherwise have been a prompt on the user's screen."""
+    if verdict.decision is not Decision.ALLOW:
+        return None
+    return verdict.decided_by or "", f"no prompt, {verdict.reason}"
+
+
+def _rewritten(verdict: Verdict) -> tuple[str, str] | None:
+    given = verdict.reply.input
+    return None if given is None else (_who(verdict), f"`{_about(given)}`")
+
+
+def _told(verdict: Verdict) -> tuple[str, str] | None:
+    return (_who(verdict), "; ".join(verdict.context)) if verdict.context else None
+
+
+def _passed(verdict: Verdict) -> tuple[str, str] | None:
+    if verdict.messages:
+        return _who(verdict), "; ".join(verdict.messages)
+    if getattr(verdict.event, "tool_name", "") == "Edit" and verdict.event.event_name == "PreToolUse":
+        return ", ".join(one.hook for one in verdict.outcomes), "no objection"
+    return None
+
+
+ANSWERS: dict[str, Callable[[Verdict], tuple[str, str] | None]] = {
+    "DENY": _denied,
+    "NOT YET": _sent_back,
+    "ALLOW": _approved,
+    "REWRITE": _rewritten,
+    "CONTEXT": _told,
+    "PASS": _passed,
+}
+"""What a verdict can come to, the telling answers first."""
+
+
+def _who(verdict: Verdict) -> str:
+    """The hooks that said anything at all."""
+    said = (one.hook for one in verdict.outcomes if one.reply.input or one.reply.context or one.reply.messages)
+    return ", ".join(dict.fromkeys(said))
+
+
+WANTS: dict[str, Callable[[Any], str]] = {
+    "UserPromptSubmit": lambda event: f"prompt “{event.prompt}”",
+    "Stop": lambda event: f"stop “{event.last_assistant_message}”",
+    "SubagentStart": lambda event: f"subagent {event.agent_type}",
+}
+
+
+def _want(event: Any) -> str:
+    says = WANTS.get(event.event_name)
+    return says(event) if says else f"{event.tool_name} {_about(event.tool_input)}"
+
+
+def _about(given: dict[str, Any]) -> str:
+    return str(given.get("command") or given.get("file_path") or given.get("description") or "")
+
+
+# -- on a screen ---------------------------------------------------------------------------------------------------
+
+
+class Screen:
+    """For people: live, coloured on a terminal, plain in a pipe."""
+
+    def __init__(self) -> None:
+        self._width = min(shutil.get_terminal_size().columns, MOST_COLUMNS)
+        self._folder = ""
+
+    def begin(self, project: Path, hooks: Sequence[Hook]) -> None:
+        """Say what is about to be seen."""
+        self._folder = str(project.parent)
+        print(paint("hookline demo", "bold") + ": a real agent, a scripted model, hooks at every step")
+        print(paint(f"It repairs a small project in {project}.\n", "dim"))
+        print(paint(f"{'THE AGENT WANTS':<{WANT}}{'VERDICT':<{WORD}}BY WHICH HOOK, AND WHY", "dim"), flush=True)
+
+    def __call__(self, notice: Notice) -> None:
+        """Print the step, if the notice is one."""
+        step = step_of(notice) if isinstance(notice, Verdict) else None
+        if step is not None:
+            print("\n".join(self.lines(step)), flush=True)
+
+    def lines(self, step: Step) -> list[str]:
+        """A step in two columns; what does not fit beside the first goes on below."""
+        room = max(self._width - WANT - WORD, LEAST_ROOM)
+        said = self._short(f"{step.hook}: {step.why}" if step.hook else step.why)
+        first, *more = wrap(said, room, break_on_hyphens=False) or [""]
+        want = _cut(("  └ " if step.subagent else "") + self._short(step.want), WANT - 2)
+        word = paint(f"{step.word:<{WORD}}", COLOURS[step.word])
+        if step.hook:
+            first = first.replace(step.hook, paint(step.hook, "bold"), 1)
+        return [f"{want:<{WANT}}{word}{first}", *(" " * (WANT + WORD) + line for line in more)]
+
+    def _short(self, text: str) -> str:
+        """The demo's own folder is long, and beside the point."""
+        return text.replace(f"{self._folder}/shop/", "").replace(self._folder, "…")
+
+    def end(self, summary: Summary, problems: Sequence[str], log: Path, kept: Path | None) -> None:
+        """The numbers, what did not go as told, and where the log lies."""
+        counts = f"{summary.events} events · {summary.hooks_run} hook runs · {summary.denials} denials"
+        print(f"\n{counts} · sent back {summary.sent_back} times")
+        testing = f"{summary.ms_in_tests:.0f} ms in the one that runs the tests"
+        print(f"{summary.ms_in_hooks:.0f} ms in hooks, and {testing} · {summary.seconds:.1f} s in all")
+        for problem in problems:
+            print(paint(f"✗ this did not happen: {problem}", "red"))
+        print(f"\nThese hooks:  {Path(__file__).with_name('hooks.py')}")
+        if kept is not None:
+            print(f"The project:  {kept}")
+        print(f"Audit log:    {log}\n\n{paint(f'$ hookline audit verify {log}', 'dim')}", flush=True)
+
+    def verified(self, said: str) -> None:
+        """The last line."""
+        print(self._short(said).removeprefix("…/"))
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else text[: room - 1] + "…"
+
+
+# -- as JSON -------------------------------------------------------------------------------------------------------
+
+
+class Told:
+    """For programs: one object when all is over."""
+
+    def __init__(self) -> None:
+        self._steps: list[Step] = []
+        self._rest: dict[str, Any] = {}
+
+    def begin(self, project: Path, hooks: Sequence[Hook]) -> None:
+        """Remember which hooks there are."""
+        self._rest = {"hooks": [hook.name for hook in hooks]}
+
+    def __call__(self, notice: Notice) -> None:
+        """Remember the step."""
+        step = step_of(notice) if isinstance(notice, Verdict) else None
+        if step is not None:
+            self._steps.append(step)
+
+    def end(self, summary: Summary, problems: Sequence[str], log: Path, kept: Path | None) -> None:
+        """Remember how it ended."""
+        self._rest |= {"summary": summary, "missing": problems, "audit": str(log), "project": kept and str(kept)}
+
+    def verified(self, said: str) -> None:
+        """Print the object."""
+        print(msgspec.json.encode({"steps": self._steps, **self._rest, "verified": said}).decode())

@@ -1,0 +1,138 @@
+"""`hookline fire`: one event through the configured hooks, and why it ended as it did."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hookline.cli.options import add_hosting, add_json, add_sources, cold, hooks_of, parser
+from hookline.cli.runtime import run
+from hookline.cli.style import folded, painted
+from hookline.engine import Outcome, Verdict
+from hookline.errors import EventError
+from hookline.events import Event, spec_of
+from hookline.hooks import Hook
+from hookline.hookset import Hooks
+from hookline.settings.parse import InAgent, never
+from hookline.wire import claude
+from hookline.wire.text import parse_object
+
+BLOCKED = 2
+
+_EXAMPLES = """examples:
+  hookline fire PreToolUse --tool Bash --input '{"command": "rm -rf /"}'
+  hookline fire UserPromptSubmit --field prompt="hello"
+  echo '{"hook_event_name": "Stop"}' | hookline fire
+
+exit code: 0 allowed, 2 blocked, 1 the event or the files could not be read"""
+
+
+def main(argv: list[str]) -> int:
+    """Fire and explain; exit 0 when allowed, 2 when blocked."""
+    args = _parser().parse_args(argv)
+    event = _event(args)
+    hooks = hooks_of(args, runners=cold)
+    verdict, others = run(_fire(hooks, event, args))
+    if args.json:
+        print(msgspec.json.encode(verdict.to_dict(), enc_hook=str).decode())
+    else:
+        print(_text(verdict, others))
+    return BLOCKED if verdict.blocked else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    flags = parser("fire", "Send one event through the configured hooks and explain the verdict.", _EXAMPLES)
+    flags.add_argument("event", nargs="?", default="-", help="the event's name; without one it is read from stdin")
+    flags.add_argument("--tool", metavar="NAME", help="the tool's name")
+    flags.add_argument("--input", metavar="JSON", help="the tool's input")
+    flags.add_argument("--cwd", metavar="DIR", help="the agent's folder (default: the project)")
+    flags.add_argument(
+        "--field", action="append", default=[], metavar="NAME=VALUE", help="any other field of the event; JSON or text"
+    )
+    add_hosting(flags)
+    add_json(flags)
+    add_sources(flags)
+    return flags
+
+
+def _event(args: argparse.Namespace) -> Event:
+    """The event from flags, or from stdin when its name is `-` or missing."""
+    if args.event == "-":
+        if sys.stdin.isatty():
+            raise EventError("no event; name one, as in `hookline fire PreToolUse --tool Bash`, or send JSON on stdin")
+        payload = parse_object(sys.stdin.buffer.read())
+    else:
+        payload = {"hook_event_name": spec_of(args.event).name}
+    project = str(Path(args.project).resolve())
+    payload = {"session_id": "fire", "cwd": args.cwd or project, **payload, **_flags(args)}
+    return claude.decode_event(payload)
+
+
+def _flags(args: argparse.Namespace) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    if args.tool is not None:
+        said["tool_name"] = args.tool
+    if args.input is not None:
+        said["tool_input"] = parse_object(args.input, "--input")
+    for pair in args.field:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise EventError(f"--field: expected NAME=VALUE, got `{pair}`")
+        said[name] = _value(value)
+    return said
+
+
+def _value(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
+async def _fire(hooks: Hooks, event: Event, args: argparse.Namespace) -> tuple[Verdict, list[str]]:
+    from hookline.cli.services import hosted
+
+    async with hooks, hosted(hooks, model=args.model, mcp_config=args.mcp_config, cwd=event.cwd):
+        verdict = await hooks.fire(event)
+        late = await hooks.drain()
+    return verdict, [*_late(late), *_not_asked(hooks, event)]
+
+
+def _late(outcomes: Iterable[Outcome]) -> Iterator[str]:
+    """What hooks in the background said after the verdict."""
+    for outcome in outcomes:
+        said = " ".join([*outcome.reply.context, *outcome.reply.messages]) or outcome.error or "nothing to say"
+        yield folded(f"… {outcome.hook}, later: {said}", 2, 4)
+
+
+def _not_asked(hooks: Hooks, event: Event) -> Iterator[str]:
+    """One line for each hook of the event that was not asked, and why."""
+    for hook in hooks.hooks:
+        if type(event) in hook.events:
+            why = why_not(hooks, hook, event)
+            if why:
+                yield folded(f"· {hook.name} was not asked: {why}", 2, 4)
+
+
+def why_not(hooks: Hooks, hook: Hook, event: Event) -> str:
+    """Why a hook of the event does not run, or nothing if it does."""
+    if hooks.concerns(hook, event):
+        return ""
+    if not hook.matcher.matches(event.subject):
+        return f"its matcher `{hook.matcher.pattern}` does not match `{event.subject}`"
+    if hook.condition is not None:
+        return f"its condition `{hook.condition}` does not hold"
+    if hook.when is never:
+        return "its condition cannot be understood; see `hookline check`"
+    if isinstance(hook.when, InAgent):
+        return f"it counts only while the agent `{hook.when.agent}` runs"
+    return "its predicate said no"
+
+
+def _text(verdict: Verdict, others: list[str]) -> str:
+    return "\n".join(painted(line) for text in [verdict.explain(), *others] for line in text.splitlines())

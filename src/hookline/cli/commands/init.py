@@ -1,0 +1,94 @@
+"""`hookline init`: a first settings file, with guards, trusted because you just wrote it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from hookline.cli.options import add_json, add_sources, load, parser
+from hookline.cli.style import paint
+from hookline.errors import ConfigError
+from hookline.settings.trust import Trust
+
+STARTER: dict[str, Any] = {
+    "hooks": {
+        "PreToolUse": [
+            {
+                "matcher": "Bash",
+                "hooks": [
+                    {"type": "command", "command": "hookline guard commands --block 'rm -rf *' --block 'sudo *'",
+                     "timeout": 10, "onFailure": "block", "name": "no-destruction"},
+                ],
+            },
+            {
+                "matcher": "Write|Edit|MultiEdit|NotebookEdit|Bash",
+                "hooks": [
+                    {"type": "command", "command": "hookline guard paths", "timeout": 10, "onFailure": "block",
+                     "name": "stay-inside"},
+                ],
+            },
+        ],
+    },
+}  # fmt: skip
+"""What a new settings file says."""
+
+_NAMES = [entry["name"] for group in STARTER["hooks"]["PreToolUse"] for entry in group["hooks"]]
+
+
+def main(argv: list[str]) -> int:
+    """Write `.claude/settings.json`; hooks that are already there stay as they are."""
+    args = _parser().parse_args(argv)
+    path = Path(args.project) / ".claude" / ("settings.local.json" if args.local else "settings.json")
+    settings = _existing(path)
+    if settings.get("hooks") and not args.force:
+        print(f"{path} has hooks already; nothing was changed (`--force` adds the guards to them)", file=sys.stderr)
+        return 1
+    merged = _merged(settings)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(merged, indent=2) + "\n")
+    trust = Trust.load()
+    trust.record(trust.status(load(args)).items)
+    print(json.dumps({"wrote": str(path), "hooks": _NAMES}) if args.json else _next_steps(path))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    flags = parser("init", "Write a starter settings file with guards, for Claude Code and for Hookline alike.")
+    flags.add_argument("--local", action="store_true", help="write settings.local.json, which is not shared")
+    flags.add_argument("--force", action="store_true", help="add the guards to a file that has hooks")
+    add_json(flags)
+    add_sources(flags)
+    return flags
+
+
+def _existing(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(path.read_text() or "{}")
+    except (OSError, ValueError) as error:
+        raise ConfigError(str(path), f"cannot be read: {error}; mend or remove it first") from None
+    if not isinstance(found, dict):
+        raise ConfigError(str(path), "is no JSON object; mend or remove it first")
+    return found
+
+
+def _merged(settings: dict[str, Any]) -> dict[str, Any]:
+    hooks = settings.get("hooks") or {}
+    if not isinstance(hooks, dict):
+        raise ConfigError("hooks", "is no object; mend it first")
+    groups = [group for group in STARTER["hooks"]["PreToolUse"] if group not in hooks.get("PreToolUse", [])]
+    return {**settings, "hooks": {**hooks, "PreToolUse": [*hooks.get("PreToolUse", []), *groups]}}
+
+
+def _next_steps(path: Path) -> str:
+    steps = (
+        "hookline check",
+        "hookline list",
+        """hookline fire PreToolUse --tool Bash --input '{"command": "rm -rf /"}'""",
+    )
+    lines = "\n".join(f"  {paint(step, 'cyan')}" for step in steps)
+    return f"wrote {path}\nno destructive commands, no writes outside this folder\n\ntry next:\n{lines}"

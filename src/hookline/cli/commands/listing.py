@@ -1,0 +1,108 @@
+"""`hookline list`: which hooks there are, and which would run."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from hookline.cli.commands.fire import why_not
+from hookline.cli.options import add_json, add_sources, hooks_of, parser
+from hookline.cli.style import folded, paint
+from hookline.events import CATALOG, Event, spec_of
+from hookline.hooks import Hook
+from hookline.hookset import Hooks
+from hookline.settings.trust import what_runs
+
+_EXAMPLES = """examples:
+  hookline list
+  hookline list --event PreToolUse --tool Bash      which would run, and why the others would not"""
+
+
+def main(argv: list[str]) -> int:
+    """Print the hooks, by event, in the order they run."""
+    args = _parser().parse_args(argv)
+    args.trust = True  # nothing is run here
+    hooks = hooks_of(args)
+    event = _asked(args)
+    rows = [_row(hooks, hook, event) for hook in hooks.hooks if event is None or type(event) in hook.events]
+    if args.json:
+        print(msgspec.json.encode(rows).decode())
+    elif not rows:
+        print("no hooks" + (f" on {event.event_name}" if event else "") + "; `hookline init` writes a first one")
+    else:
+        print("\n".join(_table(rows)))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    flags = parser("list", "List the configured hooks.", _EXAMPLES)
+    flags.add_argument("--event", metavar="NAME", help="only hooks of this event, and whether they would run")
+    flags.add_argument("--tool", "--subject", dest="subject", metavar="NAME", help="what a matcher would look at")
+    flags.add_argument("--input", metavar="JSON", help="the tool's input, for conditions")
+    add_json(flags)
+    add_sources(flags)
+    return flags
+
+
+def _asked(args: argparse.Namespace) -> Event | None:
+    """The event that is asked about, made from the flags."""
+    if args.event is None:
+        return None
+    from hookline.wire import claude
+    from hookline.wire.text import parse_object
+
+    spec = spec_of(args.event)
+    payload: dict[str, Any] = {"hook_event_name": spec.name}
+    if args.subject is not None and spec.subject is not None:
+        payload["file_path" if spec.subject == "file_name" else spec.subject] = args.subject
+    if args.input is not None:
+        payload["tool_input"] = parse_object(args.input, "--input")
+    return claude.decode_event(payload)
+
+
+def _row(hooks: Hooks, hook: Hook, event: Event | None) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "hook": hook.name,
+        "events": [cls.event_name for cls in hook.events],
+        "matcher": hook.matcher.pattern,
+        "if": str(hook.condition) if hook.condition is not None else None,
+        "kind": type(hook.action).__name__.lower(),
+        "runs": what_runs(hook),
+        "timeout": hook.limit(hooks.timeout),
+        "on_failure": _on_failure(hook),
+        "source": hook.source,
+    }
+    if event is not None:
+        row["why_not"] = why_not(hooks, hook, event) or None
+        row["would_run"] = row["why_not"] is None
+    return row
+
+
+def _on_failure(hook: Hook) -> str:
+    gate = any(CATALOG[cls.event_name].gate for cls in hook.events)
+    return hook.on_failure or ("block" if gate else "continue")
+
+
+def _table(rows: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for name in CATALOG:
+        of_event = [row for row in rows if name in row["events"]]
+        if of_event:
+            lines += [paint(name, "bold"), *(line for row in of_event for line in _lines(row))]
+    return lines
+
+
+def _lines(row: dict[str, Any]) -> Iterator[str]:
+    sign = {True: "►", False: "·", None: " "}[row.get("would_run")]
+    on = f" on {row['matcher']}" if row["matcher"] else ""
+    condition = f" if {row['if']}" if row["if"] else ""
+    head = folded(f"{sign} {row['hook']}{on}{condition}", 2, 6)
+    yield head.replace(row["hook"], paint(row["hook"], "cyan"), 1)
+    limits = f"{row['timeout']:g} s, on failure {row['on_failure']}"
+    for text in (row["runs"], limits, row["source"]):
+        yield paint(folded(text, 6), "dim")
+    if row.get("why_not"):
+        yield folded(f"would not run: {row['why_not']}", 6)

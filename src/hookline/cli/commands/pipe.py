@@ -1,0 +1,105 @@
+"""`hookline pipe`: event lines in, in any dialect; one answer line each, in the same dialect."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+import msgspec
+
+from hookline.cli.options import add_hosting, add_sources, hooks_of, parser
+from hookline.cli.runtime import run
+from hookline.cli.services import hosted
+from hookline.errors import EventError, HooklineError
+from hookline.hookset import Hooks
+from hookline.wire.dialects import DIALECTS, detect
+from hookline.wire.text import parse_object
+
+MOST_BYTES = 50 * 1024 * 1024
+"""How long a line may be."""
+
+_EXAMPLES = """examples:
+  echo '{"hook_event_name": "Stop"}' | hookline pipe
+  my-agent | hookline pipe --hooks hooks.py      lines of type `hook_event` work too
+
+exit code: 0, or 1 if a line could not be read (it was answered with an error that blocks)"""
+
+
+def main(argv: list[str]) -> int:
+    """Answer until stdin ends. A line that cannot be read is answered with an error, and the next one is read."""
+    flags = parser("pipe", "Read event lines on stdin, in any dialect, and answer one line each.", _EXAMPLES)
+    flags.add_argument(
+        "--dialect", choices=sorted(DIALECTS), help="read every line as this (default: see line by line)"
+    )
+    add_hosting(flags)
+    add_sources(flags)
+    args = flags.parse_args(argv)
+    hooks = hooks_of(args)
+
+    async def work() -> bool:
+        async with hooks, hosted(hooks, model=args.model, mcp_config=args.mcp_config, cwd=args.project):
+            return await serve(hooks, args.dialect, sys.stdin.fileno(), sys.stdout.buffer)
+
+    return 0 if run(work()) else 1
+
+
+async def serve(hooks: Hooks, dialect: str | None, source: int, sink: BinaryIO) -> bool:
+    """Answer every line of a descriptor; whether all of them could be read."""
+    well = True
+    async for line in _lines(source):
+        try:
+            answer = await answered(hooks, line, dialect)
+        except HooklineError as error:
+            answer, well = msgspec.json.encode(_refusal(error)), False
+        sink.write(answer + b"\n")
+        sink.flush()
+    return well
+
+
+def _refusal(error: HooklineError) -> dict[str, Any]:
+    """An answer that blocks in every dialect: who cannot be judged is not let through."""
+    return {"error": str(error), "decision": "block", "reason": str(error), "continue_execution": False}
+
+
+async def answered(hooks: Hooks, line: bytes, dialect: str | None) -> bytes:
+    """The answer to one line, in the dialect of the line."""
+    if len(line) > MOST_BYTES:
+        raise EventError(f"a line of more than {MOST_BYTES:,} bytes")
+    payload = parse_object(line)
+    wire = DIALECTS[dialect or detect(payload)]
+    event = wire.decode_event(payload)
+    verdict = await hooks.fire(event)
+    return wire.encode_reply(verdict.reply, event)
+
+
+async def _lines(source: int) -> AsyncIterator[bytes]:
+    """The lines that hold something, read ahead by a thread that nobody has to wait for at the end."""
+    queue: asyncio.Queue[bytes | None] = asyncio.Queue(64)
+    loop = asyncio.get_running_loop()
+
+    def put(line: bytes | None) -> None:
+        asyncio.run_coroutine_threadsafe(queue.put(line), loop).result()
+
+    threading.Thread(target=_read, args=(source, put), daemon=True).start()
+    while (line := await queue.get()) is not None:
+        if line.strip():
+            yield line
+
+
+def _read(source: int, put: Callable[[bytes | None], None]) -> None:
+    """Read the descriptor, not `sys.stdin`, whose lock would hold up the end of the program."""
+    pending = b""
+    with suppress(RuntimeError, CancelledError):  # the loop has ended before the lines did
+        while chunk := os.read(source, 65536):
+            *lines, pending = (pending + chunk).split(b"\n")
+            for line in lines:
+                put(line)
+            pending = pending[: MOST_BYTES + 1]
+        put(pending)
+        put(None)

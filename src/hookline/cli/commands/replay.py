@@ -1,0 +1,100 @@
+"""`hookline replay`: which recorded calls today's hooks would decide otherwise."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hookline.cli.options import add_json, add_sources, hooks_of, parser
+from hookline.cli.style import paint, printable
+from hookline.errors import HooklineError
+from hookline.replay.compare import Flip, Report, pieces, replay
+
+_EXAMPLES = """examples:
+  hookline replay audit.jsonl
+  hookline replay ~/.claude/projects --hooks hooks.py
+  hookline replay recorded/ --fail-on-flip        for CI: exit 1 if anything would now be decided otherwise"""
+
+
+def main(argv: list[str]) -> int:
+    """Replay and report, the loosened ones first."""
+    args = _parser().parse_args(argv)
+    missing = [file for file in args.files if not Path(file).exists()]
+    if missing:
+        raise HooklineError(f"{missing[0]}: no such file or folder")
+    if args.jobs is not None and args.jobs < 1:
+        raise HooklineError(f"--jobs: expected a number from 1 on, got `{args.jobs}`")
+    hooks_of(args)  # what is wrong with the files is said once, here, not by every worker
+    total = sum(piece.end - piece.start for piece in pieces(args.files))
+    with _progress(total) as advance:
+        report = replay(args.files, partial(_quietly, args), jobs=args.jobs, on_progress=advance)
+    print(msgspec.json.encode(_object(report)).decode() if args.json else _text(report, args.most))
+    return 1 if args.fail_on_flip and report.flipped else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    flags = parser(
+        "replay",
+        "Run today's hooks against audit logs and transcripts; no tool is run, but hooks that are commands are.",
+        _EXAMPLES,
+    )
+    flags.add_argument("files", nargs="+", metavar="FILE", help="audit logs, transcripts, or folders of them")
+    flags.add_argument("--fail-on-flip", action="store_true", help="exit 1 if any call would be decided otherwise")
+    flags.add_argument("--jobs", type=int, metavar="N", help="processes to use (default: one per core)")
+    flags.add_argument("--most", type=int, default=50, metavar="N", help="how many to show (default: 50)")
+    add_json(flags)
+    add_sources(flags)
+    return flags
+
+
+def _quietly(args: argparse.Namespace) -> Any:
+    args.trust = True  # it was asked about already
+    return hooks_of(args)
+
+
+def _progress(total: int) -> AbstractContextManager[Callable[[int, Report], None] | None]:
+    """A bar on a terminal, nothing in a pipe."""
+    if not sys.stderr.isatty():
+        return nullcontext(None)
+    from hookline.cli.progress import bar
+
+    return bar(total)
+
+
+def _object(report: Report) -> dict[str, Any]:
+    return {
+        "calls": report.calls,
+        "flipped": report.flipped,
+        "failures": report.failures,
+        "counts": [{"was": was, "now": now, "calls": number} for (was, now), number in sorted(report.counts.items())],
+        "flips": report.flips,
+    }
+
+
+def _text(report: Report, most: int) -> str:
+    lines = [_line(flip) for flip in report.flips[:most]]
+    if report.flipped > most:
+        lines.append(paint(f"… and {report.flipped - most:,} more; `--most` shows more", "dim"))
+    kinds = [
+        f"{was.upper()} → {now.upper()} {number:,}"
+        for (was, now), number in sorted(report.counts.items(), reverse=True)
+        if was != now
+    ]
+    failed = f", a hook failed on {report.failures:,}" if report.failures else ""
+    summary = f"{report.calls:,} calls, {report.flipped:,} would be decided otherwise"
+    return "\n".join([*lines, f"{summary}{': ' + ', '.join(kinds) if kinds else ''}{failed}"])
+
+
+def _line(flip: Flip) -> str:
+    change = paint(f"{flip.was.upper()} → {flip.now.upper()}", "red" if flip.loosened else "green")
+    why = f"  {flip.by}: {printable(flip.reason)}" if flip.reason else ""
+    partial_ = " (recorded in part)" if flip.partial else ""
+    what = printable(flip.what if len(flip.what) <= 60 else flip.what[:59] + "…")
+    return f"{change}  {flip.tool or flip.event} {what}{partial_}{why}  {paint(f'{flip.file}:{flip.line}', 'dim')}"

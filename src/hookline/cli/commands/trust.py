@@ -1,0 +1,106 @@
+"""`hookline trust`: look at a project's hooks and the scripts they name, then let them run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import msgspec
+
+from hookline.cli.options import add_json, add_sources, load, parser
+from hookline.cli.style import paint, printable
+from hookline.settings.trust import Change, Status, Trust
+
+_TRUSTED = "trusted from now on; any change will be asked about again"
+_EXAMPLES = """examples:
+  hookline trust                show every hook and script, and ask
+  hookline trust --yes          trust them as they are now
+  hookline trust --forget       trust nothing of this project any longer"""
+
+
+def main(argv: list[str]) -> int:
+    """Show what would run and what changed; record it when the user says yes."""
+    args = _parser().parse_args(argv)
+    trust = Trust.load()
+    if args.forget:
+        return _forget(trust, args)
+    status = trust.status(load(args))
+    if args.yes and not status.trusted:
+        trust.record(status.items)
+        print(_json(trust.status(load(args))) if args.json else _TRUSTED)
+        return 0
+    if args.json:
+        print(_json(status))
+        return 0 if status.trusted else 1
+    if status.trusted:
+        print(f"trusted: {', '.join(item.label for item in status.items)}" if status.items else "nothing needs trust")
+        return 0
+    return _ask(trust, status)
+
+
+def _forget(trust: Trust, args: argparse.Namespace) -> int:
+    gone = trust.forget(Path(args.project))
+    said = f"forgot {gone} file{'s' if gone != 1 else ''}"
+    print(msgspec.json.encode({"forgot": gone}).decode() if args.json else said)
+    return 0
+
+
+def _ask(trust: Trust, status: Status) -> int:
+    if not sys.stdin.isatty():
+        print(shown(status))
+        print("not trusted; run `hookline trust` on a terminal, or `hookline trust --yes`", file=sys.stderr)
+        return 1
+    if not review(status):
+        print("nothing was trusted", file=sys.stderr)
+        return 1
+    trust.record(status.items)
+    print(_TRUSTED)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    flags = parser("trust", "Review a project's hooks and the scripts they name, and trust them.", _EXAMPLES)
+    flags.add_argument("--yes", action="store_true", help="trust without asking")
+    flags.add_argument("--forget", action="store_true", help="trust nothing of this project any longer")
+    add_json(flags)
+    add_sources(flags)
+    return flags
+
+
+def review(status: Status) -> bool:
+    """Show a status on the terminal and ask; only a plain yes is a yes."""
+    print(shown(status), file=sys.stderr)
+    print("Trust these hooks from now on? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def shown(status: Status) -> str:
+    """What would run, and each difference from what was trusted."""
+    lines: list[str] = []
+    for item in status.untrusted:
+        lines += [paint(item.label, "bold"), *(f"  runs  {printable(run)}" for run in item.runs)]
+        lines += [f"  file  {printable(script.path)}" for script in item.scripts]
+        lines += [line for change in status.changes if change.item.path == item.path for line in _change(change)]
+    return "\n".join(lines)
+
+
+def _change(change: Change) -> list[str]:
+    if change.kind == "new" and change.path == change.item.path:
+        return ["  it is new: nobody has trusted it yet"]
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    said = [printable(line.expandtabs()) for line in change.diff.split("\n") if line]
+    body = [f"    {paint(line, colours[line[0]]) if line[:1] in colours else line}" for line in said]
+    return [f"  {change.kind}: {printable(change.path)}", *body]
+
+
+def _json(status: Status) -> str:
+    """The status for programs."""
+    said = {
+        "trusted": status.trusted,
+        "files": [
+            {"file": item.label, "runs": item.runs, "scripts": [s.path for s in item.scripts]} for item in status.items
+        ],
+        "changes": [{"file": change.path, "kind": change.kind, "diff": change.diff} for change in status.changes],
+    }
+    return msgspec.json.encode(said).decode()

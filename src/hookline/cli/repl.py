@@ -1,0 +1,53 @@
+"""The agent on a terminal: it asks before it does what nobody has allowed, and takes one prompt after another."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from hookline.replies import Reply, Specific, allow, deny
+
+if TYPE_CHECKING:
+    from hookline.agent import Ask
+    from hookline.cli.factory import Made
+
+ANSWERS = "[y]es, [a]lways, or no and why: "
+
+
+def is_terminal() -> bool:
+    """Whether somebody sits there who can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+async def permit(ask: Ask) -> Reply:
+    """Ask whether a call may be made; anything but yes or always is a no, and its words are the reason."""
+    shown = msgspec.json.encode(ask.input).decode()
+    print(f"\n{ask.tool_name} {shown}\n  {ask.reason}", file=sys.stderr)
+    said = (await _line(f"  may it? {ANSWERS}") or "no").strip()
+    if said.lower() in ("y", "yes"):
+        return allow()
+    if said.lower() in ("a", "always"):
+        return allow() | Reply(specific=Specific(updated_permissions=tuple(ask.suggestions)))
+    return deny("the user said no" if said.lower() in ("n", "no") else f"the user said: {said}")
+
+
+async def converse(made: Made) -> int:
+    """One prompt after another, until the end of the input."""
+    code = 0
+    await made.agent.start()
+    while (prompt := await _line("\n> ")) is not None:
+        if prompt.strip():
+            code = 1 if (await made.agent.run(prompt.strip())).is_error else 0
+            while (later := await made.agent.background()) is not None:
+                code = 1 if later.is_error else 0
+    return code
+
+
+async def _line(prompt: str) -> str | None:
+    """One line from the terminal, without holding the agent up; None at the end of the input."""
+    print(prompt, end="", file=sys.stderr, flush=True)
+    line = await asyncio.to_thread(sys.stdin.readline)
+    return line or None

@@ -1,0 +1,63 @@
+"""Settings that change while the agent runs: ConfigChange may refuse the change, else it holds from now on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+from hookline.events import ConfigChange
+from hookline.settings.watcher import signature
+
+if TYPE_CHECKING:
+    from hookline.cli.factory import Made
+    from hookline.cli.flags import Flags
+
+INTERVAL = 0.5
+#: which settings file is called what in the event
+SOURCES = {
+    "user": "user_settings",
+    "project": "project_settings",
+    "local": "local_settings",
+    "managed": "policy_settings",
+}
+
+
+async def keep_up(made: Made, flags: Flags) -> None:
+    """Look at the settings files again and again, until cancelled."""
+    loaded = made.hooks.loaded
+    if loaded is None:
+        return
+    kinds = {file.source.path: SOURCES[file.source.kind] for file in loaded.files if file.source.kind in SOURCES}
+    paths = [path for path in kinds if path]
+    before = signature(paths)
+    while True:
+        await asyncio.sleep(INTERVAL)
+        now = signature(paths)
+        changed = [path for path, old, new in zip(paths, before, now, strict=True) if old != new]
+        before = now
+        if changed and all([await _accepted(made, kinds[path], path) for path in changed]):
+            _take(made, flags)
+
+
+async def _accepted(made: Made, source: str, path: str) -> bool:
+    """ConfigChange: whether hooks let the change take effect."""
+    verdict = await made.agent.talk.fire(ConfigChange, source=source, file_path=path)
+    if verdict.blocked:
+        made.agent.output.inform(f"{path}: the change is not applied: {verdict.reason}", level="warning")
+    return not verdict.blocked
+
+
+def _take(made: Made, flags: Flags) -> None:
+    """Let the files say what they say now: hooks, environment, permissions."""
+    from hookline.cli.factory import permissions
+
+    change = made.hooks.refresh()
+    if change is None:
+        return
+    session = made.agent.session
+    os.environ.update(change.loaded.env)
+    session.environ = dict(os.environ)
+    mode = session.policy.mode
+    rules, dirs, _ = permissions(flags, made.hooks)
+    session.policy.rules, session.policy.dirs, session.policy.mode = rules, dirs, mode

@@ -1,0 +1,354 @@
+"""`hookline run --input-format stream-json`: a host drives the agent over the control protocol.
+
+The host's callbacks are hooks of the same engine, its prompts are turns, and what it asks is answered by one table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hookline.agent.authorization import Ask
+from hookline.agent.messages import Block, Text, User, decode_block
+from hookline.agent.models import ModelRequest, choose
+from hookline.agent.session.results import Result
+from hookline.cli.factory import Made, add_agents, effort, give_services
+from hookline.cli.flags import Flags
+from hookline.cli.host_tools import HostTools
+from hookline.cli.output import say_init
+from hookline.cli.remote_hooks import host_hooks
+from hookline.errors import HooklineError, HostGone, RequestRefused
+from hookline.events import DirectoryAdded, PostModelSwitch, PreModelSwitch
+from hookline.hosts.claude_code.cli_channel import Server
+from hookline.hosts.claude_code.messages import (
+    CallbackMatcher,
+    CanUseTool,
+    ControlRequest,
+    Initialize,
+    Interrupt,
+    OtherRequest,
+    SetModel,
+    SetPermissionMode,
+    UserMessage,
+)
+from hookline.permissions import Mode
+from hookline.replies import Decision, Reply, Specific, allow, deny
+
+__all__ = ["serve"]
+
+PROBE = ModelRequest(messages=(User.of("Hi"),), max_tokens=1)
+
+
+async def serve(made: Made, flags: Flags) -> int:
+    """Serve a host until it closes stdin and everything it asked for is done."""
+    host = Host(made, flags)
+    reading = asyncio.create_task(host.listen())
+    try:
+        return await host.work()
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+
+
+class Woken:
+    """In place of a prompt: something happened in the background that the agent reacts to."""
+
+
+class Host:
+    """The host and what it asks of us."""
+
+    def __init__(self, made: Made, flags: Flags) -> None:
+        self.made, self.flags = made, flags
+        self.agent = made.agent
+        self.server = Server(_write, also=OTHERS)
+        self._tools = HostTools(made, self.server)
+        self._callbacks: tuple[str, ...] = ()
+        self._over = False
+        self._prompts: asyncio.Queue[UserMessage | None] = asyncio.Queue()
+        made.hooks.on_late = self.agent.session.wake
+        if flags.permission_prompt_tool == "stdio":
+            self.agent.session.policy.can_use_tool = self._may_run
+        self.agent.session.elicit = self._elicit
+
+    # -- listening -------------------------------------------------------------------------------------------------
+
+    async def listen(self) -> None:
+        """Read stdin; prompts wait their turn, requests are served at once."""
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(lambda: _Stdin(self.server), sys.stdin)
+        while (said := await self.server.next()) is not None:
+            if isinstance(said, UserMessage):
+                self._prompts.put_nowait(said)
+            else:
+                await self._serve(said)
+        self._prompts.put_nowait(None)
+
+    async def _serve(self, asked: ControlRequest) -> None:
+        request = asked.request
+        name = request.subtype if isinstance(request, OtherRequest) else str(request.__struct_config__.tag)
+        try:
+            answer = await REQUESTS[name](self, request)
+        except (HooklineError, ValueError, OSError) as problem:
+            self.server.refuse(asked.request_id, str(problem), getattr(problem, "code", None))
+        else:
+            self.server.answer(asked.request_id, answer)
+
+    # -- working ---------------------------------------------------------------------------------------------------
+
+    async def work(self) -> int:
+        """Take prompts, and what happens in the background, one after another."""
+        result: Result | None = None
+        while True:
+            prompt = await self._next()
+            if prompt is None or self._over:
+                break
+            result = await self._turn(prompt)
+        while not self._over and (later := await self.agent.background()) is not None:
+            result = later
+        if result is None and not self._over:
+            await self.agent.start()
+        return 1 if result is not None and result.is_error else 0
+
+    async def _next(self) -> UserMessage | Woken | None:
+        """The next prompt of the host, or that there is one which nobody typed; `None` when the host has gone."""
+        typed = asyncio.ensure_future(self._prompts.get())
+        untyped = asyncio.ensure_future(self.agent.session.inbox.wait())
+        try:
+            done, _ = await asyncio.wait({typed, untyped}, return_when=asyncio.FIRST_COMPLETED)
+            return typed.result() if typed in done else Woken()
+        finally:
+            typed.cancel()
+            untyped.cancel()
+
+    async def _turn(self, prompt: UserMessage | Woken) -> Result:
+        if isinstance(prompt, Woken):
+            return await self.agent.react()
+        await self._tools.ready()
+        await self.agent.start()
+        say_init(self.made)
+        if self.flags.replay_user_messages:
+            self.server.say(prompt.data)
+        text, blocks = _words(prompt)
+        return await self.agent.run(text, blocks=blocks)
+
+    # -- asking the host -------------------------------------------------------------------------------------------
+
+    async def _may_run(self, ask: Ask) -> Reply:
+        """`can_use_tool`: the host decides about a call."""
+        by_hook = ask.reason_type == "hook"
+        request = CanUseTool(
+            tool_name=ask.tool_name,
+            input=ask.input,
+            tool_use_id=ask.tool_use_id,
+            agent_id=ask.agent_id,
+            permission_suggestions=list(ask.suggestions),
+            decision_reason=ask.reason,
+            decision_reason_type=ask.reason_type,
+            decision_reason_hook_event="PreToolUse" if by_hook else None,
+        )
+        try:
+            return _permission(await self.server.ask(request))
+        except (RequestRefused, HostGone) as problem:
+            return deny(f"the host could not be asked: {problem}")
+
+    async def _elicit(self, server: str, request: dict[str, Any]) -> dict[str, Any]:
+        """`elicitation`: the host answers an MCP server's question; one who cannot has answered cancel."""
+        asked = OtherRequest.of("elicitation", _elicitation(server, request))
+        try:
+            answer = await self.server.ask(asked)
+        except (RequestRefused, HostGone) as problem:
+            self.agent.output.inform(f"MCP server `{server}` asked, and the host could not: {problem}", level="warning")
+            return {"action": "cancel"}
+        sensible = isinstance(answer, dict) and answer.get("action") in ("accept", "decline", "cancel")
+        return answer if sensible else {"action": "cancel"}
+
+    # -- being asked -----------------------------------------------------------------------------------------------
+
+    async def initialize(self, request: Initialize) -> dict[str, Any]:
+        """Take over the host's callbacks (in place of those of an earlier `initialize`, if it names any) and wishes."""
+        if request.hooks is not None:
+            self._take_over(request.hooks)
+        self._tools.begin(request.sdk_mcp_servers or ())
+        session = self.agent.session
+        if request.agents:
+            session.agents |= add_agents(request.agents, self.made.hooks)
+        if request.system_prompt is not None:
+            session.system = _prompts(request.system_prompt)
+        if request.append_system_prompt:
+            session.system = (*session.system, request.append_system_prompt)
+        ready = getattr(session.model, "ready", None)
+        if ready is not None:
+            await ready()  # the host's first prompt then meets no start-up cost
+        return self._about()
+
+    def _take_over(self, table: Mapping[str, Sequence[CallbackMatcher]]) -> None:
+        for name in self._callbacks:
+            self.made.hooks.remove(name)
+        added = host_hooks(self.server, table, self.agent.output)
+        self._callbacks = tuple(hook.name for hook in self.made.hooks.add(*added)) if added else ()
+
+    def _about(self) -> dict[str, Any]:
+        session = self.agent.session
+        commands = [
+            {"name": one.name, "description": one.description, "argumentHint": ""} for one in session.skills.values()
+        ]
+        return {
+            "commands": commands,
+            "agents": [{"name": name, "description": one.description} for name, one in session.agents.items()],
+            "output_style": "default",
+            "available_output_styles": ["default"],
+            "models": [{"value": session.model_name, "displayName": session.model_name, "description": ""}],
+            "account": {"apiKeySource": "ANTHROPIC_API_KEY"},
+            "pid": os.getpid(),
+            "current_permission_mode": str(session.policy.mode),
+            "hooks_applied": True,
+            "hook_on_failure_supported": True,
+            "session_hooks_supported": True,
+            "session_state": "idle",
+        }
+
+    async def interrupt(self, _: Interrupt) -> dict[str, Any]:
+        """Stop the turn under way."""
+        self.agent.interrupt()
+        return {}
+
+    async def set_permission_mode(self, request: SetPermissionMode) -> dict[str, Any]:
+        """Another permission mode from now on."""
+        self.agent.session.policy.mode = Mode(request.mode)
+        return {"mode": request.mode}
+
+    async def set_model(self, request: SetModel) -> dict[str, Any]:
+        """PreModelSwitch, PostModelSwitch: another model from now on, unless a hook refuses."""
+        session, talk = self.agent.session, self.agent.talk
+        model = choose(request.model or "")
+        await model.respond(PROBE)  # a model that nobody serves is refused here, not in the next turn
+        about = {"from_model": session.model_name, "to_model": model.name, "requested_model": request.model,
+                 "context_tokens": talk.context_tokens}  # fmt: skip
+        verdict = await talk.fire(PreModelSwitch, **about)
+        if verdict.decision in (Decision.DENY, Decision.ASK) or verdict.stop:
+            raise RequestRefused("set_model", verdict.reason or "blocked by a hook", "blocked_by_hook")
+        session.model = model
+        session.effort = effort(self.flags, model)
+        give_services(self.agent, self.made.hooks, self.made.servers)
+        talk.remind_of_context(await talk.fire(PostModelSwitch, **about))
+        return {}
+
+    async def register_repo_root(self, request: OtherRequest) -> dict[str, Any]:
+        """DirectoryAdded: one more working folder; it must lie inside one that was there from the start."""
+        given = msgspec.json.decode(request.body)
+        directory = _real(given.get("directory"))
+        session = self.agent.session
+        roots = [Path(session.project_dir), *(Path(folder) for folder in self.flags.listed("add_dir"))]
+        if not directory.is_dir() or not any(directory != root and directory.is_relative_to(root) for root in roots):
+            raise ValueError(f"`{directory}` is no folder inside the working folders")
+        if str(directory) in session.policy.dirs:
+            raise ValueError(f"`{directory}` is a working folder already")
+        session.policy.dirs = (*session.policy.dirs, str(directory))
+        await self.agent.talk.fire(DirectoryAdded, directory=str(directory), source="register_repo_root")
+        return {}
+
+    async def mcp_status(self, _: OtherRequest) -> dict[str, Any]:
+        """How the MCP servers are."""
+        return {"mcpServers": self.made.servers.statuses() if self.made.servers else []}
+
+    async def end_session(self, request: OtherRequest) -> dict[str, Any]:
+        """SessionEnd, while the host can still be asked about it; nothing more is worked on."""
+        self._over = True
+        self.agent.interrupt()
+        await self.agent.aclose(str(msgspec.json.decode(request.body).get("reason") or "other"))
+        self._prompts.put_nowait(None)
+        return {}
+
+    async def stop_task(self, request: OtherRequest) -> dict[str, Any]:
+        """End a background command."""
+        await self.agent.talk.state.jobs.stop(str(msgspec.json.decode(request.body).get("task_id")))
+        return {}
+
+    async def nothing(self, _: Any) -> dict[str, Any]:
+        """Asked for, understood, and without meaning here."""
+        return {}
+
+
+REQUESTS: dict[str, Callable[[Host, Any], Awaitable[dict[str, Any]]]] = {
+    "initialize": Host.initialize,
+    "interrupt": Host.interrupt,
+    "set_permission_mode": Host.set_permission_mode,
+    "set_model": Host.set_model,
+    "mcp_message": Host.nothing,
+    "register_repo_root": Host.register_repo_root,
+    "mcp_status": Host.mcp_status,
+    "end_session": Host.end_session,
+    "stop_task": Host.stop_task,
+    "set_max_thinking_tokens": Host.nothing,
+}
+"""What a host may ask."""
+
+OTHERS = ("register_repo_root", "mcp_status", "end_session", "stop_task", "set_max_thinking_tokens")
+
+
+def _real(path: Any) -> Path:
+    return Path(os.path.realpath(str(path or "")))
+
+
+class _Stdin(asyncio.Protocol):
+    """Stdin, fed to the server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def data_received(self, data: bytes) -> None:
+        self._server.received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.ended()
+
+
+def _write(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def _words(prompt: UserMessage) -> tuple[str, tuple[Block, ...]]:
+    """The words of a prompt, and what came with them."""
+    blocks = [decode_block(block) for block in prompt.content]
+    words = "".join(block.text for block in blocks if isinstance(block, Text))
+    return words, tuple(block for block in blocks if not isinstance(block, Text))
+
+
+def _prompts(given: Any) -> tuple[str, ...]:
+    """A host's system prompt: one text or several, without the empty ones (no API takes them)."""
+    return tuple(text for text in ([given] if isinstance(given, str) else given) if isinstance(text, str) and text)
+
+
+def _elicitation(server: str, request: dict[str, Any]) -> dict[str, Any]:
+    """An MCP server's question as the host is told of it."""
+    schema = request.get("requestedSchema")
+    told = {
+        "message": str(request.get("message") or ""),
+        "mode": str(request.get("mode") or "form"),
+        "url": request.get("url"),
+        "elicitation_id": request.get("elicitationId"),
+        "requested_schema": schema,
+        "property_order": list(schema.get("properties") or ()) if isinstance(schema, dict) else None,
+    }
+    return {"mcp_server_name": server, **{name: value for name, value in told.items() if value is not None}}
+
+
+def _permission(answer: Any) -> Reply:
+    """The host's answer to `can_use_tool`."""
+    if not isinstance(answer, dict) or answer.get("behavior") not in ("allow", "deny"):
+        return deny("the host's answer makes no sense")
+    if answer["behavior"] == "deny":
+        reply = deny(str(answer.get("message") or "The host did not permit this call."))
+        return reply | Reply(specific=Specific(interrupt=True)) if answer.get("interrupt") is True else reply
+    given, updates = answer.get("updatedInput"), answer.get("updatedPermissions")
+    reply = allow() | Reply(input=given if isinstance(given, dict) else None)
+    if isinstance(updates, list):
+        reply = reply | Reply(specific=Specific(updated_permissions=tuple(updates)))
+    return reply

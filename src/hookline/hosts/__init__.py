@@ -1,0 +1,1 @@
+"""Agents that ask Hookline through their own hook mechanism: one package or module each."""

@@ -1,0 +1,42 @@
+"""The Claude CLI's control protocol, both ends."""
+
+from hookline.hosts.claude_code.argv import Options
+from hookline.hosts.claude_code.client import ClaudeClient, query
+from hookline.hosts.claude_code.find import Cli, find_cli
+from hookline.hosts.claude_code.mcp import Tool, ToolServer, tool
+from hookline.hosts.claude_code.messages import (
+    AssistantMessage,
+    CanUseTool,
+    Message,
+    OtherMessage,
+    ResultMessage,
+    StreamEvent,
+    SystemMessage,
+    UserMessage,
+)
+from hookline.hosts.claude_code.sdk import for_sdk
+from hookline.hosts.claude_code.transport import Exit, Receiver, Subprocess, Transport
+
+__all__ = [
+    "AssistantMessage",
+    "CanUseTool",
+    "ClaudeClient",
+    "Cli",
+    "Exit",
+    "Message",
+    "Options",
+    "OtherMessage",
+    "Receiver",
+    "ResultMessage",
+    "StreamEvent",
+    "Subprocess",
+    "SystemMessage",
+    "Tool",
+    "ToolServer",
+    "Transport",
+    "UserMessage",
+    "find_cli",
+    "for_sdk",
+    "query",
+    "tool",
+]

@@ -1,0 +1,249 @@
+"""Drive a Claude CLI from Python, with a set of hooks in the middle of everything it does.
+
+    async for message in query("tidy up", hooks=hooks):
+        print(message)
+
+Or, for several turns:
+
+    async with ClaudeClient(hooks=hooks) as claude:
+        await claude.send("tidy up")
+        async for message in claude.receive(): ...
+        await claude.send("now commit")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import warnings
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Self
+
+import msgspec
+
+from hookline.engine import Engine
+from hookline.errors import ClaudeError, CliSilent, HooksIgnored
+from hookline.hosts.claude_code.argv import Options, argv
+from hookline.hosts.claude_code.find import Cli, Command, find_cli, too_old, version_of
+from hookline.hosts.claude_code.host_channel import ANSWER_WITHIN, LINGER, Session
+from hookline.hosts.claude_code.lines import LINE_LIMIT
+from hookline.hosts.claude_code.mcp import InProcess, in_process
+from hookline.hosts.claude_code.messages import (
+    Initialize,
+    Interrupt,
+    Message,
+    OtherRequest,
+    ResultMessage,
+    SetModel,
+    SetPermissionMode,
+    UserMessage,
+)
+from hookline.hosts.claude_code.registration import Plan, plan, unkept
+from hookline.hosts.claude_code.requests import CanUse
+from hookline.hosts.claude_code.transport import Subprocess, Transport
+
+log = logging.getLogger("hookline.hosts.claude_code")
+
+Prompt = str | Sequence[Mapping[str, Any]] | UserMessage
+Prompts = Prompt | AsyncIterable[Prompt]
+_NOTHING = Plan({}, {})
+
+
+class ClaudeClient:
+    """A conversation of several turns with a Claude CLI.
+
+    `hooks` are asked about everything the CLI reports, by the engine's rules: its timeouts, validation and failure
+    policy. `can_use_tool` decides on tools that nobody else decided on; `mcp_servers` may hold servers that live here.
+    Further keywords are the CLI's flags (`Options`). The hooks stay the caller's to close.
+    """
+
+    def __init__(
+        self,
+        *,
+        hooks: Engine | None = None,
+        can_use_tool: CanUse | None = None,
+        mcp_servers: Mapping[str, Any] | None = None,
+        cli: Command | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        transport: Transport | None = None,
+        initialize_timeout: float = ANSWER_WITHIN,
+        line_limit: int = LINE_LIMIT,
+        linger: float = LINGER,
+        options: Options | None = None,
+        **more: Any,
+    ) -> None:
+        self.info: dict[str, Any] = {}
+        self._hooks = hooks
+        self._can_use_tool = can_use_tool
+        self._servers = {name: live for name, one in (mcp_servers or {}).items() if (live := in_process(one))}
+        self._options = _options(options, more, mcp_servers or {}, self._servers, asks=can_use_tool is not None)
+        self._cli_given = cli
+        self._cli: Cli | None = None
+        self._cwd = None if cwd is None else os.fspath(cwd)
+        self._env = env
+        self._given_transport = transport
+        self._initialize_timeout = initialize_timeout
+        self._limits = {"line_limit": line_limit, "linger": linger}
+        self._session: Session | None = None
+
+    # ── beginning and ending ────────────────────────────────────────────────────────────────────
+
+    async def connect(self) -> dict[str, Any]:
+        """Start the CLI, register the hooks, and return what it says of itself."""
+        if self._session is not None:
+            raise ClaudeError("this client is connected already")
+        transport = self._given_transport or self._subprocess()
+        session = Session(transport, line_limit=int(self._limits["line_limit"]), linger=self._limits["linger"])
+        session.answering.serve(engine=self._hooks, can_use_tool=self._can_use_tool, servers=self._servers)
+        await transport.start(session)
+        self._session = session
+        try:
+            await self._initialize(session)
+        except BaseException:
+            await self.aclose()
+            raise
+        return self.info
+
+    def _subprocess(self) -> Subprocess:
+        self._cli = find_cli(self._cli_given)
+        env = {name: value for name, value in os.environ.items() if name != "CLAUDECODE"}  # it is no child of another
+        env = {"CLAUDE_CODE_SDK_READS_SESSION_STATE": "1", **(env if self._env is None else self._env)}
+        return Subprocess(argv(self._cli.command, self._options), cwd=self._cwd, env=env)
+
+    async def _initialize(self, session: Session) -> None:
+        """Register the hooks there are now; told again, the CLI forgets the ones before."""
+        planned = plan(self._hooks) if self._hooks is not None else _NOTHING
+        session.answering.plan = planned
+        opening = Initialize(hooks=planned.hooks or None, sdk_mcp_servers=list(self._servers) or None)
+        try:
+            self.info = await session.request(opening, self._initialize_timeout)
+        except CliSilent as silent:
+            old = too_old(await version_of(self._cli)) if self._cli is not None else None
+            raise (silent if old is None else CliSilent(f"{silent.problem}; {old}", None, silent.stderr)) from None
+        version = self.info.get("claude_code_version")
+        old = too_old(str(version)) if version is not None else None
+        for problem in [*unkept(planned, self.info), *([old] if old else [])]:
+            log.warning("%s", problem)
+            warnings.warn(problem, HooksIgnored, stacklevel=4)
+
+    async def aclose(self) -> None:
+        """Stop running hooks and end the CLI in good order."""
+        session, self._session = self._session, None
+        if session is None:
+            return
+        try:
+            await self._end(session)
+        finally:
+            await session.aclose()
+
+    async def _end(self, session: Session) -> None:
+        """Have a CLI that asks about SessionEnd ask now: with stdin closed it could not."""
+        if self.info.get("session_hooks_supported") is True and "SessionEnd" in session.answering.plan.hooks:
+            with suppress(ClaudeError):  # it has ended already, and said why to whoever listened
+                await session.request(OtherRequest.of("end_session"))
+
+    async def __aenter__(self) -> Self:
+        await self.connect()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    # ── the conversation ────────────────────────────────────────────────────────────────────────
+
+    async def send(self, prompt: Prompts) -> None:
+        """Say something: text, content blocks, a `UserMessage`, or a stream of these."""
+        session = self._open
+        if self._hooks is not None and plan(self._hooks) != session.answering.plan:
+            await self._initialize(session)  # hooks were added or removed since
+        if isinstance(prompt, AsyncIterable):
+            async for one in prompt:
+                await session.say(_user(one))
+        else:
+            await session.say(_user(prompt))
+
+    async def receive(self) -> AsyncIterator[Message]:
+        """What is said until the turn is over; the last one is the `ResultMessage`."""
+        async for message in self.messages():
+            yield message
+            if isinstance(message, ResultMessage):
+                return
+
+    async def messages(self) -> AsyncIterator[Message]:
+        """Everything that is said until the CLI ends; raises a `ClaudeError` if it does not end well."""
+        inbox = self._open.inbox
+        while (message := await inbox.get()) is not None:
+            yield message
+
+    def end_input(self) -> None:
+        """No more prompts: the CLI ends once it has nothing left to do."""
+        self._open.end_input()
+
+    async def interrupt(self) -> None:
+        """Stop the turn; hooks that run are cancelled."""
+        await self._open.request(Interrupt())
+
+    async def set_model(self, model: str | None = None) -> None:
+        """Use another model from now on; `None` is the default one."""
+        await self._open.request(SetModel(model=model))
+
+    async def set_permission_mode(self, mode: str) -> None:
+        """Change the permission mode from now on."""
+        await self._open.request(SetPermissionMode(mode=mode))
+
+    async def request(self, subtype: str, **fields: Any) -> dict[str, Any]:
+        """Any other control request, such as `mcp_status`."""
+        return await self._open.request(OtherRequest.of(subtype, fields))
+
+    @property
+    def _open(self) -> Session:
+        if self._session is None:
+            raise ClaudeError("this client is not connected; use it in `async with`, or call connect()")
+        return self._session
+
+
+async def query(prompt: Prompts, *, hooks: Engine | None = None, **options: Any) -> AsyncIterator[Message]:
+    """Ask once and read the answer; takes what `ClaudeClient` takes."""
+    async with ClaudeClient(hooks=hooks, **options) as client:
+        asking = asyncio.get_running_loop().create_task(_asked(client, prompt))
+        try:
+            async for message in client.messages():
+                yield message
+        finally:
+            asking.cancel()
+            await asyncio.wait([asking])
+        if not asking.cancelled():
+            asking.result()
+
+
+async def _asked(client: ClaudeClient, prompt: Prompts) -> None:
+    """Say it all, and no more; a stream of prompts that fails ends the input too."""
+    try:
+        await client.send(prompt)
+    finally:
+        client.end_input()
+
+
+def _user(prompt: Prompt) -> UserMessage:
+    return prompt if isinstance(prompt, UserMessage) else UserMessage.of(prompt)
+
+
+def _options(
+    given: Options | None,
+    more: Mapping[str, Any],
+    servers: Mapping[str, Any],
+    live: Mapping[str, InProcess],
+    *,
+    asks: bool,
+) -> Options:
+    """The flags: as given, with the servers that live here announced and the host named as the one to ask."""
+    options = msgspec.structs.replace(given, **more) if given is not None else Options(**more)
+    announced = {name: {"type": "sdk", "name": name} if name in live else one for name, one in servers.items()}
+    if announced:
+        options = msgspec.structs.replace(options, mcp_servers={**(options.mcp_servers or {}), **announced})
+    if asks:
+        options = msgspec.structs.replace(options, permission_prompt_tool="stdio")
+    return options

@@ -1,0 +1,241 @@
+"""One conversation with a CLI: the protocol, the pipe, and what waits on either side of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from hookline.errors import BadLine, ClaudeError, CliDied, CliGarbled, CliSilent, RequestRefused
+from hookline.hosts.claude_code.lines import LINE_LIMIT
+from hookline.hosts.claude_code.message_queue import Inbox
+from hookline.hosts.claude_code.messages import (
+    ControlCancel,
+    ControlRequest,
+    Failure,
+    KeepAlive,
+    Message,
+    OtherRequest,
+    Received,
+    Request,
+    ResultMessage,
+    Success,
+    SystemMessage,
+    UserMessage,
+    Violation,
+)
+from hookline.hosts.claude_code.protocol import Connection
+from hookline.hosts.claude_code.requests import Answering
+from hookline.hosts.claude_code.transport import Exit, Transport
+
+log = logging.getLogger("hookline.hosts.claude_code")
+
+NOISE_ALLOWED = 1000  # lines on stdout that are no JSON at all, in a row: a stray print is logged, a flood is an error
+ANSWER_WITHIN = 60.0
+LINGER = 600.0  # seconds a finished run may stay busy in the background before its input is closed
+
+
+class Session:
+    """The host's end: takes bytes from the transport, hands requests to `answering` and messages to the inbox."""
+
+    def __init__(self, transport: Transport, *, line_limit: int = LINE_LIMIT, linger: float = LINGER) -> None:
+        self._transport = transport
+        self._connection = Connection("host", line_limit=line_limit)
+        self.answering = Answering(self._connection, transport.write)
+        self.inbox = Inbox(transport.pause, transport.resume)
+        self._asked: dict[str, asyncio.Future[Success | Failure]] = {}
+        self._run = Run(transport.end_input, linger)
+        self._noise: list[bytes] = []
+        self._garbled: BadLine | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._error: ClaudeError | None = None
+        self._over = False
+        self._on: dict[type[Any], Callable[[Any], None]] = {
+            Success: self._answered,
+            Failure: self._answered,
+            ControlCancel: lambda cancel: self.answering.cancel(cancel.request_id),
+            KeepAlive: lambda alive: None,
+            Violation: self._violated,
+        }
+
+    # ── saying ──────────────────────────────────────────────────────────────────────────────────
+
+    async def request(self, request: Request | OtherRequest, within: float = ANSWER_WITHIN) -> dict[str, Any]:
+        """Ask the CLI something and wait for the answer."""
+        self._check_open()
+        asked = self._connection.ask(request)
+        subtype = request.subtype if isinstance(request, OtherRequest) else str(request.__struct_config__.tag)
+        future: asyncio.Future[Success | Failure] = asyncio.get_running_loop().create_future()
+        self._asked[asked.request_id] = future
+        self.inbox.hold_open(1)
+        try:
+            self._transport.write(self._connection.send(asked))
+            async with asyncio.timeout(within):
+                answer = await future
+        except TimeoutError:
+            self._transport.write(self._connection.send(ControlCancel(asked.request_id)))
+            problem = f"the CLI gave no answer to `{subtype}` within {within:g} s"
+            raise CliSilent(problem, None, self._transport.stderr) from None
+        finally:
+            self.inbox.hold_open(-1)
+            self._asked.pop(asked.request_id, None)
+        if isinstance(answer, Failure):
+            raise RequestRefused(subtype, answer.error, answer.error_code)
+        return answer.data()
+
+    async def say(self, message: UserMessage) -> None:
+        """Send a prompt; waits while the CLI is slow to read."""
+        self._check_open()
+        self._run.prompted()
+        self._transport.write(self._connection.send(message))
+        await self._transport.drain()
+
+    def end_input(self, *, when_done: bool = True) -> None:
+        """No more prompts: close the CLI's stdin, once the run it is busy with is over."""
+        if when_done:
+            self._run.end_when_done()
+        else:
+            self._transport.end_input()
+
+    async def aclose(self) -> None:
+        self._run.close()
+        await self.answering.aclose()
+        self._over = True
+        await self._transport.close()
+        self.inbox.end()
+
+    def _check_open(self) -> None:
+        if self._error is not None:
+            raise self._error
+        if self._over:
+            raise ClaudeError("the conversation is over; start a new client")
+
+    # ── hearing ─────────────────────────────────────────────────────────────────────────────────
+
+    def received(self, data: bytes) -> None:
+        if self._over or self._garbled is not None:
+            return
+        ask, on = self.answering.waiting.append, self._on
+        for message in self._connection.receive(data):
+            if message.__class__ is ControlRequest:
+                ask(message)
+            else:
+                on.get(message.__class__, self._said)(message)
+        self.answering.wake()
+        refusals = self._connection.outgoing()
+        if refusals:
+            self._transport.write(refusals)
+
+    def _said(self, message: Received) -> None:
+        assert isinstance(message, Message)
+        self._noise.clear()
+        if self._run.heard(message):
+            self.inbox.put(message)
+
+    def _answered(self, answer: Success | Failure) -> None:
+        future = self._asked.get(answer.request_id)
+        if future is not None and not future.done():
+            future.set_result(answer)
+
+    def _violated(self, violation: Violation) -> None:
+        error = violation.error
+        if not isinstance(error, BadLine):
+            log.warning("the CLI broke the protocol: %s", error)
+        elif error.kind == "cut_off":
+            self._garbled = self._garbled or error
+        elif error.kind == "too_long" or (error.kind == "not_json" and error.line.lstrip().startswith(b"{")):
+            self._give_up(error)
+        else:
+            log.warning("the CLI printed what is no message: %s", error)
+            self._noise.append(error.line)
+            if len(self._noise) > NOISE_ALLOWED:
+                flood = f"more than {NOISE_ALLOWED} lines in a row are no messages"
+                self._give_up(BadLine(error.kind, flood, error.line))
+
+    def _give_up(self, problem: BadLine) -> None:
+        """The stream can no longer be trusted: end the CLI; `ended` then tells everybody, with its exit code."""
+        if self._garbled is None:
+            self._garbled = problem
+            self._ending = asyncio.get_running_loop().create_task(self._transport.close(0.0))
+
+    def ended(self, exit: Exit) -> None:
+        """The CLI is gone: nobody is left waiting."""
+        for late in self._connection.end():
+            assert isinstance(late, Violation)
+            self._violated(late)
+        unanswered = bool(self._asked) or self._run.open
+        ours = self._over
+        self._over = True
+        self._run.close()
+        self.answering.stop()
+        self._error = None if ours else self._why(exit, unanswered=unanswered)
+        gone = self._error or CliDied("the CLI ended", exit.code, exit.stderr)
+        for future in self._asked.values():
+            if not future.done():
+                future.set_exception(gone)
+        self.inbox.end(self._error)
+
+    def _why(self, exit: Exit, *, unanswered: bool) -> ClaudeError | None:
+        if self._garbled is not None and self._garbled.kind == "cut_off":
+            return CliDied("the CLI died in the middle of a line", exit.code, exit.stderr)
+        if self._garbled is not None:
+            return CliGarbled(f"the CLI printed what is no message: {self._garbled}", exit.code, exit.stderr)
+        if not unanswered and (exit.code == 0 or self._run.finished):
+            return None  # after an error result the CLI ends with exit code 1 on purpose
+        printed = self._noise[-1].decode("utf-8", "replace")[:200] if self._noise else ""
+        said = f"; it printed `{printed}`" if printed else ""
+        return CliDied(f"the CLI ended before it answered{said}", exit.code, exit.stderr)
+
+
+class Run:
+    """Knows when a run is over: its result has come and the CLI reports no more work of its own (`idle`)."""
+
+    def __init__(self, end_input: Callable[[], None], linger: float) -> None:
+        self._end_input = end_input
+        self._linger = linger
+        self._state: str | None = None
+        self._last_prompt = False
+        self._timer: asyncio.TimerHandle | None = None
+        self.open = False  # a prompt without its result
+        self.finished = False  # the last thing said was a result
+
+    def prompted(self) -> None:
+        self.open = True
+        self._disarm()
+
+    def end_when_done(self) -> None:
+        self._last_prompt = True
+        self._settle()
+
+    def heard(self, message: Message) -> bool:
+        """Takes note; False when the message is meant for the host alone."""
+        told = True
+        if isinstance(message, SystemMessage) and b"session_state_changed" in message.line:
+            if message.subtype == "session_state_changed":
+                self._state = message.get("state", "")
+                told = message.data.get("sdk_host_only") is not True
+        else:
+            self.finished = isinstance(message, ResultMessage)
+        if isinstance(message, ResultMessage):
+            self.open = False
+        self._settle()
+        return told
+
+    def close(self) -> None:
+        self._last_prompt = False
+        self._disarm()
+
+    def _settle(self) -> None:
+        if not self._last_prompt or self.open:
+            self._disarm()
+        elif self._state in (None, "idle"):
+            self.close()
+            self._end_input()
+        elif self._timer is None and self._state != "requires_action":
+            self._timer = asyncio.get_running_loop().call_later(self._linger, self._end_input)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,138 @@
+"""Hooks as the CLI's callbacks: what `initialize` registers, and what a CLI must promise in return.
+
+One callback stands for one event: when the CLI calls it, the whole set is asked, so that order, rewriting and the laws
+hold there as they do everywhere. (A callback per hook would let the CLI ask them all at once and run an input that no
+hook has judged: law 4.) The matcher sent along is the union of the hooks' matchers, so that the CLI does not call for
+nothing; the engine still asks only the hooks that are meant. What observers want to hear of is registered, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from hookline.engine import Engine
+from hookline.errors import HooksNotHonoured
+from hookline.events import CATALOG, Event, spec_of
+from hookline.hooks.hook import Hook
+from hookline.hooks.matcher import Matcher
+from hookline.hosts.claude_code.messages import CallbackMatcher
+
+MARGIN = 5.0  # seconds the CLI waits beyond the engine's own limits, so that it is the engine that answers
+NEVER_CALLED = ("SessionStart", "SessionEnd")  # FACTS §10: callbacks for these are registered and never called
+_SHARED_REGEX = re.compile(r"[\w |.^$*+?\[\]()-]*", re.ASCII)  # read alike by Python and by the CLI
+_GLOB = re.compile(r"[\w\-,| *?]*", re.ASCII)
+
+
+class Plan(Struct, frozen=True):
+    """What to register for a set of hooks: the entries of `initialize`, and each callback's event."""
+
+    hooks: dict[str, list[CallbackMatcher]]
+    events: dict[str, type[Event]]
+    must_block: tuple[str, ...] = ()  # names of the hooks that say on_failure="block" themselves
+    missed: tuple[str, ...] = ()  # events no host is told of, with hooks that do not say on_failure="continue"
+
+
+def plan(engine: Engine) -> Plan:
+    """The callbacks for the hooks there are now: `hook_0`, `hook_1`, … one for each event."""
+    wanted = engine.observers.wanted
+    by_event: dict[type[Event], list[Hook]] = {CATALOG[name].cls: [] for name in CATALOG if name in wanted}
+    for hook in engine.hooks:
+        for event in hook.events:
+            by_event.setdefault(event, []).append(hook)
+    entries: dict[str, list[CallbackMatcher]] = {}
+    events: dict[str, type[Event]] = {}
+    for number, (event, hooks) in enumerate(by_event.items()):
+        callback_id = f"hook_{number}"
+        events[callback_id] = event
+        entries[event.event_name] = [
+            CallbackMatcher(
+                matcher=None if event.event_name in wanted else union(event, hooks),
+                callback_ids=[callback_id],
+                timeout=limit(engine, event, hooks),
+                on_failure="block" if closes(event, hooks) else None,
+            )
+        ]
+    must_block = tuple(hook.name for hook in engine.hooks if hook.on_failure == "block")
+    return Plan(entries, events, must_block, tuple(_missed(by_event)))
+
+
+def _missed(by_event: Mapping[type[Event], Iterable[Hook]]) -> Iterator[str]:
+    for event, hooks in by_event.items():
+        if event.event_name in NEVER_CALLED and any(hook.on_failure != "continue" for hook in hooks):
+            yield event.event_name
+
+
+def closes(event: type[Event], hooks: Iterable[Hook]) -> bool:
+    """Whether a failure of this callback must count as a deny: some hook on it fails closed (law 3)."""
+    gate = spec_of(event).gate
+    return any(hook.on_failure == "block" or (hook.on_failure is None and gate) for hook in hooks)
+
+
+def limit(engine: Engine, event: type[Event], hooks: Iterable[Hook]) -> float:
+    """Seconds after which the CLI may give up on us: more than the engine can take with all of these hooks."""
+    limits = [hook.limit(engine.timeout) + engine.grace for hook in hooks if not hook.background]
+    once = sum(limits) if engine.order == "sequential" else max(limits, default=0.0)
+    rounds = 2 if "input" in spec_of(event).fields else 1  # a rewritten input is judged again
+    return once * rounds + MARGIN
+
+
+def union(event: type[Event], hooks: Iterable[Hook]) -> str | None:
+    """One matcher for the CLI that leaves out no subject any of the hooks means; `None` is everything."""
+    if event.subject_field is None:
+        return None
+    names: list[str] = []
+    patterns: list[str] = []
+    for hook in hooks:
+        exact, pattern = _spelled(hook.matcher)
+        if exact is None and pattern is None:
+            return None
+        names += exact or ()
+        patterns += [pattern] if pattern else []
+    if not patterns:
+        return "|".join(dict.fromkeys(names))
+    return "|".join([f"^(?:{name})$" for name in dict.fromkeys(names)] + patterns)
+
+
+def _spelled(matcher: Matcher) -> tuple[list[str] | None, str | None]:
+    """A matcher as exact names or as a pattern that the CLI reads as we do; neither when there is none."""
+    told = getattr(matcher.test, "__self__", None)
+    if isinstance(told, frozenset):
+        return sorted(told), None
+    if not isinstance(told, re.Pattern):
+        return None, None
+    if _GLOB.fullmatch(matcher.pattern):
+        parts = [part.strip() for part in re.split(r"[|,]", matcher.pattern) if part.strip()]
+        globs = [part.replace("*", ".*").replace("?", ".") for part in parts]
+        return None, "|".join(f"^(?:{glob})$" for glob in globs)
+    if _SHARED_REGEX.fullmatch(matcher.pattern) and "(?" not in matcher.pattern:
+        return None, f"(?:{matcher.pattern})"
+    return None, None
+
+
+def unkept(planned: Plan, response: Mapping[str, Any]) -> list[str]:
+    """What a CLI that answered `initialize` like this will not do, to be told to the user.
+
+    Raises `HooksNotHonoured` when a hook says on_failure="block" and the CLI would let its failure pass.
+    """
+    if not planned.hooks:
+        return []
+    version = response.get("claude_code_version", "unknown")
+    applied = response.get("hooks_applied") is True
+    if planned.must_block and not (applied and response.get("hook_on_failure_supported") is True):
+        names = ", ".join(f"`{name}`" for name in planned.must_block)
+        raise HooksNotHonoured(
+            f'the CLI (version {version}) does not honour on_failure="block", which {names} asks for; '
+            "run `claude update`, or leave on_failure out"
+        )
+    if not applied:
+        return [f"the CLI (version {version}) did not register the hooks: none of them will run; run `claude update`"]
+    if response.get("session_hooks_supported") is True:
+        return []
+    return [
+        f"the CLI never calls hooks on {name} in this mode; put that hook in a settings file instead"
+        for name in planned.missed
+    ]

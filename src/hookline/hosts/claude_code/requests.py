@@ -1,0 +1,251 @@
+"""Answers what the CLI asks of the host: hooks, permissions, in-process tools.
+
+Requests are served as they come, each in the task that will finish it. One task serves request after request for as
+long as none has to wait; when one waits, another task takes the rest over. So a burst of quick hooks costs one task,
+and a slow hook holds nobody up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from hookline.engine import Engine, Verdict
+from hookline.engine.step import UNWANTED
+from hookline.errors import RequestClosed
+from hookline.events import Event, spec_of
+from hookline.hosts.claude_code.mcp import INTERNAL_ERROR, METHOD_NOT_FOUND, InProcess, rpc_error
+from hookline.hosts.claude_code.messages import EMPTY, CanUseTool, ControlRequest, Failure, HookCallback, McpMessage
+from hookline.hosts.claude_code.protocol import Connection
+from hookline.hosts.claude_code.registration import Plan
+from hookline.replies import NOTHING, Decision, Reply, deny
+from hookline.wire import claude
+
+log = logging.getLogger("hookline.hosts.claude_code")
+
+Permission = Reply | bool | Mapping[str, Any] | None
+CanUse = Callable[[CanUseTool], Awaitable[Permission]]
+
+
+class Answering:
+    """Serves requests; `plan` may be replaced while it runs (a second `initialize`)."""
+
+    def __init__(self, connection: Connection, write: Callable[[bytes], None]) -> None:
+        self._plan = Plan({}, {})
+        self._readers: dict[str, Callable[[Any], Event]] = {}
+        self._connection = connection
+        self._write = write
+        self._out: list[bytes] = []
+        self._fire: Callable[[Event], Awaitable[Verdict]] = no_hooks
+        self._can_use_tool: CanUse | None = None
+        self._servers: dict[str, InProcess] = {}
+        self.waiting: deque[ControlRequest] = deque()  # not served yet, in order
+        self._serving: dict[asyncio.Task[None], str] = {}  # each task's request of the moment
+        self._coming = False  # a task that will look at what waits has not begun yet
+        self._serve: dict[type[Any], Callable[[Any], Awaitable[Raw]]] = {
+            CanUseTool: self._permission,
+            McpMessage: self._mcp,
+        }
+
+    def serve(
+        self,
+        *,
+        engine: Engine | None = None,
+        can_use_tool: CanUse | None = None,
+        servers: Mapping[str, InProcess] | None = None,
+    ) -> None:
+        """Who answers what."""
+        self._fire = no_hooks if engine is None else engine.fire
+        self._can_use_tool = can_use_tool
+        self._servers = dict(servers or {})
+
+    @property
+    def plan(self) -> Plan:
+        """The callbacks that are registered."""
+        return self._plan
+
+    @plan.setter
+    def plan(self, planned: Plan) -> None:
+        self._plan = planned
+        self._readers = {name: claude.trusted_reader(kind) for name, kind in planned.events.items()}
+
+    # ── requests in, answers out ────────────────────────────────────────────────────────────────
+
+    def wake(self) -> None:
+        """Requests were put in `waiting`: serve them soon."""
+        if self.waiting and not self._coming:
+            self._call()
+
+    def cancel(self, request_id: str) -> None:
+        """The CLI no longer wants this answer: the hook is told, and stopped."""
+        for task, served in self._serving.items():
+            if served == request_id:
+                task.cancel(UNWANTED)
+                return
+        left = [one for one in self.waiting if one.request_id != request_id]
+        self.waiting.clear()
+        self.waiting.extend(left)
+
+    def stop(self) -> list[asyncio.Task[None]]:
+        """No answer is wanted any more: tell whatever still runs, and return it."""
+        self.waiting.clear()
+        running = [task for task in self._serving if task is not asyncio.current_task()]
+        for task in running:
+            task.cancel(UNWANTED)
+        return running
+
+    async def aclose(self) -> None:
+        """Stop whatever still runs, and wait for it."""
+        await asyncio.gather(*self.stop(), return_exceptions=True)
+        for server in self._servers.values():
+            await server.aclose()
+
+    def _call(self) -> None:
+        """Have a task look at what waits; if the one that serves now does not have to wait itself, it finds nothing."""
+        self._coming = True
+        asyncio.get_running_loop().create_task(self._work())
+
+    async def _work(self) -> None:
+        self._coming = False
+        self._flush()  # what was answered before the task that served had to wait
+        task: Any = asyncio.current_task()
+        waiting, serving, out, answer = self.waiting, self._serving, self._out, self._connection.answer
+        try:
+            while waiting:
+                request = waiting.popleft()
+                if waiting and not self._coming:
+                    self._call()
+                serving[task] = request.request_id
+                asked = request.request
+                try:
+                    if asked.__class__ is HookCallback:  # the busiest kind: no table, no coroutine of its own
+                        verdict = await self._fire(self._readers[asked.callback_id](asked.input))
+                        response = EMPTY if verdict.reply is NOTHING else encoded(verdict)
+                    else:
+                        response = await self._serve[asked.__class__](asked)
+                    out.append(answer(request.request_id, response))
+                except Exception as problem:  # noqa: BLE001 - logged and answered there
+                    self._failed(request, problem)
+        except asyncio.CancelledError:
+            log.debug("request `%s` was cancelled", serving[task])
+        finally:
+            serving.pop(task, None)
+        self._flush()
+        self.wake()
+
+    def _flush(self) -> None:
+        if self._out:
+            data = b"".join(self._out)
+            self._out.clear()
+            self._write(data)
+
+    def _failed(self, request: ControlRequest, problem: Exception) -> None:
+        """An answer all the same, unless it is too late for one; a failed gate denies."""
+        if isinstance(problem, RequestClosed):
+            log.debug("%s", problem)
+            return
+        asked, answer = request.request, problem
+        try:
+            if isinstance(asked, HookCallback):
+                log.error("hooks could not be asked", exc_info=problem)
+                response = failed_closed(self._plan.events[asked.callback_id], problem)
+                self._out.append(self._connection.answer(request.request_id, response))
+                return
+        except Refused as refused:
+            answer = refused
+        if not isinstance(answer, Refused):
+            log.error("request `%s` could not be answered", request.request_id, exc_info=problem)
+            answer = Refused(f"{type(problem).__name__}: {problem}", "internal_error")
+        self._out.append(self._connection.send(Failure(request.request_id, str(answer), answer.code)))
+
+    # ── permissions ─────────────────────────────────────────────────────────────────────────────
+
+    async def _permission(self, request: CanUseTool) -> Raw:
+        if self._can_use_tool is None:
+            raise Refused("no can_use_tool was given; pass can_use_tool=", "unsupported_request")
+        try:
+            decided = permission(await self._can_use_tool(request), request)
+            return Raw(msgspec.json.encode(decided))
+        except Exception as problem:
+            log.exception("can_use_tool failed on `%s`", request.tool_name)
+            refusal = {"behavior": "deny", "message": f"the host could not decide: {type(problem).__name__}: {problem}"}
+            return Raw(msgspec.json.encode(refusal))
+
+    # ── in-process tools ────────────────────────────────────────────────────────────────────────
+
+    async def _mcp(self, request: McpMessage) -> Raw:
+        try:
+            message = msgspec.json.decode(request.message, type=dict[str, Any])
+        except msgspec.DecodeError as problem:
+            raise Refused(f"not a JSON-RPC message: {problem}", "invalid_request") from None
+        response = await self._served(request.server_name, message)
+        acknowledged = response if response is not None else {"jsonrpc": "2.0", "result": {}}
+        return Raw(msgspec.json.encode({"mcp_response": acknowledged}))
+
+    async def _served(self, name: str, message: dict[str, Any]) -> dict[str, Any] | None:
+        server = self._servers.get(name)
+        if server is None:
+            return rpc_error(message.get("id"), METHOD_NOT_FOUND, f"there is no in-process server `{name}`")
+        try:
+            return await server.handle(message)
+        except Exception as problem:
+            log.exception("mcp server `%s` failed", name)
+            return rpc_error(message.get("id"), INTERNAL_ERROR, f"{type(problem).__name__}: {problem}")
+
+
+async def no_hooks(event: Event) -> Verdict:
+    """A callback without hooks is nobody's."""
+    raise Refused("there are no hooks here", "unknown_callback")
+
+
+class Refused(Exception):
+    """A request that is answered with an error; never seen outside this module."""
+
+    def __init__(self, problem: str, code: str) -> None:
+        super().__init__(problem)
+        self.code = code
+
+
+def answer_of(verdict: Verdict) -> Reply:
+    """What to tell the CLI; what is blocked here is denied there, even where the CLI would go on."""
+    reply = verdict.reply
+    if verdict.blocked and reply.decision is not Decision.DENY:
+        return reply | deny(verdict.reason)  # the CLI runs the tool after a mere `continue: false` (FACTS §3)
+    return reply
+
+
+def encoded(verdict: Verdict) -> Raw:
+    """A verdict as the callback's answer."""
+    return Raw(claude.encode_reply(answer_of(verdict), verdict.event))
+
+
+def failed_closed(event: type[Event], problem: Exception) -> Raw:
+    """A gate answers a crash with a deny, because the CLI takes an error for silence; elsewhere it is an error."""
+    said = f"hooks could not be asked: {type(problem).__name__}: {problem}"
+    if not spec_of(event).gate:
+        raise Refused(said, "hook_failed")
+    return Raw(claude.encode_reply(deny(f"{said}; {event.event_name} fails closed"), event.event_name))
+
+
+def permission(decided: Permission, request: CanUseTool) -> dict[str, Any]:
+    """The host's decision in the CLI's words; a host that decides nothing denies."""
+    if isinstance(decided, Mapping):
+        return dict(decided)
+    if isinstance(decided, bool):
+        decided = Reply(decision=Decision.ALLOW if decided else Decision.DENY)
+    reply = decided or NOTHING
+    if reply.decision is Decision.ALLOW or (reply.decision is Decision.PASS and reply.input is not None):
+        judged = request.input if reply.input is None else reply.input
+        allowed: dict[str, Any] = {"behavior": "allow", "updatedInput": judged}
+        if reply.specific is not None and reply.specific.updated_permissions:
+            allowed["updatedPermissions"] = list(reply.specific.updated_permissions)
+        return allowed
+    interrupt = reply.stop or (reply.specific is not None and reply.specific.interrupt)
+    denied = {"behavior": "deny", "message": reply.reason or reply.stop_reason or "the host denied it"}
+    return {**denied, "interrupt": True} if interrupt else denied

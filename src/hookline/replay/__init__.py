@@ -1,0 +1,1 @@
+"""What was recorded, judged again by today's hooks."""

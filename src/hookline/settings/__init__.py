@@ -1,0 +1,37 @@
+"""Files → hooks: `load` reads settings, `Trust` knows which of them may run, `Reloader` notices edits."""
+
+from hookline.settings.frontmatter import Markdown, parse_markdown, read_markdown
+from hookline.settings.load import File, Loaded, Skill, load
+from hookline.settings.parse import Parsed, parse_hooks
+from hookline.settings.policy import Permissions, Switches
+from hookline.settings.problems import Problem
+from hookline.settings.sources import Places, Source, places
+from hookline.settings.trust import Item, Policy, Status, Trust, ensure, items_of, trust_file
+from hookline.settings.watcher import Change, Reloader
+
+__all__ = [
+    "Change",
+    "File",
+    "Item",
+    "Loaded",
+    "Markdown",
+    "Parsed",
+    "Permissions",
+    "Places",
+    "Policy",
+    "Problem",
+    "Reloader",
+    "Skill",
+    "Source",
+    "Status",
+    "Switches",
+    "Trust",
+    "ensure",
+    "items_of",
+    "load",
+    "parse_hooks",
+    "parse_markdown",
+    "places",
+    "read_markdown",
+    "trust_file",
+]

@@ -1,0 +1,157 @@
+"""Looking harder than loading does: hooks that are well-formed and still cannot do what their author wants."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hookline.errors import did_you_mean
+from hookline.events import CATALOG
+from hookline.hooks.actions import AgentCheck, Command, Http, McpTool, Prompt
+from hookline.hooks.condition import advice
+from hookline.hooks.hook import Hook
+from hookline.settings.fields import default_timeout
+from hookline.settings.load import Loaded
+from hookline.settings.parse import parse_hooks
+from hookline.settings.problems import Problem
+from hookline.shell import parse_line
+
+TOOLS = (
+    "Agent", "AskUserQuestion", "Bash", "BashOutput", "Edit", "EnterPlanMode", "EnterWorktree", "ExitPlanMode",
+    "ExitWorktree", "Glob", "Grep", "KillShell", "LS", "LSP", "Monitor", "MultiEdit", "NotebookEdit", "NotebookRead",
+    "Read", "Skill",
+    "SlashCommand", "StructuredOutput", "Task", "TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop",
+    "TaskUpdate", "TodoWrite", "ToolSearch", "WebFetch", "WebSearch", "Write",
+)  # fmt: skip
+"""Tools a matcher may name; others exist (MCP servers bring theirs), so a name that is not here is only a warning."""
+
+SUBJECTS: dict[str, tuple[str, ...]] = {
+    "SessionStart": ("startup", "resume", "clear", "compact", "fork"),
+    "SessionEnd": ("clear", "resume", "logout", "prompt_input_exit", "other"),
+    "PreCompact": ("manual", "auto"),
+    "PostCompact": ("manual", "auto"),
+    "Setup": ("init", "maintenance"),
+    "ConfigChange": ("user_settings", "project_settings", "local_settings", "policy_settings", "skills"),
+    "InstructionsLoaded": ("session_start", "nested_traversal", "path_glob_match", "include", "compact"),
+}
+"""What a matcher on these events can meet, and nothing else."""
+
+_LONG = 60.0
+_KINDS: dict[type[Any], str] = {
+    Command: "command",
+    Http: "http",
+    Prompt: "prompt",
+    AgentCheck: "agent",
+    McpTool: "mcp_tool",
+}
+_BUILTINS = frozenset({
+    ".", ":", "[", "alias", "bg", "cd", "command", "echo", "eval", "exec", "exit", "export", "false", "fg", "getopts",
+    "hash", "jobs", "kill", "printf", "pwd", "read", "return", "set", "shift", "test", "times", "trap", "true", "type",
+    "ulimit", "umask", "unalias", "unset", "wait",
+})  # fmt: skip
+
+
+def check(loaded: Loaded) -> list[Problem]:
+    """Every problem of the files, then of the hooks in them, each said once."""
+    found = [*loaded.problems]
+    for hook in _written(loaded):
+        for look in (_matcher, _condition, _command, _timeout):
+            found += look(hook, loaded)
+    return list(dict.fromkeys(found))
+
+
+def _written(loaded: Loaded) -> Iterator[Hook]:
+    """The hooks as the files have them: duplicates, too, since each may have a problem of its own."""
+    for file in loaded.files:
+        if "hooks" in file.raw:
+            yield from parse_hooks(file.raw["hooks"], file.source, loaded.switches.http).hooks
+
+
+def _matcher(hook: Hook, _: Loaded) -> Iterator[Problem]:
+    pattern = hook.matcher.pattern
+    if hook.matcher.matches_all:
+        return
+    for cls in hook.events:
+        name = cls.event_name
+        if CATALOG[name].subject is None:
+            yield Problem(
+                hook.source, f"matcher `{pattern}` is ignored: {name} has nothing to match; leave it out", "warning"
+            )
+        elif name in SUBJECTS and not any(hook.matcher.matches(subject) for subject in SUBJECTS[name]):
+            known = ", ".join(f"`{subject}`" for subject in SUBJECTS[name])
+            yield Problem(hook.source, f"matcher `{pattern}` can never match: {name} knows {known}", "warning")
+        elif CATALOG[name].subject == "tool_name":
+            yield from _tool_names(hook, pattern)
+
+
+def _tool_names(hook: Hook, pattern: str) -> Iterator[Problem]:
+    if not all(char.isalnum() or char in "_-,| " for char in pattern):
+        return
+    for name in (part.strip() for part in pattern.replace(",", "|").split("|")):
+        near = did_you_mean(name, TOOLS) if name and name not in TOOLS and not name.startswith("mcp__") else ""
+        if near:
+            yield Problem(hook.source, f"matcher `{pattern}`: no tool is called `{name}`{near}", "warning")
+
+
+def _condition(hook: Hook, _: Loaded) -> Iterator[Problem]:
+    if hook.condition is None:
+        return
+    said = advice(hook.condition, TOOLS)
+    if said:
+        yield Problem(hook.source, f"if: {said}", "warning")
+    elif any(hasattr(cls, "tool_name") for cls in hook.events) and not hook.matcher.matches(hook.condition.tool):
+        tool, pattern = hook.condition.tool, hook.matcher.pattern
+        problem = f"if: `{hook.condition}` can never hold, since matcher `{pattern}` leaves `{tool}` out"
+        yield Problem(hook.source, problem, "warning")
+
+
+def _command(hook: Hook, loaded: Loaded) -> Iterator[Problem]:
+    if not isinstance(hook.action, Command):
+        return
+    project = str(loaded.places.project_dir)
+    for program in _programs(hook.action, project):
+        problem = _unrunnable(program, project)
+        if problem:
+            yield Problem(hook.source, f"command: `{program}` {problem}")
+
+
+def _programs(action: Command, project: str) -> Iterator[str]:
+    """The programs a command plainly starts, as paths where it gives paths."""
+    if action.args is not None:
+        yield _filled(action.command, action, project)
+        return
+    for part in parse_line(_filled(action.command, action, project)).commands:
+        if part.words and 0 not in part.unknown and not part.via:
+            yield part.words[0]
+
+
+def _filled(text: str, action: Command, project: str) -> str:
+    marks = {"CLAUDE_PROJECT_DIR": project, "CLAUDE_PLUGIN_ROOT": action.plugin_root or ""}
+    for name, value in marks.items():
+        text = text.replace(f"${{{name}}}", value).replace(f"${name}", value)
+    return text
+
+
+def _unrunnable(program: str, project: str) -> str:
+    if "/" not in program:
+        known = program in _BUILTINS or shutil.which(program) is not None
+        return "" if known else "was not found on PATH; install it or give its path"
+    path = Path(project, Path(program).expanduser())
+    if not path.exists():
+        return "does not exist"
+    if path.is_dir():
+        return "is a folder; name a program"
+    return "" if os.access(path, os.X_OK) else f"is not executable; run `chmod +x {program}`"
+
+
+def _timeout(hook: Hook, _: Loaded) -> Iterator[Problem]:
+    spec = CATALOG[hook.events[0].event_name]
+    default = default_timeout(_KINDS[type(hook.action)], spec.name)
+    if spec.gate and hook.timeout is not None and hook.timeout > _LONG and hook.timeout != default:
+        problem = (
+            f"timeout: {hook.timeout:g} s on a gate lets the agent wait for over a minute; write `{_LONG:g}` or less"
+        )
+        yield Problem(hook.source, problem, "warning")

@@ -1,0 +1,174 @@
+"""Reading other people's files: whole, bounded, and never waiting for one that is no file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hookline.settings.problems import Problem
+
+MOST_BYTES = 4 * 1024 * 1024
+"""A settings file larger than this is not read."""
+
+_SAY = {
+    errno.EACCES: "may not be read; run `chmod u+r` on it",
+    errno.EPERM: "may not be read; run `chmod u+r` on it",
+    errno.ELOOP: "is a link that leads back to itself; remove it",
+    errno.EISDIR: "is a folder; a file was expected",
+    errno.ENAMETOOLONG: "has too long a name",
+}
+_MISSING = (errno.ENOENT, errno.ENOTDIR)
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+def is_dir(path: str | Path) -> bool:
+    """Whether there is a folder; one that may not be looked at is none."""
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be entered
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether there is a file; one that may not be looked at is none."""
+    return os.path.isfile(path)  # noqa: PTH113 - as above
+
+
+def read_bytes(path: str, most: int = MOST_BYTES) -> bytes | str | None:
+    """The file's bytes; a text is what is wrong with it; `None` says that there is none."""
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except OSError as error:
+        if error.errno in _MISSING:
+            return None
+        if is_dir(path):
+            return _SAY[errno.EISDIR]
+        return _SAY.get(error.errno or 0, f"cannot be opened: {(error.strerror or str(error)).lower()}")
+    except ValueError:
+        return "has a name that no file can have"
+    try:
+        return _regular(descriptor, most)
+    except OSError as error:
+        return f"cannot be read: {(error.strerror or str(error)).lower()}"
+    finally:
+        os.close(descriptor)
+
+
+def _regular(descriptor: int, most: int) -> bytes | str:
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISDIR(mode):
+        return _SAY[errno.EISDIR]
+    if not stat.S_ISREG(mode):
+        return "is a pipe, a socket or a device; a file was expected"
+    parts, left = [], most + 1
+    while left > 0 and (part := os.read(descriptor, min(left, 1 << 20))):
+        parts.append(part)
+        left -= len(part)
+    if left <= 0:
+        return f"is larger than {most // 1024:,} KiB; nothing of it is read"
+    return b"".join(parts)
+
+
+def read_text(path: str, label: str) -> tuple[str | None, tuple[Problem, ...]]:
+    """The file's text, or `None` with what is wrong; a file that is not there is no problem."""
+    found = read_bytes(path)
+    if found is None:
+        return None, ()
+    if isinstance(found, str):
+        return None, (Problem(label, found),)
+    try:
+        return found.decode("utf-8-sig"), ()
+    except UnicodeDecodeError as error:
+        return None, (Problem(label, f"is not UTF-8 (byte {error.start}); save it as UTF-8"),)
+
+
+def read_json(path: str, label: str) -> tuple[Any, tuple[Problem, ...]]:
+    """The file's JSON value, or `None` with what is wrong; a file that is not there is no problem."""
+    text, problems = read_text(path, label)
+    return (None, problems) if text is None else parse_json(text, label)
+
+
+DEEPEST = 100
+"""Values nested deeper than this are not read."""
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """The value as JSON has it: text keys, lists, and text for whatever JSON does not know."""
+    if depth > DEEPEST:
+        raise RecursionError
+    if isinstance(value, dict):
+        return {_key(key): plain(one, depth + 1) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(one, depth + 1) for one in value]
+    if isinstance(value, bool | str | float) or value is None:
+        return value
+    return value if isinstance(value, int) and abs(value) < 2**63 else str(value)[:100]
+
+
+def _key(key: object) -> str:
+    return key if isinstance(key, str) else str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def canonical(value: Any) -> bytes:
+    """Bytes that are the same for the same value."""
+    return msgspec.json.encode(value)
+
+
+def pretty(value: Any) -> str:
+    """The value for people, over several lines."""
+    return msgspec.json.format(canonical(value), indent=2).decode()
+
+
+def parse_json(text: str, label: str) -> tuple[Any, tuple[Problem, ...]]:
+    """The value of a JSON text; what is no JSON is a problem with line and column, a key said twice is a warning."""
+    if not text.strip():
+        return None, (Problem(label, "is empty; write `{}`"),)
+    try:
+        value = plain(msgspec.json.decode(text))
+        return value, _said_twice(text, value, label)
+    except RecursionError:
+        return None, (Problem(label, "is nested too deeply"),)
+    except msgspec.MsgspecError as error:
+        return None, (Problem(label, f"is not JSON: {_located(text, str(error))}"),)
+
+
+def _located(text: str, otherwise: str) -> str:
+    import json  # only a broken file needs it: the time to start counts
+
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"line {error.lineno} column {error.colno}: {error.msg.lower()}"
+    except (ValueError, RecursionError):
+        return otherwise.lower()
+    return f"{otherwise.lower()}"
+
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?')
+
+
+def _said_twice(text: str, value: Any, label: str) -> tuple[Problem, ...]:
+    """A warning for every key that its object has twice: JSON readers keep the last and say nothing."""
+    if sum(1 for found in _STRING.finditer(text) if found[1]) == _keys(value):
+        return ()
+    import json  # as above
+
+    twice: list[str] = []
+
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in found]
+        twice.extend(name for name in dict.fromkeys(names) if names.count(name) > 1)
+        return dict(found)
+
+    json.loads(text, object_pairs_hook=pairs)
+    message = "stands there twice, and only the last one counts; join them"
+    return tuple(Problem(label, f"`{name}` {message}", "warning") for name in dict.fromkeys(twice))
+
+
+def _keys(value: Any) -> int:
+    if isinstance(value, dict):
+        return len(value) + sum(map(_keys, value.values()))
+    return sum(map(_keys, value)) if isinstance(value, list) else 0

@@ -1,0 +1,275 @@
+"""Read every place hooks can come from, and settle what they say together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hookline.errors import MissingExtra
+from hookline.hooks.hook import Hook
+from hookline.settings.files import parse_json, plain, read_text
+from hookline.settings.frontmatter import Markdown, parse_markdown
+from hookline.settings.names import with_free_names, without_duplicates
+from hookline.settings.parse import parse_hooks
+from hookline.settings.policy import (
+    SENSITIVE,
+    Permissions,
+    Stated,
+    Switches,
+    merged,
+    misspelt,
+    read_env,
+    read_permissions,
+    read_switches,
+)
+from hookline.settings.problems import Problem, shown
+from hookline.settings.sources import (
+    Places,
+    Source,
+    enabled_plugins,
+    header_sources,
+    places,
+    plugin_sources,
+    settings_sources,
+)
+
+
+class File(msgspec.Struct, frozen=True, kw_only=True):
+    """One file as it was read: `raw` is what it says, `broken` that it could not be read as settings at all."""
+
+    source: Source
+    raw: dict[str, Any] = msgspec.field(default_factory=dict)
+    markdown: Markdown | None = None
+    problems: tuple[Problem, ...] = ()
+    found: bool = False
+    broken: bool = False
+
+
+class Skill(msgspec.Struct, frozen=True, kw_only=True):
+    """Hooks in a skill's header: they count from the moment the skill is used. `hooks.add(*skill.hooks)` does that."""
+
+    name: str
+    source: Source
+    hooks: tuple[Hook, ...]
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the files say, settled.
+
+    `hooks` are in configured order, each under a name of its own; hooks in agents' headers are among them and apply
+    while that agent runs. `raw` is all other settings merged; `permissions` has one row per file, the weakest first.
+    """
+
+    places: Places
+    files: tuple[File, ...] = ()
+    hooks: tuple[Hook, ...] = ()
+    skills: tuple[Skill, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    switches: Switches = Switches()
+    permissions: tuple[Permissions, ...] = ()
+    env: Mapping[str, str] = msgspec.field(default_factory=dict)
+    raw: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    watched: tuple[str, ...] = ()
+    source_problems: tuple[Problem, ...] = ()
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        """The problems that cost something its effect."""
+        return tuple(problem for problem in self.problems if problem.severity == "error")
+
+    @property
+    def broken(self) -> tuple[File, ...]:
+        """The files that could not be read at all."""
+        return tuple(file for file in self.files if file.broken)
+
+    @property
+    def model(self) -> str | None:
+        """The `model` setting, if there is one."""
+        model = self.raw.get("model")
+        return model if isinstance(model, str) else None
+
+
+def load(
+    project_dir: str | Path = ".",
+    *,
+    setting_sources: str | Iterable[str] | None = None,
+    settings: str | Path | Mapping[str, Any] | Sequence[Any] | None = None,
+    plugin_dirs: Iterable[str | Path] = (),
+    bare: bool = False,
+    headers: bool = True,
+    home: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+    managed: str | Path | None = None,
+) -> Loaded:
+    """Read all settings of a project; whatever is wrong with the files is in `problems`, and nothing is raised.
+
+    `setting_sources` is `"user,project,local"` or less; `settings` is what `--settings` takes: a file or JSON text.
+    Trust is not looked at here: see `trust.py`.
+    """
+    where = places(project_dir, home=home, env=env, managed=managed)
+    sources, problems = settings_sources(where, setting_sources=setting_sources, settings=settings, bare=bare)
+    files = [read_settings(source) for source in sources]
+    if bare:
+        return settle(where, files, problems)
+    brought, more = _plugin_files(files, plugin_dirs, where, headers=headers)
+    files += brought
+    if headers:
+        files += [read_header(one) for one in _headers(where, {source.kind for source in sources})]
+    return settle(where, files, (*problems, *more))
+
+
+def _plugin_files(
+    files: Sequence[File], plugin_dirs: Iterable[str | Path], where: Places, *, headers: bool
+) -> tuple[list[File], list[Problem]]:
+    enabled, absent = enabled_plugins(merged(_stated(files)), where)
+    problems, brought = list(absent), []
+    for folder, name in (*((folder, "") for folder in plugin_dirs), *((folder, name) for name, folder in enabled)):
+        found, more = plugin_sources(folder, where, name)
+        problems += more
+        brought += [read_settings(source) for source in found]
+        brought += [read_header(source) for source in _plugin_headers(found, where)] if headers else []
+    return brought, problems
+
+
+def _plugin_headers(found: Sequence[Source], where: Places) -> Iterable[Source]:
+    for one in found[:1]:
+        for kind in ("agent", "skill"):
+            yield from header_sources(Path(one.root), kind, where, root=one.root, foreign=True, plugin=one.plugin)
+
+
+def _headers(where: Places, kinds: Iterable[str]) -> Iterable[Source]:
+    folder = where.project_dir / ".claude"
+    at_home = where.config_dir == folder
+    kinds = set(kinds)
+    own = "user" in kinds or (at_home and "project" in kinds)
+    for kind in ("agent", "skill"):
+        if own:
+            yield from header_sources(where.config_dir, kind, where, root=str(where.home), foreign=False)
+        if "project" in kinds and not at_home:
+            yield from header_sources(folder, kind, where, root=str(where.project_dir), foreign=True)
+
+
+def read_settings(source: Source) -> File:
+    """Read one settings file; a file that is not there says nothing, unless it was asked for by name."""
+    value, text = source.value, source.text
+    problems: tuple[Problem, ...] = ()
+    if value is None:
+        if text is None:
+            text, problems = read_text(source.path, source.label)
+        if text is None and not problems and source.kind == "flag":
+            problems = (Problem(source.label, "no such file; name a settings file or write JSON"),)
+        if text is None:
+            return File(source=source, problems=problems, broken=bool(problems), found=bool(problems))
+        value, problems = parse_json(text, source.label)
+    else:
+        value, problems = _given(value, source.label)
+    wrong = any(problem.severity == "error" for problem in problems)
+    if not wrong and not isinstance(value, dict):
+        wrong = True
+        problems = (Problem(source.label, f'expected an object, got {shown(value)}; write `{{"hooks": {{}}}}`'),)
+    if wrong:
+        return File(source=source, problems=problems, broken=True, found=True)
+    return File(source=source, raw=value, problems=(*problems, *misspelt(Stated(source, value))), found=True)
+
+
+def _given(value: Any, label: str) -> tuple[Any, tuple[Problem, ...]]:
+    try:
+        return plain(value), ()
+    except RecursionError:
+        return None, (Problem(label, "is nested too deeply"),)
+
+
+def read_header(source: Source) -> File:
+    """Read the header of an agent's or skill's markdown file; YAML is parsed only where `hooks` is mentioned."""
+    text, problems = read_text(source.path, source.label)
+    if text is None:
+        return File(source=source, problems=problems, broken=bool(problems), found=bool(problems))
+    if "hooks" not in text.partition("\n---")[0]:
+        return File(source=source, found=True)
+    try:
+        markdown = parse_markdown(text, source.label)
+    except MissingExtra as error:
+        return File(source=source, problems=(Problem(source.label, str(error)),), broken=True, found=True)
+    fallback = Path(source.path).parent.name if source.kind == "skill" else Path(source.path).stem
+    name = markdown.header.get("name")
+    owner = name if isinstance(name, str) and name else fallback
+    raw = {"hooks": markdown.header["hooks"]} if markdown.header.get("hooks") is not None else {}
+    return File(
+        source=msgspec.structs.replace(source, owner=owner), raw=raw, markdown=markdown, problems=markdown.problems,
+        broken=bool(markdown.problems), found=True,
+    )  # fmt: skip
+
+
+def settle(
+    where: Places,
+    files: Iterable[File],
+    problems: Iterable[Problem] = (),
+    *,
+    effective: Callable[[File], bool] | None = None,
+) -> Loaded:
+    """What the files say together. A file that is not `effective` (nobody trusts it) has no say in hooks and `env`."""
+    files, problems = tuple(files), tuple(problems)
+    heard = [file if effective is None or effective(file) else _muted(file) for file in files]
+    stated = _stated(heard)
+    switches, switch_problems = read_switches(stated)
+    env, env_problems = read_env(stated)
+    permissions, permission_problems = read_permissions(stated)
+    hooks, skills, hook_problems = _hooks(heard, switches)
+    said = (*problems, *(p for file in files for p in file.problems), *switch_problems, *env_problems,
+            *permission_problems, *hook_problems)  # fmt: skip
+    return Loaded(
+        places=where, files=files, hooks=hooks, skills=skills, problems=said, switches=switches,
+        permissions=permissions, env=env, raw=merged(stated), watched=_watched(where, files), source_problems=problems,
+    )  # fmt: skip
+
+
+def _muted(file: File) -> File:
+    raw = {key: value for key, value in file.raw.items() if key not in SENSITIVE}
+    return msgspec.structs.replace(file, raw=raw)
+
+
+def _stated(files: Iterable[File]) -> list[Stated]:
+    return [Stated(file.source, file.raw) for file in files]
+
+
+def _hooks(files: Sequence[File], switches: Switches) -> tuple[tuple[Hook, ...], tuple[Skill, ...], list[Problem]]:
+    hooks: list[Hook] = []
+    skills: list[Skill] = []
+    problems: list[Problem] = []
+    for file in files:
+        if "hooks" not in file.raw:
+            continue
+        parsed = parse_hooks(file.raw["hooks"], file.source, switches.http)
+        problems += parsed.problems
+        if not switches.allows(file.source):
+            continue
+        if file.source.kind == "skill":
+            skills.append(Skill(name=file.source.owner or "", source=file.source, hooks=parsed.hooks))
+        else:
+            hooks += parsed.hooks
+    unique, notes = without_duplicates(hooks)
+    return tuple(with_free_names(unique)), _named_apart(skills, unique), [*problems, *notes]
+
+
+def _named_apart(skills: Iterable[Skill], hooks: Iterable[Hook]) -> tuple[Skill, ...]:
+    taken = {hook.name for hook in with_free_names(hooks)}
+    apart = []
+    for skill in skills:
+        named = with_free_names(without_duplicates(skill.hooks)[0], taken)
+        taken |= {hook.name for hook in named}
+        apart.append(msgspec.structs.replace(skill, hooks=tuple(named)))
+    return tuple(apart)
+
+
+def _watched(where: Places, files: Iterable[File]) -> tuple[str, ...]:
+    """Every path whose change may change the result: the files, and the folders new ones may appear in."""
+    folder = where.project_dir / ".claude"
+    roots = dict.fromkeys([where.config_dir, folder, *(Path(f.source.root) for f in files if f.source.plugin)])
+    manifests = [root / ".claude-plugin" / "plugin.json" for root in roots if root not in (where.config_dir, folder)]
+    parents = [Path(file.source.path).parent for file in files if file.source.kind in ("agent", "skill")]
+    folders = [root / name for root in roots for name in ("agents", "skills")]
+    paths = [*(Path(f.source.path) for f in files if f.source.path), *manifests, *folders, *parents]
+    return tuple(dict.fromkeys(map(str, paths)))

@@ -1,0 +1,137 @@
+"""What hooks from files are called, and which of them are one and the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from hookline.hooks.actions import Action, AgentCheck, Command, Http, McpTool, Prompt
+from hookline.hooks.hook import Hook
+from hookline.hooks.matcher import EVERYTHING, Matcher
+from hookline.settings.files import canonical
+from hookline.settings.problems import Problem
+
+_STARTERS = frozenset({
+    "sh", "bash", "zsh", "dash", "fish", "env", "exec", "sudo", "nohup", "nice", "time", "timeout", "command",
+    "python", "python3", "node", "deno", "bun", "tsx", "ts-node", "ruby", "perl", "php", "pwsh", "powershell",
+    "uv", "uvx", "npx", "pipx", "poetry", "run",
+})  # fmt: skip
+"""Words that start something else: not what a hook is about."""
+
+_LONGEST = 40
+
+
+def short_name(action: Action, plugin: str | None = None) -> str:
+    """A readable name for a hook that has none: the script it runs, the host it asks, the question's first words."""
+    name = _short(action)[:_LONGEST].strip() or type(action).__name__.lower()
+    return f"{plugin.partition('@')[0]}:{name}" if plugin else name
+
+
+def _short(action: Action) -> str:
+    if isinstance(action, Command):
+        return _of_command(action.command) if action.args is None else _of_command(" ".join(_exec_form(action)))
+    if isinstance(action, Http):
+        return re.sub(r"^\w+://(?:[^/@]*@)?|[?#].*$", "", action.url).rstrip("/")
+    if isinstance(action, McpTool):
+        return f"{action.server}.{action.tool}"
+    if isinstance(action, Prompt | AgentCheck):
+        return " ".join(action.prompt.split())
+    return "hook"
+
+
+def _exec_form(action: Command) -> Iterable[str]:
+    first = action.command.rstrip("/").rpartition("/")[2]
+    return (action.command, *(action.args or ())) if first in _STARTERS else (action.command,)
+
+
+def _of_command(command: str) -> str:
+    """The first word that says what runs: no interpreter, no option, no assignment; without its folder."""
+    words = [word.strip("\"'`(){};") for word in command.split()]
+    bases = [word.rstrip("/").rpartition("/")[2] for word in words]
+    for word, base in zip(words, bases, strict=True):
+        named = base and base not in _STARTERS and not word.startswith("-") and not re.match(r"\w+=", word)
+        if named and not base.isdecimal():
+            return base
+    return next(filter(None, bases), "")
+
+
+def with_free_names(hooks: Iterable[Hook], taken: Iterable[str] = ()) -> list[Hook]:
+    """The hooks, each under a name of its own: `guard.py`, then `guard.py#2`."""
+    used = set(taken)
+    named = []
+    for hook in hooks:
+        name, number = hook.name, 2
+        while name in used:
+            name, number = f"{hook.name}#{number}", number + 1
+        used.add(name)
+        named.append(hook if name == hook.name else msgspec.structs.replace(hook, name=name))
+    return named
+
+
+def without_duplicates(hooks: Iterable[Hook]) -> tuple[list[Hook], list[Problem]]:
+    """Identical hooks of an event become one that applies wherever any of them did (FACTS §4).
+
+    Also when timeout, shell, headers or model differ, or one runs in the background; not when `if`, `args` or the
+    plugin do. The last one's limits stand, but if any of them fails closed or is waited for, so does and is the one.
+    """
+    kept: dict[Any, Hook] = {}
+    notes = []
+    for hook in hooks:
+        key = _identity(hook)
+        first = kept.get(key)
+        if first is not None:
+            notes.append(Problem(hook.source, f"the same hook as {first.source}; it runs once", "note"))
+        kept[key] = hook if first is None else _joined(first, hook)
+    return list(kept.values()), notes
+
+
+#: what two hooks that are one and the same may differ in
+_ASIDE: dict[type[Action], dict[str, Any]] = {
+    Command: {"shell": None, "asynchronous": False, "async_rewake": False},
+    Http: {"headers": {}, "allowed_env": (), "allowed_urls": None},
+    Prompt: {"model": None, "continue_on_block": False},
+    AgentCheck: {"model": None},
+}
+
+
+def _identity(hook: Hook) -> Any:
+    aside = _ASIDE.get(type(hook.action))
+    action = msgspec.structs.replace(hook.action, **aside) if aside else hook.action
+    condition = getattr(hook.condition, "text", None)
+    return type(action), canonical(action), hook.events, condition, hook.when
+
+
+def _joined(first: Hook, last: Hook) -> Hook:
+    block = "block" in (first.on_failure, last.on_failure)
+    awaited = next((hook for hook in (last, first) if not _goes_on_alone(hook)), last)
+    return msgspec.structs.replace(
+        first,
+        action=awaited.action,
+        background=awaited.background,
+        timeout=last.timeout,
+        matcher=_either(first.matcher, last.matcher),
+        on_failure="block" if block else last.on_failure,
+        once=first.once and last.once,
+    )
+
+
+def _goes_on_alone(hook: Hook) -> bool:
+    action = hook.action
+    return hook.background or (isinstance(action, Command) and (action.asynchronous or action.async_rewake))
+
+
+def _either(a: Matcher, b: Matcher) -> Matcher:
+    if a.matches_all or b.matches_all:
+        return EVERYTHING
+    return a if a.pattern == b.pattern else Matcher(f"{a.pattern}|{b.pattern}", _Either(a, b))
+
+
+class _Either(msgspec.Struct, frozen=True):
+    a: Matcher
+    b: Matcher
+
+    def __call__(self, subject: str) -> bool:
+        return bool(self.a.matches(subject) or self.b.matches(subject))

@@ -1,0 +1,347 @@
+"""One settings object → hooks and problems. Pure: nothing is looked up but what is handed in.
+
+Two ways of writing are understood. Claude Code's nested one, `{event: [{matcher, hooks: [entry]}]}`, and the short one
+of seeds/002, where an event (`preToolUse`, too) has a command, a list of commands, or named entries. One bad entry
+never disables the others: a wrong value is reported and its key takes the default; an entry that cannot run as meant is
+left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hookline.errors import ConditionError, MatcherError, did_you_mean
+from hookline.events import Event, Stop, SubagentStop
+from hookline.events.catalog import CATALOG, EventSpec
+from hookline.hooks.actions import Action, AgentCheck, Command, Http, McpTool, Prompt
+from hookline.hooks.condition import Rule, parse_rule
+from hookline.hooks.hook import Hook
+from hookline.hooks.matcher import EVERYTHING, Matcher, parse_matcher
+from hookline.settings.fields import COMMON, KINDS, REQUIRED, TELLTALE, default_timeout
+from hookline.settings.names import short_name
+from hookline.settings.problems import Problem, Severity, shown
+from hookline.settings.sources import Source
+
+
+class Parsed(msgspec.Struct, frozen=True):
+    """What one settings object says: its hooks, and what is wrong with it."""
+
+    hooks: tuple[Hook, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+class HttpRules(msgspec.Struct, frozen=True):
+    """`allowedHttpHookUrls` and `httpHookAllowedEnvVars`; `None` restricts nothing."""
+
+    urls: tuple[str, ...] | None = None
+    env: tuple[str, ...] | None = None
+
+
+class InAgent(msgspec.Struct, frozen=True):
+    """Holds while the named agent runs; the scope of hooks in an agent's header."""
+
+    agent: str
+
+    def __call__(self, event: Any) -> bool:
+        return bool(event.agent_type == self.agent)
+
+
+def never(_: Any) -> bool:
+    """Never holds: the place of a condition that cannot be understood (FACTS §5)."""
+    return False
+
+
+def parse_hooks(table: object, source: Source, rules: HttpRules | None = None) -> Parsed:
+    """The hooks of a `hooks` object; whatever it is, no exception comes out."""
+    reader = _Reader(source, rules or HttpRules())
+    if not isinstance(table, dict):
+        reader.say("hooks", f'expected an object of events, got {shown(table)}; write `{{"PreToolUse": […]}}`')
+    else:
+        for key, entries in table.items():
+            reader.event(key, entries)
+    return Parsed(tuple(reader.hooks), tuple(reader.problems))
+
+
+_SPELLINGS = {
+    spelling: name
+    for name in CATALOG
+    for spelling in (
+        name[0].lower() + name[1:],
+        "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_"),
+    )
+}
+"""`preToolUse` and `pre_tool_use`: how seeds/002 spells events."""
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """An entry on its way to a hook: where it stands, and what its surroundings say."""
+
+    event: EventSpec
+    at: str
+    raw: dict[str, Any]
+    short: bool = False
+    name: str = ""
+    matcher: Any = None
+    matcher_at: str = ""
+
+
+class _Reader:
+    """Walks a `hooks` object, collecting hooks and problems."""
+
+    def __init__(self, source: Source, rules: HttpRules) -> None:
+        self.source = source
+        self.rules = rules
+        self.hooks: list[Hook] = []
+        self.problems: list[Problem] = []
+
+    def say(self, at: str, message: str, severity: Severity = "error") -> None:
+        self.problems.append(Problem(f"{self.source.label}: {at}", message, severity))
+
+    # -- which event, and which way of writing ---------------------------------------------------------------------
+
+    def event(self, key: str, entries: object) -> None:
+        at = f"hooks.{key}"
+        name = key if key in CATALOG else _SPELLINGS.get(key)
+        if name is None or (key not in CATALOG and _is_nested(entries)):
+            hint = did_you_mean(key, CATALOG) or f"; write one of {', '.join(CATALOG)}"
+            if not _is_comment(key):
+                self.say(at, f"unknown event `{key}`, so its hooks never run{hint}", "warning")
+            return
+        spec = CATALOG[name]
+        if isinstance(entries, list):
+            for number, one in enumerate(entries):
+                self._listed(spec, f"{at}[{number}]", one, exact=key in CATALOG)
+        elif isinstance(entries, str):
+            self._short(spec, at, entries)
+        elif isinstance(entries, dict):
+            self._named(spec, at, entries)
+        else:
+            self.say(at, f'expected a list, got {shown(entries)}; write `[{{"hooks": […]}}]`')
+
+    def _events(self, entry: _Entry) -> tuple[type[Event], ...]:
+        """FACTS §9: in an agent's header, Stop is the end of that agent, be it a subagent or the session itself."""
+        if entry.event.cls is Stop and self.source.kind == "agent":
+            return (SubagentStop, Stop)
+        return (entry.event.cls,)
+
+    def _listed(self, spec: EventSpec, at: str, one: object, *, exact: bool) -> None:
+        if isinstance(one, str) or (isinstance(one, dict) and not exact and "hooks" not in one):
+            self._short(spec, at, one)
+        elif isinstance(one, dict) and "hooks" in one:
+            self._group(spec, at, one)
+        elif isinstance(one, dict) and ("type" in one or "command" in one):
+            self.say(at, 'this entry stands one level too high; write `{"hooks": [{"type": "command", …}]}`')
+        else:
+            self.say(at, f'expected an object with `hooks`, got {shown(one)}; write `{{"hooks": […]}}`')
+
+    # -- Claude Code's nested way ----------------------------------------------------------------------------------
+
+    def _group(self, spec: EventSpec, at: str, group: dict[str, Any]) -> None:
+        self._unknown(at, group, ("matcher", "hooks"))
+        entries = group["hooks"]
+        if not isinstance(entries, list):
+            self.say(f"{at}.hooks", f'expected a list, got {shown(entries)}; write `[{{"type": "command", …}}]`')
+            return
+        for number, raw in enumerate(entries):
+            here = f"{at}.hooks[{number}]"
+            if isinstance(raw, dict):
+                self._entry(_Entry(spec, here, raw, matcher=group.get("matcher"), matcher_at=f"{at}.matcher"))
+            else:
+                example = '{"type": "command", "command": "./check.sh"}'
+                self.say(here, f"expected an object, got {shown(raw)}; write `{example}`")
+
+    # -- the short ways of seeds/002 -------------------------------------------------------------------------------
+
+    def _short(self, spec: EventSpec, at: str, one: object, name: str = "") -> None:
+        if isinstance(one, str):
+            self._entry(_Entry(spec, at, {"command": one}, short=True, name=name))
+        elif isinstance(one, dict):
+            raw = {("timeout" if key == "timeout_secs" else key): value for key, value in one.items()}
+            matcher = raw.pop("matcher", None)
+            self._entry(_Entry(spec, at, raw, short=True, name=name, matcher=matcher, matcher_at=f"{at}.matcher"))
+        else:
+            self.say(at, f'expected a command, got {shown(one)}; write `"./check.sh"`')
+
+    def _named(self, spec: EventSpec, at: str, entries: dict[str, Any]) -> None:
+        if isinstance(entries.get("hooks"), list):
+            self.say(at, 'expected a list of groups, got one group; write `[{"hooks": […]}]`')
+        elif isinstance(entries.get("command"), str) and not any(isinstance(v, dict) for v in entries.values()):
+            self._short(spec, at, entries)
+        else:
+            for name, one in entries.items():
+                if not _is_comment(name):
+                    self._short(spec, f"{at}.{name}", one, name=name)
+
+    # -- one entry -------------------------------------------------------------------------------------------------
+
+    def _entry(self, entry: _Entry) -> None:
+        kind = self._kind(entry)
+        if kind is None:
+            return
+        values = self._values(entry, kind)
+        if values is None:
+            return
+        action = self._action(entry, kind, values)
+        condition, when = self._condition(entry, values.get("if"))
+        timeout = values.get("timeout") or (None if entry.short else default_timeout(kind, entry.event.name))
+        hook = Hook(
+            name=values.get("name") or entry.name or short_name(action, self.source.plugin),
+            events=self._events(entry),
+            action=action,
+            matcher=self._matcher(entry),
+            condition=condition,
+            when=when,
+            priority=values.get("priority", 0),
+            timeout=timeout and float(timeout),
+            on_failure=values.get("onFailure", "continue"),
+            background=values.get("async", False) and not values.get("asyncRewake", False),
+            once=values.get("once", False),
+            source=f"{self.source.label}: {entry.at}",
+            status_message=values.get("statusMessage"),
+        )
+        self.hooks.append(hook)
+
+    def _kind(self, entry: _Entry) -> str | None:
+        raw = entry.raw
+        kind = raw.get("type")
+        if isinstance(kind, str) and kind in KINDS:
+            return kind
+        if "type" in raw:
+            hint = did_you_mean(str(kind), KINDS) or f"; write one of {', '.join(KINDS)}"
+            self.say(f"{entry.at}.type", f"unknown kind of hook {shown(kind)}{hint}")
+            return None
+        guess = next((TELLTALE[key] for key in TELLTALE if key in raw), None)
+        if guess is None:
+            self.say(entry.at, 'says nothing to run; write `{"type": "command", "command": "./check.sh"}`')
+        elif not entry.short:
+            self.say(entry.at, f'`type` is missing, read as `{guess}`; write `"type": "{guess}"`', "warning")
+        return guess
+
+    def _values(self, entry: _Entry, kind: str) -> dict[str, Any] | None:
+        """The entry's keys with the right values; `None` if it cannot run as meant."""
+        fields = {**COMMON, **KINDS[kind]}
+        self._unknown(entry.at, entry.raw, ("type", *fields))
+        values, runs = {}, True
+        for key in REQUIRED[kind]:
+            if key not in entry.raw:
+                self.say(entry.at, f'`{key}` is missing; write `"{key}": {fields[key].write}`')
+                runs = False
+        for key, field in fields.items():
+            if key not in entry.raw:
+                continue
+            if field.ok(entry.raw[key]):
+                values[key] = entry.raw[key]
+                continue
+            effect = _EFFECT[field.otherwise]
+            got = shown(entry.raw[key])
+            self.say(f"{entry.at}.{key}", f"expected {field.want}, got {got}; write `{field.write}`{effect}")
+            runs = runs and field.otherwise != "drop"
+            if field.otherwise == "block":
+                values[key] = "block"
+        return values if runs else None
+
+    def _unknown(self, at: str, raw: Mapping[str, Any], known: tuple[str, ...]) -> None:
+        for key in raw:
+            if key not in known and not _is_comment(key):
+                self.say(f"{at}.{key}", f"unknown key `{key}` is ignored{did_you_mean(key, known)}", "warning")
+
+    def _matcher(self, entry: _Entry) -> Matcher:
+        if entry.matcher is None:
+            return EVERYTHING
+        try:
+            return parse_matcher(entry.matcher if isinstance(entry.matcher, str) else _not_text(entry.matcher))
+        except MatcherError as error:
+            self.say(entry.matcher_at, f"{error}; as it stands it matches nothing")
+            return Matcher(str(entry.matcher), never)
+
+    def _condition(self, entry: _Entry, text: str | None) -> tuple[Rule | None, Any]:
+        """The entry's `if`, and the scope it stands in; one that cannot be understood never holds."""
+        scope = InAgent(self.source.owner) if self.source.kind == "agent" and self.source.owner else None
+        bad = text is None and entry.raw.get("if") is not None
+        if not text:
+            return None, never if bad else scope
+        if not hasattr(entry.event.cls, "tool_name"):
+            where = f"{entry.at}.if"
+            self.say(where, f"{entry.event.name} has no tool, so a hook with `if` never runs there", "warning")
+        try:
+            return parse_rule(text), scope
+        except ConditionError as error:
+            self.say(f"{entry.at}.if", f"{error}; as it stands it never holds")
+            return None, never
+
+    # -- actions ---------------------------------------------------------------------------------------------------
+
+    def _action(self, entry: _Entry, kind: str, values: dict[str, Any]) -> Action:
+        if kind == "command":
+            return self._command(entry, values)
+        if kind == "http":
+            return self._http(entry, values)
+        if kind == "mcp_tool":
+            return McpTool(server=values["server"], tool=values["tool"], input=values.get("input", {}))
+        if kind == "agent":
+            return AgentCheck(prompt=values["prompt"], model=values.get("model"))
+        going = values.get("continueOnBlock", False)
+        return Prompt(prompt=values["prompt"], model=values.get("model"), continue_on_block=going)
+
+    def _command(self, entry: _Entry, values: dict[str, Any]) -> Command:
+        args = values.get("args")
+        env = dict(values.get("env", {}))
+        if entry.short:
+            env.setdefault("EVENT", _snake(entry.event.name))
+        return Command(
+            command=self._filled(values["command"]),
+            args=None if args is None else tuple(self._filled(arg) for arg in args),
+            shell=values.get("shell"),
+            env=env,
+            asynchronous=values.get("async", False),
+            async_rewake=values.get("asyncRewake", False),
+            persistent=values.get("persistent", False),
+            dialect=values.get("dialect", "snake" if entry.short else "claude"),
+            plugin_root=self.source.plugin_root,
+            plugin_data=self.source.plugin_data,
+            plugin=self.source.plugin,
+        )
+
+    def _filled(self, text: str) -> str:
+        """FACTS §9: a plugin's `${CLAUDE_PLUGIN_ROOT}` is replaced in the command itself, before any shell sees it."""
+        for name, value in (("ROOT", self.source.plugin_root), ("DATA", self.source.plugin_data)):
+            if value is not None:
+                text = text.replace(f"${{CLAUDE_PLUGIN_{name}}}", value)
+        return text
+
+    def _http(self, entry: _Entry, values: dict[str, Any]) -> Http:
+        url = values["url"]
+        if not url.lower().startswith(("http://", "https://")):
+            self.say(f"{entry.at}.url", f"expected `http://…` or `https://…`, got {shown(url)}", "warning")
+        allowed = tuple(values.get("allowedEnvVars", ()))
+        if self.rules.env is not None:
+            allowed = tuple(name for name in allowed if name in self.rules.env)
+        headers = values.get("headers", {})
+        return Http(url=url, headers=headers, allowed_env=allowed, allowed_urls=self.rules.urls)
+
+
+_EFFECT = {
+    "default": "; its default is used",
+    "drop": "; this hook does not run",
+    "block": "; read as `block`, to be on the safe side",
+}
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+
+
+def _is_nested(entries: object) -> bool:
+    """Whether this is Claude Code's way of writing, which knows its own spelling of events alone."""
+    return isinstance(entries, list) and any(isinstance(one, dict) and "hooks" in one for one in entries)
+
+
+def _is_comment(key: str) -> bool:
+    return key.startswith(("_", "$", "//", "#"))
+
+
+def _not_text(matcher: object) -> str:
+    raise MatcherError(str(matcher), f"expected text, got {shown(matcher)}")

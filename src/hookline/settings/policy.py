@@ -1,0 +1,189 @@
+"""What several settings files say together: switches, environment, permissions, and the rest. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from hookline.errors import did_you_mean
+from hookline.settings.parse import HttpRules
+from hookline.settings.problems import Problem, shown
+from hookline.settings.sources import STRENGTH, Source
+
+SENSITIVE = ("hooks", "env", "disableAllHooks", "allowedHttpHookUrls", "httpHookAllowedEnvVars")
+"""What of somebody else's file takes no effect before it is trusted."""
+
+
+class Permissions(msgspec.Struct, frozen=True, kw_only=True):
+    """The permission rules of one file, as they are written."""
+
+    source: Source
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    default_mode: str | None = None
+    additional_directories: tuple[str, ...] = ()
+
+
+class Switches(msgspec.Struct, frozen=True, kw_only=True):
+    """Which hooks may run at all, and what http hooks may reach."""
+
+    disabled: bool = False
+    disabled_by: str = ""
+    managed_only: bool = False
+    managed_disabled: bool = False
+    http: HttpRules = HttpRules()
+
+    def allows(self, source: Source) -> bool:
+        """Whether hooks of `source` run. An administrator's hooks are switched off by administrators alone."""
+        if source.kind == "managed":
+            return not self.managed_disabled
+        return not (self.disabled or self.managed_only)
+
+
+class Stated(msgspec.Struct, frozen=True):
+    """A source and the settings it holds."""
+
+    source: Source
+    raw: dict[str, Any]
+
+
+def by_strength(files: Iterable[Stated]) -> list[Stated]:
+    """Settings files from the weakest to the strongest; what else there is (plugins) settles nothing."""
+    ranked = [one for one in files if one.source.kind in STRENGTH]
+    return sorted(ranked, key=lambda one: STRENGTH.index(one.source.kind))
+
+
+def read_switches(files: Sequence[Stated]) -> tuple[Switches, list[Problem]]:
+    """The switches of all files together; the strongest file that sets `disableAllHooks` decides (FACTS §9)."""
+    problems: list[Problem] = []
+    disabled, by, managed_only, managed_disabled = False, "", False, False
+    for one in by_strength(files):
+        off = _switch(one, "disableAllHooks", problems)
+        if off is not None:
+            disabled, by = off, one.source.label
+            managed_disabled = off if one.source.kind == "managed" else managed_disabled
+        if _switch(one, "allowManagedHooksOnly", problems):
+            managed_only = managed_only or one.source.kind == "managed"
+            if one.source.kind != "managed":
+                where = f"{one.source.label}: allowManagedHooksOnly"
+                problems.append(Problem(where, "counts in managed settings alone; it is ignored here", "warning"))
+    http = HttpRules(_list(files, "allowedHttpHookUrls", problems), _list(files, "httpHookAllowedEnvVars", problems))
+    return Switches(
+        disabled=disabled, disabled_by=by if disabled else "", managed_only=managed_only,
+        managed_disabled=managed_disabled, http=http,
+    ), problems  # fmt: skip
+
+
+def _switch(one: Stated, key: str, problems: list[Problem]) -> bool | None:
+    value = one.raw.get(key)
+    if value is None or isinstance(value, bool):
+        return value
+    where = f"{one.source.label}: {key}"
+    problems.append(Problem(where, f"expected true or false, got {shown(value)}; write `true`; it is ignored"))
+    return None
+
+
+def _list(files: Iterable[Stated], key: str, problems: list[Problem]) -> tuple[str, ...] | None:
+    """All files' entries of a list that restricts; one that is no list allows nothing, to be on the safe side."""
+    found: dict[str, None] | None = None
+    for one in by_strength(files):
+        if key not in one.raw:
+            continue
+        found = found if found is not None else {}
+        entries = one.raw[key]
+        if isinstance(entries, list) and all(isinstance(entry, str) for entry in entries):
+            found.update(dict.fromkeys(entries))
+        else:
+            message = f"expected a list of texts, got {shown(entries)}; write `[]`, which is how it is read"
+            problems.append(Problem(f"{one.source.label}: {key}", message))
+    return None if found is None else tuple(found)
+
+
+def read_env(files: Iterable[Stated]) -> tuple[dict[str, str], list[Problem]]:
+    """`env` of all files; the strongest file's value stands."""
+    env: dict[str, str] = {}
+    problems: list[Problem] = []
+    for one in by_strength(files):
+        table = one.raw.get("env", {})
+        if not isinstance(table, dict):
+            where = f"{one.source.label}: env"
+            problems.append(Problem(where, f'expected an object of texts, got {shown(table)}; write `{{"A": "b"}}`'))
+            continue
+        for name, value in table.items():
+            text = _as_text(value)
+            if text is None or "\0" in text or not name or set(name) & {"=", "\0"}:
+                where = f"{one.source.label}: env.{name}"
+                problems.append(Problem(where, f'expected a text, got {shown(value)}; write `"b"`'))
+            else:
+                env[name] = text
+    return env, problems
+
+
+def _as_text(value: object) -> str | None:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, str | int | float) else None
+
+
+def read_permissions(files: Iterable[Stated]) -> tuple[tuple[Permissions, ...], list[Problem]]:
+    """The permission rules of every file that has some, from the weakest to the strongest."""
+    problems: list[Problem] = []
+    found = []
+    for one in by_strength(files):
+        table = one.raw.get("permissions")
+        if isinstance(table, dict):
+            found.append(_permissions(one.source, table, problems))
+        elif table is not None:
+            where = f"{one.source.label}: permissions"
+            problems.append(Problem(where, f'expected an object, got {shown(table)}; write `{{"deny": []}}`'))
+    return tuple(found), problems
+
+
+def _permissions(source: Source, table: dict[str, Any], problems: list[Problem]) -> Permissions:
+    def texts(key: str) -> tuple[str, ...]:
+        entries = table.get(key, [])
+        listed = entries if isinstance(entries, list) else [entries]
+        for number, entry in enumerate(listed):
+            if not isinstance(entry, str):
+                where = f"{source.label}: permissions.{key}[{number}]"
+                problems.append(Problem(where, f'expected a rule, got {shown(entry)}; write `"Bash(git *)"`'))
+        return tuple(entry for entry in listed if isinstance(entry, str))
+
+    mode = table.get("defaultMode")
+    if mode is not None and not isinstance(mode, str):
+        problems.append(Problem(f"{source.label}: permissions.defaultMode", f"expected a mode, got {shown(mode)}"))
+    return Permissions(
+        source=source, allow=texts("allow"), ask=texts("ask"), deny=texts("deny"),
+        default_mode=mode if isinstance(mode, str) else None,
+        additional_directories=texts("additionalDirectories"),
+    )  # fmt: skip
+
+
+def merged(files: Iterable[Stated]) -> dict[str, Any]:
+    """All settings but `hooks` as one object: objects merge, lists add up, of single values the strongest stands."""
+    whole: dict[str, Any] = {}
+    for one in by_strength(files):
+        whole = _over(whole, {key: value for key, value in one.raw.items() if key != "hooks"})
+    return whole
+
+
+def _over(weak: Any, strong: Any) -> Any:
+    if isinstance(weak, dict) and isinstance(strong, dict):
+        return {**weak, **{key: _over(weak[key], value) if key in weak else value for key, value in strong.items()}}
+    if isinstance(weak, list) and isinstance(strong, list):
+        return weak + [one for one in strong if one not in weak]
+    return strong
+
+
+def misspelt(one: Stated) -> list[Problem]:
+    """Warnings for keys that are nearly a key of ours: `hook` for `hooks`."""
+    known = {*SENSITIVE, "allowManagedHooksOnly"}
+    near = [(key, did_you_mean(key, known)) for key in one.raw if key not in known]
+    close = [(key, hint) for key, hint in near if key.lower() in _NEARLY]
+    return [Problem(f"{one.source.label}: {key}", f"unknown key `{key}`{hint}", "warning") for key, hint in close]
+
+
+_NEARLY = {"hook", "hooks", "disableallhook", "disableallhooks", "disablehooks", "allowmanagedhookonly"}

@@ -1,0 +1,288 @@
+"""Where settings come from, in the order their hooks are configured.
+
+managed · user · project · local · flag (`--settings`) · plugins · headers of agent and skill markdown files. For
+switches and single values the strongest source decides: managed, then flag, local, project, user.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from hookline.errors import did_you_mean
+from hookline.settings.files import is_dir, read_json
+from hookline.settings.problems import Problem, shown
+
+Kind = Literal["managed", "user", "project", "local", "flag", "plugin", "agent", "skill"]
+SETTING_SOURCES = ("user", "project", "local")
+STRENGTH: tuple[Kind, ...] = ("user", "project", "local", "flag", "managed")
+"""Who wins where only one value can: the later, the stronger."""
+
+MANAGED = {
+    "darwin": "/Library/Application Support/ClaudeCode/managed-settings.json",
+    "win32": r"C:\Program Files\ClaudeCode\managed-settings.json",
+}
+"""Where administrators put settings, by platform."""
+
+_MANAGED_ELSEWHERE = "/etc/claude-code/managed-settings.json"
+MANAGED_VARIABLE = "HOOKLINE_MANAGED_SETTINGS"
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """One place that settings come from: a file, or a text in its place.
+
+    `label` is how messages name it; `root` is the folder whose code its hooks may run (a project's, a plugin's), and
+    with `foreign` that code is somebody else's: it needs trust. `owner` names the agent or skill of a header.
+    """
+
+    kind: Kind
+    label: str
+    path: str = ""
+    text: str | None = None
+    value: Any = None
+    root: str = ""
+    foreign: bool = False
+    plugin: str | None = None
+    plugin_data: str | None = None
+    owner: str | None = None
+
+    @property
+    def plugin_root(self) -> str | None:
+        """The plugin's folder, for hooks that come with one."""
+        return self.root if self.plugin else None
+
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """The folders that settings are looked for in."""
+
+    project_dir: Path
+    home: Path
+    config_dir: Path
+    managed: Path
+
+    def label(self, path: str | Path) -> str:
+        """A path as people write it: relative to the project, or to `~`."""
+        full = whole(path)
+        for root, prefix in ((self.project_dir, ""), (self.home, "~/")):
+            if full != root and full.is_relative_to(root):
+                return f"{prefix}{full.relative_to(root).as_posix()}"
+        return str(full)
+
+
+def whole(path: str | Path) -> Path:
+    """An absolute path without `..`, links left as they are."""
+    try:
+        expanded = Path(path).expanduser()
+    except RuntimeError:  # `~somebody` who is not there
+        expanded = Path(path)
+    return Path(os.path.normpath(expanded.absolute()))
+
+
+def places(
+    project_dir: str | Path = ".",
+    *,
+    home: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+    managed: str | Path | None = None,
+) -> Places:
+    """Find the folders.
+
+    `CLAUDE_CONFIG_DIR` moves the user's own, `HOOKLINE_MANAGED_SETTINGS` the administrator's file.
+    """
+    moved = env is not None or home is None  # a home folder given by hand is meant, unless the environment is, too
+    env = os.environ if env is None else env
+    at_home = whole(home or env.get("HOME") or "~")
+    config_dir = env.get("CLAUDE_CONFIG_DIR") if moved else None
+    managed = managed or env.get(MANAGED_VARIABLE) or MANAGED.get(sys.platform, _MANAGED_ELSEWHERE)
+    return Places(
+        project_dir=whole(project_dir),
+        home=at_home,
+        config_dir=whole(config_dir or at_home / ".claude"),
+        managed=whole(managed),
+    )
+
+
+def settings_sources(
+    where: Places,
+    *,
+    setting_sources: str | Iterable[str] | None = None,
+    settings: str | Path | Mapping[str, Any] | Sequence[Any] | None = None,
+    bare: bool = False,
+) -> tuple[tuple[Source, ...], tuple[Problem, ...]]:
+    """The settings files to read, existing or not, in configured order.
+
+    `setting_sources` is a list or `"user,project"` (all three unless said; `""` is none). `settings` (`--settings`: a
+    file, JSON text, an object, or several of these) counts in any case. With `bare` only the administrator's are left.
+    """
+    managed = Source(kind="managed", label=str(where.managed), path=str(where.managed))
+    if bare:
+        return (managed,), ()
+    wanted, problems = _wanted(setting_sources)
+    several = isinstance(settings, Sequence) and not isinstance(settings, str)
+    given: Iterable[Any] = settings if several else () if settings is None else (settings,)  # type: ignore[assignment]
+    return (managed, *_standard(where, wanted), *(_flag(one, where) for one in given)), problems
+
+
+def _wanted(setting_sources: str | Iterable[str] | None) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
+    if setting_sources is None:
+        return SETTING_SOURCES, ()
+    words = setting_sources.split(",") if isinstance(setting_sources, str) else list(setting_sources)
+    names = [word.strip() for word in words if word.strip()]
+    unknown = [name for name in names if name not in SETTING_SOURCES]
+    problems = tuple(
+        Problem("--setting-sources", f"unknown source `{name}`{did_you_mean(name, SETTING_SOURCES)}; "
+                "write any of `user,project,local`")
+        for name in unknown
+    )  # fmt: skip
+    return tuple(name for name in SETTING_SOURCES if name in names), problems
+
+
+def _standard(where: Places, wanted: Sequence[str]) -> Iterable[Source]:
+    own = where.config_dir / "settings.json"
+    folder = where.project_dir / ".claude"
+    at_home = where.config_dir == folder  # then the project's settings are the user's own
+    if "user" in wanted:
+        yield Source(kind="user", label=where.label(own), path=str(own))
+    if "project" in wanted and not (at_home and "user" in wanted):
+        yield _project_file("project", folder / "settings.json", where, foreign=not at_home)
+    if "local" in wanted:
+        yield _project_file("local", folder / "settings.local.json", where, foreign=not at_home)
+
+
+def _project_file(kind: Kind, path: Path, where: Places, *, foreign: bool) -> Source:
+    root = str(where.project_dir)
+    return Source(kind=kind, label=where.label(path), path=str(path), root=root, foreign=foreign)
+
+
+def anchored(settings: Any) -> Any:
+    """What `--settings` was given, its file names made absolute, so that it means the same wherever one is later."""
+    if isinstance(settings, list | tuple):
+        return [anchored(one) for one in settings]
+    if isinstance(settings, Path) or (isinstance(settings, str) and not _is_inline(settings)):
+        return whole(settings)
+    return settings
+
+
+def _is_inline(text: str) -> bool:
+    return text.lstrip().startswith(("{", "["))
+
+
+def _flag(given: str | Path | Mapping[str, Any], where: Places) -> Source:
+    if isinstance(given, Mapping):
+        return Source(kind="flag", label="--settings", value=dict(given))
+    if isinstance(given, str) and _is_inline(given):
+        return Source(kind="flag", label="--settings", text=given)
+    path = whole(given)
+    return Source(kind="flag", label=where.label(path), path=str(path))
+
+
+def plugin_sources(folder: str | Path, where: Places, name: str = "") -> tuple[tuple[Source, ...], tuple[Problem, ...]]:
+    """What a plugin's folder declares: `hooks/hooks.json` and what its `plugin.json` says under `hooks`.
+
+    `name` is how hooks name the plugin (`plug@market`); a folder given by hand is called `NAME@inline`.
+    """
+    root = whole(folder)
+    if not is_dir(root):
+        return (), (Problem(where.label(root), "no such plugin folder; name one with `.claude-plugin/plugin.json`"),)
+    path = root / ".claude-plugin" / "plugin.json"
+    manifest, problems = read_json(str(path), where.label(path))
+    table = manifest if isinstance(manifest, dict) else {}
+    declared = table.get("name")
+    plugin = name or f"{declared if isinstance(declared, str) and declared else root.name}@inline"
+    data = where.config_dir / "plugins" / "data" / re.sub(r"[^\w-]", "-", plugin)
+    standard = root / "hooks" / "hooks.json"
+    base = Source(
+        kind="plugin", label=where.label(standard), path=str(standard), root=str(root), foreign=True,
+        plugin=plugin, plugin_data=str(data),
+    )  # fmt: skip
+    more, more_problems = _manifest_hooks(table.get("hooks"), path, base, where)
+    return (base, *more), (*problems, *more_problems)
+
+
+def _manifest_hooks(
+    declared: object, manifest: Path, base: Source, where: Places
+) -> tuple[list[Source], list[Problem]]:
+    """`hooks` of a plugin.json: the name of a file, hooks themselves, or a list of these."""
+    found, problems = [], []
+    for one in declared if isinstance(declared, list) else [] if declared is None else [declared]:
+        if isinstance(one, str):
+            path = whole(Path(base.root, one))
+            if str(path) != base.path:
+                found.append(msgspec.structs.replace(base, label=where.label(path), path=str(path)))
+        elif isinstance(one, dict):
+            value = one if isinstance(one.get("hooks"), dict) else {"hooks": one}
+            label = where.label(manifest)
+            found.append(msgspec.structs.replace(base, label=label, path=str(manifest), value=value))
+        else:
+            message = f'expected the name of a file, got {shown(one)}; write `"./hooks/hooks.json"`'
+            problems.append(Problem(f"{where.label(manifest)}: hooks", message))
+    return found, problems
+
+
+def enabled_plugins(raw: Mapping[str, Any], where: Places) -> tuple[tuple[tuple[str, str], ...], tuple[Problem, ...]]:
+    """`(name, folder)` of every installed plugin that `enabledPlugins` switches on."""
+    table = raw.get("enabledPlugins")
+    names = [name for name, on in table.items() if on is True] if isinstance(table, dict) else []
+    if not names:
+        return (), ()
+    path = where.config_dir / "plugins" / "installed_plugins.json"
+    installed, problems = read_json(str(path), where.label(path))
+    known = installed.get("plugins") if isinstance(installed, dict) else None
+    folders = {name: _install_path(known.get(name)) for name in names} if isinstance(known, dict) else {}
+    absent = tuple(
+        Problem(f"enabledPlugins.{name}", "is not installed, so its hooks do not run", "warning")
+        for name in names
+        if not folders.get(name)
+    )
+    return tuple((name, folder) for name, folder in folders.items() if folder), (*problems, *absent)
+
+
+def _install_path(entry: object) -> str | None:
+    one = entry[0] if isinstance(entry, list) and entry else entry
+    path = one.get("installPath") if isinstance(one, dict) else None
+    return path if isinstance(path, str) and path else None
+
+
+def header_sources(
+    folder: Path, kind: Literal["agent", "skill"], where: Places, *, root: str, foreign: bool, plugin: str | None = None
+) -> tuple[Source, ...]:
+    """The agent or skill markdown files of a `.claude` (or plugin) folder, sorted by name."""
+    if kind == "agent":
+        paths = sorted(_markdown(folder / "agents", levels=4))
+    else:
+        paths = sorted(_markdown(folder / "skills", levels=2, name="SKILL.md"))
+    return tuple(
+        Source(kind=kind, label=where.label(path), path=str(path), root=root, foreign=foreign, plugin=plugin)
+        for path in paths[:_MOST_HEADERS]
+    )
+
+
+_MOST_HEADERS, _MOST_ENTRIES = 500, 5000
+
+
+def _markdown(folder: Path, *, levels: int, name: str = "") -> Iterable[Path]:
+    """Markdown files in a folder, a few levels deep; it may be a link to anywhere, so only so many entries are seen."""
+    waiting, seen = [(folder, 1)], 0
+    while waiting and seen < _MOST_ENTRIES:
+        at, level = waiting.pop(0)
+        try:
+            with os.scandir(at) as found:
+                entries = sorted(islice(found, _MOST_ENTRIES), key=lambda entry: entry.name)
+        except (OSError, ValueError):
+            continue
+        seen += len(entries)
+        if level < levels:
+            waiting += [(Path(entry.path), level + 1) for entry in entries if is_dir(entry.path)]
+        if not name or level == levels:
+            yield from (Path(entry.path) for entry in entries if entry.name == (name or entry.name) and _is_text(entry))
+
+
+def _is_text(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith(".md") and not is_dir(entry.path)

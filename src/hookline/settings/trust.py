@@ -1,0 +1,338 @@
+"""Somebody else's hooks run only when they have been looked at: what was trusted, and what has changed since.
+
+Trusted is what a file says (hooks, `env`, switches) and the scripts it names, byte for byte. The record lies in the
+user's own configuration folder, with copies, so that a change can be shown. Managed and user settings and `--settings`
+files need no trust: whoever wrote them could run anything anyway.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from hookline.errors import ConfigError, Untrusted
+from hookline.hooks.actions import AgentCheck, Command, Http, McpTool, Prompt
+from hookline.hooks.hook import Hook
+from hookline.settings.files import parse_json, pretty, read_text
+from hookline.settings.load import File, Loaded, settle
+from hookline.settings.parse import parse_hooks
+from hookline.settings.policy import SENSITIVE
+from hookline.settings.problems import Problem
+from hookline.settings.scripts import Named, Script, named_by, read_script
+from hookline.settings.sources import whole
+
+Policy = Literal["error", "all"] | Callable[["Status"], bool]
+"""What to do about hooks nobody has trusted: raise `Untrusted`, run them all the same (`--trust`), or ask."""
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of somebody else's: what it says, and the scripts it names.
+
+    `runs` lists what its hooks run, unless a switch keeps them from it; `named` says which hook (by its `source`) names
+    which files.
+    """
+
+    path: str
+    label: str
+    root: str
+    definitions: str
+    runs: tuple[str, ...] = ()
+    scripts: tuple[Script, ...] = ()
+    named: Mapping[str, Named] = msgspec.field(default_factory=dict)
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs from what was trusted; `item` is the settings file, `path` what changed: that file or a script."""
+
+    item: Item
+    path: str
+    kind: Literal["new", "changed", "gone"]
+    diff: str = ""
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether everything is trusted; if not, what changed. `items` is all that needs trust."""
+
+    items: tuple[Item, ...] = ()
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def trusted(self) -> bool:
+        """Whether nothing is new and nothing has changed."""
+        return not self.changes
+
+    @property
+    def untrusted(self) -> tuple[Item, ...]:
+        """The items that need a look."""
+        paths = {change.item.path for change in self.changes}
+        return tuple(item for item in self.items if item.path in paths)
+
+    @property
+    def blocking(self) -> bool:
+        """Whether any hook is among what is not trusted; `env` and switches alone are only left out."""
+        return any(item.runs for item in self.untrusted)
+
+
+class _Kept(msgspec.Struct):
+    """What was trusted of one file."""
+
+    definitions: str = ""
+    scripts: dict[str, Script] = msgspec.field(default_factory=dict)
+    at: str = ""
+
+
+def trust_file(env: Mapping[str, str] | None = None, home: str | Path | None = None) -> Path:
+    """Where trust is recorded: `hookline/trust.json` in the user's configuration folder."""
+    moved = env is not None or home is None
+    env = os.environ if env is None else env
+    base = env.get("XDG_CONFIG_HOME") if moved else None
+    return whole(base or Path(home or env.get("HOME") or "~", ".config")) / "hookline" / "trust.json"
+
+
+class Trust:
+    """What a user has trusted so far."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.problems: tuple[Problem, ...] = ()
+        self._kept: dict[str, _Kept] = {}
+
+    @classmethod
+    def load(
+        cls, path: str | Path | None = None, *, env: Mapping[str, str] | None = None, home: str | Path | None = None
+    ) -> Trust:
+        """Read the record; a damaged one trusts nothing and says so in `problems`."""
+        trust = cls(path or trust_file(env, home))
+        trust._read()
+        return trust
+
+    def _read(self) -> None:
+        self._kept, self.problems = {}, ()
+        text, problems = read_text(str(self.path), str(self.path))
+        value, problems = (None, problems) if text is None else parse_json(text, str(self.path))
+        if value is not None:
+            try:
+                self._kept = msgspec.convert(value, _Record).trusted
+            except msgspec.ValidationError as error:
+                problems = (Problem(str(self.path), str(error).lower()),)
+        damaged = "is damaged, so nothing is trusted until you run `hookline trust`"
+        self.problems = tuple(Problem(p.where, f"{p.message}; {damaged}") for p in problems if p.severity == "error")
+
+    def status(self, loaded: Loaded) -> Status:
+        """What of these settings needs trust, and what of it is new or has changed."""
+        items = items_of(loaded)
+        return Status(items=items, changes=tuple(change for item in items for change in self._changes(item)))
+
+    def _changes(self, item: Item) -> Iterator[Change]:
+        kept = self._kept.get(item.path)
+        if kept is None:
+            yield Change(item=item, path=item.path, kind="new", diff=_diff("", item.definitions, item.label))
+            kept = _Kept(item.definitions)
+        if kept.definitions != item.definitions:
+            diff = _diff(kept.definitions, item.definitions, item.label)
+            yield Change(item=item, path=item.path, kind="changed", diff=diff)
+        now = {script.path: script for script in item.scripts}
+        for path in sorted({*now, *kept.scripts}):
+            yield from _script_change(item, path, kept.scripts.get(path), now.get(path))
+
+    def record(self, items: Iterable[Item]) -> None:
+        """Trust these from now on. The record is locked and replaced in one step, so two at once lose nothing."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        fresh = {item.path: _Kept(item.definitions, {one.path: one for one in item.scripts}, now) for item in items}
+        with self._changing():
+            if self.problems:
+                with contextlib.suppress(OSError):
+                    self.path.replace(self.path.with_suffix(".damaged"))
+            self._kept.update(fresh)
+            self._write()
+            self.problems = ()
+
+    def forget(self, root: str | Path) -> int:
+        """Trust nothing under this folder any longer; says how many files that were."""
+        gone_from = whole(root)
+        with self._changing():
+            gone = [path for path in self._kept if Path(path).is_relative_to(gone_from)]
+            for path in gone:
+                del self._kept[path]
+            if gone:
+                self._write()
+        return len(gone)
+
+    def _write(self) -> None:
+        import tempfile  # only who records needs it: the time to start counts
+
+        data = msgspec.json.format(msgspec.json.encode(_Record(trusted=self._kept)), indent=1)
+        descriptor, name = tempfile.mkstemp(prefix=".trust-", dir=self.path.parent)
+        try:
+            with open(descriptor, "wb") as file:  # noqa: PTH123 - it is a descriptor
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(self.path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Alone with the record; what keeps it from being written is an error that says so."""
+        try:
+            with self._locked():
+                self._read()
+                yield
+        except OSError as error:
+            problem = (error.strerror or str(error)).lower()
+            raise ConfigError(str(self.path), f"trust cannot be recorded: {problem}") from error
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self.path.with_suffix(".lock").open("a") as lock:
+            try:
+                import fcntl
+            except ImportError:  # Windows: replacing in one step is all there is
+                yield
+                return
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+class _Record(msgspec.Struct):
+    version: int = 1
+    trusted: dict[str, _Kept] = msgspec.field(default_factory=dict)
+
+
+def items_of(loaded: Loaded) -> tuple[Item, ...]:
+    """Everything of these settings that is somebody else's and takes effect."""
+    found: dict[str, Item] = {}
+    for file in loaded.files:
+        if file.source.foreign and any(key in file.raw for key in SENSITIVE):
+            item = _item(file, loaded)
+            other = found.get(item.path)
+            found[item.path] = item if other is None else _together(other, item)
+    return tuple(found.values())
+
+
+def _item(file: File, loaded: Loaded) -> Item:
+    source = file.source
+    hooks = parse_hooks(file.raw.get("hooks", {}), source).hooks
+    said = {key: file.raw[key] for key in SENSITIVE if key in file.raw}
+    runs = hooks if loaded.switches.allows(source) else ()
+    project = str(loaded.places.project_dir)
+    named = {hook.source: named_by(hook, (source.root, project), project) for hook in hooks}
+    paths = sorted({path for one in named.values() for path in one.files})
+    return Item(
+        path=source.path,
+        label=source.label,
+        root=source.root,
+        definitions=pretty(said),
+        runs=tuple(dict.fromkeys(f"{event_of(hook)}: {what_runs(hook)}" for hook in runs)),
+        scripts=tuple(script for path in paths if (script := read_script(Path(path))) is not None),
+        named=named,
+    )
+
+
+def _together(a: Item, b: Item) -> Item:
+    """Two readings of one file (a plugin.json that holds several tables)."""
+    scripts = {one.path: one for one in (*a.scripts, *b.scripts)}
+    return msgspec.structs.replace(
+        a, definitions=f"{a.definitions}\n{b.definitions}", runs=(*a.runs, *b.runs), named={**a.named, **b.named},
+        scripts=tuple(scripts[path] for path in sorted(scripts)),
+    )  # fmt: skip
+
+
+def event_of(hook: Hook) -> str:
+    """The names of a hook's events."""
+    return ", ".join(cls.event_name for cls in hook.events)
+
+
+def what_runs(hook: Hook) -> str:
+    """What a hook does, on one line, for those who must decide."""
+    action = hook.action
+    if isinstance(action, Command):
+        return " ".join([action.command, *map(repr, action.args or ())])
+    if isinstance(action, Http):
+        return f"POST {action.url}"
+    if isinstance(action, McpTool):
+        return f"mcp {action.server}.{action.tool}"
+    kind = {Prompt: "prompt", AgentCheck: "agent"}.get(type(action), "function")
+    return f"{kind} {getattr(action, 'prompt', '')!r}"
+
+
+def _script_change(item: Item, path: str, before: Script | None, now: Script | None) -> Iterator[Change]:
+    if before is not None and now is not None and before.sha256 == now.sha256:
+        return
+    kind: Literal["new", "changed", "gone"] = "gone" if now is None else "new" if before is None else "changed"
+    diff = _diff(before.text if before else "", now.text if now else "", path)
+    yield Change(item=item, path=path, kind=kind, diff=diff)
+
+
+def _diff(before: str | None, now: str | None, name: str) -> str:
+    import difflib
+
+    if before is None or now is None:
+        return f"{name}: too large or no text; only its hash is known to differ"
+    lines = difflib.unified_diff(
+        before.splitlines(), now.splitlines(), f"{name} (trusted)", f"{name} (now)", lineterm=""
+    )
+    return "\n".join(lines)
+
+
+def ensure(loaded: Loaded, policy: Policy = "error", trust: Trust | None = None) -> Loaded:
+    """These settings, if their hooks may run; `Untrusted` is raised if not.
+
+    `policy` is `"error"`, `"all"` (run everything, record nothing) or a function that shows a `Status` and says whether
+    to trust it from now on. Somebody else's `env` and switches take no effect until they are trusted, too.
+    """
+    if policy == "all" or not any(file.source.foreign for file in loaded.files):
+        return loaded
+    trust = trust or Trust.load()
+    status = trust.status(loaded)
+    if status.trusted:
+        return loaded
+    if callable(policy) and policy(status):
+        trust.record(status.items)
+        return loaded
+    if status.blocking:
+        raise untrusted(status, loaded, trust)
+    return _without(loaded, status)
+
+
+def untrusted(status: Status, loaded: Loaded, trust: Trust) -> Untrusted:
+    """The error that names the files, the reason and the command to run."""
+    items = [item for item in status.untrusted if item.runs]
+    paths = {item.path for item in items}
+    changes = [change for change in status.changes if change.item.path in paths]
+    new = any(change.kind == "new" and change.path == change.item.path for change in changes)
+    which = "nobody has trusted yet" if new else f"changed after being trusted ({_listed(changes, loaded)})"
+    count = sum(len(item.runs) for item in items)
+    damaged = f"; {trust.problems[0]}" if trust.problems else ""
+    return Untrusted(
+        ", ".join(item.label for item in items),
+        f"{count} hook{'' if count == 1 else 's'} that {which}, so nothing was run; run `hookline trust` to look and "
+        f"decide, or pass `--trust` if you know what they do{damaged}",
+    )
+
+
+def _listed(changes: Iterable[Change], loaded: Loaded) -> str:
+    return ", ".join(dict.fromkeys(loaded.places.label(change.path) for change in changes))
+
+
+def _without(loaded: Loaded, status: Status) -> Loaded:
+    """The settings without what is not trusted: `env`, switches, and hooks that would not run anyway."""
+    paths = {item.path: item.label for item in status.untrusted}
+    settled = settle(loaded.places, loaded.files, effective=lambda file: file.source.path not in paths)
+    said = tuple(
+        Problem(label, "its hooks, `env` and switches take no effect until you run `hookline trust`", "warning")
+        for label in paths.values()
+    )
+    return msgspec.structs.replace(settled, problems=(*loaded.problems, *said))
+
+
+__all__ = ["Change", "Item", "Policy", "Status", "Trust", "ensure", "event_of", "items_of", "trust_file", "what_runs"]

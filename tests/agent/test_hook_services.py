@@ -1,0 +1,29 @@
+"""What hooks are given of the agent: the model that judges hears the conversation it is asked about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hookline import Hooks, Prompt
+from hookline.agent.hook_services import judge
+from hookline.agent.messages import Assistant
+from hookline.agent.models.scripted import Scripted
+from hookline.events import SubagentStop
+from hookline.runners.services import Services
+from tests.agent.driving import agent_on
+
+SUBAGENT = {"tools": [["Agent", {"description": "d", "prompt": "SUB", "run_in_background": False}]]}
+
+
+async def test_whether_a_subagent_may_rest_is_judged_by_its_own_conversation(tmp_path: Path) -> None:
+    """A prompt hook on SubagentStop is asked with what the subagent said, not with what the main agent did."""
+    hooks = Hooks()
+    hooks.add(SubagentStop, Prompt(prompt="done?"), name="done")
+    judging = Scripted.of('{"ok": true}')
+    lanes = {"sub": {"first": "^SUB", "turns": [{"text": "sub answer"}]}}
+    async with agent_on(tmp_path, SUBAGENT, "final", hooks=hooks, lanes=lanes) as agent:
+        hooks.services = Services(judge=judge(judging, agent.talk))
+        await agent.run("go")
+
+    (asked,) = judging.requests
+    assert [message.text for message in asked.messages if isinstance(message, Assistant)] == ["sub answer"]

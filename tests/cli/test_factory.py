@@ -1,0 +1,52 @@
+"""From flags to an agent: what `--agent` makes of the session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hookline.agent.context.definitions import AgentDefinition
+from hookline.cli.factory import NOBODY, SYSTEM, make, session_agent, system_prompt
+from hookline.cli.flags import parse
+from hookline.errors import ConfigError
+
+REVIEWER = AgentDefinition(name="rev", prompt="You review.", tools=("Read", "Grep"), disallowed=("Grep",))
+
+
+def test_a_session_may_be_an_agent_of_its_own_kind() -> None:
+    """Its prompt is the session's unless a flag says another, and its tools are all the session has."""
+    itself = session_agent(parse(["--agent", "rev"]), {"rev": REVIEWER})
+
+    assert itself.allowed({"Bash": 1, "Read": 2, "Grep": 3}) == {"Read": 2}
+    assert system_prompt(parse([]), itself) == ("You review.",)
+    assert system_prompt(parse(["--system-prompt", "Other.", "--append-system-prompt", "More."]), itself) == (
+        "Other.", "More.",
+    )  # fmt: skip
+
+
+def test_without_an_agent_a_session_is_nobody_in_particular() -> None:
+    """All tools, our own prompt."""
+    assert session_agent(parse([]), {"rev": REVIEWER}) is NOBODY
+    assert (NOBODY.allowed({"Bash": 1}), system_prompt(parse([]))) == ({"Bash": 1}, (SYSTEM,))
+
+
+def test_an_agent_that_nobody_described_is_refused_unless_a_host_may_still_do_so() -> None:
+    """The error lists the known ones; a host describes agents in its first message."""
+    with pytest.raises(ConfigError, match=r"`nosuch` not found; write one of .*rev"):
+        session_agent(parse(["--agent", "nosuch"]), {"rev": REVIEWER})
+
+    assert session_agent(parse(["--agent", "nosuch", "--input-format", "stream-json"]), {}) is NOBODY
+
+
+async def test_an_audit_log_has_each_event_once(tmp_path: Path) -> None:
+    """SessionStart, UserPromptSubmit, MessageDisplay, Stop, SessionEnd: a line each."""
+    (tmp_path / "turns.json").write_text('[{"text": "hi"}]')
+    log = tmp_path / "audit.jsonl"
+    script = f"scripted:{tmp_path / 'turns.json'}"
+    flags = ["--bare", "--model", script, "--audit", str(log), "--no-session-persistence"]
+    made = await make(parse(flags), str(tmp_path))
+    await made.agent.run("go")
+    await made.aclose()
+
+    assert len(log.read_text().splitlines()) == 5

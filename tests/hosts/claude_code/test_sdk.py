@@ -1,0 +1,63 @@
+"""Our engine in the official SDK's place for hooks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hookline.engine import Engine
+from hookline.events import PostToolUse, PreToolUse
+from hookline.hosts.claude_code import for_sdk
+from hookline.replies import Reply, deny, stop
+
+sdk = pytest.importorskip("claude_agent_sdk")
+BASH = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t"}
+
+
+def hooks_that(answer: Reply | None) -> Engine:
+    hooks = Engine()
+
+    @hooks.on(PreToolUse, match="Bash", timeout=2)
+    async def gate(event: PreToolUse) -> Reply | None:
+        return answer
+
+    @hooks.on(PostToolUse)
+    async def watch(event: PostToolUse) -> None:
+        return None
+
+    return hooks
+
+
+def test_the_options_take_it() -> None:
+    """One matcher an event, with the union of the matchers, a timeout beyond ours and the failure policy."""
+    options = sdk.ClaudeAgentOptions(hooks=for_sdk(hooks_that(None)))
+
+    [gate], [watch] = options.hooks["PreToolUse"], options.hooks["PostToolUse"]
+    assert (gate.matcher, gate.timeout, gate.on_failure) == ("Bash", 2 * 3 + 5, "block")
+    assert (watch.matcher, watch.on_failure, len(watch.hooks)) == (None, None, 1)
+
+
+@pytest.mark.parametrize(
+    "answer, decision", [(None, None), (deny("no"), "deny"), (stop("enough"), "deny")], ids=["none", "deny", "stop"]
+)
+async def test_the_callback_asks_the_engine(answer: Reply | None, decision: str | None) -> None:
+    """What the engine decides is what the SDK sends."""
+    [gate] = for_sdk(hooks_that(answer))["PreToolUse"]
+
+    said = await gate.hooks[0](BASH, "t", {"signal": None})
+
+    assert said.get("hookSpecificOutput", {}).get("permissionDecision") == decision
+
+
+async def test_a_gate_that_cannot_be_asked_denies() -> None:
+    """Elsewhere the SDK gets the exception."""
+    hooks = hooks_that(None)
+    matchers: Any = for_sdk(hooks)
+    await hooks.aclose()
+
+    said = await matchers["PreToolUse"][0].hooks[0](BASH, "t", {})
+
+    assert said["hookSpecificOutput"]["permissionDecision"] == "deny"
+    with pytest.raises(Exception, match="closed"):
+        await matchers["PostToolUse"][0].hooks[0]({**BASH, "hook_event_name": "PostToolUse"}, "t", {})
