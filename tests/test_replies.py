@@ -103,3 +103,8 @@ def test_a_bare_decision_is_told_from_a_reply_that_says_more() -> None:
             Reply(suppress_output=True)]  # fmt: skip
     assert not any(only_decides(reply) for reply in more)
     assert not any(only_decides(reply) for reply, _ in WRONG[:4])
+
+
+def test_nothing_joins_with_a_reply_on_either_side() -> None:
+    """A hook may write `deny("a") | maybe()` without looking at what `maybe` said."""
+    assert deny("a") | None == deny("a") == None | deny("a")

@@ -1,7 +1,7 @@
 """The hook system for AI agents: an event goes in, hooks answer, a verdict comes out."""
 
 from hookline.engine import Context, Outcome, Verdict
-from hookline.errors import HooklineError
+from hookline.errors import HooklineError, ToolDenied
 from hookline.events import Event, HookEvent
 from hookline.hooks import AgentCheck, Command, Hook, Http, McpTool, Prompt, hook
 from hookline.hookset import Hooks
@@ -37,6 +37,7 @@ __all__ = [
     "Outcome",
     "Prompt",
     "Reply",
+    "ToolDenied",
     "Verdict",
     "allow",
     "ask",

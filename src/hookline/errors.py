@@ -13,6 +13,7 @@ HooklineError
 ├── HookFailed               one run of one hook that went wrong
 │   ├── HookTimeout          it gave no reply in time
 │   └── HookCancelled        it was cancelled from outside before it replied
+├── ToolDenied               a call of a wrapped tool that hooks did not allow; has the verdict
 ├── ConfigError              a settings file, with file and key path
 │   └── Untrusted            a project's hooks that nobody has trusted yet
 ├── AgentError               a run of the agent that cannot go on
@@ -43,6 +44,7 @@ HooklineError
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 
 class HooklineError(Exception):
@@ -138,6 +140,16 @@ class HookTimeout(HookFailed):
 
 class HookCancelled(HookFailed):
     """The hook was cancelled from outside before it replied."""
+
+
+class ToolDenied(HooklineError):
+    """Hooks did not allow a call of a wrapped tool; `reason` is for the model, `verdict` has everything else."""
+
+    def __init__(self, tool: str, reason: str, verdict: Any = None) -> None:
+        super().__init__(reason or f"hooks did not allow `{tool}`")
+        self.tool = tool
+        self.reason = str(self)
+        self.verdict = verdict
 
 
 class ConfigError(HooklineError):

@@ -146,7 +146,9 @@ class Hooks(Engine):
 class _Watched(Hooks):
     """Hooks from files that are looked at again before every event."""
 
-    async def fire(self, event: Event, deadline: float | None = None, only: str | None = None) -> Verdict:
+    async def fire(
+        self, event: Event | Mapping[str, Any], deadline: float | None = None, only: str | None = None
+    ) -> Verdict:
         self.refresh()
         return await super().fire(event, deadline=deadline, only=only)
 

@@ -84,11 +84,18 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         """Why it was decided so: the reasons of all who decided, one a line."""
         return "\n".join(self.reasons)
 
-    def __or__(self, other: Reply) -> Reply:
-        if self is NOTHING or other is NOTHING:
-            return other if self is NOTHING else self
+    def __or__(self, other: Reply | None) -> Reply:
+        if other is None or other is NOTHING:
+            return self
+        if not isinstance(other, Reply):
+            return NotImplemented
+        if self is NOTHING:
+            return other
         decision = max(self.decision, other.decision)
         return Reply(decision=decision, reasons=_reasons(self, other), **_joined(self, other, _PLAIN))
+
+    __ror__ = __or__
+    """`None | reply`: who says nothing changes nothing."""
 
 
 def _joined(a: Any, b: Any, names: tuple[str, ...]) -> dict[str, Any]:

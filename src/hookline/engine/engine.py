@@ -7,10 +7,10 @@ import os
 import threading
 from asyncio import CancelledError
 from collections import ChainMap
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal, Self, Unpack
+from typing import Any, Literal, ParamSpec, Self, TypeVar, Unpack
 
 import msgspec
 
@@ -18,11 +18,13 @@ from hookline.engine.answers import failure, understood
 from hookline.engine.background import Background, as_coroutine
 from hookline.engine.context import Context
 from hookline.engine.execute import Run, answered, parallel, sequential
+from hookline.engine.loop_thread import run_sync
 from hookline.engine.merge import merge
 from hookline.engine.observers import Notice, Observer, Observers
 from hookline.engine.outcome import Outcome, Runner, Status
 from hookline.engine.select import Index, Place, class_of, index, meant, select, wanted
 from hookline.engine.step import Limits, Raised, Suspended, finish, first_step
+from hookline.engine.tools import Approve, OnDeny, wrap_tool
 from hookline.engine.verdict import Verdict
 from hookline.engine.ways import Ways
 from hookline.errors import Closed, DuplicateHook, HookCancelled, HookError, HooklineError, UnknownHook
@@ -31,7 +33,10 @@ from hookline.hooks.actions import Action
 from hookline.hooks.declare import EventLike, F, Options, declared, make_hook
 from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Reply
+from hookline.wire.dialects import detect, dialect
 
+P = ParamSpec("P")
+R = TypeVar("R")
 log = logging.getLogger("hookline")
 Order = Literal["sequential", "parallel"]
 RunnerFor = Callable[["Engine", type[Any]], Runner]
@@ -171,21 +176,61 @@ class Engine:
     # -- firing --------------------------------------------------------------------------------------------------
 
     def fire(
-        self, event: Event, deadline: float | None = None, only: str | None = None
+        self, event: Event | Mapping[str, Any], deadline: float | None = None, only: str | None = None
     ) -> Coroutine[Any, Any, Verdict]:
         """Send an event through the hooks it concerns; one verdict comes back, whatever they did.
 
-        `deadline` bounds all of them together, in seconds from now; `only` names a single hook to ask.
+        A mapping is read as an event of the wire: `{"hook_event_name": "PreToolUse", …}`. `deadline` bounds all hooks
+        together, in seconds from now; `only` names a single hook to ask.
         """
         if deadline is None and only is None:
             try:
-                way = self._quick[event.__class__]
+                way: Callable[[Any], Coroutine[Any, Any, Verdict]] = self._quick[event.__class__]  # type: ignore[index]
             except KeyError:
                 way = self._fire
             return way(event)
         return self._fire(event, deadline, only)
 
-    async def _fire(self, event: Event, deadline: float | None = None, only: str | None = None) -> Verdict:
+    def fire_sync(
+        self, event: Event | Mapping[str, Any], deadline: float | None = None, only: str | None = None
+    ) -> Verdict:
+        """As `fire`, for programs without asyncio; hooks run on a private event loop in a thread of its own.
+
+        It works in any thread. Where an event loop is running, prefer `await hooks.fire(…)`: that loop stands still
+        until the verdict is there.
+        """
+        return run_sync(self.fire(event, deadline, only))
+
+    def wrap_tool(
+        self,
+        function: Callable[P, R],
+        *,
+        name: str | None = None,
+        exclude: Collection[str] = (),
+        on_deny: OnDeny = "raise",
+        approve: Approve | None = None,
+        on_verdict: Callable[[Verdict], Any] | None = None,
+        session_id: str = "",
+        cwd: str | None = None,
+    ) -> Callable[P, R]:
+        """The function as a tool that hooks govern, sync or async as it is; its name and signature stay.
+
+        Before a call PreToolUse is fired with the arguments by name (not those in `exclude`), afterwards PostToolUse or
+        PostToolUseFailure. A rewritten input is what the function is called with, a replaced output what it returns. A
+        denied call raises `ToolDenied` with the reason, or returns the reason with `on_deny="return"`; so does a result
+        that a PostToolUse hook blocks. When a hook asks, PermissionRequest hooks decide, else `approve`, else the
+        answer is no. `on_verdict` is told of every verdict.
+        """
+        return wrap_tool(
+            self, function, name=name, exclude=exclude, on_deny=on_deny, approve=approve, on_verdict=on_verdict,
+            session_id=session_id, cwd=cwd,
+        )  # fmt: skip
+
+    async def _fire(
+        self, event: Event | Mapping[str, Any], deadline: float | None = None, only: str | None = None
+    ) -> Verdict:
+        if isinstance(event, Mapping):
+            event = dialect(detect(event)).decode_event(event)
         ways = self._ways
         among = self._among(only)
         chosen = self._not_spent(select(event, among))
