@@ -25,6 +25,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("hookset", "observe"),  # `Hooks`: the engine with its runners, files and SDK door; the names of 0.1
     ("agent", "claude"),
     ("cli",),
+    ("__main__",),
 )
 RANK = {package: rank for rank, row in enumerate(ROWS) for package in row}
 CORE = (

@@ -1,27 +1,34 @@
-"""The hook system for AI agents: an event goes in, hooks answer, a verdict comes out."""
+"""The hook system for AI agents: an event goes in, hooks answer, a verdict comes out.
 
-from hookline.engine import Context, Outcome, Verdict
-from hookline.errors import HooklineError, ToolDenied
-from hookline.events import Event, HookEvent
-from hookline.hooks import AgentCheck, Command, Hook, Http, McpTool, Prompt, hook
-from hookline.hookset import Hooks
-from hookline.replies import (
-    Decision,
-    Reply,
-    allow,
-    ask,
-    background,
-    context,
-    defer,
-    deny,
-    keep_going,
-    message,
-    replace_output,
-    rewrite,
-    specific,
-    stop,
-)
+`import hookline` loads nothing else: each name comes from the module that defines it when it is first used (PEP 562),
+so that a command hook pays only for what it needs.
+"""
 
+TYPE_CHECKING = False  # type checkers take it for `typing.TYPE_CHECKING`, whose import would double the start-up time
+if TYPE_CHECKING:
+    from hookline.engine import Context, Outcome, Verdict
+    from hookline.errors import HooklineError, ToolDenied
+    from hookline.events import Event, HookEvent
+    from hookline.hooks import AgentCheck, Command, Hook, Http, McpTool, Prompt, hook
+    from hookline.hookset import Hooks
+    from hookline.replies import (
+        Decision,
+        Reply,
+        allow,
+        ask,
+        background,
+        context,
+        defer,
+        deny,
+        keep_going,
+        message,
+        replace_output,
+        rewrite,
+        specific,
+        stop,
+    )
+
+__version__ = "0.1.0"
 __all__ = [
     "AgentCheck",
     "Command",
@@ -53,3 +60,54 @@ __all__ = [
     "specific",
     "stop",
 ]
+
+_MODULES = {
+    "hookline.engine": ("Context", "Outcome", "Verdict"),
+    "hookline.errors": ("HooklineError", "ToolDenied"),
+    "hookline.events": ("Event", "HookEvent"),
+    "hookline.hooks": ("AgentCheck", "Command", "Hook", "Http", "McpTool", "Prompt", "hook"),
+    "hookline.hookset": ("Hooks",),
+    "hookline.replies": (
+        "Decision",
+        "Reply",
+        "allow",
+        "ask",
+        "background",
+        "context",
+        "defer",
+        "deny",
+        "keep_going",
+        "message",
+        "replace_output",
+        "rewrite",
+        "specific",
+        "stop",
+    ),
+}
+"""Where each public name is defined."""
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __dir__() -> list[str]:
+    """Every public name, imported or not."""
+    return sorted({*globals(), *__all__})
+
+
+if not TYPE_CHECKING:  # for a type checker, a name that is not listed above does not exist
+
+    def __getattr__(name):  # noqa: ANN001, ANN202
+        """Import a public name, or a module of the package, when it is first asked for; it is kept."""
+        if name in _HOME:
+            globals()[name] = value = getattr(__import__(_HOME[name], fromlist=(name,)), name)
+            return value
+        module = f"{__name__}.{name}"
+        try:
+            if not name.startswith("_"):
+                return __import__(module, fromlist=(name,))
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+
+
+del TYPE_CHECKING

@@ -40,9 +40,13 @@ class Place(msgspec.Struct, frozen=True):
         self.write(".claude/settings.json", {"hooks": {event: [{"matcher": matcher, "hooks": list(entries)}]}})
 
     def run(self, *argv: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+        return self.start(*HOOKLINE, *argv, stdin=stdin, **env)
+
+    def start(self, *argv: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+        """Run any program to its end, in the project."""
         return subprocess.run(
-            [*HOOKLINE, *argv], cwd=self.project, env={**self.env, **env}, input=stdin, capture_output=True, text=True,
-            timeout=120, check=False,
+            argv, cwd=self.project, env={**self.env, **env}, input=stdin, capture_output=True, text=True, timeout=120,
+            check=False,
         )  # fmt: skip
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module, metadata
+from pathlib import Path
 
 import pytest
 
+import hookline
 from hookline.cli.main import COMMANDS, main, usage
 from tests.cli.place import Place
+
+SCRIPT = Path(__file__).parents[2] / "bin" / "hookline"
 
 
 def test_alone_it_says_what_it_can_do(place: Place) -> None:
@@ -30,6 +35,14 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     """As installed."""
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"hookline {metadata.version('hookline')}\n"
+
+
+@pytest.mark.parametrize("start", [["-m", "hookline"], [str(SCRIPT)]])
+def test_every_way_to_start_it(start: list[str], place: Place) -> None:
+    """`python -m hookline` and the script that is installed as `hookline` are one command."""
+    done = place.start(sys.executable, *start, "--version")
+
+    assert (done.stdout, done.stderr, done.returncode) == (f"hookline {hookline.__version__}\n", "", 0)
 
 
 def test_a_command_that_there_is_not(place: Place) -> None:

@@ -48,7 +48,9 @@ def _main(argv: Sequence[str] | None) -> int:
         print(usage())
         return 0 if words else USAGE
     if words[0] in ("-V", "--version"):
-        print(f"hookline {_version()}")
+        from hookline import __version__
+
+        print(f"hookline {__version__}")
         return 0
     if words[0] not in COMMANDS:
         from hookline.errors import did_you_mean
@@ -91,12 +93,6 @@ def usage() -> str:
         "hookline: the hook system for AI agents\n\nusage: hookline COMMAND …\n\n"
         f"{body}\n\n`hookline COMMAND --help` says more."
     )
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("hookline")
 
 
 if __name__ == "__main__":
