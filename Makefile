@@ -5,6 +5,7 @@ NPM ?= npm
 ARGS ?=
 
 BIN := .venv/bin
+CORE_READY := .venv/.core
 READY := .venv/.ready
 BENCH_READY := .venv-bench/.ready
 NODE_DIR := .cache/node
@@ -19,12 +20,12 @@ CORE := src/hookline/events/*,src/hookline/replies.py,src/hookline/hooks/*,src/h
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint types bench docs node_modules clean
+.PHONY: help demo test check lint types pythons repeat bench docs node_modules clean
 
 help:  ## what there is
 	@grep -hE '^[a-z_]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
 
-demo: $(READY)  ## an agent, guarded by hooks; no key, no network
+demo: $(CORE_READY)  ## an agent, guarded by hooks; no key, no network
 	@$(BIN)/hookline demo
 
 test: $(READY) node_modules  ## all tests, on two cores
@@ -42,6 +43,12 @@ lint: $(READY)
 types: $(READY)
 	@$(BIN)/mypy
 
+pythons: $(READY)  ## the tests of the core on every other supported Python that is installed
+	@$(BIN)/python -m tools.pythons $(ARGS)
+
+repeat: $(READY) node_modules  ## the whole suite 20 times on a busy machine
+	@$(BIN)/python -m tools.repeat $(ARGS)
+
 bench: $(BENCH_READY)  ## the table of numbers, beside the peers, in an environment of its own
 	@.venv-bench/bin/python -m bench $(ARGS)
 
@@ -51,7 +58,7 @@ docs: $(READY)  ## the documentation, into site/, its reference written anew fro
 	@echo "site/index.html"
 
 clean:  ## removes everything that make made
-	rm -rf .venv .venv-bench .cache site dist build .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* .cache site dist build .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The TypeScript SDK, whose tests drive our command line; without npm those tests are skipped, and say so.
@@ -66,9 +73,15 @@ $(NODE_READY):
 	@$(NPM) install --prefix $(NODE_DIR) --silent --no-audit --no-fund --no-package-lock --omit=optional $(TS_SDK)@$(TS_SDK_VERSION)
 	@touch $@
 
-$(READY): pyproject.toml constraints.txt
-	@echo "setting up .venv"
+# What `pip install hookline` brings, and nothing else: enough for the demo.
+$(CORE_READY): pyproject.toml constraints.txt
+	@echo "setting up .venv: hookline and msgspec (some seconds)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python $(PIP) -c constraints.txt -e .
+	@touch $@
+
+$(READY): $(CORE_READY)
+	@echo "setting up .venv: every extra and the development tools (a minute or two)"
 	@$(BIN)/python $(PIP) -c constraints.txt -e '.[all,dev]'
 	@touch $@
 
