@@ -15,6 +15,7 @@ SRC = Path(hookline.__file__).parent
 
 # Rows from the bottom up: a module imports from rows below its own, never from its own row's neighbours or from above.
 ROWS: tuple[tuple[str, ...], ...] = (
+    ("display",),
     ("errors",),
     ("events", "locks", "replies", "shell"),
     ("detect", "hooks", "wire"),
@@ -30,6 +31,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
 RANK = {package: rank for rank, row in enumerate(ROWS) for package in row}
 CORE = (
     "",
+    "display",
     "errors",
     "events",
     "replies",
@@ -40,6 +42,7 @@ CORE = (
     "engine",
 )  # "" is hookline/__init__.py itself
 PURE = (
+    "display",
     "events",
     "replies",
     "shell",

@@ -46,9 +46,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from hookline.display import block
+
 
 class HooklineError(Exception):
-    """The root: catch this to catch everything Hookline raises on purpose."""
+    """The root: catch this to catch everything Hookline raises on purpose.
+
+    Its text quotes what files, hooks and users wrote, so that it is shown with nothing in it that a terminal obeys.
+    """
+
+    def __str__(self) -> str:
+        return block(super().__str__())
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

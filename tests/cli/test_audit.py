@@ -67,12 +67,12 @@ def test_a_log_is_shown_as_a_timeline(log: Path, capsys: pytest.CaptureFixture[s
     """When, decided how, what, about what, by whom and why; a line per day in between."""
     assert shown(capsys, log) == [
         "2026-01-30",
-        "08:00:00 PASS  SessionStart startup",
+        "08:00:00 PASS       SessionStart startup",
         "2026-01-31",
-        "09:00:00 PASS  PreToolUse Bash ls -l",
-        "10:00:00 DENY  PreToolUse Bash sudo rm -rf / by no-sudo: sudo is for people",
-        "11:00:00 PASS  PreToolUse Write /project/a.py",
-        "12:00:00 PASS  PostToolUseFailure Write: disk·[31m full",
+        "09:00:00 PASS       PreToolUse Bash ls -l",
+        "10:00:00 DENY       PreToolUse Bash sudo rm -rf / by no-sudo: sudo is for people",
+        "11:00:00 PASS       PreToolUse Write /project/a.py",
+        "12:00:00 PASS       PostToolUseFailure Write: disk\\x1b[31m full",
     ]
 
 
@@ -137,7 +137,7 @@ def test_on_a_terminal_lines_fit_its_width(log: Path) -> None:
 
     assert b"\x1b[31mDENY" in text
     assert max(map(len, plain)) == 80
-    assert plain[-1].startswith("10:00:00 DENY  PreToolUse Bash sudo rm -rf / by no-sudo: why why")
+    assert plain[-1].startswith("10:00:00 DENY       PreToolUse Bash sudo rm -rf / by no-sudo: why why")
     assert plain[-1].endswith("…")
 
 

@@ -53,16 +53,16 @@ def test_each_step_names_what_was_wanted_and_who_decided(told: dict[str, Any]) -
     steps = [(step["want"].replace(told["project"] + "/", ""), step["word"], step["hook"]) for step in told["steps"]]
 
     assert steps == [
-        ("prompt “Fix the tests.”", "CONTEXT", "house_rules"),
+        ("prompt “Fix the tests.”", "PASS", "house_rules"),
         ("Bash ls -la", "ALLOW", "approvals.auto"),
         ("Bash python -m unittest", "REWRITE", "fresh_tests"),
         (f"Bash {Path(sys.executable).name} -B -m unittest", "ALLOW", "approvals.auto"),
         ("Write /etc/hookline.conf", "DENY", "paths.stay_inside"),
         ("Bash rm -rf /", "DENY", "commands.block"),
-        ("stop “All done.”", "NOT YET", "tests_must_pass"),
+        ("stop “All done.”", "KEEP GOING", "tests_must_pass"),
         ("Edit shop/cart.py", "PASS", "paths.stay_inside"),
-        ("stop “Fixed it.”", "NOT YET", "tests_must_pass"),
-        ("subagent Explore", "CONTEXT", "only_look"),
+        ("stop “Fixed it.”", "KEEP GOING", "tests_must_pass"),
+        ("subagent Explore", "PASS", "only_look"),
         ("Bash sudo updatedb", "DENY", "commands.block"),
         ("Edit shop/discount.py", "PASS", "paths.stay_inside"),
         ("stop “The tests pass now.”", "PASS", "tests_must_pass"),

@@ -49,7 +49,7 @@ def test_flips_are_printed_the_loosened_first(folder: Path, capsys: pytest.Captu
     """Each with its place, and a summary; what was recorded cannot steer the terminal."""
     assert replayed("audit.jsonl") == 0
     assert capsys.readouterr().out.splitlines() == [
-        "DENY → ALLOW  Bash ls ·[2J  audit.jsonl:3",
+        "DENY → ALLOW  Bash ls \\x1b[2J  audit.jsonl:3",
         "DENY → ASK  Bash curl  guard: sure?  audit.jsonl:4",
         "ALLOW → DENY  Bash rm x  guard: no deleting  audit.jsonl:2",
         "4 calls, 3 would be decided otherwise: DENY → ASK 1, DENY → ALLOW 1, ALLOW → DENY 1",

@@ -91,6 +91,12 @@ def test_a_headline_is_one_line() -> None:
         "PreToolUse(Bash) → DENY by a: no": merge(BASH, [said("a", deny("no"))]),
         "PreToolUse(Bash) → STOP by a": merge(BASH, [said("a", stop())]),
         "Stop → KEEP GOING by a: more": merge(Stop(), [said("a", keep_going("more"))]),
+        "PreToolUse(Bash) → REWRITE": merge(BASH, [said("a", rewrite({"command": "ls"}))]),
+        "PreToolUse(Bash) → STOP by b: enough": merge(BASH, [said("a", allow("ok")), said("b", stop("enough"))]),
+        "PostToolUse(Bash) → REPLACE": merge(PostToolUse(tool_name="Bash"), [said("a", replace_output("x"))]),
+        "PreToolUse(Bash) → DENY by a: no⏎Stop → ALLOW \\x1b[2J": merge(
+            BASH, [said("a", deny("no\nStop → ALLOW \x1b[2J"))]
+        ),
         "Stop → PASS": merge(Stop(), [said("a")]),
         "Stop → PASS (no hook applies)": merge(Stop(), []),
     }
@@ -120,9 +126,9 @@ def test_an_explanation_is_read_at_a_glance() -> None:
         verdict.explain()
         == """\
 PreToolUse(Bash) → DENY by stay_inside, scanner: cannot write outside the
-    project directory
-    hook `scanner` gave no reply within 5 s; it fails closed, so `Bash` was
-    denied
+  │ project directory
+  │ hook `scanner` gave no reply within 5 s; it fails closed, so `Bash` was
+  │ denied
   ► stay_inside               deny: cannot write outside the project      0.1 ms
                               directory
   ► scanner                   timeout → deny: gave no reply within 5   5000.0 ms

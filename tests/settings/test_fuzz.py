@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hookline.display import one_line
 from hookline.events.catalog import CATALOG
 from hookline.settings import Problem, Source, load, parse_hooks, parse_markdown
 from hookline.settings.files import parse_json
@@ -39,7 +40,7 @@ tables = st.dictionaries(words, st.one_of(values, st.lists(groups, max_size=3)),
 def checked(problems: tuple[Problem, ...]) -> None:
     for problem in problems:
         assert problem.severity in ("error", "warning", "note")
-        assert str(problem).startswith(problem.where)
+        assert str(problem).startswith(one_line(problem.where))
         assert problem.message
         assert not problem.message.endswith(".")
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from hookline.engine import Outcome, Verdict
+from hookline.engine.words import Word, word_for
 from hookline.events import Event
 from hookline.replies import Decision
 
@@ -117,6 +118,7 @@ def record(
         "hooks": [_hook(outcome) for outcome in outcomes],
         "stop": verdict.stop or None,
         "keep_going": verdict.keep_going or None,
+        "replaced": verdict.reply.output is not msgspec.UNSET or None,
     }
     for name, value in (kept(verdict) if said is None else said).items():
         body[f"{name}_" if name in body else name] = value
@@ -124,6 +126,15 @@ def record(
     body["hooks"] = [cleaner.row(row, {"status", "decision"}) for row in body["hooks"]]
     said_at_all = {name: value for name, value in body.items() if value not in (None, "", [], {})}
     return cleaner.row(said_at_all, {"time", "event", "decision", "hooks"})
+
+
+def word_of(entry: Mapping[str, Any]) -> Word | Literal[""]:
+    """What a recorded verdict came to, in the word that the verdict itself has; nothing for a line that is none."""
+    decision = str(entry.get("decision") or "")
+    if not decision:
+        return ""
+    said = {name: bool(entry.get(name)) for name in ("stop", "keep_going", "replaced")}
+    return word_for(decision, rewritten="rewritten" in entry, **said)
 
 
 def _hook(outcome: Outcome) -> dict[str, Any]:

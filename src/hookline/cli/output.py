@@ -10,6 +10,7 @@ import msgspec
 
 from hookline.agent.stream_json.output import HookReporter, Note
 from hookline.cli.flags import CLAUDE_CODE_VERSION
+from hookline.display import block, one_line
 from hookline.engine import Notice, Verdict
 from hookline.errors import ConfigError
 
@@ -80,27 +81,26 @@ def _as_text(made: Made, flags: Flags) -> None:
 def _tell(note: Note) -> None:
     """Words on stdout as they come, everything else on stderr."""
     if note["type"] == "assistant" and note.get("parent_tool_use_id") is None:
-        for block in note["message"]["content"]:
-            if block["type"] == "text":
-                print(block["text"], flush=True)
-            elif block["type"] == "tool_use":
-                print(f"→ {block['name']} {_short(block['input'])}", file=sys.stderr, flush=True)
+        for part in note["message"]["content"]:
+            if part["type"] == "text":
+                print(block(part["text"]), flush=True)
+            elif part["type"] == "tool_use":
+                print(f"→ {one_line(part['name'])} {_short(part['input'])}", file=sys.stderr, flush=True)
     elif note["type"] == "system" and note.get("subtype") in ("informational", "permission_denied"):
-        print(note.get("content") or note.get("message"), file=sys.stderr, flush=True)
+        print(block(str(note.get("content") or note.get("message"))), file=sys.stderr, flush=True)
     elif note["type"] == "result":
         _tell_result(note)
 
 
 def _tell_result(note: Note) -> None:
     if note["subtype"] != "success":
-        print("; ".join(note.get("errors") or [note["subtype"]]), file=sys.stderr, flush=True)
+        print(block("; ".join(note.get("errors") or [note["subtype"]])), file=sys.stderr, flush=True)
     elif note["terminal_reason"] != "completed" and note.get("result") and not note["is_error"]:
-        print(note["result"], flush=True)
+        print(block(note["result"]), flush=True)
 
 
 def _short(given: object) -> str:
-    text = _encode(given).decode()
-    return text if len(text) <= 120 else f"{text[:117]}…"
+    return one_line(_encode(given).decode(), 118)
 
 
 def _explain(notice: Notice) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from hookline.display import lines, one_line
 from hookline.replies import Reply, Specific, allow, deny
 
 if TYPE_CHECKING:
@@ -24,8 +25,9 @@ def is_terminal() -> bool:
 
 async def permit(ask: Ask) -> Reply:
     """Ask whether a call may be made; anything but yes or always is a no, and its words are the reason."""
-    shown = msgspec.json.encode(ask.input).decode()
-    print(f"\n{ask.tool_name} {shown}\n  {ask.reason}", file=sys.stderr)
+    shown = one_line(msgspec.json.encode(ask.input).decode())
+    why = "\n".join(f"  │ {line}" for line in lines(ask.reason))
+    print(f"\n{one_line(ask.tool_name)} {shown}\n{why}", file=sys.stderr)
     said = (await _line(f"  may it? {ANSWERS}") or "no").strip()
     if said.lower() in ("y", "yes"):
         return allow()

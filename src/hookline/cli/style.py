@@ -18,11 +18,17 @@ _CODES = {
     "dim": "2",
     "bold": "1",
 }
-_WORDS = {
-    "DENY": "red", "STOP": "red", "✗": "red", "error": "red",
-    "ASK": "yellow", "DEFER": "yellow", "KEEP GOING": "yellow", "warning": "yellow",
-    "ALLOW": "green", "✓": "green", "►": "magenta", "PASS": "green",
+DECISIONS: dict[str, str] = {
+    "DENY": "red", "STOP": "red", "ASK": "yellow", "DEFER": "yellow", "KEEP GOING": "yellow", "REWRITE": "cyan",
+    "REPLACE": "cyan", "ALLOW": "green", "PASS": "dim",
 }  # fmt: skip
+"""One colour for each word that a verdict comes to, wherever it is shown."""
+_WORDS = {**DECISIONS, "✗": "red", "error": "red", "warning": "yellow", "✓": "green", "►": "magenta"}
+
+
+def colour_of(word: str) -> str:
+    """The colour of a decision."""
+    return DECISIONS.get(word, "dim")
 
 
 def colours(stream: TextIO | None = None) -> bool:
@@ -55,8 +61,3 @@ def folded(text: str, indent: int = 0, hanging: int | None = None) -> str:
         text, WIDTH, initial_indent=" " * indent, subsequent_indent=" " * rest, break_long_words=False,
         break_on_hyphens=False,
     )  # fmt: skip
-
-
-def printable(text: str) -> str:
-    """The text on one line, unable to steer the terminal of whoever reads it."""
-    return "".join(c if c.isprintable() else "⏎" if c == "\n" else "·" for c in text)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from hookline.display import lines, one_line
 from hookline.engine.outcome import Outcome, Status
 from hookline.replies import Decision, Reply
 
@@ -17,44 +18,47 @@ if TYPE_CHECKING:
 _WIDTH = 80
 _LONGEST_NAME = 24
 _MOST_LINES = 3
+_MORE = "  │ "
 _SIGNS = {Status.OK: "✓", Status.SKIPPED: "·", Status.BACKGROUND: "…"}
 
 
 def headline(verdict: Verdict) -> str:
     """One line: the event, the decision, who decided and why."""
+    return one_line(_heading(verdict))
+
+
+def explained(verdict: Verdict) -> str:
+    """The headline in full, a line or more for each hook, then what the verdict brings with it.
+
+    Whatever others wrote goes on behind a bar or in its own column, so that no line of theirs looks like one of these.
+    """
+    longest = max((len(outcome.hook) for outcome in verdict.outcomes), default=0)
+    deciders = (verdict.decided_by or "").split(", ")
+    text = _folded(_heading(verdict), _WIDTH, _MORE)
+    for outcome in verdict.outcomes:
+        sign = "►" if outcome.hook in deciders else _SIGNS.get(outcome.status, "✗") if outcome.ok else "✗"
+        text += _outcome_lines(outcome, sign, min(longest, _LONGEST_NAME))
+    return "\n".join([*text, *_effects(verdict)])
+
+
+def _heading(verdict: Verdict) -> str:
     event = verdict.event
-    about = f"{event.event_name}({event.subject})" if event.subject else event.event_name
-    by = f" by {verdict.decided_by}" if verdict.decided_by else ""
+    about = f"{event.event_name}({one_line(event.subject)})" if event.subject else event.event_name
+    by = f" by {one_line(verdict.decided_by)}" if verdict.decided_by else ""
     why = f": {verdict.reason}" if verdict.reason else ""
     return f"{about} → {_word(verdict)}{by}{why}"
 
 
-def explained(verdict: Verdict) -> str:
-    """The headline in full, a line or more for each hook, then what the verdict brings with it."""
-    longest = max((len(outcome.hook) for outcome in verdict.outcomes), default=0)
-    deciders = (verdict.decided_by or "").split(", ")
-    lines = _folded(headline(verdict), _WIDTH, indent="    ")
-    for outcome in verdict.outcomes:
-        sign = "►" if outcome.hook in deciders else _SIGNS.get(outcome.status, "✗") if outcome.ok else "✗"
-        lines += _outcome_lines(outcome, sign, min(longest, _LONGEST_NAME))
-    return "\n".join([*lines, *_effects(verdict)])
-
-
 def _word(verdict: Verdict) -> str:
-    if verdict.decision is not Decision.PASS:
-        return str(verdict.decision).upper()
-    if verdict.stop:
-        return "STOP"
-    if verdict.keep_going:
-        return "KEEP GOING"
-    return "PASS" if verdict.outcomes else "PASS (no hook applies)"
+    word = verdict.word
+    return f"{word} (no hook applies)" if word == "PASS" and not verdict.outcomes else word
 
 
 def _outcome_lines(outcome: Outcome, sign: str, width: int) -> Iterator[str]:
-    name = _cut(outcome.hook, width)
+    name = _cut(one_line(outcome.hook), width)
     time = "" if outcome.status is Status.SKIPPED else f"{outcome.ms:.1f} ms"
     room = _WIDTH - len(f"  {sign} ") - width - 2 - 11
-    first, *more = _few(wrap(_said(outcome), room), room)
+    first, *more = _few(wrap(one_line(_said(outcome)), room), room)
     yield f"  {sign} {name:<{width}}  {first:<{room}} {time:>10}".rstrip()
     for line in more:
         yield f"    {'':<{width}}  {line}"
@@ -100,17 +104,18 @@ def _effects(verdict: Verdict) -> Iterator[str]:
 
 def _folded(text: str, width: int, indent: str = "") -> list[str]:
     """The text in lines of at most `width`; its own line breaks are kept."""
-    lines: list[str] = []
-    for number, line in enumerate(text.splitlines() or [""]):
-        lines += wrap(line, width, initial_indent=indent if number else "", subsequent_indent=indent) or [""]
-    return lines
+    folded: list[str] = []
+    for number, line in enumerate(lines(text)):
+        first = indent if number else ""
+        folded += wrap(line, width, initial_indent=first, subsequent_indent=indent) or [first.rstrip()]
+    return folded
 
 
-def _few(lines: list[str], width: int) -> list[str]:
+def _few(folded: list[str], width: int) -> list[str]:
     """The first lines; the last of them says if more were left out."""
-    if len(lines) <= _MOST_LINES:
-        return lines
-    return [*lines[: _MOST_LINES - 1], lines[_MOST_LINES - 1][: width - 1].rstrip() + "…"]
+    if len(folded) <= _MOST_LINES:
+        return folded
+    return [*folded[: _MOST_LINES - 1], folded[_MOST_LINES - 1][: width - 1].rstrip() + "…"]
 
 
 def _cut(text: str, width: int) -> str:

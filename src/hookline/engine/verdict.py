@@ -9,6 +9,7 @@ import msgspec
 
 from hookline.engine.explain import explained, headline
 from hookline.engine.outcome import Outcome, Status
+from hookline.engine.words import Word, word_for
 from hookline.events import Event, spec_of
 from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Decision, Reply
@@ -47,12 +48,20 @@ class Verdict(msgspec.Struct):
         return self.reply.decision is Decision.DENY or (self.reply.stop and spec_of(self.event).gate)
 
     @property
+    def word(self) -> Word:
+        """What it comes to, in one word: `DENY`, `KEEP GOING`, `REWRITE`; the same wherever a verdict is shown."""
+        return word_for(
+            str(self.decision), stop=self.stop, keep_going=self.keep_going, rewritten=self.reply.input is not None,
+            replaced=self.reply.output is not msgspec.UNSET,
+        )  # fmt: skip
+
+    @property
     def reason(self) -> str:
         """Why: the reasons of all who decided, else the reason to stop or to keep going."""
         reply = self.reply
-        if reply.reasons and (self.decision is not Decision.PASS or not reply.stop):
-            return reply.reason
-        return (reply.stop_reason or "") if reply.stop else "\n".join(reply.keep_going_reasons)
+        if reply.stop and self.decision is not Decision.DENY:
+            return reply.stop_reason or ""
+        return reply.reason if reply.reasons else "\n".join(reply.keep_going_reasons)
 
     @property
     def decided_by(self) -> str | None:
@@ -61,9 +70,11 @@ class Verdict(msgspec.Struct):
         return ", ".join(names) or None
 
     def _decided(self, reply: Reply) -> bool:
+        if self.stop and self.decision is not Decision.DENY:
+            return reply.stop
         if self.decision is not Decision.PASS:
             return reply.decision is self.decision
-        return reply.stop if self.stop else reply.keep_going and self.keep_going
+        return reply.keep_going and self.keep_going
 
     @property
     def input(self) -> dict[str, Any] | None:

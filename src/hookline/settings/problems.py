@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from hookline.display import one_line
+
 Severity = Literal["error", "warning", "note"]
 
 
@@ -20,7 +22,7 @@ class Problem(msgspec.Struct, frozen=True):
     severity: Severity = "error"
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.message}"
+        return one_line(f"{self.where}: {self.message}")
 
 
 def shown(value: Any, most: int = 60) -> str:
@@ -29,4 +31,4 @@ def shown(value: Any, most: int = 60) -> str:
         text = msgspec.json.encode(value).decode("utf-8", "replace")
     except (TypeError, ValueError, OverflowError, RecursionError):
         text = type(value).__name__
-    return f"`{text if len(text) <= most else text[: most - 1] + '…'}`"
+    return f"`{one_line(text, most)}`"

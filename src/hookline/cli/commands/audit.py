@@ -14,9 +14,12 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from hookline.audit.entry import word_of
 from hookline.audit.log import AuditFile
 from hookline.cli.options import add_json, parser
-from hookline.cli.style import paint, printable
+from hookline.cli.style import colour_of, paint
+from hookline.display import one_line
+from hookline.engine.words import MEANINGS
 from hookline.errors import AuditError
 
 _EXAMPLES = """examples:
@@ -24,7 +27,7 @@ _EXAMPLES = """examples:
   hookline audit show audit.jsonl --decision deny --tool Bash --since 2026-01-31
   hookline audit show audit.jsonl --follow
   hookline audit verify audit.jsonl          exit 0: whole, 1: changed, 2: cannot be read"""
-_COLOURS = {"deny": "red", "ask": "yellow", "defer": "yellow", "allow": "green", "pass": "dim"}
+_WORD = max(map(len, MEANINGS))
 _FOLLOW_SECONDS = 0.2
 _CANNOT = 2
 _SHORT = 60
@@ -49,7 +52,10 @@ def _show_flags(flags: argparse.ArgumentParser) -> None:
     flags.add_argument("--event", help="only this event")
     flags.add_argument("--tool", help="only this tool")
     flags.add_argument("--hook", help="only where this hook took part")
-    flags.add_argument("--decision", help="only this decision: deny (whatever was blocked), ask, allow, pass")
+    words = ", ".join(_flag_of(word) for word in MEANINGS)
+    flags.add_argument(
+        "--decision", type=_word, metavar="WORD", help=f"only this decision: {words} (`deny` is whatever was blocked)"
+    )
     flags.add_argument("--run", help="only this session")
     flags.add_argument("--since", type=_start_of, metavar="TIME", help="from this time on (ISO 8601; local time)")
     flags.add_argument("--until", type=_end_of, metavar="TIME", help="up to this time, or to the end of this day")
@@ -61,6 +67,18 @@ def _verify_flags(flags: argparse.ArgumentParser) -> None:
     flags.add_argument("file")
     flags.add_argument("--key-file", metavar="FILE", help="the key, if the log was written with one")
     add_json(flags)
+
+
+def _flag_of(word: str) -> str:
+    return word.lower().replace(" ", "-")
+
+
+def _word(text: str) -> str:
+    """`keep-going`, `keep_going` or `KEEP GOING` as the log shows it."""
+    word = text.upper().replace("-", " ").replace("_", " ")
+    if word not in MEANINGS:
+        raise argparse.ArgumentTypeError(f"expected one of {', '.join(map(_flag_of, MEANINGS))}, got `{text}`")
+    return word
 
 
 def _start_of(text: str) -> datetime:
@@ -164,8 +182,7 @@ def _time(entry: Mapping[str, Any]) -> datetime | None:
 
 
 def _wanted(entry: Mapping[str, Any], args: argparse.Namespace) -> bool:
-    decision = "deny" if entry.get("blocked") else entry.get("decision")
-    if args.decision is not None and args.decision.lower() != decision:
+    if args.decision is not None and args.decision not in _words(entry):
         return False
     asked = {"event": args.event, "tool": args.tool, "run": args.run}
     if any(value is not None and entry.get(key) != value for key, value in asked.items()):
@@ -180,18 +197,21 @@ def _wanted(entry: Mapping[str, Any], args: argparse.Namespace) -> bool:
     return (args.since is None or moment >= args.since) and (args.until is None or moment <= args.until)
 
 
+def _words(entry: Mapping[str, Any]) -> set[str]:
+    """What `--decision` may call it: whatever was blocked counts as denied, also a stop."""
+    return {word_of(entry), *(["DENY"] if entry.get("blocked") else [])}
+
+
 def line(entry: Mapping[str, Any], width: int | None = None) -> str:
     """A record on one line: when, decided how, what, about what, by whom and why; cut to `width`."""
-    decision = str(entry.get("decision", ""))
-    word = "DENY" if entry.get("blocked") else "STOP" if entry.get("stop") else decision.upper()
-    colour = "red" if entry.get("blocked") or entry.get("stop") else _COLOURS.get(decision, "dim")
+    word = word_of(entry)
     moment = _time(entry)
     stamp = moment.strftime("%H:%M:%S") if moment else "--:--:--"
-    said = printable(" ".join(part for part in (str(entry.get("event", "")), _about(entry)) if part) + _why(entry))
-    room = None if width is None else max(width - len(f"{stamp} {word:<5} "), 10)
+    said = one_line(" ".join(part for part in (str(entry.get("event", "")), _about(entry)) if part) + _why(entry))
+    room = None if width is None else max(width - len(f"{stamp} {word:<{_WORD}} "), 10)
     if room is not None and len(said) > room:
         said = said[: room - 1] + "…"
-    return f"{paint(stamp, 'dim')} {paint(f'{word:<5}', colour)} {said}"
+    return f"{paint(stamp, 'dim')} {paint(f'{word:<{_WORD}}', colour_of(word))} {said}"
 
 
 def _why(entry: Mapping[str, Any]) -> str:
@@ -223,7 +243,7 @@ def _verify(args: argparse.Namespace) -> int:
     if args.json:
         print(msgspec.json.encode({"whole": not breaks, "breaks": breaks}).decode())
     elif breaks:
-        print("\n".join(paint(printable(str(one)), "red") for one in breaks))
+        print("\n".join(paint(one_line(str(one)), "red") for one in breaks))
     else:
         print(f"{args.file} is whole: nothing was changed, removed or re-ordered")
     return 1 if breaks else 0

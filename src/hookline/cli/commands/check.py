@@ -37,7 +37,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _line(problem: Problem) -> str:
-    line = f"{problem.severity} {problem.where}: {problem.message}"
+    line = f"{problem.severity} {problem}"
     if sys.stdout.isatty():
         line = folded(line, 0, 4)
     return line.replace(problem.severity, paint(problem.severity, _COLOURS[problem.severity]), 1)

@@ -13,6 +13,7 @@ import msgspec
 from hookline.cli.options import add_hosting, add_json, add_sources, cold, hooks_of, parser
 from hookline.cli.runtime import run
 from hookline.cli.style import folded, painted
+from hookline.display import one_line
 from hookline.engine import Outcome, Verdict
 from hookline.errors import EventError
 from hookline.events import Event, spec_of
@@ -107,7 +108,7 @@ def _late(outcomes: Iterable[Outcome]) -> Iterator[str]:
     """What hooks in the background said after the verdict."""
     for outcome in outcomes:
         said = " ".join([*outcome.reply.context, *outcome.reply.messages]) or outcome.error or "nothing to say"
-        yield folded(f"… {outcome.hook}, later: {said}", 2, 4)
+        yield folded(one_line(f"… {outcome.hook}, later: {said}"), 2, 4)
 
 
 def _not_asked(hooks: Hooks, event: Event) -> Iterator[str]:
@@ -116,7 +117,7 @@ def _not_asked(hooks: Hooks, event: Event) -> Iterator[str]:
         if type(event) in hook.events:
             why = why_not(hooks, hook, event)
             if why:
-                yield folded(f"· {hook.name} was not asked: {why}", 2, 4)
+                yield folded(one_line(f"· {hook.name} was not asked: {why}"), 2, 4)
 
 
 def why_not(hooks: Hooks, hook: Hook, event: Event) -> str:

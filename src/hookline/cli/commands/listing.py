@@ -11,6 +11,7 @@ import msgspec
 from hookline.cli.commands.fire import why_not
 from hookline.cli.options import add_json, add_sources, hooks_of, parser
 from hookline.cli.style import folded, paint
+from hookline.display import one_line
 from hookline.events import CATALOG, Event, spec_of
 from hookline.hooks import Hook
 from hookline.hookset import Hooks
@@ -97,12 +98,13 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
 
 def _lines(row: dict[str, Any]) -> Iterator[str]:
     sign = {True: "►", False: "·", None: " "}[row.get("would_run")]
+    name = one_line(row["hook"])
     on = f" on {row['matcher']}" if row["matcher"] else ""
     condition = f" if {row['if']}" if row["if"] else ""
-    head = folded(f"{sign} {row['hook']}{on}{condition}", 2, 6)
-    yield head.replace(row["hook"], paint(row["hook"], "cyan"), 1)
+    head = folded(f"{sign} {name}{one_line(on)}{one_line(condition)}", 2, 6)
+    yield head.replace(name, paint(name, "cyan"), 1)
     limits = f"{row['timeout']:g} s, on failure {row['on_failure']}"
     for text in (row["runs"], limits, row["source"]):
-        yield paint(folded(text, 6), "dim")
+        yield paint(folded(one_line(text), 6, 8), "dim")
     if row.get("why_not"):
-        yield folded(f"would not run: {row['why_not']}", 6)
+        yield folded(one_line(f"would not run: {row['why_not']}"), 6, 8)

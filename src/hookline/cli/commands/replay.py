@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from hookline.cli.options import add_json, add_sources, hooks_of, parser
-from hookline.cli.style import paint, printable
+from hookline.cli.style import paint
+from hookline.display import one_line
 from hookline.errors import HooklineError
 from hookline.replay.compare import Flip, Report, pieces, replay
 
@@ -94,7 +95,7 @@ def _text(report: Report, most: int) -> str:
 
 def _line(flip: Flip) -> str:
     change = paint(f"{flip.was.upper()} → {flip.now.upper()}", "red" if flip.loosened else "green")
-    why = f"  {flip.by}: {printable(flip.reason)}" if flip.reason else ""
+    why = f"  {one_line(flip.by)}: {one_line(flip.reason)}" if flip.reason else ""
     partial_ = " (recorded in part)" if flip.partial else ""
-    what = printable(flip.what if len(flip.what) <= 60 else flip.what[:59] + "…")
-    return f"{change}  {flip.tool or flip.event} {what}{partial_}{why}  {paint(f'{flip.file}:{flip.line}', 'dim')}"
+    what = f"{one_line(flip.tool or flip.event)} {one_line(flip.what, 60)}"
+    return f"{change}  {what}{partial_}{why}  {paint(f'{one_line(flip.file)}:{flip.line}', 'dim')}"

@@ -9,7 +9,9 @@ from pathlib import Path
 import msgspec
 
 from hookline.cli.options import add_json, add_sources, load, parser
-from hookline.cli.style import paint, printable
+from hookline.cli.style import paint
+from hookline.display import lines as lines_of
+from hookline.display import one_line
 from hookline.settings.trust import Change, Status, Trust
 
 _TRUSTED = "trusted from now on; any change will be asked about again"
@@ -34,7 +36,8 @@ def main(argv: list[str]) -> int:
         print(_json(status))
         return 0 if status.trusted else 1
     if status.trusted:
-        print(f"trusted: {', '.join(item.label for item in status.items)}" if status.items else "nothing needs trust")
+        labels = ", ".join(one_line(item.label) for item in status.items)
+        print(f"trusted: {labels}" if status.items else "nothing needs trust")
         return 0
     return _ask(trust, status)
 
@@ -79,8 +82,8 @@ def shown(status: Status) -> str:
     """What would run, and each difference from what was trusted."""
     lines: list[str] = []
     for item in status.untrusted:
-        lines += [paint(item.label, "bold"), *(f"  runs  {printable(run)}" for run in item.runs)]
-        lines += [f"  file  {printable(script.path)}" for script in item.scripts]
+        lines += [paint(one_line(item.label), "bold"), *(f"  runs  {one_line(run)}" for run in item.runs)]
+        lines += [f"  file  {one_line(script.path)}" for script in item.scripts]
         lines += [line for change in status.changes if change.item.path == item.path for line in _change(change)]
     return "\n".join(lines)
 
@@ -89,9 +92,9 @@ def _change(change: Change) -> list[str]:
     if change.kind == "new" and change.path == change.item.path:
         return ["  it is new: nobody has trusted it yet"]
     colours = {"+": "green", "-": "red", "@": "cyan"}
-    said = [printable(line.expandtabs()) for line in change.diff.split("\n") if line]
+    said = [line for line in lines_of(change.diff) if line]
     body = [f"    {paint(line, colours[line[0]]) if line[:1] in colours else line}" for line in said]
-    return [f"  {change.kind}: {printable(change.path)}", *body]
+    return [f"  {change.kind}: {one_line(change.path)}", *body]
 
 
 def _json(status: Status) -> str:

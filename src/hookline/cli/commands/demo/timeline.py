@@ -11,15 +11,14 @@ from typing import Any, Protocol
 import msgspec
 
 from hookline.cli.commands.demo.story import Summary
-from hookline.cli.style import paint
+from hookline.cli.style import colour_of, paint
+from hookline.display import one_line
 from hookline.engine import Notice, Verdict
 from hookline.hooks import Hook
-from hookline.replies import Decision
 
 MOST_COLUMNS = 110
 LEAST_ROOM = 20
-WANT, WORD = 30, 9
-COLOURS = {"DENY": "red", "NOT YET": "yellow", "ALLOW": "green", "REWRITE": "cyan", "CONTEXT": "magenta", "PASS": "dim"}
+WANT, WORD = 30, 12
 
 
 class Show(Protocol):
@@ -53,39 +52,29 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def step_of(verdict: Verdict) -> Step | None:
     """The step that a verdict is, if it is worth a line: somebody said something, or a file is changed."""
-    for word, says in ANSWERS.items():
-        answer = says(verdict)
-        if answer is not None:
-            hook, why = answer
-            return Step(_want(verdict.event), word, hook, why, verdict.event.agent_id is not None)
-    return None
-
-
-def _denied(verdict: Verdict) -> tuple[str, str] | None:
-    return (verdict.decided_by or "", verdict.reason) if verdict.blocked else None
-
-
-def _sent_back(verdict: Verdict) -> tuple[str, str] | None:
-    return (verdict.decided_by or "", verdict.reason) if verdict.keep_going else None
-
-
-def _approved(verdict: Verdict) -> tuple[str, str] | None:
-    """On a permission request, which would otherwise have been a prompt on the user's screen."""
-    if verdict.decision is not Decision.ALLOW:
+    answer = ANSWERS.get(verdict.word, _decided)(verdict)
+    if answer is None:
         return None
+    hook, why = answer
+    return Step(_want(verdict.event), verdict.word, hook, why, verdict.event.agent_id is not None)
+
+
+def _decided(verdict: Verdict) -> tuple[str, str]:
+    return verdict.decided_by or "", verdict.reason
+
+
+def _approved(verdict: Verdict) -> tuple[str, str]:
+    """On a permission request, which would otherwise have been a prompt on the user's screen."""
     return verdict.decided_by or "", f"no prompt, {verdict.reason}"
 
 
-def _rewritten(verdict: Verdict) -> tuple[str, str] | None:
-    given = verdict.reply.input
-    return None if given is None else (_who(verdict), f"`{_about(given)}`")
-
-
-def _told(verdict: Verdict) -> tuple[str, str] | None:
-    return (_who(verdict), "; ".join(verdict.context)) if verdict.context else None
+def _rewritten(verdict: Verdict) -> tuple[str, str]:
+    return _who(verdict), f"`{_about(verdict.reply.input or {})}`"
 
 
 def _passed(verdict: Verdict) -> tuple[str, str] | None:
+    if verdict.context:
+        return _who(verdict), f"tells the model “{'; '.join(verdict.context)}”"
     if verdict.messages:
         return _who(verdict), "; ".join(verdict.messages)
     if getattr(verdict.event, "tool_name", "") == "Edit" and verdict.event.event_name == "PreToolUse":
@@ -94,14 +83,11 @@ def _passed(verdict: Verdict) -> tuple[str, str] | None:
 
 
 ANSWERS: dict[str, Callable[[Verdict], tuple[str, str] | None]] = {
-    "DENY": _denied,
-    "NOT YET": _sent_back,
     "ALLOW": _approved,
     "REWRITE": _rewritten,
-    "CONTEXT": _told,
     "PASS": _passed,
 }
-"""What a verdict can come to, the telling answers first."""
+"""What is told of a verdict besides who decided and why, by what it comes to."""
 
 
 def _who(verdict: Verdict) -> str:
@@ -152,10 +138,10 @@ class Screen:
     def lines(self, step: Step) -> list[str]:
         """A step in two columns; what does not fit beside the first goes on below."""
         room = max(self._width - WANT - WORD, LEAST_ROOM)
-        said = self._short(f"{step.hook}: {step.why}" if step.hook else step.why)
+        said = self._short(one_line(f"{step.hook}: {step.why}" if step.hook else step.why))
         first, *more = wrap(said, room, break_on_hyphens=False) or [""]
-        want = _cut(("  └ " if step.subagent else "") + self._short(step.want), WANT - 2)
-        word = paint(f"{step.word:<{WORD}}", COLOURS[step.word])
+        want = _cut(("  └ " if step.subagent else "") + self._short(one_line(step.want)), WANT - 2)
+        word = paint(f"{step.word:<{WORD}}", colour_of(step.word))
         if step.hook:
             first = first.replace(step.hook, paint(step.hook, "bold"), 1)
         return [f"{want:<{WANT}}{word}{first}", *(" " * (WANT + WORD) + line for line in more)]

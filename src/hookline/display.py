@@ -1,0 +1,121 @@
+r"""Text that somebody else wrote, shown so that it can neither steer a terminal nor pass for a line of ours. Pure.
+
+Every place that prints a user's, a hook's, a model's or a file's words uses `one_line` or `block`. What a terminal
+would obey or hide is shown as its escape (`\x1b`, `\u202e`): control characters, bidirectional controls, characters
+without a width, private and unassigned ones, lone surrogates, and piles of combining marks.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_NEWLINE = "⏎"
+_MOST_MARKS = 4
+"""More combining marks than this on one letter are written over the neighbouring lines."""
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
+"""Letters and marks by their category that show nothing."""
+_SELECTORS = (0xFE00, 0xFE0F), (0xE0100, 0xE01EF)
+_EMOJI_STYLE = "\ufe0e\ufe0f"
+_JOINERS = "\u200c\u200d"
+_JOINING = 0x0600
+"""Scripts from here on (Arabic, Indic, emoji) need joiners; between Latin letters they only hide something."""
+_EMOJI = range(0x1F000, 0x1FB00)
+_PADDING = re.compile(" {17,}")
+
+
+def one_line(text: str, most: int | None = None) -> str:
+    """The text on one line, its line breaks as `⏎`; longer than `most` characters it is cut, which shows as `…`.
+
+    A run of more than 16 spaces is counted rather than shown: it could push what follows out of sight, or to where the
+    terminal begins a new line.
+    """
+    shown = _on_one_line(text if most is None else text[: most + 1])  # what is cut off need not be looked at
+    return shown if most is None or len(shown) <= most else shown[: max(most - 1, 0)] + "…"
+
+
+def block(text: str) -> str:
+    """The text with its own line breaks and tabs, and nothing else that a terminal obeys.
+
+    For texts that stand by themselves, such as a model's answer. Where lines of ours follow, indent each of its lines
+    (`lines` gives them) or use `one_line`.
+    """
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    unix = text.replace("\r\n", "\n")
+    return "\n".join("\t".join(map(_escaped, line.split("\t"))) for line in unix.split("\n"))
+
+
+def lines(text: str) -> list[str]:
+    """The lines of a text, each safe to show behind a prefix of ours; tabs are spaces."""
+    return [_PADDING.sub(_counted, line.expandtabs()) for line in block(text).split("\n")]
+
+
+def is_plain(text: str) -> bool:
+    """Whether `one_line` would show the text as it is."""
+    return one_line(text) == text
+
+
+def _on_one_line(text: str) -> str:
+    if not (text.isascii() and text.isprintable()):
+        text = _escaped(text.replace("\r\n", "\n").replace("\n", _NEWLINE).replace("\t", " "))
+    return _PADDING.sub(_counted, text)
+
+
+def _counted(spaces: re.Match[str]) -> str:
+    return f" …{len(spaces.group())} spaces… "
+
+
+def _escaped(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return text
+    parts: list[str] = []
+    marks = 0
+    for position, char in enumerate(text):
+        category = unicodedata.category(char)
+        marks = marks + 1 if category in ("Mn", "Me") else 0
+        parts.append(_shown(text, position, category) if marks <= _MOST_MARKS else _escape(char))
+    return "".join(parts)
+
+
+def _shown(text: str, position: int, category: str) -> str:
+    char = text[position]
+    if category == "Zs":
+        return " "
+    if category[0] in "CZ":
+        return char if _is_emoji(char, category) or _joins(text, position) else _escape(char)
+    if char in _INVISIBLE or (_is_selector(char) and not _styles(text, position)):
+        return _escape(char)
+    return char
+
+
+def _is_emoji(char: str, category: str) -> bool:
+    """Whether it is an emoji that is younger than this Python's tables."""
+    return category == "Cn" and ord(char) in _EMOJI
+
+
+def _is_selector(char: str) -> bool:
+    return any(first <= ord(char) <= last for first, last in _SELECTORS)
+
+
+def _styles(text: str, position: int) -> bool:
+    """Whether a selector says how the symbol before it looks, as in `❤️`."""
+    return text[position] in _EMOJI_STYLE and position > 0 and unicodedata.category(text[position - 1])[0] in "SPN"
+
+
+def _joins(text: str, position: int) -> bool:
+    """Whether a joiner stands between two characters that ordinary writing joins, as in Persian or in `👩‍🚀`."""
+    if text[position] not in _JOINERS or not 0 < position < len(text) - 1:
+        return False
+    return all(_may_join(neighbour) for neighbour in (text[position - 1], text[position + 1]))
+
+
+def _may_join(char: str) -> bool:
+    return ord(char) >= _JOINING and char not in _INVISIBLE and unicodedata.category(char)[0] in "LMS"
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
