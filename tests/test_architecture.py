@@ -17,7 +17,7 @@ SRC = Path(hookline.__file__).parent
 ROWS: tuple[tuple[str, ...], ...] = (
     ("display",),
     ("errors",),
-    ("events", "locks", "replies", "shell"),
+    ("events", "files", "replies", "shell"),
     ("detect", "hooks", "wire"),
     ("engine",),
     ("process",),

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from hookline.audit.chain import Link, digest
-from hookline.locks import read_at, write_at
+from hookline.files import read_at, write_at
 
 _SIZE = 1024
 

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from hookline.audit.chain import Break, Link, follow, link_before, link_of, linked
 from hookline.audit.checkpoint import Head, key_problem, read_head, write_head
 from hookline.errors import AuditError
-from hookline.locks import locked, read_at
+from hookline.files import locked, read_at
 
 log = logging.getLogger("hookline.audit")
 _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)

@@ -1,4 +1,4 @@
-"""One writer at a time: a lock on an open file that other processes respect, and that ends with its holder."""
+"""Files that several processes share: a lock that ends with its holder, and contents that change all at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -68,3 +69,33 @@ def write_at(fd: int, data: bytes, offset: int) -> None:
     """A small piece of a file, in one write."""
     os.lseek(fd, offset, os.SEEK_SET)
     os.write(fd, data)
+
+
+def write_atomically(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = False) -> None:
+    """Replace a file's contents at once: a reader sees the old ones or the new ones, never a part.
+
+    A link is followed, so that the file it leads to changes and the link stays. With `durable` the contents survive a
+    loss of power. If anything fails, the old contents stay and nothing is left behind.
+    """
+    target = Path(os.path.realpath(path))
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        Path(name).chmod(mode)
+        Path(name).replace(target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def state_folder(env: Mapping[str, str] | None = None) -> Path:
+    """Where Hookline keeps what outlives a run for this user; `XDG_STATE_HOME` moves it."""
+    env = os.environ if env is None else env
+    base = env.get("XDG_STATE_HOME")
+    home = Path(env.get("HOME") or Path.home())
+    return (Path(base) if base and Path(base).is_absolute() else home / ".local" / "state") / "hookline"
