@@ -1,1 +1,1 @@
-"""Agents that ask Hookline through their own hook mechanism: one package or module each."""
+"""Agent CLIs that ask Hookline through their own hooks: one module and one row each."""

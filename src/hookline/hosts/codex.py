@@ -1,0 +1,49 @@
+"""Codex: Claude Code's nesting in a file of its own; hooks that were not trusted are skipped without a word."""
+
+from hookline.hosts.host import Config, Host, Tool
+from hookline.hosts.shapes import (
+    BASH,
+    BLOCK,
+    END_TURN,
+    REQUEST_ALLOWED,
+    REQUEST_DENIED,
+    SYSTEM_MESSAGE,
+    context,
+    permission,
+    rewritten,
+    same,
+)
+
+_PRE = "PreToolUse"
+
+CODEX = Host(
+    name="codex",
+    title="Codex",
+    verified="0.166.0",
+    commands=("codex",),
+    events=same(_PRE, "PermissionRequest", "PostToolUse", "SessionStart", "SessionEnd", "UserPromptSubmit",
+                "SubagentStart", "SubagentStop", "Stop", "PreCompact", "PostCompact"),
+    says={
+        _PRE: {
+            "deny": permission(_PRE, "deny"),
+            "rewrite": rewritten(_PRE, permissionDecision="allow"),  # without the allow it is ignored
+            "context": context(_PRE),
+        },
+        "PermissionRequest": {"deny": REQUEST_DENIED, "allow": REQUEST_ALLOWED},
+        "PostToolUse": {"deny": BLOCK, "context": context("PostToolUse"), "stop": BLOCK},
+        "UserPromptSubmit": {"deny": BLOCK, "context": context("UserPromptSubmit")},
+        "Stop": {"keep_going": BLOCK, "stop": END_TURN},
+        "SubagentStop": {"keep_going": BLOCK},
+        "SessionStart": {"context": context("SessionStart")},
+    },
+    message=SYSTEM_MESSAGE,
+    tools={"Bash": BASH, "exec_command": Tool("Bash", {"cmd": "command", "workdir": "cwd"}), "shell": BASH,
+           "apply_patch": Tool("Edit", patch="command"), "view_image": Tool("Read", {"path": "file_path"})},
+    roams=True,
+    config=Config(user=".codex/hooks.json", project=".codex/hooks.json", home_env="CODEX_HOME"),
+    notes=(
+        "a hook runs only once its hash is trusted; in `codex exec` an untrusted one is skipped without a word",
+        "the timeout of SessionEnd hooks is cut to 3 s",
+        "nothing limits how often a hook may send the agent back to work",
+    ),
+)  # fmt: skip

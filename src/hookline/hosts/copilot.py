@@ -1,0 +1,55 @@
+"""Copilot CLI: with PascalCase event names it sends and obeys what Claude Code does, mostly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hookline.hosts.host import TEXT, Config, Host, Tool
+from hookline.hosts.shapes import BASH, BLOCK, GLOB, GREP, context, permission, rewritten, same
+
+_PRE = "PreToolUse"
+_FILE = {"path": "file_path", "file_text": "content"}
+_EDIT = {"path": "file_path", "old_str": "old_string", "new_str": "new_string"}
+
+
+def _unwrap(payload: dict[str, Any]) -> dict[str, Any]:
+    """PermissionRequest alone calls its name `hookName`, whatever the configuration says."""
+    if "hookName" in payload:
+        payload.setdefault("hook_event_name", payload.pop("hookName"))
+    return payload
+
+
+COPILOT = Host(
+    name="copilot",
+    title="Copilot CLI",
+    verified="1.0.102",
+    commands=("copilot",),
+    events=same(_PRE, "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "SessionStart", "SessionEnd"),
+    aliases={"preToolUse": _PRE, "postToolUse": "PostToolUse", "userPromptSubmitted": "UserPromptSubmit",
+             "agentStop": "Stop", "sessionStart": "SessionStart", "sessionEnd": "SessionEnd",
+             "permissionRequest": "PermissionRequest", "PermissionRequest": "PermissionRequest"},
+    says={
+        _PRE: {"deny": permission(_PRE, "deny"), "ask": permission(_PRE, "ask"), "allow": permission(_PRE, "allow"),
+               "rewrite": rewritten(_PRE, permissionDecision="allow"), "context": context(_PRE)},
+        "PostToolUse": {"deny": BLOCK, "context": {"additionalContext": TEXT}, "stop": BLOCK,
+                        "replace": {"modifiedResult": {"textResultForLlm": TEXT, "resultType": "success"}}},
+        "UserPromptSubmit": {"deny": BLOCK},
+        "Stop": {"keep_going": BLOCK},
+        "SessionStart": {"context": {"additionalContext": TEXT}},
+    },
+    names={"sessionId": "session_id", "toolName": "tool_name", "toolArgs": "tool_input", "toolInput": "tool_input",
+           "tool_result": "tool_response", "toolResult": "tool_response",
+           "transcriptPath": "transcript_path", "permissionSuggestions": "permission_suggestions"},
+    unwrap=_unwrap,
+    tools={"Bash": BASH, "bash": BASH, "Write": Tool("Write", _FILE), "create": Tool("Write", _FILE),
+           "Edit": Tool("Edit", _EDIT), "edit": Tool("Edit", _EDIT), "Read": Tool("Read", {"path": "file_path"}),
+           "view": Tool("Read", {"path": "file_path"}), "Grep": GREP, "grep": GREP, "Glob": GLOB, "glob": GLOB,
+           "apply_patch": Tool("Edit", patch="input")},
+    config=Config(user=".copilot/hooks/hookline.json", project=".github/hooks/hookline.json", home_env="COPILOT_HOME",
+                  shape="copilot", own_file=True),
+    notes=(
+        "a project's hooks load under `-p` only in a trusted folder",
+        "a blocked prompt ends the CLI with exit code 1",
+        "after 8 times in a row it stops although a hook sends it back to work",
+    ),
+)  # fmt: skip

@@ -1,0 +1,43 @@
+"""Gemini CLI: its own event names, timeouts in milliseconds, `decision: deny` for everything."""
+
+from hookline.hosts.host import VALUE, Config, Host, Tool
+from hookline.hosts.shapes import (
+    BASH,
+    DENY,
+    EDIT,
+    END_TURN,
+    SYSTEM_MESSAGE,
+    WRITE,
+    context,
+    specific,
+)
+
+GEMINI = Host(
+    name="gemini",
+    title="Gemini CLI",
+    verified="0.61.0",
+    commands=("gemini",),
+    events={"BeforeTool": "PreToolUse", "AfterTool": "PostToolUse", "BeforeAgent": "UserPromptSubmit",
+            "AfterAgent": "Stop", "SessionStart": "SessionStart", "SessionEnd": "SessionEnd",
+            "PreCompress": "PreCompact", "Notification": "Notification"},
+    says={
+        "PreToolUse": {"deny": DENY, "allow": {"decision": "allow"},
+                       "rewrite": specific("BeforeTool", tool_input=VALUE)},
+        "PostToolUse": {"deny": DENY, "context": context("AfterTool"), "stop": END_TURN},
+        "UserPromptSubmit": {"deny": DENY, "context": context("BeforeAgent")},
+        "Stop": {"keep_going": DENY, "stop": END_TURN},
+        "SessionStart": {"context": context("SessionStart")},
+    },
+    unjudged=frozenset({"BeforeModel", "AfterModel", "BeforeToolSelection"}),
+    message=SYSTEM_MESSAGE,
+    names={"prompt_response": "last_assistant_message"},
+    tools={"run_shell_command": Tool("Bash", {"dir_path": "cwd"}), "write_file": WRITE, "replace": EDIT,
+           "read_file": Tool("Read"), "read_many_files": Tool("Read", {"include": "file_path"}, each="include"),
+           "grep_search": Tool("Grep", {"dir_path": "path", "include_pattern": "glob"}),
+           "search_file_content": Tool("Grep", {"dir_path": "path", "include": "glob"}),
+           "glob": Tool("Glob", {"dir_path": "path"}), "list_directory": Tool("LS", {"dir_path": "path"}),
+           "web_fetch": Tool("WebFetch"), "google_web_search": Tool("WebSearch"), "write_todos": Tool("TodoWrite"),
+           "ShellTool": BASH},
+    config=Config(user=".gemini/settings.json", project=".gemini/settings.json", second=1000, named=True),
+    notes=("after 16 times in a row it stops although a hook sends it back to work",),
+)  # fmt: skip

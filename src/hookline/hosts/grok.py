@@ -1,0 +1,59 @@
+"""Grok: Claude Code's words; it also reads Claude Code's and Cursor's hook files, so an event may arrive twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hookline.errors import EventError
+from hookline.hosts.host import Config, Host, Tool
+from hookline.hosts.shapes import (
+    BLOCK,
+    CLAUDE_EVENTS,
+    EDIT,
+    GREP,
+    SYSTEM_MESSAGE,
+    WRITE,
+    context,
+    permission,
+    rewritten,
+    same,
+)
+
+_PRE = "PreToolUse"
+
+
+def _unwrap(payload: dict[str, Any]) -> dict[str, Any]:
+    """Nobody can judge a call of which only the beginning is there."""
+    if payload.get("toolInputTruncated"):
+        raise EventError("Grok: the call is too long and arrived cut; nobody can judge what is missing")
+    return payload
+
+
+GROK = Host(
+    name="grok",
+    title="Grok",
+    verified="1.0.41",
+    commands=("grok",),
+    events=same(*CLAUDE_EVENTS),
+    says={
+        _PRE: {"deny": permission(_PRE, "deny"), "rewrite": rewritten(_PRE, permissionDecision="allow"),
+               "context": context(_PRE)},
+        "PostToolUse": {"deny": BLOCK, "context": context("PostToolUse"), "stop": BLOCK},
+        "UserPromptSubmit": {"deny": BLOCK},
+        "Stop": {"keep_going": BLOCK},
+    },
+    message=SYSTEM_MESSAGE,
+    unwrap=_unwrap,
+    tools={"run_terminal_command": Tool("Bash"), "monitor": Tool("Bash"), "write": WRITE, "search_replace": EDIT,
+           "read_file": Tool("Read", {"target_file": "file_path"}), "grep": GREP,
+           "list_dir": Tool("LS", {"target_directory": "path"}), "web_search": Tool("WebSearch"),
+           "todo_write": Tool("TodoWrite"), "spawn_subagent": Tool("Agent"),
+           "ask_user_question": Tool("AskUserQuestion")},
+    config=Config(user=".grok/hooks/hookline.json", project=".grok/hooks/hookline.json", own_file=True),
+    notes=(
+        "it also runs the hooks of `~/.claude/settings.json` and `~/.cursor/hooks.json`",
+        "long inputs arrive cut (`toolInputTruncated`); such a call is denied, for nobody has seen all of it",
+        "after the last turn it fires Stop once more, with the reason `shutdown`",
+        "after 8 times in a row it stops although a hook sends it back to work",
+    ),
+)  # fmt: skip

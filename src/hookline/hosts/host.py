@@ -1,0 +1,145 @@
+"""What is said about an agent CLI in one row: its events, its tools, its words for an answer. Pure.
+
+A row is data. `read` and `reply` turn payloads into events and answers into bytes with it, so that a new host is one
+module and one line in `table`. Everything a row claims was measured on the binary of the version in `verified`; a row
+without one repeats the vendor's documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Literal
+
+import msgspec
+
+from hookline.events import Event
+from hookline.replies import Reply
+
+TEXT = "{text}"
+"""Stands in a template for the reason, the context or the message."""
+
+VALUE = "{value}"
+"""Stands in a template for the tool's new input or output, as the host itself would write it."""
+
+
+class Exit(msgspec.Struct, frozen=True):
+    """An answer that is an exit code, with the text on stderr."""
+
+    code: int = 2
+
+
+class Plain(msgspec.Struct, frozen=True):
+    """An answer that is plain text on stdout."""
+
+
+Template = Mapping[str, Any] | Exit | Plain | Callable[[Any, Event | None], Mapping[str, Any]]
+"""How a host words one kind of answer."""
+
+Kind = Literal["allow", "ask", "defer", "deny", "rewrite", "context", "replace", "stop", "keep_going"]
+Words = Mapping[str, Template]
+NO_WORDS: Words = MappingProxyType({})
+
+
+class Response(msgspec.Struct, frozen=True):
+    """What a hook command leaves behind: its two streams and its exit code."""
+
+    stdout: bytes = b""
+    stderr: bytes = b""
+    exit_code: int = 0
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """What one of the host's tools is called here, and its fields.
+
+    `fields` maps the host's names to ours; a field that is not named keeps its name. `lines` is a list of shell
+    commands that become one `command`. `each` is a list of things one call touches: an event is judged for each of
+    them. `patch` is a field with a patch in Codex's format, judged file by file. A tool that reads or writes, as the
+    value of its field `by` says, has `variants`.
+    """
+
+    name: str
+    fields: Mapping[str, str] = MappingProxyType({})
+    lines: str = ""
+    each: str = ""
+    patch: str = ""
+    by: str = ""
+    variants: Mapping[str, Tool] = MappingProxyType({})
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the host reads its hooks, and in which format.
+
+    `user` and `project` are relative to the home and the project folder; `home_env` is the variable that moves the
+    first part of `user`. `second` is the length of a second in the host's unit of timeouts.
+    """
+
+    user: str
+    project: str = ""
+    home_env: str = ""
+    shape: Literal["nested", "flat", "copilot", "toml", "scripts", "plugin", "kiro", "crush"] = "nested"
+    second: int = 1
+    longest: int = 600
+    named: bool = False
+    own_file: bool = False
+
+
+class Host(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent CLI."""
+
+    name: str
+    title: str
+    events: Mapping[str, str]
+    """The host's event names, and ours."""
+    says: Mapping[str, Words]
+    """For each of our events, the kinds of answer the host obeys, and its words for them."""
+    config: Config
+    verified: str = ""
+    commands: tuple[str, ...] = ()
+    """The names of its executable."""
+    aliases: Mapping[str, str] = MappingProxyType({})
+    """More names under which its events arrive; they are never written into its configuration."""
+    event_field: str = "hook_event_name"
+    names: Mapping[str, str] = MappingProxyType({})
+    """Payload fields that are called differently here."""
+    tools: Mapping[str, Tool] = MappingProxyType({})
+    unwrap: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    """Flattens a payload that nests what others have at the top."""
+    roams: bool = False
+    """Whether `cwd` of a tool event is the folder the command will run in, not the project's."""
+    message: Mapping[str, Any] | None = None
+    """The words for a message to the user."""
+    body: Callable[[Reply, Event], dict[str, Any]] | None = None
+    """Writes a whole reply, for a host whose words are the wire's own."""
+    unjudged: frozenset[str] = frozenset()
+    """Events of the host that have no counterpart here: there is nothing to judge."""
+    notes: tuple[str, ...] = ()
+
+    def native_events(self, name: str) -> tuple[str, ...]:
+        """What the host calls one of our events: a few have several names for it, many none."""
+        return tuple(theirs for theirs, ours in self.events.items() if ours == name)
+
+    def ours(self, theirs: str) -> str | None:
+        """Our name for one of the host's events."""
+        return self.events.get(theirs) or self.aliases.get(theirs)
+
+
+ABILITIES: Mapping[str, tuple[str, str]] = MappingProxyType({
+    "deny": ("PreToolUse", "deny"),
+    "ask": ("PreToolUse", "ask"),
+    "rewrite": ("PreToolUse", "rewrite"),
+    "context": ("PostToolUse", "context"),
+    "replace output": ("PostToolUse", "replace"),
+    "gate prompt": ("UserPromptSubmit", "deny"),
+    "keep going": ("Stop", "keep_going"),
+    "session events": ("SessionStart", ""),
+})  # fmt: skip
+"""What people ask of a host, and the answer that shows it: an event, and a kind of answer on it."""
+
+
+def able(host: Host, ability: str) -> bool:
+    """Whether a host has an ability."""
+    event, kind = ABILITIES[ability]
+    if not kind:
+        return event in host.events.values()
+    return kind in host.says.get(event, NO_WORDS)

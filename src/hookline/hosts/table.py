@@ -1,0 +1,38 @@
+"""The table of hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from hookline.errors import HooklineError, did_you_mean
+from hookline.hosts.claude import CLAUDE
+from hookline.hosts.cline import CLINE
+from hookline.hosts.codex import CODEX
+from hookline.hosts.copilot import COPILOT
+from hookline.hosts.gemini import GEMINI
+from hookline.hosts.grok import GROK
+from hookline.hosts.host import Host
+from hookline.hosts.kimi import KIMI
+from hookline.hosts.opencode import OPENCODE
+from hookline.hosts.openhands import OPENHANDS
+from hookline.hosts.qwen import QWEN
+from hookline.hosts.unverified import AUGMENT, CRUSH, CURSOR, DROID, GOOSE, KIRO, WINDSURF
+from hookline.hosts.vibe import VIBE
+
+_ROWS = (
+    CLAUDE, CODEX, GEMINI, QWEN, COPILOT, KIMI, GROK, VIBE, OPENHANDS, CLINE, OPENCODE,
+    CURSOR, WINDSURF, CRUSH, GOOSE, KIRO, AUGMENT, DROID,
+)  # fmt: skip
+
+HOSTS: Mapping[str, Host] = MappingProxyType({host.name: host for host in _ROWS})
+"""Every host by its name: first those that were measured, then those known from documentation only."""
+
+
+def find(name: str) -> Host:
+    """The host of that name; an unknown name is refused with the near ones."""
+    try:
+        return HOSTS[name]
+    except KeyError:
+        hint = did_you_mean(name, HOSTS) or f"; write one of {', '.join(HOSTS)}"
+        raise HooklineError(f"no host `{name}`{hint}") from None

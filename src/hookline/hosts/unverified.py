@@ -1,0 +1,169 @@
+"""Hosts that could not be run here: their rows repeat documentation or source, and say so wherever they appear."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hookline.hosts.host import TEXT, VALUE, Config, Exit, Host, Plain, Tool
+from hookline.hosts.shapes import (
+    BASH,
+    BLOCK,
+    EDIT,
+    GLOB,
+    GREP,
+    READ,
+    WRITE,
+    context,
+    permission,
+    rewritten,
+    same,
+)
+
+_PRE = "PreToolUse"
+
+
+def _cursor(payload: dict[str, Any]) -> dict[str, Any]:
+    roots = payload.get("workspace_roots")
+    if isinstance(roots, list) and roots:
+        payload.setdefault("cwd", roots[0])
+    return payload
+
+
+CURSOR = Host(
+    name="cursor",
+    title="Cursor",
+    commands=("cursor-agent",),
+    events={"preToolUse": _PRE, "postToolUse": "PostToolUse", "beforeSubmitPrompt": "UserPromptSubmit",
+            "stop": "Stop", "sessionStart": "SessionStart", "sessionEnd": "SessionEnd", "preCompact": "PreCompact",
+            "subagentStart": "SubagentStart", "subagentStop": "SubagentStop"},
+    says={
+        _PRE: {"deny": {"permission": "deny", "user_message": TEXT, "agent_message": TEXT},
+               "ask": {"permission": "ask", "user_message": TEXT}, "allow": {"permission": "allow"},
+               "rewrite": {"permission": "allow", "updated_input": VALUE}},
+        "PostToolUse": {"context": {"additional_context": TEXT}},
+        "UserPromptSubmit": {"deny": {"continue": False, "user_message": TEXT}},
+        "Stop": {"keep_going": {"followup_message": TEXT}},
+        "SessionStart": {"context": {"additional_context": TEXT}},
+    },
+    names={"conversation_id": "session_id", "tool_output": "tool_response"},
+    unwrap=_cursor,
+    tools={"Shell": Tool("Bash", {"working_directory": "cwd"}), "Write": Tool("Write", {"path": "file_path"}),
+           "StrReplace": Tool("Edit", {"path": "file_path"}), "Read": Tool("Read", {"path": "file_path"}),
+           "Delete": Tool("Edit", {"path": "file_path"}), "Grep": GREP, "Glob": GLOB},
+    config=Config(user=".cursor/hooks.json", project=".cursor/hooks.json", shape="flat"),
+    notes=("`failClosed` is written as a second line of defence",),
+)  # fmt: skip
+
+_ACTIONS = {"run_command": ("Bash", {"command_line": "command"}), "write_code": ("Write", {}),
+            "read_code": ("Read", {}), "mcp_tool_use": ("", {})}  # fmt: skip
+
+
+def _windsurf(payload: dict[str, Any]) -> dict[str, Any]:
+    """The action's name says which tool it is; `tool_info` is its input."""
+    action = str(payload.get("agent_action_name", ""))
+    found = payload.pop("tool_info", None)
+    info: dict[str, Any] = found if isinstance(found, dict) else {}
+    payload["hook_event_name"] = action
+    if "prompt" in action:
+        return {**payload, "prompt": info.get("user_prompt")}
+    name, fields = _ACTIONS.get(action.partition("_")[2], ("", {}))
+    given = {fields.get(key, key): value for key, value in info.items()}
+    tool = name or f"mcp__{info.get('mcp_server_name')}__{info.get('mcp_tool_name')}"
+    return {**payload, "tool_name": tool, "tool_input": given, "cwd": info.get("cwd")}
+
+
+WINDSURF = Host(
+    name="windsurf",
+    title="Windsurf",
+    commands=("windsurf",),
+    events={"pre_run_command": _PRE, "pre_write_code": _PRE, "pre_read_code": _PRE, "pre_mcp_tool_use": _PRE,
+            "post_run_command": "PostToolUse", "post_write_code": "PostToolUse", "post_read_code": "PostToolUse",
+            "post_mcp_tool_use": "PostToolUse", "pre_user_prompt": "UserPromptSubmit",
+            "post_cascade_response": "Stop"},
+    says={_PRE: {"deny": Exit(2)}, "UserPromptSubmit": {"deny": Exit(2)}},
+    names={"trajectory_id": "session_id"},
+    unwrap=_windsurf,
+    config=Config(user=".codeium/windsurf/hooks.json", project=".windsurf/hooks.json", shape="flat"),
+)  # fmt: skip
+
+CRUSH = Host(
+    name="crush",
+    title="Crush",
+    commands=("crush",),
+    events=same(_PRE),
+    says={_PRE: {"deny": {"decision": "deny", "reason": TEXT}, "allow": {"decision": "allow"},
+                 "rewrite": {"decision": "allow", "updated_input": VALUE}, "context": {"context": TEXT}}},
+    event_field="event",
+    tools={"bash": Tool("Bash", {"working_dir": "cwd"}), "write": WRITE, "edit": EDIT, "multiedit": Tool("MultiEdit"),
+           "view": READ, "grep": GREP, "glob": GLOB, "ls": Tool("LS"), "fetch": Tool("WebFetch")},
+    config=Config(user=".config/crush/crush.json", project="crush.json", home_env="XDG_CONFIG_HOME", shape="flat"),
+)  # fmt: skip
+
+GOOSE = Host(
+    name="goose",
+    title="goose",
+    commands=("goose",),
+    events=same(_PRE, "PostToolUse", "UserPromptSubmit", "Stop", "SessionStart", "SessionEnd", "PreCompact",
+                "SubagentStart", "SubagentStop"),
+    says={_PRE: {"deny": BLOCK}, "UserPromptSubmit": {"deny": BLOCK}, "Stop": {"keep_going": BLOCK}},
+    tools={"developer__shell": BASH, "shell": BASH,
+           "developer__text_editor": Tool("Edit", {"path": "file_path", "old_str": "old_string",
+                                                   "new_str": "new_string", "file_text": "content"})},
+    config=Config(user=".config/goose/plugins/hookline/hooks/hooks.json", home_env="XDG_CONFIG_HOME", own_file=True),
+)  # fmt: skip
+
+KIRO = Host(
+    name="kiro",
+    title="Kiro",
+    commands=("kiro-cli",),
+    events={"PreToolUse": _PRE, "PostToolUse": "PostToolUse", "UserPromptSubmit": "UserPromptSubmit", "Stop": "Stop",
+            "SessionStart": "SessionStart"},
+    aliases={"preToolUse": _PRE, "postToolUse": "PostToolUse", "userPromptSubmit": "UserPromptSubmit",
+             "stop": "Stop", "agentSpawn": "SessionStart"},
+    says={_PRE: {"deny": Exit(2)}, "UserPromptSubmit": {"deny": Exit(2), "context": Plain()},
+          "SessionStart": {"context": Plain()}},
+    tools={"execute_bash": BASH, "shell": BASH,
+           "fs_write": Tool("Write", {"path": "file_path", "file_text": "content"}),
+           "str_replace": Tool("Edit", {"path": "file_path"}), "fs_read": Tool("Read", {"path": "file_path"})},
+    config=Config(user=".kiro/hooks/hookline.json", project=".kiro/hooks/hookline.json", shape="kiro", own_file=True),
+)  # fmt: skip
+
+AUGMENT = Host(
+    name="augment",
+    title="Augment",
+    commands=("auggie",),
+    events={**same(_PRE, "PostToolUse", "Stop", "SessionStart", "SessionEnd"), "PromptSubmit": "UserPromptSubmit"},
+    says={
+        _PRE: {"deny": permission(_PRE, "deny"), "ask": permission(_PRE, "ask"), "allow": permission(_PRE, "allow"),
+               "rewrite": rewritten(_PRE)},
+        "PostToolUse": {"deny": BLOCK, "context": context("PostToolUse")},
+        "UserPromptSubmit": {"deny": BLOCK},
+        "Stop": {"keep_going": BLOCK},
+        "SessionStart": {"context": context("SessionStart")},
+    },
+    names={"conversation_id": "session_id", "tool_output": "tool_response"},
+    tools={"launch-process": BASH, "save-file": Tool("Write", {"path": "file_path", "file_content": "content"}),
+           "str-replace-editor": Tool("Edit", {"path": "file_path"}), "view": Tool("Read", {"path": "file_path"})},
+    config=Config(user=".augment/settings.json", project=".augment/settings.json", second=1000),
+)  # fmt: skip
+
+DROID = Host(
+    name="droid",
+    title="Factory droid",
+    commands=("droid",),
+    events=same(_PRE, "PostToolUse", "UserPromptSubmit", "Stop", "SubagentStop", "SessionStart", "SessionEnd",
+                "PreCompact", "Notification"),
+    says={
+        _PRE: {"deny": permission(_PRE, "deny"), "ask": permission(_PRE, "ask"), "allow": permission(_PRE, "allow"),
+               "rewrite": rewritten(_PRE)},
+        "PostToolUse": {"deny": BLOCK, "context": context("PostToolUse")},
+        "UserPromptSubmit": {"deny": BLOCK, "context": context("UserPromptSubmit")},
+        "Stop": {"keep_going": BLOCK},
+        "SessionStart": {"context": context("SessionStart")},
+    },
+    tools={"Execute": BASH, "Create": WRITE, "Edit": Tool("Edit", {"old_str": "old_string", "new_str": "new_string"}),
+           "Read": READ, "Grep": GREP, "Glob": GLOB, "LS": Tool("LS"), "FetchUrl": Tool("WebFetch"),
+           "ApplyPatch": Tool("Edit", patch="input")},
+    config=Config(user=".factory/settings.json", project=".factory/settings.json"),
+    notes=("its payloads were recorded in one run; its replies were not tried",),
+)  # fmt: skip

@@ -1,0 +1,28 @@
+"""Mistral Vibe: three points to hook into, answers in snake case, and a `strict` switch that fails closed."""
+
+from hookline.hosts.host import TEXT, VALUE, Config, Host, Tool
+from hookline.hosts.shapes import BASH, DENY, GREP, WRITE
+
+VIBE = Host(
+    name="vibe",
+    title="Mistral Vibe",
+    verified="3.0.3",
+    commands=("vibe",),
+    events={"pre_tool": "PreToolUse", "post_tool": "PostToolUse", "post_agent": "Stop"},
+    says={
+        "PreToolUse": {"deny": DENY, "allow": {"decision": "allow"},
+                       "rewrite": {"hook_specific_output": {"tool_input": VALUE}}},
+        "PostToolUse": {"deny": DENY, "replace": DENY, "stop": DENY,
+                        "context": {"hook_specific_output": {"additional_context": TEXT}}},
+        "Stop": {"keep_going": DENY},
+    },
+    message={"system_message": TEXT},
+    names={"tool_call_id": "tool_use_id", "tool_output": "tool_response"},
+    tools={"file_system.bash": BASH, "bash": BASH, "file_system.write_file": WRITE, "write_file": WRITE,
+           "file_system.read_file": Tool("Read", {"path": "file_path"}), "file_system.grep": GREP, "grep": GREP},
+    config=Config(user=".vibe/hooks.toml", project=".vibe/hooks.toml", home_env="VIBE_HOME", shape="toml"),
+    notes=(
+        "prompts and sessions have no hooks",
+        "after 3 times in a row it stops although a hook sends it back to work",
+    ),
+)  # fmt: skip
