@@ -284,6 +284,14 @@ RESPONSES: list[tuple[str, dict[str, Any], Reply]] = [
     ("PreToolUse", {"decision": "block", "stop_reason": "Cannot write outside project directory"},
      deny("Cannot write outside project directory")),
     ("PreToolUse", {"continue": False, "stop_reason": "enough"}, stop("enough")),
+    ("PreToolUse", {"continue": False, "decision": "block", "reason": "R"}, deny("R")),
+    ("PreToolUse", {"continue": False, "decision": "block", "stop_reason": "S"}, deny("S")),
+    ("PreToolUse", {"continue": False, "decision": "block", "reason": "R", "stop_reason": "S"}, deny("R") | stop("S")),
+    ("PreToolUse", {"continue": False, "decision": "block", "reason": "sure?", "hookSpecificOutput": {
+        "hookEventName": "PreToolUse", "permissionDecision": "ask", "permissionDecisionReason": "sure?"}},
+     ask("sure?")),
+    ("PostToolUse", {"decision": "block", "reason": "R"}, deny("R")),
+    ("SessionStart", {"continue": False, "decision": "block", "reason": "R"}, deny("R")),
     ("PreToolUse", {"suppress_output": True, "system_message": "hello"},
      message("hello") | Reply(suppress_output=True)),
     ("PermissionRequest", {"decision": "approve"}, allow()),
@@ -303,16 +311,38 @@ def test_a_hook_response_line_is_read_and_written(name: str, line: dict[str, Any
     assert message_dialect.decode_reply(message_dialect.encode_reply(reply, name), name) == reply
 
 
-def test_a_response_names_the_tool_call_it_answers() -> None:
-    """So that the CLI knows which of several calls is meant."""
-    line = obj(message_dialect.encode_reply(stop("enough") | Reply(suppress_output=True), BASH))
+SAMPLE = {"type": "hook_response", "tool_use_id": "t1", "continue": True, "suppress_output": False, "decision": "",
+          "system_message": "", "reason": ""}  # fmt: skip
 
-    assert line == {"type": "hook_response", "tool_use_id": "t1", "continue": False, "stop_reason": "enough",
-                    "suppress_output": True}  # fmt: skip
-    assert obj(message_dialect.encode_reply(NOTHING, PermissionRequest())) == {
-        "type": "hook_response",
-        "continue": True,
-    }
+
+@pytest.mark.parametrize("reply, said", [
+    (NOTHING, {}),
+    (allow("fine"), {"decision": "approve", "reason": "fine"}),
+    (deny("no"), {"continue": False, "decision": "block", "reason": "no"}),
+    (deny(), {"continue": False, "decision": "block"}),
+    (ask("sure?"), {"continue": False, "decision": "block", "reason": "sure?"}),
+    (defer("later"), {"continue": False, "decision": "block", "reason": "later"}),
+    (stop("enough"), {"continue": False, "stop_reason": "enough"}),
+    (stop() | deny("no"), {"continue": False, "decision": "block", "reason": "no", "stop_reason": ""}),
+    (stop("enough") | deny(),
+     {"continue": False, "decision": "block", "reason": "enough", "stop_reason": "enough"}),
+    (message("hello") | Reply(suppress_output=True), {"suppress_output": True, "system_message": "hello"}),
+])  # fmt: skip
+def test_a_response_has_every_field_of_the_seed_and_says_no_in_its_words(reply: Reply, said: dict[str, Any]) -> None:
+    """A host that knows only seeds/004 must not run what was not let through; it learns which call is meant."""
+    line = obj(message_dialect.encode_reply(reply, BASH))
+    line.pop("hookSpecificOutput", None)
+
+    assert line == {**SAMPLE, **said}
+    assert list(line)[:7] == list(SAMPLE)
+
+
+def test_a_response_to_an_event_without_a_call_names_none() -> None:
+    """All fields are there, whatever the event."""
+    assert obj(message_dialect.encode_reply(NOTHING, PermissionRequest())) == {**SAMPLE, "tool_use_id": ""}
+    assert obj(message_dialect.encode_reply(keep_going("R"), Stop())) == {
+        **SAMPLE, "tool_use_id": "", "decision": "block", "reason": "R",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("line, problem", [

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 from pathlib import Path
 
+import msgspec
+from msgspec import Struct
+
 from hookline.cli.options import parser
 from hookline.errors import HooklineError
+from hookline.events import Event
 from hookline.guards import approvals, commands, paths, secrets
 from hookline.hooks import Hook
 from hookline.hookset import Hooks
+from hookline.hosts.answer import answer
+from hookline.replies import Reply
 from hookline.wire import claude
 
 _EXAMPLES = """in .claude/settings.json, as a command hook:
@@ -132,31 +137,42 @@ _MAKE = {
 async def _serve(hooks: Hooks, *, lines: bool) -> int:
     async with hooks:
         if not lines:
-            return await _answer_once(hooks, sys.stdin.buffer.read())
+            said = await answer(hooks, sys.stdin.buffer.read(), _OnceCodec())
+            print(said.text, file=sys.stderr if said.code else sys.stdout)
+            return said.code
         while line := await asyncio.to_thread(sys.stdin.buffer.readline):
-            print(await _answer_line(hooks, line), flush=True)
+            print((await answer(hooks, line, _LineCodec())).decode(), flush=True)
     return 0
 
 
-async def _answer_once(hooks: Hooks, data: bytes) -> int:
-    """Print the guard's answer; what cannot be read is blocked, with the reason on stderr."""
-    try:
-        print(await _answer(hooks, data))
-    except HooklineError as error:
-        print(_REFUSAL.format(error), file=sys.stderr)
-        return FAILED
-    return 0
+class _Said(Struct, frozen=True):
+    """What a command hook leaves behind: an answer on stdout, or a reason on stderr."""
+
+    text: str
+    code: int = 0
 
 
-async def _answer_line(hooks: Hooks, line: bytes) -> str:
-    """The answer to one line; whoever waits for it gets one, also when the line cannot be read."""
-    try:
-        return await _answer(hooks, line)
-    except HooklineError as error:
-        return json.dumps({"decision": "block", "reason": _REFUSAL.format(error)})
+class _OnceCodec:
+    """Claude Code's words for a command that answers once; what cannot be judged is blocked with exit code 2."""
+
+    def decode(self, data: bytes) -> Event:
+        return claude.decode_event(data)
+
+    def encode(self, reply: Reply, event: Event) -> _Said:
+        return _Said(claude.encode_reply(reply, event).decode())
+
+    def refuse(self, problem: BaseException, data: bytes, event: Event | None) -> _Said:
+        return _Said(_REFUSAL.format(problem), FAILED)
 
 
-async def _answer(hooks: Hooks, data: bytes) -> str:
-    event = claude.decode_event(data)
-    verdict = await hooks.fire(event)
-    return claude.encode_reply(verdict.reply, event).decode()
+class _LineCodec:
+    """The same for a command that stays: whoever waits for a line gets one, also when theirs cannot be read."""
+
+    def decode(self, line: bytes) -> Event:
+        return claude.decode_event(line)
+
+    def encode(self, reply: Reply, event: Event) -> bytes:
+        return claude.encode_reply(reply, event)
+
+    def refuse(self, problem: BaseException, line: bytes, event: Event | None) -> bytes:
+        return msgspec.json.encode({"decision": "block", "reason": _REFUSAL.format(problem)})

@@ -9,20 +9,15 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from typing import Any, BinaryIO
-
-import msgspec
+from typing import BinaryIO
 
 from hookline.cli.options import add_hosting, add_sources, hooks_of, parser
 from hookline.cli.runtime import run
 from hookline.cli.services import hosted
-from hookline.errors import EventError, HooklineError
 from hookline.hookset import Hooks
-from hookline.wire.dialects import DIALECTS, detect
-from hookline.wire.text import parse_object
-
-MOST_BYTES = 50 * 1024 * 1024
-"""How long a line may be."""
+from hookline.hosts.answer import answer
+from hookline.hosts.dialect_lines import MOST_BYTES, LineCodec
+from hookline.wire.dialects import DIALECTS
 
 _EXAMPLES = """examples:
   echo '{"hook_event_name": "Stop"}' | hookline pipe
@@ -51,31 +46,11 @@ def main(argv: list[str]) -> int:
 
 async def serve(hooks: Hooks, dialect: str | None, source: int, sink: BinaryIO) -> bool:
     """Answer every line of a descriptor; whether all of them could be read."""
-    well = True
+    codec = LineCodec(dialect)
     async for line in _lines(source):
-        try:
-            answer = await answered(hooks, line, dialect)
-        except HooklineError as error:
-            answer, well = msgspec.json.encode(_refusal(error)), False
-        sink.write(answer + b"\n")
+        sink.write(await answer(hooks, line, codec) + b"\n")
         sink.flush()
-    return well
-
-
-def _refusal(error: HooklineError) -> dict[str, Any]:
-    """An answer that blocks in every dialect: who cannot be judged is not let through."""
-    return {"error": str(error), "decision": "block", "reason": str(error), "continue_execution": False}
-
-
-async def answered(hooks: Hooks, line: bytes, dialect: str | None) -> bytes:
-    """The answer to one line, in the dialect of the line."""
-    if len(line) > MOST_BYTES:
-        raise EventError(f"a line of more than {MOST_BYTES:,} bytes")
-    payload = parse_object(line)
-    wire = DIALECTS[dialect or detect(payload)]
-    event = wire.decode_event(payload)
-    verdict = await hooks.fire(event)
-    return wire.encode_reply(verdict.reply, event)
+    return codec.unreadable == 0
 
 
 async def _lines(source: int) -> AsyncIterator[bytes]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hmac
 import json
-import logging
 import os
 import secrets
 import tempfile
@@ -22,16 +21,22 @@ import msgspec
 
 from hookline.engine import Engine
 from hookline.errors import ConfigError, HooklineError, MissingExtra
+from hookline.events import Event
+from hookline.hosts.answer import answer, fails_closed, refusal
+from hookline.hosts.claude_code.quirks import HTTP_NEVER_ASKED
 from hookline.hosts.claude_code.registration import plan
-from hookline.hosts.claude_code.requests import answer_of
+from hookline.replies import Reply, deny
 from hookline.wire import claude
 
-log = logging.getLogger("hookline.attach")
 PATH = "/hookline/hook"
-NOT_ASKED = ("SessionStart", "Setup")
-"""Events on which Claude Code asks no http hook (FACTS §8)."""
-
 _MOST_BYTES = 64 * 1024 * 1024
+
+
+class HttpAnswer(msgspec.Struct, frozen=True):
+    """The status and the body of a response."""
+
+    status: int
+    body: bytes
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -45,7 +50,7 @@ def settings_for(hooks: Engine, endpoint: Endpoint) -> dict[str, Any]:
     """The `hooks` table that makes a CLI ask this endpoint, one entry per event."""
     table: dict[str, Any] = {}
     for name, entries in plan(hooks).hooks.items():
-        if name in NOT_ASKED:
+        if name in HTTP_NEVER_ASKED.events:
             continue
         for entry in entries:
             handler: dict[str, Any] = {
@@ -63,7 +68,7 @@ def settings_for(hooks: Engine, endpoint: Endpoint) -> dict[str, Any]:
 
 def unasked(hooks: Engine) -> list[str]:
     """The events of these hooks that a Claude Code will not ask about."""
-    return [name for name in plan(hooks).hooks if name in NOT_ASKED]
+    return [name for name in plan(hooks).hooks if name in HTTP_NEVER_ASKED.events]
 
 
 @asynccontextmanager
@@ -74,16 +79,17 @@ async def serving(hooks: Engine, *, port: int = 0) -> AsyncIterator[Endpoint]:
     except ImportError:
         raise MissingExtra("`hookline attach`", "http") from None
     token = secrets.token_urlsafe(32)
+    codec = _HttpCodec()
 
-    async def answer(request: web.Request) -> web.Response:
+    async def respond(request: web.Request) -> web.Response:
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        if not hmac.compare_digest(given.encode(), token.encode()):
+        if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode()):
             return web.json_response({"error": "wrong token"}, status=401)
-        response: web.Response = await _answered(hooks, await request.read())
-        return response
+        said = await answer(hooks, await request.read(), codec)
+        return web.Response(status=said.status, body=said.body, content_type="application/json")
 
     app = web.Application(client_max_size=_MOST_BYTES)
-    app.router.add_post(PATH, answer)
+    app.router.add_post(PATH, respond)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
@@ -97,20 +103,25 @@ async def serving(hooks: Engine, *, port: int = 0) -> AsyncIterator[Endpoint]:
         await runner.cleanup()
 
 
-async def _answered(hooks: Engine, body: bytes) -> Any:
-    """The answer to one event; what cannot be answered is a 4xx or 5xx, which the CLI takes as a failed hook."""
-    from aiohttp import web
+class _HttpCodec:
+    """Claude Code's words as an HTTP exchange.
 
-    try:
-        event = claude.decode_event(body)
-    except HooklineError as problem:
-        return web.json_response({"error": str(problem)}, status=400)
-    try:
-        verdict = await hooks.fire(event)
-        return web.Response(body=claude.encode_reply(answer_of(verdict), event), content_type="application/json")
-    except Exception as problem:
-        log.exception("hooks on %s could not be asked", event.event_name)
-        return web.json_response({"error": str(problem)}, status=500)
+    A gate that cannot be asked is denied; other failures are a 4xx or 5xx, which the CLI takes as a failed hook.
+    """
+
+    def decode(self, body: bytes) -> Event:
+        return claude.decode_event(body)
+
+    def encode(self, reply: Reply, event: Event) -> HttpAnswer:
+        return HttpAnswer(200, claude.encode_reply(reply, event))
+
+    def refuse(self, problem: BaseException, body: bytes, event: Event | None) -> HttpAnswer:
+        if event is None:
+            return HttpAnswer(400, msgspec.json.encode({"error": str(problem)}))
+        reason = refusal(problem, event)
+        if not fails_closed(event):
+            return HttpAnswer(500, msgspec.json.encode({"error": reason}))
+        return HttpAnswer(200, claude.encode_reply(deny(reason), event))
 
 
 # -- the settings file -------------------------------------------------------------------------------------------

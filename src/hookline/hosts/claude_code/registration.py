@@ -20,9 +20,9 @@ from hookline.events import CATALOG, Event, spec_of
 from hookline.hooks.hook import Hook
 from hookline.hooks.matcher import Matcher
 from hookline.hosts.claude_code.messages import CallbackMatcher
+from hookline.hosts.claude_code.quirks import CALLBACK_NEVER_CALLED
 
 MARGIN = 5.0  # seconds the CLI waits beyond the engine's own limits, so that it is the engine that answers
-NEVER_CALLED = ("SessionStart", "SessionEnd")  # FACTS §10: callbacks for these are registered and never called
 _SHARED_REGEX = re.compile(r"[\w |.^$*+?\[\]()-]*", re.ASCII)  # read alike by Python and by the CLI
 _GLOB = re.compile(r"[\w\-,| *?]*", re.ASCII)
 
@@ -62,7 +62,7 @@ def plan(engine: Engine) -> Plan:
 
 def _missed(by_event: Mapping[type[Event], Iterable[Hook]]) -> Iterator[str]:
     for event, hooks in by_event.items():
-        if event.event_name in NEVER_CALLED and any(hook.on_failure != "continue" for hook in hooks):
+        if event.event_name in CALLBACK_NEVER_CALLED.events and any(hook.on_failure != "continue" for hook in hooks):
             yield event.event_name
 
 

@@ -19,7 +19,9 @@ from msgspec import Raw
 from hookline.engine import Engine, Verdict
 from hookline.engine.step import UNWANTED
 from hookline.errors import RequestClosed
-from hookline.events import Event, spec_of
+from hookline.events import Event
+from hookline.hosts.answer import Fires, fails_closed, refusal
+from hookline.hosts.answer import answer as answer_hooks
 from hookline.hosts.claude_code.mcp import INTERNAL_ERROR, METHOD_NOT_FOUND, InProcess, rpc_error
 from hookline.hosts.claude_code.messages import EMPTY, CanUseTool, ControlRequest, Failure, HookCallback, McpMessage
 from hookline.hosts.claude_code.protocol import Connection
@@ -38,11 +40,11 @@ class Answering:
 
     def __init__(self, connection: Connection, write: Callable[[bytes], None]) -> None:
         self._plan = Plan({}, {})
-        self._readers: dict[str, Callable[[Any], Event]] = {}
+        self._codecs: dict[str, CallbackCodec] = {}
         self._connection = connection
         self._write = write
         self._out: list[bytes] = []
-        self._fire: Callable[[Event], Awaitable[Verdict]] = no_hooks
+        self._hooks: Fires = _NoHooks()
         self._can_use_tool: CanUse | None = None
         self._servers: dict[str, InProcess] = {}
         self.waiting: deque[ControlRequest] = deque()  # not served yet, in order
@@ -61,7 +63,7 @@ class Answering:
         servers: Mapping[str, InProcess] | None = None,
     ) -> None:
         """Who answers what."""
-        self._fire = no_hooks if engine is None else engine.fire
+        self._hooks = engine or _NoHooks()
         self._can_use_tool = can_use_tool
         self._servers = dict(servers or {})
 
@@ -73,7 +75,7 @@ class Answering:
     @plan.setter
     def plan(self, planned: Plan) -> None:
         self._plan = planned
-        self._readers = {name: claude.trusted_reader(kind) for name, kind in planned.events.items()}
+        self._codecs = {name: CallbackCodec(kind) for name, kind in planned.events.items()}
 
     # ── requests in, answers out ────────────────────────────────────────────────────────────────
 
@@ -124,9 +126,8 @@ class Answering:
                 serving[task] = request.request_id
                 asked = request.request
                 try:
-                    if asked.__class__ is HookCallback:  # the busiest kind: no table, no coroutine of its own
-                        verdict = await self._fire(self._readers[asked.callback_id](asked.input))
-                        response = EMPTY if verdict.reply is NOTHING else encoded(verdict)
+                    if asked.__class__ is HookCallback:  # the busiest kind: no table
+                        response = await answer_hooks(self._hooks, asked.input, self._codecs[asked.callback_id])
                     else:
                         response = await self._serve[asked.__class__](asked)
                     out.append(answer(request.request_id, response))
@@ -146,23 +147,14 @@ class Answering:
             self._write(data)
 
     def _failed(self, request: ControlRequest, problem: Exception) -> None:
-        """An answer all the same, unless it is too late for one; a failed gate denies."""
+        """An answer all the same, unless it is too late for one."""
         if isinstance(problem, RequestClosed):
             log.debug("%s", problem)
             return
-        asked, answer = request.request, problem
-        try:
-            if isinstance(asked, HookCallback):
-                log.error("hooks could not be asked", exc_info=problem)
-                response = failed_closed(self._plan.events[asked.callback_id], problem)
-                self._out.append(self._connection.answer(request.request_id, response))
-                return
-        except Refused as refused:
-            answer = refused
-        if not isinstance(answer, Refused):
+        if not isinstance(problem, Refused):
             log.error("request `%s` could not be answered", request.request_id, exc_info=problem)
-            answer = Refused(f"{type(problem).__name__}: {problem}", "internal_error")
-        self._out.append(self._connection.send(Failure(request.request_id, str(answer), answer.code)))
+            problem = Refused(f"{type(problem).__name__}: {problem}", "internal_error")
+        self._out.append(self._connection.send(Failure(request.request_id, str(problem), problem.code)))
 
     # ── permissions ─────────────────────────────────────────────────────────────────────────────
 
@@ -199,9 +191,11 @@ class Answering:
             return rpc_error(message.get("id"), INTERNAL_ERROR, f"{type(problem).__name__}: {problem}")
 
 
-async def no_hooks(event: Event) -> Verdict:
+class _NoHooks:
     """A callback without hooks is nobody's."""
-    raise Refused("there are no hooks here", "unknown_callback")
+
+    async def fire(self, event: Event) -> Verdict:
+        raise Refused("there are no hooks here", "unknown_callback")
 
 
 class Refused(Exception):
@@ -212,25 +206,24 @@ class Refused(Exception):
         self.code = code
 
 
-def answer_of(verdict: Verdict) -> Reply:
-    """What to tell the CLI; what is blocked here is denied there, even where the CLI would go on."""
-    reply = verdict.reply
-    if verdict.blocked and reply.decision is not Decision.DENY:
-        return reply | deny(verdict.reason)  # the CLI runs the tool after a mere `continue: false` (FACTS §3)
-    return reply
+class CallbackCodec:
+    """The words of one registered callback: which event comes is known, so it is decoded straight into its class."""
 
+    def __init__(self, kind: type[Event]) -> None:
+        self._kind = kind
+        self.decode = claude.trusted_reader(kind)
 
-def encoded(verdict: Verdict) -> Raw:
-    """A verdict as the callback's answer."""
-    return Raw(claude.encode_reply(answer_of(verdict), verdict.event))
+    def encode(self, reply: Reply, event: Event) -> Raw:
+        return EMPTY if reply is NOTHING else Raw(claude.encode_reply(reply, event))
 
-
-def failed_closed(event: type[Event], problem: Exception) -> Raw:
-    """A gate answers a crash with a deny, because the CLI takes an error for silence; elsewhere it is an error."""
-    said = f"hooks could not be asked: {type(problem).__name__}: {problem}"
-    if not spec_of(event).gate:
-        raise Refused(said, "hook_failed")
-    return Raw(claude.encode_reply(deny(f"{said}; {event.event_name} fails closed"), event.event_name))
+    def refuse(self, problem: BaseException, payload: Any, event: Event | None) -> Raw:
+        """A deny on a gate, where the CLI would take an error for silence; elsewhere an error."""
+        if isinstance(problem, Refused):
+            raise problem
+        reason = refusal(problem, self._kind)
+        if not fails_closed(self._kind):
+            raise Refused(reason, "hook_failed")
+        return Raw(claude.encode_reply(deny(reason), self._kind.event_name))
 
 
 def permission(decided: Permission, request: CanUseTool) -> dict[str, Any]:

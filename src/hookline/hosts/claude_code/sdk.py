@@ -8,20 +8,20 @@ The rest of such a program stays as it is.
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any
+
+from msgspec import Struct
 
 from hookline.engine import Engine, Verdict
 from hookline.engine.step import UNWANTED
 from hookline.errors import MissingExtra
-from hookline.events import Event, spec_of
+from hookline.events import Event
+from hookline.hosts.answer import answer, fails_closed, refusal
 from hookline.hosts.claude_code.registration import plan
-from hookline.hosts.claude_code.requests import answer_of
-from hookline.replies import deny
+from hookline.replies import Reply, deny
 from hookline.wire import claude
 
-log = logging.getLogger("hookline.hosts.claude_code")
 Callback = Callable[[Any, str | None, Any], Awaitable[Any]]
 
 
@@ -49,27 +49,41 @@ def for_sdk(hooks: Engine) -> dict[Any, list[Any]]:
 
 def callback(hooks: Engine, kind: type[Event]) -> Callback:
     """The function the SDK calls for one event; a crash of a gate is a deny, elsewhere the SDK's to report."""
+    asked, host = _Cancellable(hooks), _SdkCodec(kind)
 
     async def ask(payload: Any, tool_use_id: str | None, context: Any) -> Any:
-        try:
-            verdict = await told_if_unwanted(hooks.fire(claude.decode_event(payload)))
-            return claude.reply_object(answer_of(verdict), verdict.event)
-        except Exception as problem:
-            log.exception("hooks on %s could not be asked", kind.event_name)
-            if not spec_of(kind).gate:
-                raise
-            reason = f"hooks could not be asked: {type(problem).__name__}: {problem}; {kind.event_name} fails closed"
-            return claude.reply_object(deny(reason), kind.event_name)
+        return await answer(asked, payload, host)
 
     return ask
 
 
-async def told_if_unwanted(firing: Coroutine[Any, Any, Verdict]) -> Verdict:
-    """The verdict; when the SDK cancels its callback, the hook hears that its answer is no longer wanted."""
-    task = asyncio.ensure_future(firing)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        task.cancel(UNWANTED)
-        await asyncio.wait([task])
-        raise
+class _SdkCodec(Struct, frozen=True):
+    """Claude Code's words, as the dictionaries that the SDK hands over and takes back."""
+
+    kind: type[Event]
+
+    def decode(self, payload: Any) -> Event:
+        return claude.decode_event(payload)
+
+    def encode(self, reply: Reply, event: Event) -> dict[str, Any]:
+        return claude.reply_object(reply, event)
+
+    def refuse(self, problem: BaseException, payload: Any, event: Event | None) -> dict[str, Any]:
+        if not fails_closed(self.kind):
+            raise problem
+        return claude.reply_object(deny(refusal(problem, self.kind)), self.kind.event_name)
+
+
+class _Cancellable(Struct, frozen=True):
+    """Hooks that are told when the SDK cancels its callback: their answer is no longer wanted."""
+
+    hooks: Engine
+
+    async def fire(self, event: Event) -> Verdict:
+        task = asyncio.ensure_future(self.hooks.fire(event))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.cancel(UNWANTED)
+            await asyncio.wait([task])
+            raise

@@ -1,0 +1,94 @@
+"""One way to answer a host, whoever it is: decode → fire → encode.
+
+Two rules hold for every host, so they are written here and nowhere else. What cannot be judged is refused: an event
+that cannot be read, hooks that cannot be asked, an answer that cannot be written. And `stop` on a gate is also a deny,
+because a host that only hears "stop" may run the tool first and stop then (Claude Code does: `claude_code.quirks`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable
+from typing import Any, Protocol, TypeVar
+
+from hookline.engine import Verdict
+from hookline.errors import HooklineError
+from hookline.events import Event, spec_of
+from hookline.replies import NOTHING, Decision, Reply, deny
+
+log = logging.getLogger("hookline.hosts")
+P_contra = TypeVar("P_contra", contravariant=True)
+A_co = TypeVar("A_co", covariant=True)
+
+
+class Fires(Protocol):
+    """Hooks that can be asked."""
+
+    def fire(self, event: Event, /) -> Awaitable[Verdict]: ...
+
+
+class Codec(Protocol[P_contra, A_co]):
+    """A host's words: how its events are read and how it wants to be answered."""
+
+    def decode(self, payload: P_contra, /) -> Event:
+        """The event of a payload; raises a `HooklineError` if there is none in it."""
+        ...
+
+    def encode(self, reply: Reply, event: Event, /) -> A_co:
+        """A reply in the host's words; raises a `HooklineError` if it has none for it."""
+        ...
+
+    def refuse(self, problem: BaseException, payload: P_contra, event: Event | None, /) -> A_co:
+        """The answer that keeps a gate shut; `event` is missing when it could not be read.
+
+        Where nothing can be kept shut it may raise, for hosts that report a failed hook themselves.
+        """
+        ...
+
+
+P = TypeVar("P")
+A = TypeVar("A")
+
+
+async def answer(hooks: Fires, payload: P, host: Codec[P, A]) -> A:
+    """The host's question answered by the hooks, in the host's words; never silence because something went wrong."""
+    event: Event | None = None
+    try:
+        event = host.decode(payload)
+        verdict = await hooks.fire(event)
+        return host.encode(reply_for(verdict), event)
+    except (Exception, SystemExit) as problem:
+        if event is None:
+            log.warning("an event could not be read: %s", problem)
+        else:
+            log.exception("hooks on %s could not be asked", event.event_name)
+        return host.refuse(problem, payload, event)
+
+
+def reply_for(verdict: Verdict) -> Reply:
+    """What to tell a host: what is blocked here is denied there, even where the host itself would go on."""
+    reply = verdict.reply
+    if reply is NOTHING or reply.decision is Decision.DENY or not verdict.blocked:
+        return reply
+    return reply | deny(verdict.reason)
+
+
+def fails_closed(event: Event | type[Event] | None) -> bool:
+    """Whether a failure must be refused: the event comes before something, or nobody knows what it is."""
+    return event is None or spec_of(event).gate
+
+
+def refusal(problem: BaseException, event: Event | type[Event] | None) -> str:
+    """Why it is refused, for whoever wanted it."""
+    if isinstance(problem, HooklineError):
+        told = str(problem)
+    elif isinstance(problem, SystemExit):
+        told = f"a hook ended the program (exit code {exit_code(problem)})"
+    else:
+        told = f"{type(problem).__name__}: {problem}"
+    return f"hooks could not be asked: {told}{f'; {event.event_name} fails closed' if event is not None else ''}"
+
+
+def exit_code(ended: SystemExit) -> Any:
+    """The code a `SystemExit` would have ended the program with."""
+    return 0 if ended.code is None else ended.code if isinstance(ended.code, int) else 1

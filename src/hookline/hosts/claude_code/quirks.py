@@ -1,0 +1,50 @@
+"""What Claude Code does that nobody would guess, and the recorded case that shows it. Pure.
+
+One row per peculiarity that our code answers to. `cases` name rows of `tests/contract/FACTS.md`, recorded with the real
+CLI.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Quirk(Struct, frozen=True):
+    """One peculiarity: what the CLI does, what we do about it, and the cases that recorded it."""
+
+    does: str
+    so: str
+    cases: tuple[str, ...]
+    events: tuple[str, ...] = ()
+
+
+STOP_RUNS_THE_TOOL = Quirk(
+    does="`continue: false` before a tool runs the tool and stops after it",
+    so="a stop on a gate is sent as a deny, too",
+    cases=("pre_continue_false_allow", "pre_continue_false_noreason", "sdk_continue_false"),
+)
+CALLBACK_ERROR_IS_SILENCE = Quirk(
+    does="an error, `null` or nonsense from a callback counts as no answer",
+    so="a gate that cannot be asked is answered with a deny, never with an error",
+    cases=("sdk_error", "sdk_null", "sdk_invalid_failblock"),
+)
+EXIT_ONE_PASSES = Quirk(
+    does="a command that fails with another code than 2 lets the call pass",
+    so="`hookline guard` leaves with 2 whatever goes wrong",
+    cases=("exit_PreToolUse_exit1",),
+)
+HTTP_NEVER_ASKED = Quirk(
+    does="http hooks are not asked on these events",
+    so="`hookline attach` does not offer them, and says so",
+    cases=("http_sessionstart", "http_setup"),
+    events=("SessionStart", "Setup"),
+)
+CALLBACK_NEVER_CALLED = Quirk(
+    does="callbacks on these events are registered and never called",
+    so="the host is warned, unless the CLI promises `session_hooks_supported`",
+    cases=("sdk_sessionstart", "sdk_sessionend"),
+    events=("SessionStart", "SessionEnd"),
+)
+
+QUIRKS = (STOP_RUNS_THE_TOOL, CALLBACK_ERROR_IS_SILENCE, EXIT_ONE_PASSES, HTTP_NEVER_ASKED, CALLBACK_NEVER_CALLED)
+"""All of them."""
