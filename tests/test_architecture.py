@@ -15,7 +15,7 @@ SRC = Path(hookline.__file__).parent
 
 # Rows from the bottom up: a module imports from rows below its own, never from its own row's neighbours or from above.
 ROWS: tuple[tuple[str, ...], ...] = (
-    ("display",),
+    ("confine", "display"),
     ("errors",),
     ("events", "files", "replies", "shell"),
     ("detect", "hooks", "wire"),

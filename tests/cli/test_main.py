@@ -54,7 +54,7 @@ def test_a_command_that_there_is_not(place: Place) -> None:
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"run", "demo"}))
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"run", "demo", "confine"}))
 def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """`--help` names its flags, in 80 columns but for examples."""
     with pytest.raises(SystemExit) as ended:

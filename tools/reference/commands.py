@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from hookline.cli.flags import FLAGS, SHORT
 from hookline.cli.main import COMMANDS
+from hookline.confine.main import HELP
 from tools.reference.markdown import block, code, codes, table
 from tools.reference.words import RUN
 
@@ -48,6 +49,8 @@ def page() -> str:
 def _section(name: str) -> str:
     if name == "run":
         return f"## `hookline run`\n\n{_run()}"
+    if name == "confine":  # its flags are read by hand, for the sake of its start-up
+        return f"## `hookline confine`\n\n{block(HELP, 'text')}"
     parser = parser_of(name)
     examples = f"\n{block(parser.epilog, 'text')}" if parser.epilog else ""
     return f"## `hookline {name}`\n\n{parser.description}\n\n{_usage(parser)}\n{_flags(parser)}{examples}"

@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("init", "write a starter settings file with guards"),
     "pipe": ("pipe", "answer event lines on stdin, one line each"),
     "guard": ("guard", "a guard as a command hook, for settings files"),
+    "confine": ("confine", "run a command that the kernel holds to folders and patterns"),
     "audit": ("audit", "show or verify an audit log"),
     "replay": ("replay", "run today's hooks against what was recorded"),
     "attach": ("attach", "serve a Python file's hooks to any Claude Code"),

@@ -1,0 +1,73 @@
+"""The seccomp filter: which system calls are handed to the supervisor, which do not exist, and which pass."""
+
+from __future__ import annotations
+
+import struct
+
+from hookline.confine import syscalls
+
+ALLOW, NOTIFY, ERRNO, KILL = 0x7FFF0000, 0x7FC00000, 0x00050000, 0x80000000
+EPERM, ENOSYS = 1, 38
+_LOAD, _EQUAL, _SET, _AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
+_NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
+_LOCAL = (1, 16)  # AF_UNIX, AF_NETLINK
+
+Instruction = tuple[int, int, int, int]
+
+
+def _load_argument(index: int) -> Instruction:
+    """The lower half of an argument, which is where flags, commands and families are."""
+    return (_LOAD, 0, 0, _ARGUMENTS + 8 * index)
+
+
+def _answer(action: int) -> Instruction:
+    return (_RETURN, 0, 0, action)
+
+
+def _when_any_bit(argument: int, bits: int, action: int) -> list[Instruction]:
+    return [_load_argument(argument), (_SET, 0, 1, bits), _answer(action), _answer(ALLOW)]
+
+
+def _ioctl() -> list[Instruction]:
+    block = [_load_argument(1)]
+    for command in syscalls.TERMINAL_INPUT:
+        block += [(_EQUAL, 0, 1, command), _answer(ERRNO | EPERM)]
+    for command in syscalls.FILE_FLAGS:
+        block += [(_EQUAL, 0, 1, command), _answer(NOTIFY)]
+    return [*block, _answer(ALLOW)]
+
+
+def _socket() -> list[Instruction]:
+    block = [_load_argument(0)]
+    for family in _LOCAL:
+        block += [(_EQUAL, 0, 1, family), _answer(ALLOW)]
+    return [*block, _answer(NOTIFY)]
+
+
+def blocks(*, network: bool, scoped_signals: bool) -> dict[str, list[Instruction]]:
+    """What happens at each call that is looked at, by its name."""
+    found = {name: [_answer(NOTIFY)] for name in (*syscalls.WRITES, *syscalls.METADATA, *syscalls.REFUSED)}
+    found |= {name: [_answer(NOTIFY)] for name in ("execve", "execveat", "connect")}
+    found |= {name: [_answer(ERRNO | ENOSYS)] for name in syscalls.ABSENT}
+    found["open"] = _when_any_bit(1, syscalls.O_WRITES, NOTIFY)
+    found["openat"] = _when_any_bit(2, syscalls.O_WRITES, NOTIFY)
+    found["clone"] = _when_any_bit(0, syscalls.NAMESPACES, NOTIFY)
+    found["ioctl"] = _ioctl()
+    if not network:
+        found["socket"] = _socket()
+    if not scoped_signals:
+        found |= {name: [_answer(NOTIFY)] for name in syscalls.SIGNALS}
+    return found
+
+
+def program(machine: str, *, network: bool = True, scoped_signals: bool = True) -> bytes:
+    """The filter as the kernel takes it; programs of another architecture can call nothing at all."""
+    arch, column = syscalls.MACHINES[machine]
+    code: list[Instruction] = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, arch), _answer(KILL), (_LOAD, 0, 0, _NUMBER)]
+    if arch == syscalls.X86_64:
+        code += [(_AT_LEAST, 0, 1, syscalls.X32), _answer(ERRNO | ENOSYS)]
+    for name, block in blocks(network=network, scoped_signals=scoped_signals).items():
+        number = syscalls.NUMBERS[name][column]
+        if number >= 0:
+            code += [(_EQUAL, 0, len(block), number), *block]
+    return b"".join(struct.pack("HBBI", *each) for each in [*code, _answer(ALLOW)])

@@ -1,0 +1,279 @@
+"""The kernel's side of confinement, through ctypes: Landlock, seccomp notifications, capabilities, process memory."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import struct
+
+from hookline.confine.syscalls import MACHINES, NUMBERS
+
+_PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 24, 36, 38
+_SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32
+_RECEIVE, _SEND, _ID_VALID, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082102, 0x40082104
+_SYNC_WAKE_UP = 1
+_CONTINUE = 1
+_PAGE = 4096
+_POINTER = 8
+_CAPABILITY_VERSION = 0x20080522
+_LAST_CAPABILITY = 63
+_MOST_BYTES = 131_072
+NOTICE = struct.Struct("QIIiIQ6Q")
+RESPONSE = struct.Struct("QqiI")
+
+KEPT_CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 10)
+"""What root keeps: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID and NET_BIND_SERVICE."""
+
+
+class Unsupported(Exception):
+    """The kernel, or whoever runs us, does not offer this."""
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+
+class _Range(ctypes.Structure):
+    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_syscall = _libc.syscall
+_syscall.restype = ctypes.c_long
+
+
+def machine() -> str:
+    """What `uname -m` says."""
+    return os.uname().machine
+
+
+def number(name: str) -> int:
+    """A call's number on this machine."""
+    if machine() not in MACHINES:
+        raise Unsupported(f"`{machine()}` machines are not known")
+    return NUMBERS[name][MACHINES[machine()][1]]
+
+
+def _call(name: str, *arguments: object) -> int:
+    result: int = _syscall(ctypes.c_long(number(name)), *arguments)
+    if result < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    return result
+
+
+def _prctl(option: int, value: int) -> int:
+    result: int = _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0)
+    return result
+
+
+# -- what a process is --------------------------------------------------------------------------------------------
+
+
+def no_new_privileges() -> None:
+    """From here on no program gains rights by being started; Landlock and seccomp ask for this."""
+    if _prctl(_PR_SET_NO_NEW_PRIVS, 1) != 0:
+        raise Unsupported("`no_new_privs` cannot be set")
+
+
+def die_with_parent(signal: int) -> None:
+    """Have the kernel send a signal when the parent ends."""
+    _prctl(_PR_SET_PDEATHSIG, signal)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent ends."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def drop_capabilities() -> None:
+    """Keep of root's capabilities what files and users need, and nothing that changes the machine."""
+    for capability in range(_LAST_CAPABILITY + 1):
+        if capability not in KEPT_CAPABILITIES:
+            _prctl(_PR_CAPBSET_DROP, capability)
+    kept = sum(1 << capability for capability in KEPT_CAPABILITIES)
+    header = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITY_VERSION, 0))
+    current = ctypes.create_string_buffer(24)
+    if _libc.capget(header, current) != 0:
+        return
+    effective, permitted, _, effective_high, permitted_high, _ = struct.unpack("6I", current.raw[:24])
+    _ = effective, effective_high, permitted_high
+    mine = permitted & kept
+    _libc.capset(header, ctypes.create_string_buffer(struct.pack("6I", mine, mine, 0, 0, 0, 0)))
+
+
+def unshare_network() -> None:
+    """Move to a network of our own, with nothing in it but its loopback; needs a user namespace unless we are root."""
+    new_user, new_network = 0x10000000, 0x40000000
+    user, group = os.geteuid(), os.getegid()
+    try:
+        _call("unshare", ctypes.c_ulong(new_network))
+    except OSError:
+        try:
+            _call("unshare", ctypes.c_ulong(new_network | new_user))
+            _write("/proc/self/setgroups", "deny")
+            _write("/proc/self/uid_map", f"{user} {user} 1")
+            _write("/proc/self/gid_map", f"{group} {group} 1")
+        except OSError as error:
+            raise Unsupported(f"a network of its own is not allowed here: {error.strerror}") from None
+    _loopback_up()
+
+
+def _write(path: str, text: str) -> None:
+    fd = os.open(path, os.O_WRONLY)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
+
+
+def _loopback_up() -> None:
+    internet, datagram, set_flags, up_and_running = 2, 2, 0x8914, 0x41
+    fd = _libc.socket(internet, datagram, 0)
+    try:
+        fcntl.ioctl(fd, set_flags, struct.pack("16sH14x", b"lo", up_and_running))
+    finally:
+        os.close(fd)
+
+
+# -- Landlock ------------------------------------------------------------------------------------------------------
+
+
+def landlock_version() -> int:
+    """Landlock's version; 0 where there is none."""
+    try:
+        return _call("landlock_create_ruleset", None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+    except (OSError, Unsupported):
+        return 0
+
+
+def landlock_ruleset(rights: int, network: int, scopes: int, version: int) -> int:
+    """A new set of rules over these rights, as a descriptor; newer fields are left out for older kernels."""
+    fields = [rights, network, scopes][: 3 if version >= 6 else 2 if version >= 4 else 1]
+    attributes = struct.pack(f"{len(fields)}Q", *fields)
+    return _call("landlock_create_ruleset", attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
+
+
+def landlock_allow(ruleset: int, rights: int, beneath: int) -> None:
+    """Allow rights beneath an open folder, or on an open file."""
+    rule = struct.pack("=Qi", rights, beneath)
+    _call("landlock_add_rule", ctypes.c_int(ruleset), ctypes.c_int(1), rule, ctypes.c_uint32(0))
+
+
+def landlock_restrict(ruleset: int) -> None:
+    """Hold this thread, and all that it starts, to a set of rules."""
+    _call("landlock_restrict_self", ctypes.c_int(ruleset), ctypes.c_uint32(0))
+
+
+# -- seccomp -------------------------------------------------------------------------------------------------------
+
+
+def install_filter(program: bytes) -> int:
+    """Install a filter on this process; the descriptor on which its notifications arrive."""
+    buffer = ctypes.create_string_buffer(program, len(program))
+    head = _Program(len(program) // 8, ctypes.cast(buffer, ctypes.c_void_p).value)
+    try:
+        return _set_filter(_NEW_LISTENER | _WAIT_KILLABLE, head)
+    except OSError:
+        return _set_filter(_NEW_LISTENER, head)
+
+
+def _set_filter(flags: int, head: _Program) -> int:
+    return _call("seccomp", ctypes.c_uint(_SET_FILTER), ctypes.c_uint(flags), ctypes.byref(head))
+
+
+def take_descriptor(pid: int, descriptor: int) -> int:
+    """A copy of another process's descriptor."""
+    pidfd = os.pidfd_open(pid)
+    try:
+        return _call("pidfd_getfd", ctypes.c_int(pidfd), ctypes.c_int(descriptor), ctypes.c_uint(0))
+    finally:
+        os.close(pidfd)
+
+
+def wake_quickly(listener: int) -> None:
+    """Ask the kernel to hand over on the same processor, where it can."""
+    try:
+        fcntl.ioctl(listener, _SET_FLAGS, _SYNC_WAKE_UP)
+    except OSError:
+        return
+
+
+def receive(listener: int) -> tuple[int, ...] | None:
+    """The next notification: (id, thread, flags, number, arch, pointer, six arguments); None if it has gone again."""
+    buffer = bytearray(NOTICE.size)
+    try:
+        fcntl.ioctl(listener, _RECEIVE, buffer)
+    except OSError:
+        return None
+    return NOTICE.unpack(buffer)
+
+
+def still_waiting(listener: int, notice: int) -> bool:
+    """Whether a notification is still being waited for: what was read of its process was that process's."""
+    try:
+        fcntl.ioctl(listener, _ID_VALID, struct.pack("Q", notice))
+    except OSError:
+        return False
+    return True
+
+
+def respond(listener: int, notice: int, error: int = 0) -> None:
+    """Let a call go on, or have it fail; a process that has ended meanwhile does not mind."""
+    try:
+        fcntl.ioctl(listener, _SEND, RESPONSE.pack(notice, 0, -error, 0 if error else _CONTINUE))
+    except OSError:
+        return
+
+
+class Memory:
+    """What another process has in its memory."""
+
+    def __init__(self) -> None:
+        self._buffer = ctypes.create_string_buffer(_PAGE)
+        self._local = _Range(ctypes.addressof(self._buffer), 0)
+        self._remote = _Range(0, 0)
+        self._number = ctypes.c_long(number("process_vm_readv"))
+
+    def read(self, thread: int, address: int, length: int) -> bytes:
+        """Bytes that lie within one page."""
+        self._local.length = self._remote.length = length
+        self._remote.base = address
+        got = _syscall(
+            self._number, ctypes.c_int(thread), ctypes.byref(self._local), ctypes.c_ulong(1),
+            ctypes.byref(self._remote), ctypes.c_ulong(1), ctypes.c_ulong(0),
+        )  # fmt: skip
+        if got <= 0:
+            error = ctypes.get_errno()
+            raise OSError(error, os.strerror(error))
+        return self._buffer.raw[:got]
+
+    def text(self, thread: int, address: int) -> bytes:
+        """A text that ends with a zero byte."""
+        parts: list[bytes] = []
+        size = 0
+        while size < _MOST_BYTES:
+            piece = self.read(thread, address + size, _PAGE - (address + size) % _PAGE)
+            end = piece.find(0)
+            if end >= 0:
+                parts.append(piece[:end])
+                break
+            parts.append(piece)
+            size += len(piece)
+        return b"".join(parts)
+
+    def texts(self, thread: int, address: int, most: int) -> list[bytes]:
+        """A list of texts that ends with a null pointer."""
+        found: list[bytes] = []
+        while address and len(found) < most:
+            piece = self.read(thread, address, _PAGE - address % _PAGE)
+            if len(piece) < _POINTER:  # a pointer that lies across two pages
+                piece += self.read(thread, address + len(piece), _POINTER - len(piece))
+            pointers = struct.unpack(f"{len(piece) // _POINTER}Q", piece[: len(piece) // _POINTER * _POINTER])
+            for pointer in pointers:
+                if not pointer:
+                    return found
+                found.append(self.text(thread, pointer))
+            address += _POINTER * len(pointers)
+        return found

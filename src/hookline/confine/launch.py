@@ -1,0 +1,15 @@
+"""Start `hookline confine` without the rest of Hookline: `python -I -S launch.py FLAGS… -- COMMAND…`.
+
+Run as a file, so that neither `site` nor the package's own `__init__` has to be read first: half of the start.
+"""
+
+import os.path
+import sys
+
+_package = type(sys)("hookline")
+_package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+sys.modules["hookline"] = _package
+
+from hookline.confine.main import main  # noqa: E402
+
+sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,126 @@
+"""`hookline confine`: read the flags by hand, because importing argparse would cost a third of the start."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from hookline.confine.policy import Policy
+
+USAGE_ERROR = 64
+HELP = """usage: hookline confine [--write DIR]… [--read DIR]… [--block PATTERN]… [--no-network] -- COMMAND…
+       hookline confine --check
+
+Run a command so that the kernel holds it: it writes only below the given folders, and every program that
+it starts, however deep, is judged on its real words before it runs. Children and daemons stay inside.
+
+  --write DIR        a folder (or file) that may be written to; several may follow: --write a b
+  --read DIR         read only these, what may be written to, and the system's folders
+  --block PATTERN    refuse to start what matches, such as 'rm -rf *' or 'sudo *'
+  --no-network       no network at all
+  --loopback         no network but a loopback of its own
+  --socket PATH      a Unix socket outside that may be connected to
+  --report FILE      also append refusals to a file
+  --check            say what this kernel offers, and try it
+
+examples:
+  hookline confine --write . -- npm test
+  hookline confine --write . ~/.cache --block 'git push --force*' -- bash -c 'make && git push'
+
+exit code: the command's; 64 for flags that cannot be understood, 125 if the line cannot be confined,
+126 if the command cannot be started, 127 if there is none"""
+
+_LISTS = {"--write": "write", "--read": "read", "--block": "block", "--socket": "sockets"}
+_TEXTS = {"--report": "report", "--write-guard": "write_guard", "--block-guard": "block_guard"}
+_NETWORKS = {"--no-network": "none", "--loopback": "loopback"}
+
+
+class Usage(Exception):
+    """The flags cannot be understood."""
+
+
+def main(argv: list[str]) -> int:
+    """Run what the flags say; its exit code."""
+    if not argv or argv[0] in ("-h", "--help"):
+        print(HELP)
+        return 0 if argv else USAGE_ERROR
+    if argv == ["--check"]:
+        from hookline.confine.check import report
+
+        return report()
+    try:
+        policy, command = parse(argv)
+    except Usage as error:
+        return _fail(str(error), USAGE_ERROR)
+    return confined(policy, command)
+
+
+def confined(policy: Policy, command: list[str]) -> int:
+    """Run a command under a policy, or say why it cannot be confined; it never runs unconfined."""
+    from hookline.confine import check
+    from hookline.confine.run import FAILED, run
+
+    problem = check.missing(policy)
+    return _fail(problem, FAILED) if problem else run(policy, command)
+
+
+def _fail(text: str, code: int) -> int:
+    os.write(2, f"hookline confine: {text}\n".encode("utf-8", "replace"))
+    return code
+
+
+def parse(argv: list[str]) -> tuple[Policy, list[str]]:
+    """The policy and the command that the flags ask for."""
+    if "--" not in argv:
+        raise Usage("write `--` before the command: `hookline confine --write . -- make`")
+    at = argv.index("--")
+    flags, command = argv[:at], argv[at + 1 :]
+    if not command:
+        raise Usage("no command after `--`")
+    return _policy(_read(flags)), command
+
+
+def _read(flags: list[str]) -> dict[str, list[str]]:
+    """The flags with their values; each list flag takes one or more."""
+    found: dict[str, list[str]] = {}
+    name = ""
+    for word in flags:
+        if word.startswith("--") and word.partition("=")[0] in (*_LISTS, *_TEXTS, *_NETWORKS, "--write-anywhere"):
+            name, given, value = word.partition("=")
+            found.setdefault(name, [])
+            if given:
+                found[name].append(value)
+        elif name in _LISTS or (name in _TEXTS and not found[name]):
+            found[name].append(word)
+        else:
+            raise Usage(f"unknown argument `{word}`; put the command after `--`")
+    empty = next((flag for flag in (*_LISTS, *_TEXTS) if found.get(flag) == []), None)
+    if empty:
+        raise Usage(f"{empty}: a value is missing")
+    return found
+
+
+def _policy(found: dict[str, list[str]]) -> Policy:
+    given: dict[str, object] = {_TEXTS[name]: found[name][-1] for name in _TEXTS if name in found}
+    given |= {_LISTS[name]: tuple(found[name]) for name in _LISTS if name in found}
+    for name in ("write", "read"):
+        if name in given:
+            given[name] = tuple(_folder(f"--{name}", path) for path in found[f"--{name}"])
+    for pattern in found.get("--block", []):
+        if not pattern.strip():
+            raise Usage("--block: an empty pattern; write one such as `rm -rf *`")
+    if "--write-anywhere" in found:
+        given["write"] = None
+    given["network"] = next((_NETWORKS[name] for name in ("--no-network", "--loopback") if name in found), "all")
+    return Policy(**given)  # type: ignore[arg-type]  # the names and types of the two tables
+
+
+def _folder(flag: str, path: str) -> str:
+    place = os.path.realpath(os.path.expanduser(path))
+    if not os.path.exists(place):
+        raise Usage(f"{flag}: `{path}` does not exist")
+    return place
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,69 @@
+"""Refusals: said in one line on stderr each, and kept for whoever asks afterwards."""
+
+from __future__ import annotations
+
+import os
+
+_MOST_LINES = 30
+_QUIET_NAMES = ("__pycache__", ".package-cache", ".package-cache-mutate", ".global-cache", ".lesshst", ".viminfo")
+"""Files that programs try to write on the side, and do without when they cannot."""
+
+
+class Refusal:
+    """What was refused, by which guard, why, and what to do about it."""
+
+    __slots__ = ("advice", "guard", "quiet", "reason", "what")
+
+    def __init__(self, what: str, guard: str, reason: str, advice: str = "", *, quiet: bool = False) -> None:
+        self.what, self.guard, self.reason, self.advice, self.quiet = what, guard, reason, advice, quiet
+
+    def __str__(self) -> str:
+        advice = f"; {self.advice}" if self.advice else ""
+        return f"hookline: refused {self.what}: {self.reason} ({self.guard}){advice}"
+
+
+class Reporter:
+    """Says each refusal once, and writes all of them to a file if one is given."""
+
+    def __init__(self, report: str) -> None:
+        self._said: set[str] = set()
+        self._left_out = 0
+        self._report = os.open(report, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600) if report else -1
+
+    def say(self, refusal: Refusal) -> None:
+        """One line on stderr, unless it has been said or there were too many."""
+        line = printable(str(refusal))
+        if refusal.quiet or line in self._said:
+            return
+        if len(self._said) >= _MOST_LINES:
+            self._left_out += 1
+            return
+        self._said.add(line)
+        _write(2, line)
+        if self._report >= 0:
+            _write(self._report, line)
+
+    def finish(self) -> None:
+        """Say how many were left out."""
+        if self._left_out:
+            _write(2, f"hookline: refused {self._left_out} more times")
+            self._left_out = 0
+
+
+def quiet(path: str) -> bool:
+    """Whether a refused write is one that programs do without, so that nobody needs to hear of it."""
+    parts = path.split("/")
+    own = len(parts) > 3 and parts[1] == "proc" and parts[2].isdigit()
+    return own or any(name in parts for name in _QUIET_NAMES)
+
+
+def printable(text: str) -> str:
+    """A text that cannot steer a terminal or fake a line."""
+    return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+
+
+def _write(fd: int, line: str) -> None:
+    try:
+        os.write(fd, (line + "\n").encode("utf-8", "replace"))
+    except OSError:
+        return

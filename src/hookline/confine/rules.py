@@ -1,0 +1,59 @@
+"""Landlock's part: writes, and reads if wanted, only beneath given folders."""
+
+from __future__ import annotations
+
+import os
+
+from hookline.confine import kernel
+
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 1 << 1, 1 << 2, 1 << 3
+_REMOVE = 1 << 4 | 1 << 5
+_MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
+_MAKE = 1 << 7 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 12
+_REFER, _TRUNCATE, _IOCTL = 1 << 13, 1 << 14, 1 << 15
+_SINCE = {2: _REFER, 3: _TRUNCATE, 5: _IOCTL}
+_SIGNALS_AND_ABSTRACT_SOCKETS = 1 | 2
+SCOPED_SINCE = 6
+"""The version from which signals and abstract sockets stay inside."""
+
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts",
+           "/dev/shm", "/dev/dri")  # fmt: skip
+"""What programs write to as a matter of course; none of it is anybody's file."""
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/proc", "/sys", "/dev",
+          "/run", "/var", "/nix", "/snap", "/tmp")  # fmt: skip
+"""What programs must read to run at all, where reading is restricted."""
+
+
+class Rules:
+    """The rights that a policy grants, by path."""
+
+    def __init__(self, write: list[str], read: list[str] | None, version: int) -> None:
+        self.version = version
+        self._newer = sum(right for since, right in _SINCE.items() if version >= since)
+        self._writes = WRITE_FILE | _REMOVE | _MAKE | self._newer
+        self._reads = EXECUTE | READ_FILE | READ_DIR if read is not None else 0
+        self._write, self._read = write, read or []
+
+    def enforce(self) -> None:
+        """Hold this process, and all that it starts, to the rules. There is no way back."""
+        scopes = _SIGNALS_AND_ABSTRACT_SOCKETS if self.version >= SCOPED_SINCE else 0
+        handled = self._writes | _MAKE_CHAR | _MAKE_BLOCK | self._reads
+        ruleset = kernel.landlock_ruleset(handled, 0, scopes, self.version)
+        for path in self._write:
+            self._allow(ruleset, path, self._writes | self._reads)
+        for path in self._read:
+            self._allow(ruleset, path, self._reads)
+        kernel.landlock_restrict(ruleset)
+        os.close(ruleset)
+
+    def _allow(self, ruleset: int, path: str, rights: int) -> None:
+        try:
+            fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            return
+        try:
+            if not os.path.isdir(path):
+                rights &= EXECUTE | WRITE_FILE | READ_FILE | (self._newer & (_TRUNCATE | _IOCTL))
+            kernel.landlock_allow(ruleset, rights, fd)
+        finally:
+            os.close(fd)

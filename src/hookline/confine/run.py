@@ -1,0 +1,307 @@
+"""Running a line confined: three processes, so that nothing goes on unwatched.
+
+The *launcher* is what the caller waits for. It starts the *supervisor*, which starts the *command* with Landlock's
+rules and the filter in place and answers its notifications. If the supervisor is killed, the launcher ends the line;
+if the launcher is killed, the supervisor does; if both are, the kernel kills the command, and what it left behind can
+neither write outside nor start anything. When the command ends but something it started goes on, the supervisor stays
+with it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+
+from hookline.confine import filter as seccomp
+from hookline.confine import kernel, scratch, signals
+from hookline.confine.places import Places
+from hookline.confine.policy import Policy
+from hookline.confine.reports import Reporter
+from hookline.confine.rules import DEVICES, SCOPED_SINCE, SYSTEM, Rules
+from hookline.confine.supervisor import Supervisor
+
+FAILED, CANNOT_START, NOT_FOUND = 125, 126, 127
+"""Exit codes: it could not be confined; it could not be started; there is no such program."""
+_DONE = b"."
+_EPERM, _EACCES, _EBUSY, _ENOSYS = 1, 13, 16, 38
+_WHY = {
+    _EBUSY: "this process is confined already, and only one supervisor can watch it",
+    **dict.fromkeys(
+        (_EPERM, _EACCES, _ENOSYS),
+        "the kernel, or the container this runs in, does not allow Landlock or seccomp notifications; "
+        "see `hookline confine --check`",
+    ),
+}
+"""What the kernel's errors mean when a process confines itself."""
+
+
+class Cannot(Exception):
+    """The line was not run; the text says why, and what to do."""
+
+
+def run(policy: Policy, argv: list[str]) -> int:
+    """Run a command confined; its exit code, 128 + n where signal n ended it."""
+    version = kernel.landlock_version()
+    plan = _Plan(policy, version)
+    status_read, status_write = os.pipe()
+    life_read, life_write = os.pipe()
+    kernel.adopt_orphans()
+    supervisor = os.fork()
+    if supervisor == 0:
+        os.close(status_read)
+        os.close(life_write)
+        os._exit(_supervise(plan, argv, status_write, life_read))
+    os.close(status_write)
+    os.close(life_read)
+    return _wait(supervisor, status_read, life_write)
+
+
+class _Plan:
+    """A policy with everything that it takes on this machine."""
+
+    def __init__(self, policy: Policy, version: int) -> None:
+        self.policy, self.version = policy, version
+        self.temporary = scratch.make() if policy.write is not None else ""
+        self.granted, self._caches = None, ""
+        if policy.write is not None:
+            given = [*policy.write, *scratch.worktree_folders(policy.write)]
+            self._caches = scratch.cache_folder(self.temporary)
+            self.granted = [*given, self._caches, self.temporary, *DEVICES, *scratch.open_files()]
+        self.places = None if self.granted is None else Places(self.granted)
+
+    def environment(self) -> dict[str, str]:
+        """The command's variables: where it may put temporary files and caches."""
+        if not self.temporary:
+            return dict(os.environ)
+        return {**os.environ, **scratch.variables(self.temporary, self._caches)}
+
+    def confine(self) -> int:
+        """Confine this process; the descriptor on which its notifications arrive."""
+        if self.policy.network == "loopback":
+            kernel.unshare_network()
+        kernel.no_new_privileges()
+        if self.version and (self.granted is not None or self.policy.read is not None):
+            read = None if self.policy.read is None else [*self.policy.read, *SYSTEM]
+            Rules(["/"] if self.granted is None else self.granted, read, self.version).enforce()
+        program = seccomp.program(
+            kernel.machine(), network=self.policy.network != "none", scoped_signals=self.version >= SCOPED_SINCE
+        )
+        listener = kernel.install_filter(program)
+        kernel.drop_capabilities()
+        return listener
+
+
+# -- the launcher ----------------------------------------------------------------------------------------------------
+
+
+def _wait(supervisor: int, status: int, life: int) -> int:
+    """Wait for the command's exit code; without a supervisor that could tell it, end everything."""
+    signals.ignore(signals.INT, signals.QUIT)  # Ctrl-C reaches the command by itself
+    signals.hand_on(supervisor, signals.TERM, signals.HUP)
+    data = os.read(status, 4)
+    if len(data) == 4:
+        try:
+            os.write(life, _DONE)
+        except BrokenPipeError:
+            pass  # nothing of the line is left, so neither is its supervisor
+        return int.from_bytes(data, "little")
+    end_children()
+    _say("the supervisor was ended, and so is the line")
+    return FAILED
+
+
+def end_children() -> None:
+    """Kill every child, and every orphan that thereby becomes one, until there is none."""
+    while True:
+        for child in _children():
+            signals.send(child, signals.KILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _children() -> list[int]:
+    me = str(os.getpid())
+    try:
+        with open(f"/proc/self/task/{me}/children") as file:
+            return [int(child) for child in file.read().split()]
+    except OSError:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and _parent(name) == me]
+
+
+def _parent(pid: str) -> str:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[1]
+    except (OSError, IndexError):
+        return ""
+
+
+def _say(text: str) -> None:
+    try:
+        os.write(2, f"hookline confine: {text}\n".encode("utf-8", "replace"))
+    except OSError:
+        return
+
+
+# -- the supervisor --------------------------------------------------------------------------------------------------
+
+
+def _supervise(plan: _Plan, argv: list[str], status: int, life: int) -> int:
+    kernel.adopt_orphans()
+    ready_read, ready_write = os.pipe()
+    go_read, go_write = os.pipe()
+    command = os.fork()
+    if command == 0:
+        os.close(ready_read)
+        os.close(go_write)
+        _become(plan, argv, ready_write, go_read)
+    os.close(ready_write)
+    os.close(go_read)
+    try:
+        listener = _listener(command, ready_read)
+    except OSError as error:
+        signals.send(command, signals.KILL)
+        _say(f"cannot watch the command: {error.strerror}")
+        listener = -1
+    if listener < 0:
+        os.close(go_write)
+        _, code = os.waitpid(command, 0)
+        os.write(status, (os.waitstatus_to_exitcode(code) & 0xFF or FAILED).to_bytes(4, "little"))
+        scratch.remove(plan.temporary)
+        return FAILED
+    return _Watch(plan, command, listener, status, life).until_done(go_write)
+
+
+def _listener(command: int, ready: int) -> int:
+    """The command's descriptor for notifications, once it has confined itself; -1 if it could not."""
+    data = os.read(ready, 4)
+    os.close(ready)
+    return kernel.take_descriptor(command, int.from_bytes(data, "little")) if len(data) == 4 else -1
+
+
+class _Watch:
+    """The supervisor's loop: notifications, the command's end, the launcher's end."""
+
+    def __init__(self, plan: _Plan, command: int, listener: int, status: int, life: int) -> None:
+        self._plan, self._command, self._listener = plan, command, listener
+        self._status, self._life = status, life
+        self._reporter = Reporter(plan.policy.report)
+        self._running = True
+
+    def until_done(self, go: int) -> int:
+        """Answer until nothing of the line is left."""
+        os.setsid()
+        os.chdir("/")
+        signals.hand_on(self._command, signals.TERM, signals.HUP)
+        kernel.wake_quickly(self._listener)
+        supervisor = Supervisor(self._plan.policy, self._plan.places, self._reporter)
+        _to_null(0)
+        _to_null(1)
+        os.write(go, _DONE)
+        os.close(go)
+        ends = os.pidfd_open(self._command)
+        events = select.poll()
+        for fd in (self._listener, self._life, ends):
+            events.register(fd, select.POLLIN)
+        alive = True
+        while alive:
+            for fd, what in events.poll():
+                if fd == self._listener:
+                    alive = self._serve(supervisor, what) and alive
+                elif fd == ends:
+                    events.unregister(ends)
+                    self._tell_end()
+                elif not os.read(self._life, 1):
+                    end_children()
+                    alive = False
+                else:
+                    events.unregister(self._life)
+        self._finish()
+        return 0
+
+    def _serve(self, supervisor: Supervisor, what: int) -> bool:
+        """Answer what is there; whether there is still somebody to answer."""
+        if what & select.POLLIN:
+            notice = kernel.receive(self._listener)
+            if notice is not None:
+                supervisor.answer(self._listener, notice)
+            return True
+        self._reap()
+        return not what & select.POLLHUP
+
+    def _reap(self) -> None:
+        """Let go of orphans that have ended, the command apart."""
+        try:
+            while os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == self._command:
+                    self._send(status)
+        except ChildProcessError:
+            return
+
+    def _tell_end(self) -> None:
+        try:
+            _, status = os.waitpid(self._command, 0)
+        except ChildProcessError:
+            return
+        self._send(status)
+
+    def _send(self, status: int) -> None:
+        """Tell the launcher how the command ended, and let go of what the caller may be waiting for."""
+        if not self._running:
+            return
+        self._running = False
+        self._reporter.finish()
+        code = os.waitstatus_to_exitcode(status)
+        os.write(self._status, (128 - code if code < 0 else code).to_bytes(4, "little"))
+        os.close(self._status)
+        _to_null(2)
+
+    def _finish(self) -> None:
+        if self._running:
+            self._tell_end()
+        self._reap()
+        scratch.remove(self._plan.temporary)
+
+
+def _to_null(fd: int) -> None:
+    null = os.open("/dev/null", os.O_RDWR)
+    os.dup2(null, fd)
+    os.close(null)
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+def _confined(plan: _Plan) -> int:
+    """Confine this process; where that is not possible it ends here, with the reason."""
+    try:
+        return plan.confine()
+    except kernel.Unsupported as error:
+        _say(str(error))
+    except OSError as error:
+        _say(_WHY.get(error.errno or 0, f"the kernel refuses to confine: {error.strerror}"))
+    os._exit(FAILED)
+
+
+def _become(plan: _Plan, argv: list[str], ready: int, go: int) -> None:
+    """Confine this process and turn it into the command; never comes back."""
+    try:
+        kernel.die_with_parent(signals.KILL)
+        listener = _confined(plan)
+        os.write(ready, listener.to_bytes(4, "little"))
+        if os.read(go, 1) != _DONE:
+            os._exit(FAILED)
+        os.close(listener)
+        signals.default(signals.PIPE, signals.XFSZ)  # Python ignores these; a command expects to be ended by them
+        os.execvpe(argv[0], argv, plan.environment())
+    except FileNotFoundError:
+        _say(f"`{argv[0]}`: no such program")
+        os._exit(NOT_FOUND)
+    except OSError as error:
+        _say(f"cannot start `{argv[0]}`: {error.strerror}")
+        os._exit(CANNOT_START)
+    finally:
+        os._exit(FAILED)

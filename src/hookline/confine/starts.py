@@ -1,0 +1,102 @@
+"""Judging a program as it starts, on its real words: the patterns, and every name that the program goes by."""
+
+from __future__ import annotations
+
+import os
+
+from hookline.confine.patterns import STAR, CommandPattern, shortest
+from hookline.confine.programs import MANY_IN_ONE, Library, Originals, ProgramFile, is_loader, loaded
+
+_MOST_INTERPRETERS = 5
+_PUSHES = ("send-pack", "http-push")
+_SHOWN = 200
+
+
+class Start:
+    """A program about to start: the path it was called by, where that leads, its words and its folder."""
+
+    __slots__ = ("argv", "cwd", "given", "path")
+
+    def __init__(self, given: str, path: str, argv: list[str], cwd: str) -> None:
+        self.given, self.path, self.argv, self.cwd = given, path, argv, cwd
+
+    @property
+    def line(self) -> str:
+        """The command as a person would write it."""
+        words = [self.argv[0] if self.argv else self.given, *self.argv[1:]]
+        text = " ".join(quoted(word) for word in words)
+        return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def quoted(word: str) -> str:
+    """A word as a shell would take it back."""
+    if word and all(char.isalnum() or char in "_@%+=:,./-*" for char in word):
+        return word
+    return "'" + word.replace("'", "'\"'\"'") + "'"
+
+
+class Judge:
+    """Holds starting programs against patterns."""
+
+    def __init__(self, patterns: list[str], library: Library) -> None:
+        self._patterns = [CommandPattern(text) for text in patterns]
+        self._library = library
+        names = [pattern.name for pattern in self._patterns if STAR not in pattern.name and "/" not in pattern.name]
+        self._originals = Originals(list(dict.fromkeys(names)), library) if names else None
+
+    def blocks(self, start: Start, depth: int = 0) -> str | None:
+        """The pattern that blocks a start, or None."""
+        file = self._library.look(start.path)
+        for name, words in self._readings(start, file):
+            for pattern in self._patterns:
+                if _taken(pattern, name, words, start.cwd):
+                    return pattern.text
+        if file is not None and file.interpreter and depth < _MOST_INTERPRETERS:
+            return self.blocks(_interpreted(start, file), depth + 1)
+        return None
+
+    def _readings(self, start: Start, file: ProgramFile | None) -> list[tuple[str, list[str]]]:
+        """Every command that a start may be: by each of the program's names, and as what a multi-call program runs."""
+        names = dict.fromkeys([_base(start.path), _base(start.given), start.given, *map(_base, start.argv[:1])])
+        if file is not None and self._originals is not None:
+            names |= dict.fromkeys(self._originals.names_of(start.path, file))
+        found = [(name, start.argv[1:]) for name in names if name]
+        for name in names:
+            if name.startswith(MANY_IN_ONE) and len(start.argv) > 1:
+                found.append((_base(start.argv[1]), start.argv[2:]))
+            elif is_loader(name) and (words := loaded(start.argv)):
+                found += self._loaded(words, start)
+            elif name.startswith("git-"):
+                found.append(("git", [name[4:], *start.argv[1:]]))
+        return [*found, *(_as_push(words) for name, words in found if name == "git")]
+
+    def _loaded(self, words: list[str], start: Start) -> list[tuple[str, list[str]]]:
+        path = os.path.join(start.cwd, words[0])
+        return self._readings(Start(words[0], os.path.realpath(path), words, start.cwd), self._library.look(path))
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _interpreted(start: Start, file: ProgramFile) -> Start:
+    """The interpreter as the kernel starts it: with the argument of the first line, then the script and its words."""
+    program = file.interpreter[0]
+    path = os.path.realpath(os.path.join(start.cwd, program))
+    return Start(program, path, [*file.interpreter, start.given, *start.argv[1:]], start.cwd)
+
+
+def _as_push(words: list[str]) -> tuple[str, list[str]]:
+    """`git push` under the names of the programs that do its work."""
+    return "git", ["push" if word in _PUSHES else word for word in words]
+
+
+def _taken(pattern: CommandPattern, name: str, words: list[str], cwd: str) -> bool:
+    if pattern.takes(name, words):
+        return True
+    if not any(operand.startswith(("/", "~")) for operand in pattern.operands) or not pattern.names(name):
+        return False
+    places = [word if word.startswith("-") else shortest(os.path.normpath(os.path.join(cwd, word))) for word in words]
+    home = os.environ.get("HOME", "")
+    wanted = CommandPattern(pattern.text.replace(" ~", f" {home}")) if home else pattern
+    return wanted.takes(name, places)

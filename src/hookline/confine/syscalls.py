@@ -1,0 +1,115 @@
+"""The system calls that confinement looks at: their numbers per machine, and what each of them touches.
+
+Tables only. A call that is in none of them passes untouched.
+"""
+
+from __future__ import annotations
+
+X86_64, AARCH64 = 0xC000003E, 0xC00000B7
+"""Audit names of the machines, as a seccomp filter sees them."""
+MACHINES = {"x86_64": (X86_64, 0), "aarch64": (AARCH64, 1)}
+"""What `uname -m` says → the machine's audit name, and its column below."""
+X32 = 0x40000000
+"""Set in the numbers of x32 calls, which share the machine's audit name."""
+
+NUMBERS: dict[str, tuple[int, int]] = {
+    "execve": (59, 221), "execveat": (322, 281), "open": (2, -1), "openat": (257, 56), "openat2": (437, 437),
+    "creat": (85, -1), "unlink": (87, -1), "unlinkat": (263, 35), "rename": (82, -1), "renameat": (264, 38),
+    "renameat2": (316, 276), "mkdir": (83, -1), "mkdirat": (258, 34), "rmdir": (84, -1), "link": (86, -1),
+    "linkat": (265, 37), "symlink": (88, -1), "symlinkat": (266, 36), "mknod": (133, -1), "mknodat": (259, 33),
+    "truncate": (76, 45), "chmod": (90, -1), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
+    "chown": (92, -1), "fchown": (93, 55), "lchown": (94, -1), "fchownat": (260, 54), "utime": (132, -1),
+    "utimes": (235, -1), "futimesat": (261, -1), "utimensat": (280, 88), "setxattr": (188, 5), "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7), "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
+    "setxattrat": (463, 463), "removexattrat": (466, 466), "file_setattr": (469, 469), "ioctl": (16, 29),
+    "connect": (42, 203), "socket": (41, 198), "sendto": (44, 206), "sendmsg": (46, 211), "sendmmsg": (307, 269),
+    "clone": (56, 220), "clone3": (435, 435), "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40),
+    "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "move_mount": (429, 429),
+    "open_tree": (428, 428), "open_tree_attr": (467, 467), "fsopen": (430, 430), "fsconfig": (431, 431),
+    "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442), "open_by_handle_at": (304, 265),
+    "process_vm_writev": (311, 271), "bpf": (321, 280), "perf_event_open": (298, 241), "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294), "init_module": (175, 105), "finit_module": (313, 273), "delete_module": (176, 106),
+    "reboot": (169, 142), "swapon": (167, 224), "swapoff": (168, 225), "settimeofday": (164, 170),
+    "clock_settime": (227, 112), "sethostname": (170, 161), "setdomainname": (171, 162), "acct": (163, 89),
+    "quotactl": (179, 60), "quotactl_fd": (443, 443), "userfaultfd": (323, 282), "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "iopl": (172, -1), "ioperm": (173, -1),
+    "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240), "pidfd_send_signal": (424, 424), "set_tid_address": (218, 96),
+    "seccomp": (317, 277), "pidfd_getfd": (438, 438), "process_vm_readv": (310, 270), "pidfd_open": (434, 434),
+    "landlock_create_ruleset": (444, 444), "landlock_add_rule": (445, 445), "landlock_restrict_self": (446, 446),
+    "capset": (126, 91),
+}  # fmt: skip
+"""Each call's number on x86-64 and on aarch64; -1 where the machine does not have it."""
+
+
+class Paths:
+    """Where a call names what it changes: pairs of (descriptor, path) argument positions, -1 for none.
+
+    `follow` says whether a link at the end is followed; where a `flags` argument decides that, its position is given.
+    """
+
+    __slots__ = ("flags", "follow", "pairs")
+
+    def __init__(self, *pairs: tuple[int, int], follow: bool = False, flags: int = -1) -> None:
+        self.pairs, self.follow, self.flags = pairs, follow, flags
+
+
+WRITES: dict[str, Paths] = {
+    "open": Paths((-1, 0), follow=True), "creat": Paths((-1, 0), follow=True), "openat": Paths((0, 1), follow=True),
+    "openat2": Paths((0, 1), follow=True), "truncate": Paths((-1, 0), follow=True),
+    "unlink": Paths((-1, 0)), "unlinkat": Paths((0, 1)), "rmdir": Paths((-1, 0)),
+    "rename": Paths((-1, 0), (-1, 1)), "renameat": Paths((0, 1), (2, 3)), "renameat2": Paths((0, 1), (2, 3)),
+    "link": Paths((-1, 0), (-1, 1)), "linkat": Paths((0, 1), (2, 3)),
+    "symlink": Paths((-1, 1)), "symlinkat": Paths((1, 2)), "mkdir": Paths((-1, 0)), "mkdirat": Paths((0, 1)),
+    "mknod": Paths((-1, 0)), "mknodat": Paths((0, 1)),
+}  # fmt: skip
+"""Calls that change what a folder or a file holds. Landlock holds these; we look at them to say why they fail."""
+
+METADATA: dict[str, Paths] = {
+    "chmod": Paths((-1, 0), follow=True), "fchmod": Paths((0, -1)), "fchmodat": Paths((0, 1), follow=True),
+    "fchmodat2": Paths((0, 1), follow=True, flags=3), "chown": Paths((-1, 0), follow=True), "fchown": Paths((0, -1)),
+    "lchown": Paths((-1, 0)), "fchownat": Paths((0, 1), follow=True, flags=4),
+    "utime": Paths((-1, 0), follow=True), "utimes": Paths((-1, 0), follow=True),
+    "futimesat": Paths((0, 1), follow=True), "utimensat": Paths((0, 1), follow=True, flags=3),
+    "setxattr": Paths((-1, 0), follow=True), "lsetxattr": Paths((-1, 0)), "fsetxattr": Paths((0, -1)),
+    "removexattr": Paths((-1, 0), follow=True), "lremovexattr": Paths((-1, 0)), "fremovexattr": Paths((0, -1)),
+    "setxattrat": Paths((0, 1), follow=True, flags=2), "removexattrat": Paths((0, 1), follow=True, flags=2),
+    "file_setattr": Paths((0, 1), follow=True, flags=4), "ioctl": Paths((0, -1)),
+}  # fmt: skip
+"""Calls that change a file's mode, owner, times or attributes. Landlock does not know these: the supervisor decides."""
+
+ENDS_IN_TRUNCATE = 3
+"""The Landlock version from which truncating counts as writing."""
+
+REFUSED: dict[str, str] = {
+    **dict.fromkeys(("mount", "umount2", "pivot_root", "move_mount", "open_tree", "open_tree_attr", "fsopen",
+                     "fsconfig", "fsmount", "fspick", "mount_setattr"), "changing mounts"),
+    "chroot": "changing the root folder", "setns": "entering a namespace", "unshare": "making a namespace",
+    "clone": "making a namespace", "open_by_handle_at": "opening a file by its handle",
+    "process_vm_writev": "writing to another process's memory", "userfaultfd": "handling page faults",
+    "bpf": "loading kernel programs", "perf_event_open": "watching the kernel",
+    **dict.fromkeys(("kexec_load", "kexec_file_load", "reboot"), "restarting the machine"),
+    **dict.fromkeys(("init_module", "finit_module", "delete_module"), "loading kernel modules"),
+    **dict.fromkeys(("swapon", "swapoff", "acct", "quotactl", "quotactl_fd", "iopl", "ioperm"), "changing the system"),
+    **dict.fromkeys(("settimeofday", "clock_settime"), "setting the clock"),
+    **dict.fromkeys(("sethostname", "setdomainname"), "renaming the machine"),
+}  # fmt: skip
+"""Calls that no line needs and that could undo a confinement or change the machine; each with what it would do."""
+
+ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
+"""Calls that a filter cannot look into; programs that meet ENOSYS use the older ones."""
+
+SIGNALS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal")
+"""Calls that reach other processes; Landlock holds them from version 6 on."""
+
+NAMESPACES = 0x7E020080
+"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME: the flags that make a namespace."""
+TERMINAL_INPUT = (0x5412, 0x541C)
+"""TIOCSTI and TIOCLINUX: typing into the terminal in the user's place."""
+FILE_FLAGS = (0x40086602, 0x40046602, 0x401C5820, 0x40047602)
+"""FS_IOC_SETFLAGS, its 32-bit form, FS_IOC_FSSETXATTR and FS_IOC_SETVERSION: what `chattr` does."""
+O_WRITES = 0x1 | 0x2 | 0x40 | 0x200
+"""O_WRONLY, O_RDWR, O_CREAT and O_TRUNC."""
+AT_FDCWD = -100
+AT_NO_FOLLOW = 0x100
+AT_EMPTY_PATH = 0x1000

@@ -1,0 +1,155 @@
+"""Runs inside a throw-away namespace: each line in real bash, bare or confined, and what it changed.
+
+Started by `arena.py`. The whole file system is read-only here but for `/tmp`, `/run` and `/dev/shm`, which are empty
+and vanish with the namespace. One JSON object per line comes in and one goes out.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ARENA = Path("/tmp/arena")
+HOME, OUTSIDE, PROJECT = ARENA / "home", ARENA / "outside", ARENA / "home" / "project"
+SECONDS = 20
+_SECRET = "an outside file that nobody may change\n"
+
+
+def enclose() -> None:
+    """Make everything read-only, and give an empty `/tmp`, `/run` and `/dev/shm`."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    private, recursive_flag, read_only, mount_setattr = 1 << 18 | 1 << 14, 0x8000, 1, 442
+    checked(libc.mount(None, b"/", None, ctypes.c_ulong(private), None))
+    attributes = (ctypes.c_uint64 * 4)(read_only, 0, 0, 0)
+    checked(libc.syscall(mount_setattr, -100, b"/", recursive_flag, ctypes.byref(attributes), 32))
+    for folder in (b"/tmp", b"/run", b"/dev/shm"):
+        checked(libc.mount(b"tmpfs", folder, b"tmpfs", ctypes.c_ulong(0), None))
+
+
+def checked(result: int) -> None:
+    if result != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def set_up(setup: str) -> None:
+    """A project with a repository and its remote, a home and a folder outside, all new."""
+    shutil.rmtree(ARENA, ignore_errors=True)
+    for folder in (PROJECT / "victim" / "deep", OUTSIDE / "folder", HOME / ".ssh", ARENA / "bin"):
+        folder.mkdir(parents=True)
+    (PROJECT / "victim" / "deep" / "file").write_text("x\n")
+    (PROJECT / "notes.txt").write_text("some notes\n")
+    for path in (OUTSIDE / "file", OUTSIDE / "folder" / "file", HOME / ".ssh" / "id", HOME / ".bashrc"):
+        path.write_text(_SECRET)
+    (ARENA / "bin" / "sudo").write_text('#!/bin/sh\n: > marker-sudo\nexec "$@"\n')
+    (ARENA / "bin" / "sudo").chmod(0o755)
+    (HOME / ".gitconfig").write_text("[user]\nname = a\nemail = a@b.c\n[init]\ndefaultBranch = main\n")
+    subprocess.run(["bash", "-c", setup], cwd=PROJECT, env=environment(), check=False, capture_output=True, timeout=60)
+
+
+def environment() -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("LANG", "HL_PYTHON") if name in os.environ}
+    path = f"{ARENA}/bin:" + os.environ["PATH"]
+    return {**kept, "HOME": str(HOME), "PATH": path, "OUT": str(OUTSIDE), "PROJECT": str(PROJECT), "SHELL": "/bin/bash"}
+
+
+def snapshot() -> dict[str, Any]:
+    """Everything outside the project, and what commands leave inside it."""
+    found: dict[str, Any] = {}
+    for top in (OUTSIDE, HOME, ARENA / "bin", Path("/run"), Path("/tmp")):
+        for folder, folders, files in os.walk(top):
+            folders[:] = [name for name in folders if not ours(Path(folder, name))]
+            for name in (*folders, *files, "."):
+                look(Path(folder, name), found)
+    return found
+
+
+def ours(path: Path) -> bool:
+    """Whether a folder is not outside: the project, our own caches, and a walk's other half."""
+    return path in (PROJECT, HOME / ".cache", ARENA, ARENA / "remote.git") or path.name.startswith("hookline-")
+
+
+def look(path: Path, found: dict[str, Any]) -> None:
+    try:
+        status = path.lstat()
+        row: list[Any] = [stat.filemode(status.st_mode), status.st_uid, status.st_gid, status.st_nlink]
+        if stat.S_ISREG(status.st_mode):
+            row += [hashlib.sha1(path.read_bytes()).hexdigest(), status.st_mtime_ns]
+        elif stat.S_ISLNK(status.st_mode):
+            row.append(str(path.readlink()))
+        row.append(sorted(os.listxattr(path, follow_symlinks=False)))
+    except OSError:
+        return
+    found[str(path)] = row
+
+
+def inside_effects() -> dict[str, bool]:
+    """What the blocked commands would have done, each seen by its effect."""
+    victim = PROJECT / "victim"
+    return {
+        "rm": not (victim / "deep" / "file").exists(),
+        "sudo": (PROJECT / "marker-sudo").exists(),
+        "dd": (PROJECT / "made-by-dd").exists(),
+        "chmod": (victim / "deep" / "file").exists() and (victim / "deep" / "file").stat().st_mode & 0o777 == 0o777,
+        "push": _remote() == "forced",
+    }
+
+
+def _remote() -> str:
+    remote = ARENA / "remote.git"
+    if not remote.exists():
+        return ""
+    command = ["git", "--git-dir", str(remote), "log", "-1", "--format=%s", "main"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def tried(job: dict[str, Any]) -> dict[str, Any]:
+    """Run one line and say what it changed."""
+    set_up(job.get("setup", ""))
+    before = snapshot()
+    command = [*job.get("prefix", []), "bash", "-c", job["line"]]
+    process = subprocess.Popen(
+        command, cwd=PROJECT, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, start_new_session=True, text=True, errors="replace",
+    )  # fmt: skip
+    try:
+        output, _ = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        output += "\n[timed out]"
+    end_stragglers()
+    after = snapshot()
+    changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    happened = [name for name, seen in inside_effects().items() if seen]
+    return {"outside": changed, "commands": happened, "code": process.returncode, "output": output[-3000:]}
+
+
+def end_stragglers() -> None:
+    """End what a line left running: in a namespace of our own every other process is one."""
+    me = os.getpid()
+    for name in (path.name for path in Path("/proc").iterdir()):
+        if name.isdigit() and int(name) not in (1, me):
+            try:
+                os.kill(int(name), signal.SIGKILL)
+            except OSError:
+                continue
+    try:
+        while os.waitpid(-1, 0):
+            pass
+    except ChildProcessError:
+        return
+
+
+if __name__ == "__main__":
+    enclose()
+    for line in sys.stdin:
+        print(json.dumps(tried(json.loads(line))), flush=True)

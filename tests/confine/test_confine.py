@@ -1,0 +1,43 @@
+"""`hookline confine`: what a confined line can and cannot do, seen by running lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.confine import arena
+
+pytestmark = pytest.mark.skipif(bool(arena.possible()), reason=arena.possible() or "lines can be tried")
+
+
+def run(line: str, *, setup: str = "", **policy: Any) -> dict[str, Any]:
+    [result] = arena.tried([{"line": line, "setup": setup, "prefix": arena.confined(**policy)}])
+    return result
+
+
+def test_a_write_outside_is_refused_and_the_line_says_how_to_allow_it() -> None:
+    """One clear line: what, why, by whom, and what to add."""
+    result = run("echo x > $OUT/new; echo inside > made; cat made")
+
+    assert result["outside"] == []
+    assert (
+        "hookline: refused to write `/tmp/arena/outside/new`: it is outside `/tmp/arena/home/project` (--write); "
+        "to allow it, add `--write /tmp/arena/outside`"
+    ) in result["output"]
+    assert "inside" in result["output"]
+
+
+def test_a_blocked_program_does_not_start_and_the_pattern_is_named() -> None:
+    """The words are the real ones, after all expansion."""
+    result = run('a=r; b=m; "$a$b" -r -f victim', block=["rm -rf *"])
+
+    assert (result["outside"], result["commands"]) == ([], [])
+    assert "hookline: refused `rm -r -f victim`: the pattern `rm -rf *` (--block)" in result["output"]
+
+
+def test_the_exit_code_is_the_commands_own() -> None:
+    """Also when a signal ended it, as shells count."""
+    codes = [run(line)["code"] for line in ("exit 7", "true", "kill -9 $$", "exec no-such-program")]
+
+    assert codes == [7, 0, 137, 127]
