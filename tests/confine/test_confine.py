@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import Any
 
 import pytest
@@ -41,3 +42,24 @@ def test_the_exit_code_is_the_commands_own() -> None:
     codes = [run(line)["code"] for line in ("exit 7", "true", "kill -9 $$", "exec no-such-program")]
 
     assert codes == [7, 0, 137, 127]
+
+
+BAD = [
+    ([], 64, "usage: hookline confine"),
+    (["--help"], 0, "usage: hookline confine"),
+    (["make"], 64, "write `--` before the command"),
+    (["--write", ".", "--"], 64, "no command after `--`"),
+    (["--write", "/no/such/folder", "--", "true"], 64, "--write: `/no/such/folder` does not exist"),
+    (["--write", "--", "true"], 64, "--write: a value is missing"),
+    (["--wrte", ".", "--", "true"], 64, "unknown argument `--wrte`"),
+    (["--block", " ", "--", "true"], 64, "--block: an empty pattern"),
+    (["--write", ".", "--", "no-such-program-at-all"], 127, "`no-such-program-at-all`: no such program"),
+]
+
+
+@pytest.mark.parametrize("flags, code, said", BAD)
+def test_flags_that_cannot_be_understood_run_nothing(flags: list[str], code: int, said: str) -> None:
+    """One line says what to write instead."""
+    done = subprocess.run([*arena.HOOKLINE, *flags], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, said in done.stdout + done.stderr) == (code, True)
