@@ -12,6 +12,7 @@ HooklineError
 │   └── ConditionError       an `if` that cannot be parsed, with its position
 ├── HookFailed               one run of one hook that went wrong
 │   ├── HookTimeout          it gave no reply in time
+│   ├── HookExited           it tried to end the process; `exit_code` 2 says no
 │   └── HookCancelled        it was cancelled from outside before it replied
 ├── ToolDenied               a call of a wrapped tool that hooks did not allow; has the verdict
 ├── ConfigError              a settings file, with file and key path
@@ -144,6 +145,17 @@ class HookFailed(HooklineError):
 
 class HookTimeout(HookFailed):
     """The hook gave no reply in time."""
+
+
+class HookExited(HookFailed):
+    """The hook tried to end the process (`sys.exit`); exit code 2 says no, with `message` as the reason."""
+
+    def __init__(self, code: object, notes: Sequence[str] = ()) -> None:
+        first, *rest = code if isinstance(code, tuple) and code else (code,)
+        number = 0 if first is None else first if isinstance(first, int) else 1
+        said = [str(part) for part in (*(() if first is None or isinstance(first, int) else (first,)), *rest, *notes)]
+        self.message = "\n".join(said)
+        super().__init__(f"exited with code {number}{f': {self.message}' if said else ''}", exit_code=int(number))
 
 
 class HookCancelled(HookFailed):

@@ -22,7 +22,7 @@ from hookline.audit.log import AuditLog, read
 from hookline.detect import redact as default_redactor
 from hookline.engine import Verdict
 from hookline.errors import AuditError, MissingExtra
-from hookline.events import PostToolUse, PostToolUseFailure, SessionEnd, SessionStart, Stop
+from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse, SessionEnd, SessionStart, Stop
 from hookline.replies import NOTHING
 from hookline.testing import announced, bash
 
@@ -126,11 +126,10 @@ async def test_what_a_tool_changes_later_is_not_what_is_recorded(tmp_path: Path)
     hooks = Hooks()
     log = AuditLog(tmp_path / "audit.jsonl")
     hooks.observe(log, inline=True)
-    event = bash("ls")
-    event.tool_input["nested"] = {"list": [1, 2]}
-    await hooks.fire(event)
-    event.tool_input["command"] = "changed"
-    event.tool_input["nested"]["list"].append(3)
+    given: dict[str, Any] = {"command": "ls", "nested": {"list": [1, 2]}}
+    await hooks.fire(PreToolUse(tool_name="Bash", tool_input=given))
+    given["command"] = "changed"
+    given["nested"]["list"].append(3)
     assert log.flush()
 
     assert lines(log.file.path)[0]["input"] == {"command": "ls", "nested": {"list": [1, 2]}}

@@ -135,23 +135,6 @@ async def test_a_background_hook_cancelled_before_it_began_is_dropped() -> None:
     assert await hooks.drain() == []
 
 
-async def test_a_background_hook_that_exits_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """Something that is no failure of a hook is not hidden either."""
-    hooks = Hooks()
-
-    class Odd(BaseException):
-        pass
-
-    async def odd() -> Any:
-        raise Odd
-
-    hooks.on(PreToolUse)(_returning(lambda: background(odd())))
-    await hooks.fire(BASH)
-
-    assert await hooks.drain() == []
-    assert "could not be run" in caplog.text
-
-
 async def test_background_hooks_of_another_loop_are_cancelled_there() -> None:
     """Draining waits for this loop's; closing ends everybody's, even those of a loop that is gone."""
     hooks, going = Hooks(), threading.Event()

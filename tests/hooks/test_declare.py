@@ -11,7 +11,7 @@ from hookline import Command, Hook, Hooks, Prompt, hook
 from hookline.errors import HookError, UnknownEvent
 from hookline.events import PreToolUse, Stop
 from hookline.hooks import Function, declared, make_hook
-from hookline.hooks.declare import can_wait, function
+from hookline.hooks.signature import can_wait, function
 
 
 async def one(event: Any) -> None:
@@ -40,7 +40,7 @@ SHAPES: list[tuple[Any, bool, bool, bool]] = [
     (functools.partial(two, ctx=None), True, False, True),
     (AsyncMock(), True, True, True),
     (print, False, True, True),
-    (dict.fromkeys, False, True, True),
+    (dict.fromkeys, False, False, True),
 ]
 
 
@@ -139,7 +139,7 @@ def test_an_object_stands_for_its_list_of_hooks() -> None:
     assert declared(Holder()) == [made]
     assert declared(made) == [made]
     assert declared([Holder(), [made]]) == [made, made]
-    with pytest.raises(HookError, match="`Bad` is no hook"):
+    with pytest.raises(HookError, match="`Bad` is not a hook"):
         declared(Bad())
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from hookline import Hooks, Reply, deny
 from hookline.engine.outcome import Status
+from hookline.errors import HookFailed
 from hookline.events import PreToolUse
 from hookline.runners import function as module
 from hookline.runners.function import Call, FunctionRunner, Threads
@@ -202,7 +203,7 @@ async def test_exceptions_come_home() -> None:
 
     with pytest.raises(KeyError):
         await threads.call(lambda: raises(KeyError("x")))
-    with pytest.raises(RuntimeError, match="function raised StopIteration: odd"):
+    with pytest.raises(HookFailed, match="raised StopIteration: odd"):
         await threads.call(lambda: raises(StopIteration("odd")))
     threads.close()
 

@@ -289,3 +289,12 @@ def test_async_rewake_is_left_to_the_host() -> None:
     assert (both.background, rewake.background) == (True, False)
     assert isinstance(rewake.action, Command)
     assert rewake.action.async_rewake
+
+
+def test_an_if_may_list_several_rules() -> None:
+    """One of them has to hold; a broken one among them never lets the hook run."""
+    parsed = parse(nested({**GOOD, "if": ["Bash(git *)", "Edit"]}, {**GOOD, "if": ["Bash(git *)", "Edit("]}))
+
+    both, broken = parsed.hooks
+    assert str(both.condition) == "Bash(git *) | Edit"
+    assert (broken.condition, len(parsed.problems)) == (None, 1)

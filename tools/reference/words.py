@@ -190,7 +190,8 @@ SWITCHES = {
 
 OPTIONS = Words({
     "match": "which subjects: names joined by `|`, a glob, a regular expression, or a function of the subject",
-    "when": "a rule on the tool's arguments such as `Bash(git *)`, or a function of the event",
+    "matcher": "another name for `match`",
+    "when": "a rule on the tool's arguments such as `Bash(git *)`, a list of rules, or a function of the event",
     "priority": "higher runs first; equal ones in the order they were added",
     "timeout": "seconds one run may take",
     "on_failure": "`block` or `continue`; none takes the event's default, which on a gate is `block`",

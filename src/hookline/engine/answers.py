@@ -2,38 +2,58 @@
 
 from __future__ import annotations
 
+import inspect
+from asyncio import CancelledError
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from hookline.engine.outcome import Outcome, Ran, Status
-from hookline.errors import HookCancelled, HookFailed, HookTimeout, ReplyError
+from hookline.errors import HookCancelled, HookExited, HookFailed, HookTimeout, ReplyError
 from hookline.events import Event, EventSpec
+from hookline.events.frozen import freeze
 from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Reply, check_fits, check_types, deny
-from hookline.wire import claude
+from hookline.wire.exit_codes import no
+from hookline.wire.mappings import decode_mapping
 
 
 def understood(answer: Any, event: Event, spec: EventSpec) -> Ran:
     """A raw answer as a checked reply; what does not fit is a `ReplyError`."""
     ran = answer if isinstance(answer, Ran) else Ran(reply=_reply(answer, event))
     reply = ran.reply
-    if reply is not None and reply is not NOTHING:
-        check_types(reply)
-        check_fits(reply, spec.name, spec.decisions, spec.fields)
-    return ran
+    if reply is None or reply is NOTHING:
+        return ran
+    check_types(reply)
+    check_fits(reply, spec.name, spec.decisions, spec.fields)
+    if reply.input is None:
+        return ran
+    frozen = msgspec.structs.replace(reply, input=freeze(reply.input))  # what is judged from here on is what runs
+    return msgspec.structs.replace(ran, reply=frozen)
 
 
 def _reply(answer: Any, event: Event) -> Reply | None:
     if answer is None or isinstance(answer, Reply):
         return answer
     if isinstance(answer, Mapping):
-        return claude.decode_reply(answer, event)
-    kind = type(answer).__name__
-    close = getattr(answer, "close", None)
-    if kind == "coroutine" and close is not None:
-        close()
-        raise ReplyError("answered with a coroutine it never awaited; write `return await …`")
-    raise ReplyError(f"answered with `{kind}`; return None, a Reply or a mapping in the wire format")
+        return decode_mapping(answer, event.event_name)
+    raise ReplyError(_not_an_answer(answer))
+
+
+_SAY = 'return None to say nothing, or a reply such as `deny("…")`'
+
+
+def _not_an_answer(answer: Any) -> str:
+    """What is wrong with an answer that nobody can read, and what to write."""
+    if inspect.iscoroutine(answer):
+        answer.close()
+        return "answered with a coroutine it never awaited; write `return await …`"
+    if callable(answer):
+        return f'answered with `{getattr(answer, "__name__", answer)}` itself; call it: `return deny("…")`'
+    if isinstance(answer, str):
+        return 'answered with a text; return `deny("…")` to block, or `context("…")` to tell the model'
+    return f"answered with `{type(answer).__name__}`; {_SAY}"
 
 
 def failure(hook: Hook, event: Event, spec: EventSpec, error: BaseException, ms: float) -> Outcome:
@@ -41,6 +61,8 @@ def failure(hook: Hook, event: Event, spec: EventSpec, error: BaseException, ms:
     closed = hook.on_failure == "block" or (hook.on_failure is None and spec.gate)
     problem = _problem(error)
     reply = deny(_closed_reason(hook, event, error, problem)) if closed and "deny" in spec.decisions else NOTHING
+    if isinstance(error, HookExited) and error.exit_code == 2:
+        reply = no(spec.name, error.message or f"hook `{hook.name}` {problem}") or reply
     return Outcome(
         hook=hook.name,
         source=hook.source,
@@ -53,6 +75,15 @@ def failure(hook: Hook, event: Event, spec: EventSpec, error: BaseException, ms:
         stdout=getattr(error, "stdout", ""),
         stderr=getattr(error, "stderr", ""),
     )
+
+
+def as_failure(error: BaseException) -> Exception:
+    """What a hook raised, as the failure it is: no exit and no cancellation of its own leaves `fire`."""
+    if isinstance(error, CancelledError):
+        return HookCancelled("cancelled itself before it replied")
+    if isinstance(error, SystemExit):
+        return HookExited(error.code, getattr(error, "__notes__", ()))
+    return error if isinstance(error, Exception) else HookFailed(f"raised {type(error).__name__}: {error}")
 
 
 def _status(error: BaseException) -> Status:

@@ -10,28 +10,28 @@ from collections import ChainMap
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal, ParamSpec, Self, TypeVar, Unpack
+from typing import Any, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
 import msgspec
 
 from hookline.engine.answers import failure, understood
 from hookline.engine.background import Background, as_coroutine
 from hookline.engine.context import Context
-from hookline.engine.execute import Run, answered, parallel, sequential
+from hookline.engine.execute import Run, answered, parallel, sequential, unwrapped
 from hookline.engine.loop_thread import run_sync
 from hookline.engine.merge import merge
 from hookline.engine.observers import Notice, Observer, Observers
 from hookline.engine.outcome import Outcome, Runner, Status
 from hookline.engine.select import Index, Place, class_of, index, meant, select, wanted
-from hookline.engine.step import Limits, Raised, Suspended, finish, first_step
+from hookline.engine.step import Limits, Suspended, finish, first_step
 from hookline.engine.tools import Approve, OnDeny, wrap_tool
 from hookline.engine.verdict import Verdict
 from hookline.engine.ways import Ways
 from hookline.errors import Closed, DuplicateHook, HookCancelled, HookError, HooklineError, UnknownHook
 from hookline.events import Event, spec_of
 from hookline.hooks.actions import Action
-from hookline.hooks.declare import EventLike, F, Options, declared, make_hook
-from hookline.hooks.hook import Hook
+from hookline.hooks.declare import EventLike, F, Options, declared, is_bare, is_event, make_hook
+from hookline.hooks.hook import Hook, check_seconds
 from hookline.replies import NOTHING, Reply
 from hookline.wire.dialects import detect, dialect
 
@@ -63,8 +63,8 @@ class Engine:
     ) -> None:
         if order not in ("sequential", "parallel"):
             raise HookError(f"order must be `sequential` or `parallel`, got `{order}`")
-        if timeout is not None and not timeout > 0:
-            raise HookError(f"timeout must be more than 0 seconds, got `{timeout}`")
+        if timeout is not None:
+            check_seconds(timeout, "timeout")
         self.order: Order = order
         self.timeout = timeout
         self.env = env
@@ -99,8 +99,19 @@ class Engine:
         """Where conditions on paths are read from."""
         return self._place
 
-    def on(self, *events: EventLike, **options: Unpack[Options]) -> Callable[[F], F]:
-        """Register the decorated function for `events`: `@hooks.on(PreToolUse, match="Write|Edit", timeout=5)`."""
+    @overload
+    def on(self, *events: EventLike, **options: Unpack[Options]) -> Callable[[F], F]: ...
+
+    @overload
+    def on(self, call: F, /) -> F: ...
+
+    def on(self, *events: Any, **options: Unpack[Options]) -> Any:
+        """Register the decorated function for `events`: `@hooks.on(PreToolUse, match="Write|Edit", timeout=5)`.
+
+        Without events, or as a bare `@hooks.on`, for those that its parameter is annotated with.
+        """
+        if is_bare(events):
+            return self.on(**options)(events[0])
 
         def register(call: F) -> F:
             self._register([make_hook(events, call, **options)], named="name" in options)
@@ -110,10 +121,16 @@ class Engine:
 
     def add(self, *things: Any, **options: Unpack[Options]) -> tuple[Hook, ...]:
         """Register hooks: `add(hook)`, `add(object_with_hooks)`, or `add(PreToolUse, function_or_action, match=…)`."""
-        if len(things) >= 2 and _is_event(things[0]):
+        if not things:
+            raise HookError("nothing to add; write `hooks.add(PreToolUse, function)` or `hooks.add(hook)`")
+        if is_event(things[0]):
+            if len(things) == 1:
+                raise HookError(f"nothing to run on `{things[0]}`; write `hooks.add(PreToolUse, function)`")
             *events, run = things
             hooks = [make_hook(events, run, **options)]
             named = "name" in options
+        elif options:
+            raise HookError(f"{', '.join(options)}: only with events and a function: `hooks.add(PreToolUse, run, …)`")
         else:
             hooks = [hook for thing in things for hook in declared(thing)]
             named = True
@@ -322,9 +339,7 @@ class Engine:
         if isinstance(step, Suspended):
             seconds = reply.background_timeout or hook.limit(self.timeout)
             step = await finish(step, Limits(seconds, self.grace, late.cancel))
-        if isinstance(step, Raised):
-            raise step.error
-        return step
+        return unwrapped(step)
 
     def pending(self) -> list[Outcome]:
         """Late outcomes of background hooks since the last time somebody asked."""
@@ -386,10 +401,6 @@ class Engine:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
-
-
-def _is_event(thing: object) -> bool:
-    return isinstance(thing, str) or (isinstance(thing, type) and issubclass(thing, Event))
 
 
 def _with_free_name(hook: Hook, known: Mapping[str, Hook], *, named: bool) -> Hook:

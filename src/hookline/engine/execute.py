@@ -10,15 +10,15 @@ from uuid import uuid4
 
 import msgspec
 
-from hookline.engine.answers import failure, understood
+from hookline.engine.answers import as_failure, failure, understood
 from hookline.engine.context import Circumstances, Context, Seat
 from hookline.engine.merge import asked_late, judged_again
 from hookline.engine.observers import HookProgress, HookResponse, HookStarted
 from hookline.engine.outcome import Outcome, Status
 from hookline.engine.select import Index, select
-from hookline.engine.step import Limits, Raised, Suspended, finish, first_step
+from hookline.engine.step import Limits, Raised, Suspended, blocked_loop, finish, first_step
 from hookline.engine.verdict import ended_by
-from hookline.errors import HookCancelled, HookFailed, HookTimeout, ReplyError
+from hookline.errors import HooklineError, HookTimeout
 from hookline.events import Event, spec_of
 from hookline.hooks.actions import Command
 from hookline.hooks.hook import Hook
@@ -163,11 +163,10 @@ async def attempted(engine: Engine, hook: Hook, event: Event, ctx: Context, begu
     try:
         answer = await answered(engine, hook, event, ctx, begun)
         ran = understood(answer, event, spec)
-    except (HookFailed, ReplyError) as error:
-        return failure(hook, event, spec, error, _ms(engine, ctx))
-    except Exception as error:
-        log.exception("hook `%s` crashed on %s", hook.name, event.event_name)
-        return failure(hook, event, spec, error, _ms(engine, ctx))
+    except Exception as error:  # noqa: BLE001 - a failure is an outcome
+        outcome = failure(hook, event, spec, error, _ms(engine, ctx))
+        _log_failure(outcome, error)
+        return outcome
     reply = ran.reply or NOTHING
     if reply.background:
         return engine.go_on_later(hook, event, ctx, reply)
@@ -182,11 +181,17 @@ async def answered(engine: Engine, hook: Hook, event: Event, ctx: Context, begun
     step = begun.step if begun is not None else _begin(engine, hook, event, ctx)
     if isinstance(step, Suspended):
         step = await finish(step, limits(engine, ctx))
-    if isinstance(step, Raised):
-        if isinstance(step.error, asyncio.CancelledError):
-            raise HookCancelled("cancelled itself before it replied") from step.error
-        raise step.error
-    return step
+    elif begun is None and engine.clock() > ctx.deadline and not isinstance(step, Raised):
+        raise blocked_loop(engine.clock() - (ctx.started or 0.0), ctx.timeout)
+    return unwrapped(step)
+
+
+def unwrapped(step: Any) -> Any:
+    """An answer, or what was raised in its place."""
+    if not isinstance(step, Raised):
+        return step
+    error = as_failure(step.error)
+    raise error from (None if error is step.error else step.error)
 
 
 def limits(engine: Engine, ctx: Context) -> Limits:
@@ -206,6 +211,16 @@ def called(hook: Hook, event: Event, ctx: Context) -> Any:
     """The coroutine of a plain hook."""
     action: Any = hook.action
     return action.call(event, ctx) if action.takes_context else action.call(event)
+
+
+def _log_failure(outcome: Outcome, error: Exception) -> None:
+    """A crash in full; a failure that somebody expected in one line, unless the verdict tells of it anyway."""
+    where = f"hook `{outcome.hook}` on {outcome.event}"
+    if not isinstance(error, HooklineError):
+        log.error("%s crashed", where, exc_info=error)
+    elif outcome.reply is NOTHING:
+        level = logging.INFO if outcome.exit_code is not None else logging.WARNING
+        log.log(level, "%s %s", where, str(outcome.error).partition("\n")[0])
 
 
 def _ms(engine: Engine, ctx: Context) -> float:

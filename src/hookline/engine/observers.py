@@ -211,6 +211,6 @@ def _closed(observer: Observer) -> None:
 def _told(observer: Observer, notice: Notice) -> Any:
     try:
         return observer(notice)
-    except Exception:
+    except (Exception, SystemExit, KeyboardInterrupt):
         log.exception("an observer failed on %s; hooks go on", type(notice).__name__)
         return None

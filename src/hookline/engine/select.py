@@ -106,5 +106,5 @@ def _unless_it_raises(test: Callable[[], bool]) -> bool:
     """Whoever cannot say no gets asked: the hook runs and can judge for itself."""
     try:
         return test()
-    except Exception:  # noqa: BLE001 - see above
+    except (Exception, SystemExit, KeyboardInterrupt):  # noqa: BLE001 - see above
         return True

@@ -141,7 +141,7 @@ class finish(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await fi
             for _ in range(min(self._expired, self._task.cancelling() - self._before)):
                 self._task.uncancel()
         if answer.__class__ is not Raised and not outside and not self._expired:
-            return answer
+            return answer if self._loop.time() <= self._due else Raised(self._too_late())
         return self._judged(answer, outside=outside)
 
     def _current_task(self) -> asyncio.Task[Any]:
@@ -169,6 +169,13 @@ class finish(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await fi
             )
         return _because(HookCancelled("cancelled itself before it replied"), error) if cancelled else answer
 
+    def _too_late(self) -> HookTimeout:
+        """It answered, but only after its time; the timer could not ring while the hook held the loop up."""
+        limit = self._limits.stated or self._limits.seconds
+        if self._stepped <= self._due:
+            return blocked_loop(self._loop.time() - self._stepped, limit)
+        return HookTimeout(f"gave no reply within {limit:g} s")
+
     def _expire(self) -> None:
         """Its time, or its time to clean up, is over."""
         self._limits.on_cancel("cancelled" if self._cancelled_from_outside() else "timeout")
@@ -185,8 +192,10 @@ class finish(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await fi
                 self._steps.close()
                 raise
             except BaseException as error:  # noqa: BLE001 - it is the coroutine's to handle
+                self._stepped = self._loop.time()
                 step = self._thrown(error)
             else:
+                self._stepped = self._loop.time()
                 step = _step(self._suspended, self._steps.send, sent)
             if step is not self._suspended:
                 return step
@@ -209,6 +218,11 @@ class finish(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await fi
         self._timer.cancel()
         soon = self._loop.time() + self._limits.grace
         self._timer = self._loop.call_at(min(self._due, soon) if hurried else self._due, self._expire)
+
+
+def blocked_loop(seconds: float, limit: float) -> HookTimeout:
+    """A hook that did its work without awaiting anything, for longer than it may take."""
+    return HookTimeout(f"gave no reply within {limit:g} s: it blocked the event loop for {seconds:.3g} s")
 
 
 def _closed(steps: Generator[Any, Any, None]) -> Raised:

@@ -11,6 +11,7 @@ from hookline.engine.explain import explained, headline
 from hookline.engine.outcome import Outcome, Status
 from hookline.engine.words import Word, word_for
 from hookline.events import Event, spec_of
+from hookline.events.frozen import thaw
 from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Decision, Reply
 
@@ -80,7 +81,7 @@ class Verdict(msgspec.Struct):
     def input(self) -> dict[str, Any] | None:
         """What to call the tool with: rewritten, or as it was; `None` on events without a tool."""
         rewritten = self.reply.input
-        return getattr(self.event, "tool_input", None) if rewritten is None else rewritten
+        return thaw(getattr(self.event, "tool_input", None) if rewritten is None else rewritten)  # type: ignore[no-any-return]
 
     @property
     def output(self) -> Any:

@@ -15,12 +15,12 @@ from hookline.engine.context import Context, Seat
 from hookline.engine.execute import Begun, Run, attempted, limits, sequential
 from hookline.engine.merge import merge
 from hookline.engine.select import Index, class_of
-from hookline.engine.step import ANSWERED, Raised, Suspended, finish, first_step, idle, new_stepper
+from hookline.engine.step import ANSWERED, Raised, Suspended, blocked_loop, finish, first_step, idle, new_stepper
 from hookline.engine.verdict import Verdict, quick_outcomes
 from hookline.events import Event, spec_of
 from hookline.hooks.actions import Function
-from hookline.hooks.declare import can_wait
 from hookline.hooks.hook import Hook
+from hookline.hooks.signature import can_wait
 from hookline.replies import NOTHING, Decision, Reply, only_decides
 from hookline.wire.reading import only_decision
 
@@ -102,7 +102,7 @@ def by_subject(field: str, ways: dict[str | None, Way], otherwise: Way) -> Way:
 def _straight_through_one(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Way:
     """For a single hook that can never wait: nothing but the call, and its time."""
     clock, last_word = engine.clock, _last_word(cls, chosen)
-    seat, call, wants_context, _ = _seated(chosen[0], engine)
+    seat, call, wants_context, _, limit = _seated(chosen[0], engine)
 
     async def way(event: Event) -> Verdict:
         started, ctx = clock(), None
@@ -115,6 +115,8 @@ def _straight_through_one(engine: Engine, cls: type[Event], chosen: tuple[Hook, 
         except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, on the slow way
             answer = Raised(error)
         answered = clock()
+        if answered - started > limit:
+            answer = _overdue(answer, answered - started, limit)
         if answer is None:
             return Verdict(event, NOTHING, chosen, started, answered)
         return last_word(event, answer, started, answered) or await _slowly(
@@ -127,7 +129,7 @@ def _straight_through_one(engine: Engine, cls: type[Event], chosen: tuple[Hook, 
 def _through_one(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Way:
     """For a single hook that may have to wait: `first_step`, written out."""
     clock, last_word = engine.clock, _last_word(cls, chosen)
-    seat, call, wants_context, _ = _seated(chosen[0], engine)
+    seat, call, wants_context, _, limit = _seated(chosen[0], engine)
     take, give_back = idle.pop, idle.append
 
     async def way(event: Event) -> Verdict:
@@ -153,6 +155,8 @@ def _through_one(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], amo
                 ctx = ctx or Context(event, seat, started)
                 answer = await finish(Suspended(stepper, waits_for), limits(engine, ctx))
         answered = clock()
+        if answered - started > limit:
+            answer = _overdue(answer, answered - started, limit)
         if answer is None:
             return Verdict(event, NOTHING, chosen, started, answered)
         return last_word(event, answer, started, answered) or await _slowly(
@@ -180,7 +184,7 @@ def _through_all(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], amo
     async def way(event: Event) -> Verdict:
         now = started = clock()
         answered: list[float] = []
-        for seat, call, wants_context, waits in seats:
+        for seat, call, wants_context, waits, limit in seats:
             ctx = None
             try:
                 if wants_context:
@@ -194,8 +198,10 @@ def _through_all(engine: Engine, cls: type[Event], chosen: tuple[Hook, ...], amo
             if waits and answer.__class__ is Suspended:
                 ctx = ctx or Context(event, seat, now)
                 answer = await finish(answer, limits(engine, ctx))
-            now = clock()
+            before, now = now, clock()
             answered.append(now)
+            if now - before > limit:
+                answer = _overdue(answer, now - before, limit)
             if answer is not None:
                 return last_word(event, answer, started, answered) or await _slowly(
                     Run(engine, event, chosen, among), [started, *answered], ctx, answer
@@ -210,10 +216,15 @@ def _fits(cls: type[Event]) -> tuple[bool, ...]:
     return tuple(str(decision) in spec_of(cls).decisions for decision in Decision)
 
 
-def _seated(hook: Hook, engine: Engine) -> tuple[Seat, Callable[..., Any], bool, bool]:
+def _overdue(answer: Any, seconds: float, limit: float) -> Any:
+    """An answer that came too late counts as none; what was raised, or timed out by itself, stays what it is."""
+    return answer if answer.__class__ is Raised else Raised(blocked_loop(seconds, limit))
+
+
+def _seated(hook: Hook, engine: Engine) -> tuple[Seat, Callable[..., Any], bool, bool, float]:
     """What the quick way needs to know of a hook."""
     action: Any = hook.action
-    return Seat(hook, engine), action.call, action.takes_context, can_wait(action.call)
+    return Seat(hook, engine), action.call, action.takes_context, can_wait(action.call), hook.limit(engine.timeout)
 
 
 def _last_word(cls: type[Event], chosen: tuple[Hook, ...]) -> Callable[..., Verdict | None]:

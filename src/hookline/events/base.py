@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import partial
-from typing import Any, ClassVar
+from functools import cache, partial
+from types import NoneType
+from typing import Any, ClassVar, get_args
 
 import msgspec
 from msgspec import field
+from msgspec.structs import force_setattr
+
+from hookline.events.frozen import EMPTY, FrozenDict, freeze
 
 _now = partial(datetime.now, UTC)
+
+
+def _nothing() -> dict[str, Any]:
+    return EMPTY
+
+
+def _frozen(value: Any) -> Any:
+    try:
+        return freeze(value)
+    except RecursionError:  # it contains itself, as what a Python tool returned may; it cannot be sent anywhere either
+        return value
+
+
+@cache
+def _payloads(cls: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The fields that may hold a dict or a list."""
+    simple = (str, int, float, bool, datetime, NoneType)
+    kinds = {field.name: get_args(field.type) or (field.type,) for field in msgspec.structs.fields(cls)}
+    return tuple(name for name, kind in kinds.items() if not set(kind) <= set(simple))
 
 
 class Event(
@@ -25,7 +48,7 @@ class Event(
 
     Fields that the wire always carries have an empty default here, so that a test or a host needs to give only what
     matters; fields the wire may leave out are `None`. `extra` keeps what came over the wire and is not known here.
-    Two events are equal when all but their `timestamp` is.
+    Two events are equal when all but their `timestamp` is. Dicts and lists in an event cannot be changed.
     """
 
     event_name: ClassVar[str] = ""
@@ -41,7 +64,14 @@ class Event(
     effort: dict[str, Any] | None = None
     # Not on the wire: under names that nobody sends, so that a sender's own `timestamp` is kept like any unknown field.
     timestamp: datetime = field(default_factory=_now, name="hookline.timestamp")
-    extra: dict[str, Any] = field(default_factory=dict, name="hookline.extra")
+    extra: dict[str, Any] = field(default_factory=_nothing, name="hookline.extra")
+
+    def __post_init__(self) -> None:
+        """Hooks and hosts share an event, so nobody can change what is in it."""
+        for name in _payloads(self.__class__):
+            value = getattr(self, name)
+            if value is not None and value.__class__ is not FrozenDict:
+                force_setattr(self, name, _frozen(value))
 
     @property
     def subject(self) -> str | None:

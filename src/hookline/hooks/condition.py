@@ -86,6 +86,11 @@ class Rule(msgspec.Struct, frozen=True):
         return self.text
 
     @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Itself; several are an `AnyRule`."""
+        return (self,)
+
+    @property
     def bare(self) -> bool:
         """Whether the rule speaks of every call of its tool."""
         return self.pattern is None or self.pattern == _STAR
@@ -147,6 +152,24 @@ class Rule(msgspec.Struct, frozen=True):
         return path_matches(pattern, path, bases=bases, project_dir=place.project_dir, home=place.home, any_case=wide)
 
 
+class AnyRule(msgspec.Struct, frozen=True):
+    """Several rules of which one has to match."""
+
+    rules: tuple[Rule, ...]
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def text(self) -> str:
+        """The rules as one text."""
+        return " | ".join(rule.text for rule in self.rules)
+
+    def matches(self, tool_name: str, tool_input: Mapping[str, Any], *, cwd: str, project_dir: str, home: str) -> bool:
+        """Whether one of the rules does."""
+        return any(r.matches(tool_name, tool_input, cwd=cwd, project_dir=project_dir, home=home) for r in self.rules)
+
+
 def _spelled(pattern: str, value: object) -> bool:
     """Whether an `if` names the argument as it is written, wherever that lies: `Read(*.txt)` speaks of `/x/a.txt`."""
     if not isinstance(value, str):
@@ -174,6 +197,23 @@ def parse_rule(text: str) -> Rule:
     return Rule(text, canonical(name), rest[:-1].strip() or None)
 
 
+def parse_rules(*texts: str) -> Rule | AnyRule:
+    """Read one rule or several, given one by one or joined by `|`; a `|` inside parentheses is the pattern's own."""
+    rules = tuple(parse_rule(part) for text in texts for part in _alternatives(text))
+    return rules[0] if len(rules) == 1 else AnyRule(rules)
+
+
+def _alternatives(text: str) -> list[str]:
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char == "(") - (char == ")" and depth > 0)
+        if char == "|" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return parts
+
+
 def read_rule(text: str) -> Rule:
     """Like `parse_rule`, but a text that cannot be read becomes a rule that matches nothing and says why."""
     try:
@@ -182,8 +222,10 @@ def read_rule(text: str) -> Rule:
         return Rule(text, problem=str(error))
 
 
-def advice(rule: Rule, tools: Sequence[str] = ()) -> str:
+def advice(rule: Rule | AnyRule, tools: Sequence[str] = ()) -> str:
     """What `hookline check` should say of a rule in an `if`; empty when it can match."""
+    if isinstance(rule, AnyRule):
+        return next(filter(None, (advice(one, tools) for one in rule.rules)), "")
     known = {*FIELDS, *ALIASES, *tools}
     if rule.problem:
         return rule.problem

@@ -1,32 +1,34 @@
-"""From what a user writes (a function, a class, an object) to `Hook`."""
+"""From what a user writes (a function, a class, an object) to `Hook`. Pure."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
-from dis import opmap
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from inspect import CO_COROUTINE, CO_VARARGS
-from types import FunctionType
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack, cast, get_args, overload
 
-from hookline.errors import HookError
+from hookline.errors import HookError, did_you_mean
 from hookline.events import Event, spec_of
-from hookline.hooks.actions import Action, Function
-from hookline.hooks.condition import Rule, parse_rule
+from hookline.hooks.actions import Action
+from hookline.hooks.condition import AnyRule, Rule, parse_rules
 from hookline.hooks.hook import Hook, HookLike, OnFailure
 from hookline.hooks.matcher import Test, parse_matcher
+from hookline.hooks.signature import annotated_events, function, name_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 EventLike = type[Event] | str
+When = Callable[[Any], bool] | str | Sequence[str] | None
+"""A condition: a predicate over the event, a rule such as `Bash(git *)`, or several rules of which one must hold."""
 _MARK = "__hookline_declarations__"
 
 
 class Options(TypedDict, total=False):
-    """What may be said of a hook besides its events and what it runs."""
+    """What may be said of a hook besides its events and what it runs; `matcher` is another name for `match`."""
 
     match: str | Test | None
-    when: Callable[[Any], bool] | str | None
+    matcher: str | Test | None
+    when: When
     priority: int
     timeout: float | None
     on_failure: OnFailure | None
@@ -40,78 +42,96 @@ class Options(TypedDict, total=False):
 
 
 def make_hook(events: Iterable[EventLike], run: Action | Callable[..., Any], **options: Unpack[Options]) -> Hook:
-    """A hook of `events` that runs a function or another action."""
-    action = function(run) if callable(run) else run
+    """A hook of `events` that runs a function or an action; without events, of those the function is annotated with.
+
+    Whatever is wrong with it is said here, in one line, and not when the first event fires.
+    """
+    action = _action(run)
     name = options.get("name") or name_of(run)
-    matcher = parse_matcher(options.get("match"))
+    _check_options(name, options)
     condition, when = _condition(options.get("when"))
-    limits: dict[str, Any] = {key: value for key, value in options.items() if key not in ("name", "match", "when")}
-    classes = _classes(tuple(events))
-    return Hook(name=name, events=classes, action=action, matcher=matcher, condition=condition, when=when, **limits)
+    given = tuple(events)
+    limits: dict[str, Any] = {key: value for key, value in options.items() if key not in _READ_HERE}
+    return Hook(
+        name=name,
+        events=_classes(given) if given else annotated_events(run),
+        action=action,
+        matcher=parse_matcher(options.get("match", options.get("matcher"))),
+        condition=condition,
+        when=when,
+        **limits,
+    )
+
+
+_READ_HERE = ("name", "match", "matcher", "when")
+
+
+def _action(run: Any) -> Action:
+    if isinstance(run, get_args(Action)):
+        return cast("Action", run)
+    if not callable(run) or isinstance(run, type):
+        raise HookError(f"`{_shown(run)}` cannot be run; pass a function, or an action such as `Command(command=…)`")
+    return function(run)
+
+
+def _check_options(name: str, options: Mapping[str, Any]) -> None:
+    known = Options.__annotations__
+    unknown = next((key for key in options if key not in known), None)
+    if unknown is not None:
+        raise HookError(f"hook `{name}`: there is no option `{unknown}`{did_you_mean(unknown, known)}")
+    if "match" in options and "matcher" in options:
+        raise HookError(f"hook `{name}`: `match` and `matcher` are the same; keep one")
+
+
+def _classes(events: tuple[Any, ...]) -> tuple[type[Event], ...]:
+    for event in events:
+        if not is_event(event):
+            raise HookError(f"`{_shown(event)}` is not an event; write its class or its name, such as `PreToolUse`")
+    return _known_classes(events)
 
 
 @lru_cache(maxsize=1024)
-def _classes(events: tuple[EventLike, ...]) -> tuple[type[Event], ...]:
+def _known_classes(events: tuple[EventLike, ...]) -> tuple[type[Event], ...]:
     """Each class once; hooks of the same events share one tuple."""
     return tuple(dict.fromkeys(spec_of(event).cls for event in events))
 
 
-def _condition(when: Callable[[Any], bool] | str | None) -> tuple[Rule | None, Callable[[Any], bool] | None]:
+def is_event(thing: object) -> bool:
+    """Whether this names an event: its class, or a text."""
+    return isinstance(thing, str) or (isinstance(thing, type) and issubclass(thing, Event))
+
+
+def _shown(thing: object) -> str:
+    text = str(getattr(thing, "__name__", None) or repr(thing))
+    text = type(thing).__name__ if text.startswith("<") else text
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def _condition(when: When) -> tuple[Rule | AnyRule | None, Callable[[Any], bool] | None]:
+    if when is None or callable(when):
+        return None, when
     if isinstance(when, str):
-        return (parse_rule(when) if when else None), None
-    return None, when
+        return (parse_rules(when) if when else None), None
+    if isinstance(when, (list, tuple)) and when and all(isinstance(text, str) for text in when):
+        return parse_rules(*when), None
+    raise HookError(f"when must be a rule, a list of rules or a function of the event, got `{_shown(when)}`")
 
 
-def function(call: Callable[..., Any]) -> Function:
-    """Settle once whether `call` is async and whether it takes `(event)` or `(event, ctx)`."""
-    target = call if inspect.isroutine(call) or inspect.isclass(call) else getattr(call, "__call__", call)  # noqa: B004
-    is_async = inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(target)
-    return Function(call, is_async, _takes_context(call))
+@overload
+def hook(*events: EventLike, **options: Unpack[Options]) -> Callable[[F], F]: ...
 
 
-def _takes_context(call: Callable[..., Any]) -> bool:
-    try:
-        required, positional, variadic = _arguments(call)
-    except (TypeError, ValueError):
-        return False
-    if required > 2:
-        raise HookError(f"hook `{name_of(call)}` takes {required} arguments; write `(event)` or `(event, ctx)`")
-    if not positional and not variadic:
-        raise HookError(f"hook `{name_of(call)}` takes no argument; write `(event)` or `(event, ctx)`")
-    return positional >= 2 or variadic
+@overload
+def hook(call: F, /) -> F: ...
 
 
-def _arguments(call: Callable[..., Any]) -> tuple[int, int, bool]:
-    """How many positional arguments `call` must have and may have, and whether it takes any number of them."""
-    if type(call) is FunctionType and not hasattr(call, "__wrapped__"):  # a signature would fill its annotations in
-        code = call.__code__
-        return code.co_argcount - len(call.__defaults__ or ()), code.co_argcount, bool(code.co_flags & CO_VARARGS)
-    parameters = inspect.signature(call).parameters.values()
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    required = [p for p in positional if p.default is p.empty]
-    return len(required), len(positional), any(p.kind is p.VAR_POSITIONAL for p in parameters)
+def hook(*events: Any, **options: Unpack[Options]) -> Any:
+    """Mark a method as a hook; `hooks.add(object)` registers all marked methods of the object.
 
-
-_WAITS = frozenset(opmap[name] for name in ("YIELD_VALUE", "YIELD_FROM", "SEND") if name in opmap)
-
-
-def can_wait(call: Callable[..., Any]) -> bool:
-    """Whether an async function may ever have to wait: its code has an `await` (or is not there to be looked at)."""
-    call = call if inspect.isroutine(call) else getattr(type(call), "__call__", call)  # noqa: B004
-    code = getattr(getattr(call, "__func__", call), "__code__", None)
-    if code is None or not code.co_flags & CO_COROUTINE:
-        return True
-    return not _WAITS.isdisjoint(code.co_code[::2])
-
-
-def name_of(run: Any) -> str:
-    """What a hook is called when nobody says: its function's name, or its action's kind."""
-    call = getattr(run, "func", run)
-    return str(getattr(call, "__name__", None) or getattr(run, "command", None) or type(run).__name__)
-
-
-def hook(*events: EventLike, **options: Unpack[Options]) -> Callable[[F], F]:
-    """Mark a method as a hook; `hooks.add(object)` registers all marked methods of the object."""
+    Without parentheses, and without events, those count that the method's parameter is annotated with.
+    """
+    if is_bare(events):
+        return hook(**options)(events[0])
 
     def mark(method: F) -> F:
         declared = [*getattr(method, _MARK, ()), (events, options)]
@@ -121,20 +141,27 @@ def hook(*events: EventLike, **options: Unpack[Options]) -> Callable[[F], F]:
     return mark
 
 
+def is_bare(events: Sequence[Any]) -> bool:
+    """Whether a decorator was written without parentheses, so that what it got is the function."""
+    return len(events) == 1 and inspect.isroutine(events[0])
+
+
 def declared(thing: object) -> list[Hook]:
     """The hooks that an object stands for: itself, its `hooks` list, its marked methods, or the `HookLike` it is."""
     if isinstance(thing, Hook):
         return [thing]
     if isinstance(thing, (list, tuple)):
         return [found for item in thing for found in declared(item)]
-    if inspect.isclass(thing):
+    if inspect.isclass(thing) and not issubclass(thing, Event):
         return declared(thing())
+    if inspect.isroutine(thing):
+        return [make_hook((), thing)]
     found = [*_listed(thing), *_marked(thing)]
     if not found and isinstance(thing, HookLike):
         found = [_from_object(thing)]
     if not found:
         raise HookError(
-            f"`{name_of(thing)}` is no hook; mark its methods with `@hook(PreToolUse)`, give it a `hooks` list, or "
+            f"`{_shown(thing)}` is not a hook; mark its methods with `@hook(PreToolUse)`, give it a `hooks` list, or "
             "`name`, `events` and `execute(event, ctx)`"
         )
     return found
@@ -156,9 +183,21 @@ def _marked(thing: object) -> Iterator[Hook]:
 
 
 _READ = ("priority", "timeout", "on_failure", "background", "once", "rejudge", "inline", "match", "when")
+_ALSO = {"tool_matcher": "match", "timeout_secs": "timeout"}
+"""Other names that hook objects have for an option (seeds/002)."""
 
 
 def _from_object(thing: HookLike) -> Hook:
-    options: dict[str, Any] = {key: getattr(thing, key) for key in _READ if hasattr(thing, key)}
-    events = thing.events() if callable(thing.events) else thing.events
-    return make_hook(events, thing.execute, name=thing.name, **options)
+    found = {_ALSO.get(key, key): _value(thing, key) for key in (*_ALSO, *_READ) if hasattr(thing, key)}
+    options: dict[str, Any] = {key: value for key, value in found.items() if value is not None}
+    if isinstance(options.get("match"), re.Pattern):
+        options["match"] = options["match"].search
+    events = _value(thing, "events")
+    listed = (events,) if is_event(events) else tuple(events)
+    return make_hook(listed, thing.execute, name=str(_value(thing, "name")), **options)
+
+
+def _value(thing: object, key: str) -> Any:
+    """An attribute, or what the method of that name returns; predicates (`match`, `when`) are values themselves."""
+    value = getattr(thing, key)
+    return value() if inspect.ismethod(value) and key not in ("match", "when") else value

@@ -10,7 +10,7 @@ import msgspec
 from hookline.errors import HookError
 from hookline.events import Event
 from hookline.hooks.actions import DEFAULT_TIMEOUTS, Action, Function
-from hookline.hooks.condition import Rule
+from hookline.hooks.condition import AnyRule, Rule
 from hookline.hooks.matcher import EVERYTHING, Matcher
 
 OnFailure = Literal["block", "continue"]
@@ -28,7 +28,7 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[type[Event], ...]
     action: Action
     matcher: Matcher = EVERYTHING
-    condition: Rule | None = None
+    condition: Rule | AnyRule | None = None
     when: Callable[[Any], bool] | None = None
     priority: int = 0
     timeout: float | None = None
@@ -42,10 +42,11 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
     plain: bool = False
 
     def __post_init__(self) -> None:
-        if self.timeout is not None and not self.timeout > 0:
-            raise HookError(f"hook `{self.name}`: timeout must be more than 0 seconds, got `{self.timeout}`")
-        if self.on_failure not in (None, "block", "continue"):
-            raise HookError(f"hook `{self.name}`: on_failure must be `block` or `continue`, got `{self.on_failure}`")
+        if self.timeout is not None:
+            check_seconds(self.timeout, f"hook `{self.name}`: timeout")
+        for name, fits, expected in _EXPECTED:
+            if not fits(getattr(self, name)):
+                raise HookError(f"hook `{self.name}`: {name} must be {expected}, got `{getattr(self, name)!r}`")
         if not self.events:
             raise HookError(f"hook `{self.name}` names no event; write `@hooks.on(PreToolUse)`")
         plain = type(self.action) is Function and self.action.is_async and not (self.background or self.once)
@@ -56,11 +57,34 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
         return self.timeout or default or DEFAULT_TIMEOUTS[type(self.action)]
 
 
+def check_seconds(value: Any, what: str) -> None:
+    """Raise `HookError` unless `value` is a time a hook could be given."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise HookError(f"{what} must be a number of seconds, got `{value!r}`; write `5` or `0.5`")
+    if not value > 0:
+        raise HookError(f"{what} must be more than 0 seconds, got `{value}`")
+
+
+def _is_bool(value: Any) -> bool:
+    return value.__class__ is bool
+
+
+_EXPECTED: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    ("priority", lambda value: value.__class__ is int, "a whole number such as `10`"),
+    ("on_failure", lambda value: value in (None, "block", "continue"), "`block` or `continue`"),
+    ("name", lambda value: value.__class__ is str, "a text"),
+    *((flag, _is_bool, "True or False") for flag in ("background", "once", "rejudge", "inline")),
+)
+
+
 @runtime_checkable
 class HookLike(Protocol):
-    """Any object with these is a hook too; `match`, `priority`, `timeout` and the rest are read if it has them."""
+    """Any object with these is a hook too; `match`, `priority`, `timeout` and the rest are read if it has them.
 
-    name: str
+    Each may be an attribute or a method without arguments.
+    """
+
+    name: Any
     events: Any
 
     def execute(self, event: Any, ctx: Any) -> Any:

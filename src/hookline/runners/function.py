@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Literal, cast
 
 from hookline.engine import Answer, Context
+from hookline.errors import HookFailed
 from hookline.events import Event
 from hookline.hooks.actions import Function
 from hookline.hooks.hook import Hook
@@ -176,8 +177,8 @@ class Call:
     def _settle(self, result: Any, error: BaseException | None) -> None:
         if self.result.done():
             return
-        if isinstance(error, StopIteration):  # a future cannot carry it
-            error = RuntimeError(f"function raised StopIteration: {error}")
+        if isinstance(error, (StopIteration, GeneratorExit)):  # a future cannot carry them
+            error = HookFailed(f"raised {type(error).__name__}: {error}")
         if error is not None:
             self.result.set_exception(error)
         else:

@@ -102,9 +102,11 @@ def _condition(hook: Hook, _: Loaded) -> Iterator[Problem]:
     said = advice(hook.condition, TOOLS)
     if said:
         yield Problem(hook.source, f"if: {said}", "warning")
-    elif any(hasattr(cls, "tool_name") for cls in hook.events) and not hook.matcher.matches(hook.condition.tool):
-        tool, pattern = hook.condition.tool, hook.matcher.pattern
-        problem = f"if: `{hook.condition}` can never hold, since matcher `{pattern}` leaves `{tool}` out"
+    tools = [rule.tool for rule in hook.condition.rules]
+    about_tools = any(hasattr(cls, "tool_name") for cls in hook.events)
+    if not said and about_tools and not any(map(hook.matcher.matches, tools)):
+        left_out = ", ".join(f"`{tool}`" for tool in tools)
+        problem = f"if: `{hook.condition}` can never hold, since matcher `{hook.matcher.pattern}` leaves {left_out} out"
         yield Problem(hook.source, problem, "warning")
 
 

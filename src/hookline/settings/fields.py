@@ -53,7 +53,7 @@ _NAME = Field(lambda v: _text(v) and len(v) <= 200, "a name", '"no-secrets"')
 _MODEL = Field(_text, "the name of a model", '"haiku"')
 
 COMMON: Mapping[str, Field] = {
-    "if": Field(lambda v: isinstance(v, str), "a rule", '"Bash(git *)"'),
+    "if": Field(lambda v: isinstance(v, str) or _texts(v), "a rule or a list of rules", '"Bash(git *)"'),
     "timeout": Field(_seconds, "seconds", "30"),
     "statusMessage": Field(lambda v: isinstance(v, str), "a text", '"Checking…"'),
     "once": _SWITCH,

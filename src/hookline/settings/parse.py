@@ -17,7 +17,7 @@ from hookline.errors import ConditionError, MatcherError, did_you_mean
 from hookline.events import Event, Stop, SubagentStop
 from hookline.events.catalog import CATALOG, EventSpec
 from hookline.hooks.actions import Action, AgentCheck, Command, Http, McpTool, Prompt
-from hookline.hooks.condition import Rule, parse_rule
+from hookline.hooks.condition import AnyRule, Rule, parse_rule
 from hookline.hooks.hook import Hook
 from hookline.hooks.matcher import EVERYTHING, Matcher, parse_matcher
 from hookline.settings.fields import COMMON, KINDS, REQUIRED, TELLTALE, default_timeout
@@ -257,7 +257,7 @@ class _Reader:
             self.say(entry.matcher_at, f"{error}; as it stands it matches nothing")
             return Matcher(str(entry.matcher), never)
 
-    def _condition(self, entry: _Entry, text: str | None) -> tuple[Rule | None, Any]:
+    def _condition(self, entry: _Entry, text: str | list[str] | None) -> tuple[Rule | AnyRule | None, Any]:
         """The entry's `if`, and the scope it stands in; one that cannot be understood never holds."""
         scope = InAgent(self.source.owner) if self.source.kind == "agent" and self.source.owner else None
         bad = text is None and entry.raw.get("if") is not None
@@ -267,7 +267,8 @@ class _Reader:
             where = f"{entry.at}.if"
             self.say(where, f"{entry.event.name} has no tool, so a hook with `if` never runs there", "warning")
         try:
-            return parse_rule(text), scope
+            rules = tuple(map(parse_rule, [text] if isinstance(text, str) else text))
+            return (rules[0] if len(rules) == 1 else AnyRule(rules)), scope
         except ConditionError as error:
             self.say(f"{entry.at}.if", f"{error}; as it stands it never holds")
             return None, never

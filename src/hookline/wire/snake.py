@@ -94,6 +94,10 @@ class _Output(msgspec.Struct):
     additional_context: str | None = None
 
 
+FIELDS = _Output.__struct_fields__
+"""Every word that an answer may use."""
+
+
 def decode_reply(data: bytes | str | Mapping[str, Any], event: Event | str) -> Reply:
     """The reply that a hook's output means on `event`: a block denies where that is possible, else stops the agent."""
     if is_blank(data):

@@ -12,7 +12,7 @@ from hookline.agent import Team
 from hookline.agent.messages import User
 from hookline.agent.subagents.teammates import MOST_SENT_BACK
 from hookline.errors import AgentError
-from hookline.events import TaskCompleted, TeammateIdle
+from hookline.events import Event, TaskCompleted, TeammateIdle
 from hookline.replies import Reply
 from tests.agent.driving import agent_on, heard, recorded, requests_of, results
 
@@ -122,7 +122,7 @@ async def test_a_teammate_idle_hook_sends_it_back_with_its_reason(tmp_path: Path
 
 
 @pytest.mark.parametrize("event, reply", [(TeammateIdle, keep_going("ON")), (TaskCompleted, deny("NEVER"))])
-async def test_a_hook_that_never_lets_go_is_overruled(tmp_path: Path, event: Any, reply: Reply) -> None:
+async def test_a_hook_that_never_lets_go_is_overruled(tmp_path: Path, event: type[Event], reply: Reply) -> None:
     """After so many times in a row the teammate rests, the user is told, and an undone task stays open."""
     hooks = Hooks()
 
