@@ -134,7 +134,7 @@ def from_python(file: str) -> Hooks:
     sys.path.insert(0, str(path.resolve().parent))
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a file that leaves has not said what its hooks are
         raise ConfigError(file, f"cannot be imported: {type(error).__name__}: {error}") from error
     found = getattr(module, "hooks", None)
     if not isinstance(found, Hooks):

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
@@ -86,7 +87,7 @@ def _quickly(spec: ProcessSpec, stdin: int, stdout: int, stderr: int) -> Started
     standard = stdin < STANDARD  # we were started without some of them, so that pipes have taken their numbers
     if fork_exec is None or "/" not in spec.argv[0] or entries is None or standard:
         return None
-    words = [os.fsencode(word) for word in spec.argv]
+    words = [in_bytes(word) for word in spec.argv]
     sys.audit("subprocess.Popen", spec.argv[0], spec.argv, spec.cwd, spec.env)
     heard, said = os.pipe()  # closed when the program begins; if it cannot, that is said here
     try:
@@ -137,19 +138,29 @@ def entries_of(spec: ProcessSpec) -> list[bytes] | None:
         if len(_ENCODED) >= _MOST_ENCODED:
             _ENCODED.clear()
         known = _ENCODED[id(spec.env)] = spec.env, entries
-    return [*known[1], os.fsencode(f"{MARKER}={spec.marker}")]
+    return [*known[1], in_bytes(f"{MARKER}={spec.marker}")]
 
 
 def _encoded(env: Mapping[str, str]) -> list[bytes] | None:
-    entries = os.fsencode("\0".join([f"{name}={value}" for name, value in env.items()])).split(b"\0")
+    entries = in_bytes("\0".join([f"{name}={value}" for name, value in env.items()])).split(b"\0")
     return entries if len(entries) == len(env) and "=" not in "".join(env) else None
+
+
+def in_bytes(text: str) -> bytes:
+    """A text as programs get it; where the locale has no bytes for it (`LC_ALL=C`), in UTF-8."""
+    try:
+        return os.fsencode(text)
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogateescape")
 
 
 def _carefully(spec: ProcessSpec, stdin: int, stdout: int, stderr: int) -> subprocess.Popen[bytes]:
     """The same by the standard library, whose errors say what is wrong."""
-    return subprocess.Popen(
-        spec.argv, cwd=spec.cwd, env=spec.environ(), stdin=stdin, stdout=stdout, stderr=stderr, process_group=0
-    )
+    argv = [in_bytes(word) for word in spec.argv] if os.name == "posix" else spec.argv
+    env: Mapping[Any, Any] = spec.environ()
+    if os.name == "posix":
+        env = {in_bytes(name): in_bytes(value) for name, value in env.items()}
+    return subprocess.Popen(argv, cwd=spec.cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr, process_group=0)
 
 
 def not_started(spec: ProcessSpec, error: Exception) -> HookFailed:

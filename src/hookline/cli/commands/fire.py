@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -14,11 +14,15 @@ from hookline.cli.options import add_hosting, add_json, add_sources, cold, hooks
 from hookline.cli.runtime import run
 from hookline.cli.style import folded, painted
 from hookline.display import one_line
-from hookline.engine import Outcome, Verdict
-from hookline.errors import EventError
+from hookline.engine import Outcome, Status, Verdict
+from hookline.errors import EventError, HooklineError
 from hookline.events import Event, spec_of
 from hookline.hooks import Hook
 from hookline.hookset import Hooks
+from hookline.hosts.answer import fails_closed
+from hookline.process.stdout import borrowed_stdout, claim_stdout
+from hookline.process.supervised import Death, supervise
+from hookline.replies import deny
 from hookline.settings.parse import InAgent, never
 from hookline.wire import claude
 from hookline.wire.text import parse_object
@@ -37,13 +41,39 @@ def main(argv: list[str]) -> int:
     """Fire and explain; exit 0 when allowed, 2 when blocked."""
     args = _parser().parse_args(argv)
     event = _event(args)
-    hooks = hooks_of(args, runners=cold)
-    verdict, others = run(_fire(hooks, event, args))
+
+    def work() -> int:
+        if args.json:
+            stdout = claim_stdout()
+            verdict, others = run(_fire(hooks_of(args, runners=cold), event, args))
+        else:
+            with borrowed_stdout():
+                verdict, others = run(_fire(hooks_of(args, runners=cold), event, args))
+            stdout = sys.stdout.buffer
+        _tell(verdict, others, args, stdout)
+        return BLOCKED if verdict.blocked else 0
+
+    def lost(death: Death) -> int:
+        """A gate whose hooks ended the process is shut; elsewhere there is just no verdict."""
+        if not fails_closed(event):
+            raise HooklineError(f"{death}; there is no verdict")
+        outcome = Outcome(
+            hook="a hook", source="", event=event.event_name, status=Status.FAILED, reply=deny(death.reason), ms=0.0,
+            exit_code=death.exit_code, error=str(death), stderr=death.stderr,
+        )  # fmt: skip
+        _tell(Verdict(event, outcome.reply, told=(outcome,)), [], args, sys.stdout.buffer)
+        return BLOCKED
+
+    return supervise(work, lost, "hookline fire")
+
+
+def _tell(verdict: Verdict, others: list[str], args: argparse.Namespace, stdout: BinaryIO) -> None:
     if args.json:
-        print(msgspec.json.encode(verdict.to_dict(), enc_hook=str).decode())
+        said = msgspec.json.encode(verdict.to_dict(), enc_hook=str)
     else:
-        print(_text(verdict, others))
-    return BLOCKED if verdict.blocked else 0
+        said = _text(verdict, others).encode(sys.stdout.encoding, "backslashreplace")
+    stdout.write(said + b"\n")
+    stdout.flush()
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import sys
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +18,7 @@ from hookline.guards import approvals, commands, paths, secrets
 from hookline.hooks import Hook
 from hookline.hookset import Hooks
 from hookline.hosts.answer import answer
+from hookline.process.stdout import claim_stdout
 from hookline.replies import Reply
 from hookline.wire import claude
 
@@ -39,8 +41,8 @@ def main(argv: list[str]) -> int:
     try:
         hooks = Hooks()
         hooks.add(*_guards(args))
-        return asyncio.run(_serve(hooks, lines=args.lines))
-    except Exception as error:  # noqa: BLE001 - Claude Code lets a call pass whose hook breaks with another code than 2
+        return asyncio.run(_serve(hooks, claim_stdout(), lines=args.lines))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - Claude Code lets a call pass unless the code is 2
         print(f"hookline guard {args.guard}: {str(error) or type(error).__name__}", file=sys.stderr)
         return FAILED
 
@@ -134,15 +136,23 @@ _MAKE = {
 """Which guard each word makes."""
 
 
-async def _serve(hooks: Hooks, *, lines: bool) -> int:
+async def _serve(hooks: Hooks, stdout: BinaryIO, *, lines: bool) -> int:
     async with hooks:
         if not lines:
             said = await answer(hooks, sys.stdin.buffer.read(), _OnceCodec())
-            print(said.text, file=sys.stderr if said.code else sys.stdout)
+            if said.code:
+                print(said.text, file=sys.stderr)
+            else:
+                _write(stdout, said.text.encode())
             return said.code
         while line := await asyncio.to_thread(sys.stdin.buffer.readline):
-            print((await answer(hooks, line, _LineCodec())).decode(), flush=True)
+            _write(stdout, await answer(hooks, line, _LineCodec()))
     return 0
+
+
+def _write(stdout: BinaryIO, said: bytes) -> None:
+    stdout.write(said + b"\n")
+    stdout.flush()
 
 
 class _Said(Struct, frozen=True):

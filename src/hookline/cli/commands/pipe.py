@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import sys
@@ -16,7 +17,9 @@ from hookline.cli.runtime import run
 from hookline.cli.services import hosted
 from hookline.hookset import Hooks
 from hookline.hosts.answer import answer
-from hookline.hosts.dialect_lines import MOST_BYTES, LineCodec
+from hookline.hosts.dialect_lines import MOST_BYTES, LineCodec, refused
+from hookline.process.stdout import claim_stdout
+from hookline.process.supervised import Lines
 from hookline.wire.dialects import DIALECTS
 
 _EXAMPLES = """examples:
@@ -35,13 +38,33 @@ def main(argv: list[str]) -> int:
     add_hosting(flags)
     add_sources(flags)
     args = flags.parse_args(argv)
-    hooks = hooks_of(args)
 
-    async def work() -> bool:
-        async with hooks, hosted(hooks, model=args.model, mcp_config=args.mcp_config, cwd=args.project):
-            return await serve(hooks, args.dialect, sys.stdin.fileno(), sys.stdout.buffer)
+    def work(source: int, sink: int) -> int:
+        """The child's part: it has lines to answer, and nothing of the host's stdin or stdout."""
+        _without_stdin()
+        claim_stdout().close()
+        with os.fdopen(sink, "wb", closefd=False) as answers:
+            return 0 if run(_serve(hooks_of(args), args, source, answers)) else 1
 
-    return 0 if run(work()) else 1
+    if not hasattr(os, "fork"):
+        return work(os.dup(0), os.dup(1))
+    return Lines(
+        work, lambda line, death: refused(line, death.reason), "hookline pipe", source=sys.stdin.fileno(),
+        longest=MOST_BYTES,
+    ).answer_all(sys.stdout.buffer)  # fmt: skip
+
+
+def _without_stdin() -> None:
+    """Hooks that read stdin must not take the host's lines; a terminal stays, to be asked for trust."""
+    if not sys.stdin.isatty():
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+
+
+async def _serve(hooks: Hooks, args: argparse.Namespace, source: int, sink: BinaryIO) -> bool:
+    async with hooks, hosted(hooks, model=args.model, mcp_config=args.mcp_config, cwd=args.project):
+        return await serve(hooks, args.dialect, source, sink)
 
 
 async def serve(hooks: Hooks, dialect: str | None, source: int, sink: BinaryIO) -> bool:
