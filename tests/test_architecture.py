@@ -15,6 +15,7 @@ SRC = Path(hookline.__file__).parent
 
 # Rows from the bottom up: a module imports from rows below its own, never from its own row's neighbours or from above.
 ROWS: tuple[tuple[str, ...], ...] = (
+    ("globs",),
     ("confine", "display"),
     ("errors",),
     ("events", "files", "replies", "shell"),
@@ -32,6 +33,7 @@ RANK = {package: rank for rank, row in enumerate(ROWS) for package in row}
 CORE = (
     "",
     "display",
+    "globs",
     "errors",
     "events",
     "replies",
@@ -43,6 +45,7 @@ CORE = (
 )  # "" is hookline/__init__.py itself
 PURE = (
     "display",
+    "globs",
     "events",
     "replies",
     "shell",

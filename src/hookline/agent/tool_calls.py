@@ -26,8 +26,8 @@ from hookline.agent.tools import Tool, ToolEnv, ToolResult, failure
 from hookline.engine import Verdict
 from hookline.errors import ToolInputInvalid
 from hookline.events import PostToolBatch, PostToolUse, PostToolUseFailure, PreToolUse
+from hookline.globs import absolute
 from hookline.hooks.condition import FIELDS
-from hookline.hooks.globs import absolute
 from hookline.replies import Decision
 
 __all__ = ["Call", "call_tools"]

@@ -8,7 +8,7 @@ or ask rule catches a call when any part of it falls under the rule, and says so
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from hookline.errors import ConditionError, did_you_mean
-from hookline.hooks.globs import absolute, path_matches
+from hookline.globs import States, Token, absolute, name_expression, path_matches, text_expression, tokens
 from hookline.shell import SimpleCommand, parse_line
 
 _TOOL = re.compile(r"mcp__[\w.*-]+|[A-Za-z_][\w.-]*")
@@ -288,7 +288,8 @@ def harmless(part: SimpleCommand) -> bool:
 def _covering(rules: Sequence[Rule], part: SimpleCommand) -> Rule | None:
     if any(redirect.writes for redirect in part.redirects):
         return None
-    text = " ".join(_UNSEEN if index in part.unknown else word for index, word in enumerate(part.words))
+    unknown = frozenset(part.unknown)
+    text = " ".join(_UNSEEN if index in unknown else word for index, word in enumerate(part.words))
     for rule in rules:
         if _glob(rule.pattern or "").fullmatch(text):
             return rule
@@ -314,52 +315,34 @@ def part_caught(pattern: str, part: SimpleCommand) -> Catch:
     return Catch.MAYBE if part.unknown and _could_match(pattern, named, part.unknown) else Catch.NO
 
 
-def _could_match(pattern: str, words: Sequence[str], unknown: Sequence[int]) -> bool:
+def _could_match(pattern: str, words: Sequence[str], unknown: Collection[int]) -> bool:
     """Whether some values of the unknown words would make the pattern match."""
-    letters = _letters(pattern)
-    states = _closure({0}, letters)
+    states = States(_letters(pattern))
+    unknown = frozenset(unknown)
     for index, word in enumerate(words):
-        if index:
-            states = _step(states, letters, " ") | (_step(states, letters, "") if index in unknown else set())
         if index in unknown:
-            states = set(range(min(states, default=len(letters) + 1), len(letters) + 1))
-            continue
-        for char in word:
-            states = _step(states, letters, char)
-    return len(letters) in states
-
-
-def _step(states: set[int], letters: Sequence[str | None], char: str) -> set[int]:
-    moved = {state for state in states if not char or (state < len(letters) and letters[state] is None)}
-    moved |= {state + 1 for state in states if char and state < len(letters) and letters[state] == char}
-    return _closure(moved, letters)
-
-
-def _closure(states: set[int], letters: Sequence[str | None]) -> set[int]:
-    reached = set(states)
-    for index, letter in enumerate(letters):
-        if letter is None and index in reached:
-            reached.add(index + 1)
-    return reached
+            if index:
+                states.feed_perhaps(" ")
+            states.feed_unknown()
+        else:
+            states.feed(f" {word}" if index else word)
+    return states.matched
 
 
 @lru_cache(maxsize=1024)
-def _letters(pattern: str) -> tuple[str | None, ...]:
-    """The pattern letter by letter; None stands for any text, and a closing ` *` may be absent altogether."""
+def _letters(pattern: str) -> tuple[Token, ...]:
+    """The pattern letter by letter; a closing ` *` may be absent altogether."""
     pattern = re.sub(r":\*$", " *", pattern)
-    pattern = pattern[:-2] + _STAR if pattern.endswith(" *") else pattern
-    return tuple(None if piece == _STAR else piece[-1] for piece in re.findall(r"\\.|.", pattern, re.DOTALL))
+    return tokens(pattern[:-2] + _STAR if pattern.endswith(" *") else pattern)
 
 
 @lru_cache(maxsize=1024)
 def _glob(pattern: str) -> re.Pattern[str]:
     """`*` is any text; a closing ` *` or `:*` also takes the bare prefix."""
     pattern = re.sub(r":\*$", " *", pattern)
-    tail = ""
     if pattern.endswith(" *") and not pattern.endswith("\\ *"):
-        pattern, tail = pattern[:-2], r"(?:\s.*)?"
-    pieces = re.findall(r"\\.|.", pattern, re.DOTALL)
-    return re.compile("".join(".*" if piece == _STAR else re.escape(piece[-1]) for piece in pieces) + tail, re.DOTALL)
+        return text_expression(tokens(pattern[:-2]), r"(?:\s.*)?")
+    return text_expression(tokens(pattern))
 
 
 def _domain_matches(pattern: str, url: str) -> bool:
@@ -381,5 +364,5 @@ def _domain_matches(pattern: str, url: str) -> bool:
 def _mcp_names(rule: str, tool_name: str) -> bool:
     """`mcp__server` and `mcp__server__*` speak for every tool of a server."""
     if "*" in rule:
-        return re.fullmatch(".*".join(map(re.escape, rule.split("*"))), tool_name) is not None
+        return name_expression(rule).fullmatch(tool_name) is not None
     return rule.count("__") == 1 and tool_name.startswith(rule + "__")

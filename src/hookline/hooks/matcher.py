@@ -7,13 +7,13 @@ else is a regular expression, searched in the subject. `Task` and `Agent` name t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from fnmatch import translate
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import msgspec
 
 from hookline.errors import MatcherError
+from hookline.globs import name_expression
 
 _NAMES = re.compile(r"[\w\-,| ]*", re.ASCII)
 _GLOBS = re.compile(r"[\w\-,| *?]*", re.ASCII)
@@ -62,8 +62,20 @@ def _parse(pattern: str) -> Matcher:
     if _NAMES.fullmatch(pattern):
         return Matcher(pattern, frozenset(_parts(pattern)).__contains__)
     if _GLOBS.fullmatch(pattern):
-        return Matcher(pattern, re.compile("|".join(translate(part) for part in _parts(pattern))).match)  # type: ignore[arg-type]
-    return Matcher(pattern, _regex(pattern).search)  # type: ignore[arg-type]
+        return Matcher(pattern, _any([name_expression(part) for part in _parts(pattern)]))
+    return Matcher(pattern, _search(_regex(pattern)))
+
+
+def _any(expressions: Sequence[re.Pattern[str]]) -> Test:
+    return lambda subject: any(expression.fullmatch(subject) for expression in expressions)
+
+
+_LONGEST = 1000
+"""Letters of a subject that a user's expression is tried on, since it may backtrack; tools have shorter names."""
+
+
+def _search(expression: re.Pattern[str]) -> Test:
+    return lambda subject: len(subject) > _LONGEST or expression.search(subject) is not None
 
 
 def _parts(pattern: str) -> list[str]:

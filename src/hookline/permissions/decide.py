@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from hookline.globs import absolute
 from hookline.hooks.condition import FIELDS, Catch, Place, Rule, canonical, covers
-from hookline.hooks.globs import absolute
 from hookline.permissions.modes import PROTECTED, Mode, edits_only, writes_protected
 from hookline.permissions.reading import files_read, reads_only, within
 from hookline.permissions.rules import Rules

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from enum import StrEnum
 
-from hookline.hooks.globs import absolute
+from hookline.globs import absolute
 from hookline.permissions.reading import all_inside, plain, reads, within
 from hookline.shell import ShellLine, SimpleCommand, parse_line
 

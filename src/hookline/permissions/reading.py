@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hookline.hooks.globs import absolute, inside
+from hookline.globs import absolute, inside
 from hookline.shell import ShellLine, SimpleCommand, parse_line
 
 _TEXT = frozenset(

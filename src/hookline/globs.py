@@ -1,0 +1,228 @@
+"""Patterns with `*`, over texts and over paths: the one home of globs. Pure: no file is looked at.
+
+Nothing here backtracks: whatever the pattern and the text, matching takes time linear in the text. Over texts `*` is
+the only wildcard that spans, so the leftmost place of every piece between two stars is right, and an atomic group
+finds it. Over paths `*` stops at a slash and `**` does not; a pattern that mixes several is run as a set of states,
+one bit each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+
+Token = str | None
+"""One letter of a pattern, or None for a star."""
+
+
+# -- over texts ----------------------------------------------------------------------------------------------------
+
+
+def tokens(pattern: str) -> tuple[Token, ...]:
+    """A pattern letter by letter; a backslash takes a star's meaning away."""
+    return tuple(None if piece == "*" else piece[-1] for piece in re.findall(r"\\.|.", pattern, re.DOTALL))
+
+
+def text_expression(pattern: Iterable[Token], tail: str = "") -> re.Pattern[str]:
+    """What matches a whole text: stars are any text, `tail` is an expression for what may follow."""
+    pieces = [""]
+    for token in pattern:
+        if token is None:
+            pieces.append("")
+        else:
+            pieces[-1] += re.escape(token)
+    first, *rest = pieces
+    if not rest:
+        return re.compile(first + tail, re.DOTALL)
+    *middle, last = rest
+    return re.compile(first + "".join(f"(?>.*?{piece})" for piece in middle if piece) + f".*{last}{tail}", re.DOTALL)
+
+
+@lru_cache(maxsize=1024)
+def name_expression(pattern: str) -> re.Pattern[str]:
+    """What matches a whole name: `*` is any text, `?` one letter."""
+    pieces = [re.escape(piece).replace(r"\?", ".") for piece in pattern.split("*")]
+    first, *rest = pieces
+    if not rest:
+        return re.compile(first, re.DOTALL)
+    *middle, last = rest
+    return re.compile(first + "".join(f"(?>.*?{piece})" for piece in middle if piece) + f".*{last}", re.DOTALL)
+
+
+class States:
+    """Where in a pattern a text that is read letter by letter may be; for texts of which parts are unknown."""
+
+    def __init__(self, pattern: Sequence[Token]) -> None:
+        self._end = 1 << len(pattern)
+        self._stars = sum(1 << at for at, token in enumerate(pattern) if token is None)
+        self._letters: dict[str, int] = {}
+        for at, token in enumerate(pattern):
+            if token is not None:
+                self._letters[token] = self._letters.get(token, 0) | 1 << at
+        self._now = self._past_stars(1)
+
+    def _past_stars(self, states: int) -> int:
+        while (more := states | (states & self._stars) << 1) != states:
+            states = more
+        return states
+
+    def feed(self, text: str) -> None:
+        """Read a part of the text."""
+        for char in text:
+            now = self._now
+            self._now = self._past_stars((now & self._letters.get(char, 0)) << 1 | now & self._stars)
+
+    def feed_unknown(self) -> None:
+        """Read a part that may be any text."""
+        if self._now:
+            self._now = (self._end << 1) - (self._now & -self._now)
+
+    def feed_perhaps(self, text: str) -> None:
+        """Read a part that may not be there."""
+        before = self._now
+        self.feed(text)
+        self._now |= before
+
+    @property
+    def matched(self) -> bool:
+        """Whether the pattern matches what was read so far."""
+        return bool(self._now & self._end)
+
+
+# -- over paths ----------------------------------------------------------------------------------------------------
+
+
+def absolute(path: str, cwd: str, home: str) -> str:
+    """The path from the root, with `~`, `.` and `..` resolved; links are not followed."""
+    if path == "~" or path.startswith("~/"):
+        path = home + path[1:]
+    elif not path.startswith("/"):
+        path = f"{cwd}/{path}"
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/" + "/".join(parts)
+
+
+def inside(path: str, folder: str) -> bool:
+    """Whether an absolute path is the folder or lies in it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def path_matches(
+    pattern: str, path: str, *, bases: tuple[str, ...], project_dir: str, home: str, any_case: bool = False
+) -> bool:
+    """Whether an absolute path falls under a pattern of a rule.
+
+    `//x` starts at the root, `~/x` at home, `/x` at the project; anything else at one of `bases`, and a pattern without
+    a slash at any depth below them. A pattern that names a folder covers what is in it. With `any_case`, so does one
+    that is written in other letters: there are disks to which `.ENV` is `.env`.
+    """
+    if pattern.startswith("//"):
+        return _under(pattern[2:], path, "/", anchored=True, any_case=any_case)
+    if pattern.startswith("~/"):
+        return _under(pattern[2:], path, home, anchored=True, any_case=any_case)
+    if pattern.startswith("/"):
+        return _under(pattern[1:], path, project_dir, anchored=True, any_case=any_case)
+    pattern = pattern.removeprefix("./") if pattern.startswith("./") else pattern
+    anchored = "/" in pattern.rstrip("/")
+    return any(_under(pattern, path, base, anchored=anchored, any_case=any_case) for base in bases)
+
+
+def _under(pattern: str, path: str, base: str, *, anchored: bool, any_case: bool) -> bool:
+    base = base.rstrip("/")
+    if not path.startswith(base + "/"):
+        return False
+    return _path_test(pattern.strip("/"), anchored=anchored, any_case=any_case)(path[len(base) + 1 :])
+
+
+@lru_cache(maxsize=1024)
+def _path_test(pattern: str, *, anchored: bool, any_case: bool) -> Callable[[str], bool]:
+    """Whether a relative path falls under a pattern; `**` spans folders, `*` and `?` do not."""
+    parts = [_DEEP] if not anchored else []
+    at = 0
+    while at < len(pattern):
+        if pattern.startswith("**/", at):
+            parts, at = [*parts, _DEEP], at + 3
+        elif pattern.startswith("**", at):
+            parts, at = [*parts, _ANY], at + 2
+        else:
+            piece, at = _one(pattern, at)
+            parts.append(piece)
+    flags = re.DOTALL | (re.IGNORECASE if any_case else 0)
+    if parts.count(_DEEP) <= 1 and sum(part in (_ANY, _WITHIN) for part in parts) <= 1:  # one way to match, or none
+        expression = re.compile("".join(parts) + "(?:/.*)?", flags)
+        return lambda path: expression.fullmatch(path) is not None
+    return _PathStates(parts, flags).matches
+
+
+_DEEP, _ANY, _WITHIN = "(?:.*/)?", ".*", "[^/]*"
+
+
+class _PathStates:
+    """A path pattern as a set of states, one bit each; linear in the path, however many stars there are."""
+
+    def __init__(self, parts: Sequence[str], flags: int) -> None:
+        steps: list[str] = []
+        self._skips = 0
+        for part in parts:
+            if part == _DEEP:  # nothing at all, or anything that ends with a slash
+                self._skips |= 1 << len(steps)
+                steps += ["", _ANY, "/"]
+            else:
+                steps.append(part)
+        self._stars = sum(1 << at for at, step in enumerate(steps) if step in (_ANY, _WITHIN))
+        self._steps = [re.compile(step.removesuffix("*") or "(?!)", flags) for step in steps]
+        self._end = 1 << len(steps)
+        self._letters: dict[str, tuple[int, int]] = {}
+
+    def matches(self, path: str) -> bool:
+        """Whether the path, or a folder it lies in, is what the pattern describes."""
+        states = self._closed(1)
+        for char in path:
+            if char == "/" and states & self._end:
+                return True
+            moves, stays = self._letters.get(char) or self._accepting(char)
+            states = self._closed((states & moves) << 1 | states & stays)
+            if not states:
+                return False
+        return bool(states & self._end)
+
+    def _accepting(self, char: str) -> tuple[int, int]:
+        """The states that a letter moves on, and those that it stays in."""
+        fits = sum(1 << at for at, step in enumerate(self._steps) if step.fullmatch(char))
+        found = self._letters[char] = fits & ~self._stars, fits & self._stars
+        return found
+
+    def _closed(self, states: int) -> int:
+        """With the states that nothing has to be read for."""
+        while True:
+            skipped = states & self._skips
+            more = states | (states & self._stars) << 1 | skipped << 1 | skipped << 3
+            if more == states:
+                return states
+            states = more
+
+
+def _one(pattern: str, at: int) -> tuple[str, int]:
+    char = pattern[at]
+    if char == "*":
+        return _WITHIN, at + 1
+    if char == "?":
+        return "[^/]", at + 1
+    closing = pattern.find("]", at + 2) if char == "[" else -1
+    if closing > 0:
+        negated = "^" if pattern[at + 1] in "!^" else ""
+        members = re.escape(pattern[at + 1 + len(negated) : closing]).replace(r"\-", "-")
+        try:
+            re.compile(f"[{members}]")
+        except re.error:
+            return re.escape(char), at + 1
+        return f"(?![/])[{negated}{members}]", closing + 1
+    if char == "\\" and at + 1 < len(pattern):
+        return re.escape(pattern[at + 1]), at + 2
+    return re.escape(char), at + 1
