@@ -25,7 +25,8 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("audit", "guards", "permissions", "replay", "runners", "settings", "telemetry"),
     ("hosts",),
     ("hookset", "observe"),  # `Hooks`: the engine with its runners, files and SDK door; the names of 0.1
-    ("agent", "claude"),
+    ("agent", "claude", "hook_file"),
+    ("fleet",),
     ("cli",),
     ("__main__",),
 )

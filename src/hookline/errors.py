@@ -38,6 +38,7 @@ HooklineError
 │   ├── HostGone             the host that drives us closed its end before it answered
 │   └── HooksNotHonoured     it would not keep a promise that a hook asks for
 ├── AuditError               an audit log that cannot be written or read
+├── FleetError               a hub, machine, bundle or rollout that cannot do what was asked
 ├── MissingExtra             an optional dependency that is not installed
 └── Closed                   the set of hooks was closed
 """
@@ -187,6 +188,10 @@ class Untrusted(ConfigError):
 
 class AuditError(HooklineError):
     """The audit log cannot be written or read; the message names the file."""
+
+
+class FleetError(HooklineError):
+    """A hub, machine, bundle or rollout that cannot do what was asked; the message says what to do."""
 
 
 class MissingExtra(HooklineError):

@@ -117,7 +117,7 @@ class AuditFile:
     def _last_link(self, fd: int) -> Link | None:
         """The link of the last whole line; a torn end is cut off first. `None` if there is no line."""
         size = os.fstat(fd).st_size
-        line, torn = _last_line(fd, size)
+        line, torn = last_line(fd, size)
         if torn:
             log.warning("%s: cut off a torn last line of %d bytes", self.path, torn)
             os.ftruncate(fd, size - torn)
@@ -269,7 +269,7 @@ def _opened(path: Path) -> Iterator[int]:
         os.close(fd)
 
 
-def _last_line(fd: int, size: int) -> tuple[bytes, int]:
+def last_line(fd: int, size: int) -> tuple[bytes, int]:
     """The last whole line, and how many bytes of a torn one follow it."""
     length = _TAIL_BYTES
     while True:
@@ -283,7 +283,7 @@ def _last_line(fd: int, size: int) -> tuple[bytes, int]:
 
 def _last_link_in(path: Path) -> Link:
     with path.open("rb") as file:
-        line, _ = _last_line(file.fileno(), path.stat().st_size)
+        line, _ = last_line(file.fileno(), path.stat().st_size)
     link = link_of(line)
     if link is None:
         raise AuditError(f"{path}: its last line is no audit record; run `hookline audit verify` on the log")

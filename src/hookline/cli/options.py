@@ -121,22 +121,6 @@ def warn(problem: Problem) -> None:
 
 def from_python(file: str) -> Hooks:
     """The `hooks` of a Python file."""
-    import importlib.util
+    from hookline.hook_file import load_hooks
 
-    path = Path(file)
-    if not path.is_file():
-        raise ConfigError(file, "no such file; name a Python file that defines `hooks = Hooks()`")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    sys.path.insert(0, str(path.resolve().parent))
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # a file that leaves has not said what its hooks are
-        raise ConfigError(file, f"cannot be imported: {type(error).__name__}: {error}") from error
-    found = getattr(module, "hooks", None)
-    if not isinstance(found, Hooks):
-        raise ConfigError(file, "defines no `hooks`; write `hooks = Hooks()` and register hooks on it")
-    return found
+    return load_hooks(file)

@@ -1,0 +1,99 @@
+"""A policy folder, tried before it is in force: it must load, and pass the tests it brings.
+
+`python -m hookline.fleet.check FOLDER` prints the problems, one JSON string per line; it runs in a process of its own,
+because a policy's code is run for the first time here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hookline.errors import HooklineError
+from hookline.fleet.bundle import TESTS
+from hookline.fleet.enforce import load_policy
+from hookline.hookset import Hooks
+
+SECONDS = 120.0
+
+
+class PolicyTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One line of `tests.jsonl`."""
+
+    event: dict[str, Any]
+    decision: str
+    by: str | None = None
+    """The hook that should decide, if that matters."""
+
+
+def check_in_process(folder: Path, seconds: float = SECONDS) -> list[str]:
+    """The problems of a policy folder, found in a process of its own; empty means that it may be put in force."""
+    command = [sys.executable, "-B", "-m", "hookline.fleet.check", str(folder)]
+    try:
+        ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        return [f"the policy could not be checked within {seconds:.0f} s"]
+    lines = [line for line in ran.stdout.splitlines() if line.startswith(b'"')]
+    problems = [str(msgspec.json.decode(line)) for line in lines]
+    if ran.returncode == 0 or problems:
+        return problems
+    words = ran.stderr.decode("utf-8", "replace").strip().splitlines()
+    return [f"checking the policy ended with exit code {ran.returncode}: {words[-1] if words else 'no output'}"]
+
+
+async def check(folder: Path) -> list[str]:
+    """The problems of a policy folder, found in this process."""
+    try:
+        loaded = load_policy(folder)
+    except HooklineError as problem:
+        return [str(problem)]
+    if not loaded:
+        return ["the policy has no hooks; put a `hooks.py` or a `settings.json` with hooks there"]
+    async with Hooks() as hooks:
+        hooks.add(*loaded)
+        return [problem async for problem in _failing(hooks, folder / TESTS)]
+
+
+async def _failing(hooks: Hooks, path: Path) -> Any:
+    for number, test in _tests(path):
+        where = f"{TESTS}:{number}"
+        if isinstance(test, str):
+            yield f"{where}: {test}"
+            continue
+        try:
+            verdict = await hooks.fire(test.event)
+        except HooklineError as problem:
+            yield f"{where}: {problem}"
+            continue
+        if str(verdict.decision) != test.decision:
+            yield f"{where}: expected `{test.decision}`, got `{verdict.decision}` ({verdict.reason or 'no reason'})"
+        elif test.by is not None and verdict.decided_by != test.by:
+            yield f"{where}: expected `{test.by}` to decide, and `{verdict.decided_by}` did"
+
+
+def _tests(path: Path) -> Iterator[tuple[int, PolicyTest | str]]:
+    if not path.exists():
+        return
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        if line.strip():
+            try:
+                yield number, msgspec.json.decode(line, type=PolicyTest)
+            except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+                yield number, f"not a test: {problem}"
+
+
+def main(argv: list[str]) -> int:
+    """Print the problems; 0 if there are none."""
+    problems = asyncio.run(check(Path(argv[0])))
+    sys.stdout.writelines(msgspec.json.encode(problem).decode() + "\n" for problem in problems)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,98 @@
+"""The fleet's policy as hooks: loaded beside the user's own, wherever Hookline answers on this machine.
+
+A policy that was changed on the machine, or cannot be loaded, is not skipped: every gate is denied until the hub has
+sent it again, because nobody can tell what it would have said.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hookline.errors import HooklineError
+from hookline.events import CATALOG, Event
+from hookline.fleet.machine import Enrolment, Machine
+from hookline.hook_file import load_hooks
+from hookline.hooks import Hook, make_hook
+from hookline.hookset import Hooks
+from hookline.replies import Reply, ask, deny
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HOOKS_FILE, SETTINGS_FILE = "hooks.py", "settings.json"
+PRIORITY = 1_000
+"""Before the user's own hooks: what the team forbids is refused first, and named first."""
+
+
+def policy_hooks(machine: Machine | None = None) -> tuple[Hook, ...]:
+    """The hooks of the policy in force; none on a machine that is in no fleet, or has not been given one yet."""
+    machine = machine or Machine()
+    if not machine.enrolled:
+        return ()
+    try:
+        folder = machine.verified_policy()
+        hooks = load_policy(folder) if folder is not None else ()
+        return (*hooks, *_stale(machine))
+    except HooklineError as problem:
+        return (_refuse_all(f"the fleet's policy cannot be used: {problem}"),)
+
+
+def load_policy(folder: Path) -> tuple[Hook, ...]:
+    """The hooks of a policy folder: those of `hooks.py`, then those of `settings.json`."""
+    return tuple(_loaded(folder))
+
+
+def _loaded(folder: Path) -> Iterator[Hook]:
+    if (folder / HOOKS_FILE).exists():
+        before, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # nothing may appear beside signed files
+        try:
+            yield from load_hooks(folder / HOOKS_FILE).hooks
+        finally:
+            sys.dont_write_bytecode = before
+    if (folder / SETTINGS_FILE).exists():
+        problems: list[str] = []
+        made = Hooks.from_settings(
+            folder, settings=folder / SETTINGS_FILE, bare=True, trust="all", watch=False,
+            on_problem=lambda problem: problems.append(str(problem)),
+        )  # fmt: skip
+        if problems:
+            from hookline.errors import FleetError
+
+            raise FleetError(f"{SETTINGS_FILE}: {problems[0]}")
+        yield from made.hooks
+
+
+def _stale(machine: Machine) -> Iterator[Hook]:
+    enrolment = machine.enrolment()
+    hours = enrolment.stale_hours
+    if not hours or enrolment.when_stale == "keep" or machine.hours_silent() <= hours:
+        return
+    yield _gate("fleet.stale", _stale_answer(enrolment))
+
+
+def _stale_answer(enrolment: Enrolment) -> Callable[[Event], Reply]:
+    why = f"this machine has not heard from its fleet's hub for {enrolment.stale_hours:g} hours"
+
+    def answer(event: Event) -> Reply:
+        if enrolment.when_stale == "ask" and "ask" in CATALOG[event.event_name].decisions:
+            return ask(why)
+        return deny(f"{why}; connect it, or ask whoever runs the fleet")
+
+    return answer
+
+
+def _refuse_all(why: str) -> Hook:
+    return _gate("fleet.policy", lambda event: deny(f"{why}; run `hookline fleet status`"))
+
+
+def _gate(name: str, answer: Callable[[Event], Reply]) -> Hook:
+    """A hook on every gate that can be denied."""
+    gates = tuple(row.cls for row in CATALOG.values() if row.gate and "deny" in row.decisions)
+
+    async def run(event: Event) -> Reply:
+        return answer(event)
+
+    return make_hook(gates, run, name=name, priority=PRIORITY)

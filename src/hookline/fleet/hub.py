@@ -1,0 +1,267 @@
+"""The hub: lets machines in, hands out policy, mirrors every audit log, and knows what is in force where."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hookline.errors import FleetError
+from hookline.files import write_atomically
+from hookline.fleet import rollout as rollouts
+from hookline.fleet.bundle import Bundle, pack, unpack
+from hookline.fleet.connection import connect
+from hookline.fleet.keys import MachineKey, TeamKey
+from hookline.fleet.ledger import Ledger, Problem
+from hookline.fleet.registry import Registry
+from hookline.fleet.rollout import Rollout
+from hookline.fleet.server import Server
+from hookline.fleet.status import Status
+from hookline.fleet.subjects import (
+    ANNOUNCE,
+    AUDIT,
+    AUDIT_STREAM,
+    BUNDLE_BUCKET,
+    ENROL,
+    POLICY_BUCKET,
+    STATUS_BUCKET,
+    TARGET,
+)
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.js import JetStreamContext
+
+log = logging.getLogger("hookline.fleet")
+_CONSUMER = "ledger"
+
+
+class _Ask(msgspec.Struct, frozen=True):
+    """What a machine that wants to join sends."""
+
+    secret: str
+    key: str
+    name: str
+
+
+class Hub:
+    """A team's hub in one folder: keys, machines, mirrors, and its own NATS server unless `url` names another."""
+
+    def __init__(self, folder: Path, *, server: Server | None = None, url: str = "") -> None:
+        self.folder = folder
+        self.server = server
+        self.url = url or (server.url if server else "")
+        self.registry = Registry(folder)
+        self.ledger = Ledger(folder / "audit")
+        self.key = _team_key(folder / "team.key")
+        self._tasks: list[asyncio.Task[None]] = []
+        self._client: Client | None = None
+
+    # -- running -------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Start the server if it is ours, make the streams, and serve."""
+        if self.server is not None:
+            self.server.configure(self._hub_key().public, self.registry.keys())
+            self.server.start()
+        self._client = await connect(self.url, seed=self._seed_path, name="hookline-hub")
+        await self._provision()
+        await self._client.subscribe(ENROL, cb=self._enrol)
+        self._tasks = [asyncio.create_task(self._mirror())]
+
+    async def stop(self) -> None:
+        """End everything in good order."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._client is not None:
+            with contextlib.suppress(Exception):
+                await self._client.close()
+        if self.server is not None:
+            self.server.stop()
+
+    @property
+    def js(self) -> JetStreamContext:
+        """JetStream, once started."""
+        if self._client is None:
+            raise FleetError("the hub is not running; start it with `hookline fleet hub`")
+        return self._client.jetstream()
+
+    @property
+    def _seed_path(self) -> Path:
+        return self.folder / "hub.seed"
+
+    def _hub_key(self) -> MachineKey:
+        """The hub's own credentials; made at its first start."""
+        if not self._seed_path.exists():
+            made = MachineKey.create()
+            write_atomically(self._seed_path, made.seed.encode(), durable=True)
+            write_atomically(self.folder / "hub.key", made.raw, durable=True)
+            return made
+        return MachineKey((self.folder / "hub.key").read_bytes())
+
+    async def _provision(self) -> None:
+        """Streams and buckets; what is there already stays as it is."""
+        from nats.js.api import KeyValueConfig, StorageType, StreamConfig
+        from nats.js.errors import BadRequestError
+
+        audit = StreamConfig(
+            name=AUDIT_STREAM, subjects=[f"{AUDIT}.*"], storage=StorageType.FILE, allow_direct=True,
+            duplicate_window=120, deny_delete=True,
+        )  # fmt: skip
+        with contextlib.suppress(BadRequestError):  # each may exist, with settings of the team's own
+            await self.js.add_stream(audit)
+        for bucket, history in ((POLICY_BUCKET, 16), (STATUS_BUCKET, 1)):
+            with contextlib.suppress(BadRequestError):
+                await self.js.create_key_value(KeyValueConfig(bucket=bucket, history=history, direct=True))
+        with contextlib.suppress(BadRequestError):
+            await self.js.create_object_store(BUNDLE_BUCKET)
+
+    # -- machines ------------------------------------------------------------------------------------------------
+
+    async def _enrol(self, message: Any) -> None:
+        try:
+            ask = msgspec.json.decode(message.data, type=_Ask)
+            member = self.registry.enrol(ask.secret, ask.key, ask.name)
+        except (FleetError, msgspec.DecodeError) as problem:
+            await message.respond(msgspec.json.encode({"error": str(problem)}))
+            return
+        self.apply_members()
+        answer = msgspec.json.encode({"machine": member.machine, "key": member.key})
+        signature = self.key.sign(answer).hex()
+        await message.respond(msgspec.json.encode({"answer": answer.decode(), "signature": signature}))
+        log.info("%s joined as %s", member.name, member.machine)
+
+    def apply_members(self) -> None:
+        """Let the server know who may connect now."""
+        if self.server is not None:
+            self.server.configure(self._hub_key().public, self.registry.keys())
+            self.server.reload()
+
+    def revoke(self, which: str) -> str:
+        """Cut a machine off; its id comes back."""
+        member = self.registry.revoke(which)
+        self.apply_members()
+        return member.machine
+
+    async def statuses(self) -> dict[str, Status]:
+        """What every machine said last, by id."""
+        bucket = await self.js.key_value(STATUS_BUCKET)
+        from nats.js.errors import NoKeysError
+
+        try:
+            keys = await bucket.keys()
+        except NoKeysError:
+            return {}
+        found = {}
+        for key in keys:
+            entry = await bucket.get(key)
+            with contextlib.suppress(msgspec.DecodeError):
+                status = msgspec.json.decode(entry.value or b"", type=Status)
+                if status.machine == key:
+                    found[key] = status
+        return found
+
+    # -- audit ---------------------------------------------------------------------------------------------------
+
+    async def _mirror(self) -> None:
+        """Follow the audit stream: write, then acknowledge. After a kill it goes on with what was not acknowledged."""
+        from nats.errors import Error as NatsError
+        from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+
+        config = ConsumerConfig(
+            durable_name=_CONSUMER, ack_policy=AckPolicy.EXPLICIT, deliver_policy=DeliverPolicy.ALL, ack_wait=30,
+            max_ack_pending=1_000,
+        )  # fmt: skip
+        while True:
+            try:
+                pull = await self.js.pull_subscribe(f"{AUDIT}.*", durable=_CONSUMER, stream=AUDIT_STREAM, config=config)
+                while True:
+                    with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+                        for message in await pull.fetch(64, timeout=2):
+                            await asyncio.to_thread(self._take, message.subject, message.data)
+                            await message.ack()
+            except (NatsError, OSError, EOFError) as problem:
+                log.warning("the audit stream cannot be read: %s; trying again", problem)
+                await asyncio.sleep(1)
+
+    def _take(self, subject: str, data: bytes) -> None:
+        machine = subject.removeprefix(f"{AUDIT}.")
+        _, problems = self.ledger.mirror(machine).take(data)
+        for problem in problems:
+            log.warning("%s", problem)
+
+    def problems(self) -> list[Problem]:
+        """Where chains do not hold."""
+        return self.ledger.problems()
+
+    # -- policy --------------------------------------------------------------------------------------------------
+
+    async def rollout(self) -> Rollout | None:
+        """The rollout that is under way or was the last."""
+        from nats.js.errors import KeyNotFoundError
+
+        bucket = await self.js.key_value(POLICY_BUCKET)
+        try:
+            entry = await bucket.get(TARGET)
+        except KeyNotFoundError:
+            return None
+        return msgspec.json.decode(entry.value or b"", type=Rollout)
+
+    async def bundle(self, version: int) -> Bundle:
+        """The bundle of a version, checked."""
+        from nats.js.errors import Error as StreamError
+
+        store = await self.js.object_store(BUNDLE_BUCKET)
+        try:
+            found = await store.get(str(version))
+        except StreamError as problem:
+            raise FleetError(f"the hub has no bundle with version {version}: {problem}") from None
+        return unpack(found.data or b"", public=self.key.public)
+
+    async def push(
+        self, files: dict[str, bytes], *, share: float = 1.0, message: str = "", restores: int | None = None
+    ) -> Rollout:
+        """Sign, upload and begin to roll out; the caller has checked and replayed it."""
+        last = await self.rollout()
+        version = (last.version if last else 0) + 1
+        data = pack(files, version=version, key=self.key, message=message, restores=restores)
+        bundle = unpack(data, public=self.key.public)
+        store = await self.js.object_store(BUNDLE_BUCKET)
+        await store.put(str(version), data)
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        wanted = rollouts.first(last, version, bundle.digest, share, message=message, started=started)
+        await self._announce(wanted)
+        return wanted
+
+    async def promote(self, share: float = 1.0) -> Rollout:
+        """Bring the version that is being tried to more machines, or to all."""
+        last = await self.rollout()
+        if last is None:
+            raise FleetError("there is nothing to promote; push a policy first: `hookline fleet push FOLDER`")
+        wanted = rollouts.promoted(last, share)
+        await self._announce(wanted)
+        return wanted
+
+    async def rollback(self) -> Rollout:
+        """Give everybody the last stable policy again, as a new version: machines never go back to an old number."""
+        last = await self.rollout()
+        if last is None or not last.stable:
+            raise FleetError("there is no earlier policy to go back to")
+        before = await self.bundle(last.stable)
+        return await self.push(before.files, message=f"back to version {last.stable}", restores=last.stable)
+
+    async def _announce(self, wanted: Rollout) -> None:
+        bucket = await self.js.key_value(POLICY_BUCKET)
+        await bucket.put(TARGET, msgspec.json.encode(wanted))
+        assert self._client is not None
+        await self._client.publish(ANNOUNCE, str(wanted.version).encode())
+
+
+def _team_key(path: Path) -> TeamKey:
+    return TeamKey.load(path) if path.exists() else TeamKey.create(path)

@@ -1,0 +1,297 @@
+"""A machine's connection to the hub: audit out, policy in, a word on how it stands.
+
+It runs beside the agents, never in their way: what they do is judged with what is on this machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import platform
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+import hookline
+from hookline.audit.chain import Link, link_of
+from hookline.errors import FleetError
+from hookline.fleet.blocks import Block, Cursor, Reader
+from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, unpack
+from hookline.fleet.check import check_in_process
+from hookline.fleet.connection import connect
+from hookline.fleet.keys import MachineKey, verify
+from hookline.fleet.machine import Current, Enrolment, Machine
+from hookline.fleet.registry import read_token
+from hookline.fleet.rollout import Rollout
+from hookline.fleet.status import Status
+from hookline.fleet.subjects import (
+    ANNOUNCE,
+    AUDIT_STREAM,
+    BUNDLE_BUCKET,
+    ENROL,
+    POLICY_BUCKET,
+    STATUS_BUCKET,
+    TARGET,
+    audit_of,
+    inbox_of,
+)
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+
+log = logging.getLogger("hookline.fleet")
+POLL_SECONDS = 0.5
+STATUS_SECONDS = 30.0
+
+
+async def join(
+    url: str, token: str, *, machine: Machine | None = None, name: str = "", audit: str = "", **settings: Any
+) -> Enrolment:
+    """Enrol this machine: make a key, spend the token, check that the answer is the team's, keep it."""
+    machine = machine or Machine()
+    if machine.enrolled:
+        known = machine.enrolment()
+        raise FleetError(f"this machine is in a fleet already, as `{known.name}` at {known.hub}; leave it first")
+    secret, team = read_token(token)
+    key = MachineKey.create()
+    client = await connect(url, inbox="_INBOX_join", user="join", password="join")  # noqa: S106 - a door, not a secret
+    try:
+        ask = {"secret": secret, "key": key.public, "name": name or platform.node() or "machine"}
+        answer = await _request(client, ENROL, msgspec.json.encode(ask))
+    finally:
+        await client.close()
+    found = _checked_answer(answer, team, key)
+    enrolment = Enrolment(machine=found, name=ask["name"], hub=url, team=team, audit=audit, **settings)
+    machine.enrol(enrolment, key.seed)
+    machine.heard()
+    return enrolment
+
+
+async def _request(client: Client, subject: str, data: bytes) -> bytes:
+    from nats.errors import Error as NatsError
+
+    try:
+        return (await client.request(subject, data, timeout=10)).data
+    except (NatsError, TimeoutError):
+        raise FleetError("the hub's server is there, but no hub answers; is `hookline fleet hub` running?") from None
+
+
+def _checked_answer(data: bytes, team: str, key: MachineKey) -> str:
+    """The machine's id; an answer that the holder of the team's key has not signed for this key is refused."""
+    try:
+        said: dict[str, str] = msgspec.json.decode(data, type=dict[str, str])
+        if "error" in said:
+            raise FleetError(f"the hub refuses: {said['error']}")
+        answer = said["answer"].encode()
+        signed = verify(team, answer, bytes.fromhex(said["signature"]))
+        inner: dict[str, str] = msgspec.json.decode(answer, type=dict[str, str])
+    except (msgspec.DecodeError, KeyError, ValueError) as problem:
+        raise FleetError(f"the hub's answer cannot be read: {problem}") from None
+    if not signed or inner.get("key") != key.public:
+        raise FleetError("the answer was not signed by the team that made this token; is this the right hub?")
+    return inner["machine"]
+
+
+class Leaf:
+    """The connection of one enrolled machine; `run` goes on until it is cancelled."""
+
+    def __init__(
+        self,
+        machine: Machine | None = None,
+        *,
+        hosts: Callable[[], list[dict[str, Any]]] = list,
+        check: Callable[[Path], list[str]] = check_in_process,
+    ) -> None:
+        self.machine = machine or Machine()
+        self.enrolment = self.machine.enrolment()
+        self._hosts = hosts
+        self._check = check
+        self._refused: tuple[str, str] = ("", "")
+        self._cursor: Cursor | None = None
+        self._sequence = 0
+        self._changed = asyncio.Event()
+        self._client: Client | None = None
+
+    async def run(self) -> None:
+        """Connect and stay connected; whatever fails is tried again."""
+        me = self.enrolment.machine
+        client = await connect(
+            self.enrolment.hub, seed=self.machine.seed_path, inbox=inbox_of(me), name=me, patient=True,
+            on_back=self._came_back,
+        )  # fmt: skip
+        self._client = client
+        try:
+            await client.subscribe(ANNOUNCE, cb=self._announced)
+            await asyncio.gather(self._policy_loop(), self._audit_loop(), self._status_loop())
+        finally:
+            with contextlib.suppress(Exception):
+                await client.close()
+
+    @property
+    def client(self) -> Client:
+        """The connection, once there is one."""
+        assert self._client is not None
+        return self._client
+
+    async def _came_back(self) -> None:
+        self._cursor = None  # what the hub has is asked again: an acknowledgement may have been lost
+        self._changed.set()
+
+    async def _announced(self, _: Any) -> None:
+        self._changed.set()
+
+    # -- audit out -----------------------------------------------------------------------------------------------
+
+    async def _audit_loop(self) -> None:
+        if not self.enrolment.audit:
+            return
+        reader = Reader(Path(self.enrolment.audit))
+        while True:
+            try:
+                sent = await self.send(reader)
+            except Exception as problem:  # noqa: BLE001 - whatever it was: ask the hub where it stands, and go on
+                log.info("the audit log is not sent now: %s", problem)
+                self._cursor, sent = None, 0
+            if not sent:
+                await asyncio.sleep(POLL_SECONDS)
+
+    async def send(self, reader: Reader) -> int:
+        """Send what the hub does not have; how many blocks it has taken."""
+        if self._cursor is None:
+            self._cursor, self._sequence = await self._where_the_hub_stands()
+        sent = 0
+        for block, place in await asyncio.to_thread(lambda cursor: list(_some(reader, cursor)), self._cursor):
+            self._sequence = await self._publish(block)
+            self._cursor = place
+            self.machine.heard()
+            sent += 1
+        return sent
+
+    async def _where_the_hub_stands(self) -> tuple[Cursor, int]:
+        from nats.js.errors import NotFoundError
+
+        js = self.client.jetstream()
+        try:
+            last = await js.get_last_msg(AUDIT_STREAM, audit_of(self.enrolment.machine), direct=True)
+        except NotFoundError:
+            return Cursor(Link()), 0
+        line = (last.data or b"").splitlines(keepends=True)[-1:]
+        return Cursor((link_of(line[0]) if line else None) or Link()), last.seq or 0
+
+    async def _publish(self, block: Block) -> int:
+        """Send one block; it is taken only if it follows what the hub had from this machine."""
+        headers = {
+            "Nats-Msg-Id": block.last.hash,
+            "Nats-Expected-Last-Subject-Sequence": str(self._sequence),
+        }
+        js = self.client.jetstream()
+        subject = audit_of(self.enrolment.machine)
+        ack = await js.publish(subject, block.data, timeout=10, stream=AUDIT_STREAM, headers=headers)
+        return ack.seq
+
+    # -- policy in -----------------------------------------------------------------------------------------------
+
+    async def _policy_loop(self) -> None:
+        while True:
+            self._changed.clear()
+            try:
+                await self.follow_policy()
+                self.machine.heard()
+            except Exception as problem:  # noqa: BLE001 - the policy in force stays, and the hub is told why
+                log.warning("the policy cannot be brought up to date: %s", problem)
+            with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), STATUS_SECONDS)
+
+    async def follow_policy(self) -> Current | None:
+        """Bring this machine to the version it should have; what is in force afterwards."""
+        wanted = await self._wanted()
+        current = self.machine.current()
+        version, digest = wanted or (0, "")
+        if not version or (current is not None and current.digest == digest) or self._refused[0] == digest:
+            return current
+        try:
+            bundle, data = await self._fetch(version, digest)
+            await asyncio.to_thread(self._put_in_force, bundle, data)
+            self._refused = ("", "")
+        except FleetError as problem:
+            log.warning("policy %d is refused: %s", version, problem)
+            self._refused = (digest, f"version {version}: {problem}")
+        await self.report()
+        return self.machine.current()
+
+    async def _wanted(self) -> tuple[int, str] | None:
+        from nats.js.errors import KeyNotFoundError
+
+        bucket = await self.client.jetstream().key_value(POLICY_BUCKET)
+        try:
+            entry = await bucket.get(TARGET)
+        except KeyNotFoundError:
+            return None
+        return msgspec.json.decode(entry.value or b"", type=Rollout).wanted(self.enrolment.machine)
+
+    async def _fetch(self, version: int, digest: str) -> tuple[Bundle, bytes]:
+        store = await self.client.jetstream().object_store(BUNDLE_BUCKET)
+        data = (await store.get(str(version))).data or b""
+        bundle = unpack(data, public=self.enrolment.team)
+        if bundle.version != version or bundle.digest != digest:
+            raise FleetError(f"the hub sent another bundle than it announced (version {bundle.version})")
+        return bundle, data
+
+    def _put_in_force(self, bundle: Bundle, data: bytes) -> None:
+        import io
+        import zipfile
+
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            head, signature = archive.read(MANIFEST), archive.read(SIGNATURE)
+        folder = self.machine.stage(bundle, head, signature)
+        problems = self._check(folder)
+        if problems:
+            raise FleetError("; ".join(problems[:3]))
+        self.machine.put_in_force(bundle)
+
+    # -- how it stands -------------------------------------------------------------------------------------------
+
+    async def _status_loop(self) -> None:
+        while True:
+            with contextlib.suppress(Exception):  # the connection is away; the next one will say
+                await self.report()
+            await asyncio.sleep(STATUS_SECONDS)
+
+    async def report(self) -> Status:
+        """Tell the hub how this machine stands."""
+        status = await asyncio.to_thread(self.status)
+        await self.client.jetstream().publish(
+            f"$KV.{STATUS_BUCKET}.{self.enrolment.machine}", msgspec.json.encode(status), timeout=10
+        )
+        return status
+
+    def status(self) -> Status:
+        """How this machine stands."""
+        current = None
+        with contextlib.suppress(FleetError):
+            current = self.machine.current()
+        last = self._cursor.last if self._cursor else Link()
+        return Status(
+            machine=self.enrolment.machine,
+            name=self.enrolment.name,
+            time=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            hookline=hookline.__version__,
+            policy=current.version if current else 0,
+            policy_digest=current.digest if current else "",
+            policy_since=current.since if current else "",
+            refused=self._refused[1],
+            audit_seq=last.seq,
+            audit_hash=last.hash,
+            hosts=self._hosts(),
+        )
+
+
+def _some(reader: Reader, cursor: Cursor) -> Any:
+    """A few blocks at a time, so that a week offline does not lie in memory at once."""
+    from itertools import islice
+
+    return islice(reader.after(cursor), 16)

@@ -1,0 +1,193 @@
+"""What an enrolled machine keeps: who it is, whom it believes, which policy is in force.
+
+fleet/machine.json      name, hub, the team's public key, what happens when the policy is stale
+fleet/machine.seed      the machine's private key
+fleet/policies/7/       one folder per version, with its signed manifest
+fleet/current.json      which of them is in force; replaced at once, so there is always a whole one
+fleet/contact           touched whenever the hub was heard
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from hookline.errors import FleetError
+from hookline.files import locked, state_folder, write_atomically
+from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, Manifest
+from hookline.fleet.keys import verify
+
+Stale = Literal["keep", "ask", "deny"]
+
+
+class Enrolment(msgspec.Struct, frozen=True, kw_only=True):
+    """What `hookline fleet join` wrote."""
+
+    machine: str
+    name: str
+    hub: str
+    team: str
+    """The team's public key: bundles signed by any other are refused."""
+    audit: str = ""
+    """The audit log that is sent to the hub."""
+    stale_hours: float = 0.0
+    """After how many hours without the hub the policy counts as stale; 0 is never."""
+    when_stale: Stale = "keep"
+
+
+class Current(msgspec.Struct, frozen=True, kw_only=True):
+    """The policy in force."""
+
+    version: int
+    digest: str
+    since: str
+
+
+class Machine:
+    """The fleet's folder of one user on one machine."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or state_folder() / "fleet"
+
+    # -- who it is -----------------------------------------------------------------------------------------------
+
+    @property
+    def enrolled(self) -> bool:
+        """Whether this machine belongs to a fleet: one look at one file."""
+        return (self.folder / "machine.json").exists()
+
+    def enrol(self, enrolment: Enrolment, seed: str) -> None:
+        """Keep who this machine is from now on."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomically(self.folder / "machine.seed", seed.encode(), durable=True)
+        write_atomically(self.folder / "machine.json", msgspec.json.encode(enrolment), durable=True)
+
+    def enrolment(self) -> Enrolment:
+        """Who this machine is."""
+        path = self.folder / "machine.json"
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Enrolment)
+        except FileNotFoundError:
+            raise FleetError("this machine is in no fleet; run `hookline fleet join URL --token TOKEN`") from None
+        except (OSError, msgspec.DecodeError) as problem:
+            raise FleetError(f"{path}: {problem}; run `hookline fleet join` again") from None
+
+    @property
+    def seed_path(self) -> Path:
+        """Where the machine's private key is."""
+        return self.folder / "machine.seed"
+
+    def leave(self) -> None:
+        """Forget the fleet; the hub keeps what it knows."""
+        shutil.rmtree(self.folder)
+
+    # -- contact -------------------------------------------------------------------------------------------------
+
+    def heard(self) -> None:
+        """The hub was heard just now."""
+        (self.folder / "contact").touch()
+
+    def hours_silent(self, now: float | None = None) -> float:
+        """How long the hub has not been heard; a clock that was set back counts as no time."""
+        try:
+            last = (self.folder / "contact").stat().st_mtime
+        except OSError:
+            return float("inf")
+        return max((time.time() if now is None else now) - last, 0.0) / 3600
+
+    # -- policy --------------------------------------------------------------------------------------------------
+
+    def current(self) -> Current | None:
+        """The policy in force, if there ever was one."""
+        path = self.folder / "current.json"
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Current)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as problem:
+            raise FleetError(f"{path}: {problem}; the hub will send the policy again") from None
+
+    def policy_folder(self, version: int) -> Path:
+        """Where the files of a version are."""
+        return self.folder / "policies" / str(version)
+
+    def stage(self, bundle: Bundle, packed_manifest: bytes, signature: bytes) -> Path:
+        """Put a bundle's files where they can be tried; nothing is in force before `put_in_force`."""
+        folder = self.policy_folder(bundle.version)
+        with locked(self.folder / "lock"):
+            self._refuse_older(bundle)
+            if folder.exists():
+                shutil.rmtree(folder)
+            bundle.write(folder)
+            (folder / MANIFEST).write_bytes(packed_manifest)
+            (folder / SIGNATURE).write_bytes(signature)
+        return folder
+
+    def put_in_force(self, bundle: Bundle) -> Current:
+        """From the next event on, this bundle is the policy; the one before it stays on disk."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        current = Current(version=bundle.version, digest=bundle.digest, since=now)
+        with locked(self.folder / "lock"):
+            before = self._refuse_older(bundle)
+            write_atomically(self.folder / "current.json", msgspec.json.encode(current), durable=True)
+            self._forget_old(keep={bundle.version, before})
+        return current
+
+    def _refuse_older(self, bundle: Bundle) -> int:
+        try:
+            current = self.current()
+        except FleetError:
+            current = None
+        if current is not None and bundle.version <= current.version and bundle.digest != current.digest:
+            raise FleetError(
+                f"the bundle has version {bundle.version}, and version {current.version} is in force; "
+                "an older policy is never put back: run `hookline fleet rollback`, which signs it again"
+            )
+        return current.version if current else 0
+
+    def _forget_old(self, keep: set[int]) -> None:
+        for folder in (self.folder / "policies").iterdir():
+            if folder.name.isdecimal() and int(folder.name) not in keep:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def verified_policy(self) -> Path | None:
+        """The folder of the policy in force, once its signature and every file in it have been checked again.
+
+        Whoever can write the user's files could edit them; an edit is found here, at the next event.
+        """
+        current = self.current()
+        if current is None:
+            return None
+        folder = self.policy_folder(current.version)
+        try:
+            head, signature = (folder / MANIFEST).read_bytes(), (folder / SIGNATURE).read_bytes()
+        except OSError as problem:
+            raise FleetError(f"the policy in force is not on this machine any more: {problem}") from None
+        if not verify(self.enrolment().team, head, signature):
+            raise FleetError(f"{folder}: the policy is not signed by the team's key; it was changed on this machine")
+        manifest = msgspec.json.decode(head, type=Manifest)
+        if manifest.version != current.version:
+            raise FleetError(f"{folder}: holds version {manifest.version}, and version {current.version} is in force")
+        _check_files(folder, manifest)
+        return folder
+
+
+def _check_files(folder: Path, manifest: Manifest) -> None:
+    for name, expected in manifest.files.items():
+        path = folder / name
+        try:
+            found = hashlib.sha256(path.read_bytes()).hexdigest()
+        except OSError as problem:
+            raise FleetError(f"{path}: {problem.strerror}; the policy was changed on this machine") from None
+        if found != expected or path.is_symlink():
+            raise FleetError(f"{path}: not the file that was signed; the policy was changed on this machine")
+    extra = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+    unknown = sorted(extra - {*manifest.files, MANIFEST, SIGNATURE})
+    if unknown:
+        raise FleetError(f"{folder / unknown[0]}: not part of the signed policy; it was put there on this machine")

