@@ -11,12 +11,12 @@ import logging
 import platform
 from collections.abc import Callable
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-import hookline
 from hookline.audit.chain import Link, link_of
 from hookline.errors import FleetError
 from hookline.fleet.blocks import Block, Cursor, Reader
@@ -211,15 +211,15 @@ class Leaf:
         wanted = await self._wanted()
         current = self.machine.current()
         version, digest = wanted or (0, "")
-        if not version or (current is not None and current.digest == digest) or self._refused[0] == digest:
+        if not number or (current is not None and current.digest == digest) or self._refused[0] == digest:
             return current
         try:
-            bundle, data = await self._fetch(version, digest)
+            bundle, data = await self._fetch(number, digest)
             await asyncio.to_thread(self._put_in_force, bundle, data)
             self._refused = ("", "")
         except FleetError as problem:
-            log.warning("policy %d is refused: %s", version, problem)
-            self._refused = (digest, f"version {version}: {problem}")
+            log.warning("policy %d is refused: %s", number, problem)
+            self._refused = (digest, f"version {number}: {problem}")
         await self.report()
         return self.machine.current()
 
@@ -279,7 +279,7 @@ class Leaf:
             machine=self.enrolment.machine,
             name=self.enrolment.name,
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            hookline=hookline.__version__,
+            hookline=version("hookline"),
             policy=current.version if current else 0,
             policy_digest=current.digest if current else "",
             policy_since=current.since if current else "",
