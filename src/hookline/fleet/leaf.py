@@ -210,7 +210,7 @@ class Leaf:
         """Bring this machine to the version it should have; what is in force afterwards."""
         wanted = await self._wanted()
         current = self.machine.current()
-        version, digest = wanted or (0, "")
+        number, digest = wanted or (0, "")
         if not number or (current is not None and current.digest == digest) or self._refused[0] == digest:
             return current
         try:
