@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("hookline.fleet")
 _CONSUMER = "ledger"
+_MEMBER_SECONDS = 0.5
 
 
 class _Ask(msgspec.Struct, frozen=True):
@@ -69,10 +70,23 @@ class Hub:
         if self.server is not None:
             self.server.configure(self._hub_key().public, self.registry.keys())
             self.server.start()
+        self._hub_key()
         self._client = await connect(self.url, seed=self._seed_path, name="hookline-hub")
         await self._provision()
+        write_atomically(self.folder / "hub.json", msgspec.json.encode({"url": self.url}))
         await self._client.subscribe(ENROL, cb=self._enrol)
-        self._tasks = [asyncio.create_task(self._mirror())]
+        self._tasks = [asyncio.create_task(self._mirror()), asyncio.create_task(self._follow_members())]
+
+    @classmethod
+    async def of(cls, folder: Path) -> Hub:
+        """A hub that runs already, for whoever administers it: connected, but serving nothing itself."""
+        try:
+            url = msgspec.json.decode((folder / "hub.json").read_bytes(), type=dict[str, str])["url"]
+        except (OSError, msgspec.DecodeError, KeyError):
+            raise FleetError(f"{folder}: no hub was ever started here; run `hookline fleet hub`") from None
+        hub = cls(folder, url=url)
+        hub._client = await connect(url, seed=hub._seed_path, name="hookline-admin")
+        return hub
 
     async def stop(self) -> None:
         """End everything in good order."""
@@ -136,6 +150,16 @@ class Hub:
         signature = self.key.sign(answer).hex()
         await message.respond(msgspec.json.encode({"answer": answer.decode(), "signature": signature}))
         log.info("%s joined as %s", member.name, member.machine)
+
+    async def _follow_members(self) -> None:
+        """Somebody may have revoked a machine with another command: the server hears of it within a second."""
+        known = self.registry.keys()
+        while True:
+            await asyncio.sleep(_MEMBER_SECONDS)
+            keys = await asyncio.to_thread(self.registry.keys)
+            if keys != known:
+                known = keys
+                self.apply_members()
 
     def apply_members(self) -> None:
         """Let the server know who may connect now."""

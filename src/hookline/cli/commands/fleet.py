@@ -1,0 +1,356 @@
+"""`hookline fleet`: one policy and one audit trail over many machines."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hookline.cli.options import add_json, parser
+from hookline.cli.style import paint
+from hookline.display import one_line
+from hookline.errors import FleetError
+from hookline.files import state_folder
+
+if TYPE_CHECKING:
+    from hookline.fleet.hub import Hub
+    from hookline.fleet.overview import Row
+
+_EXAMPLES = """examples:
+  hookline fleet hub                                start a hub for a team
+  hookline fleet token                              let one more machine in
+  hookline fleet join nats://hub:4222 --token …     on that machine
+  hookline fleet push policy/ --canary 10%          try a policy on some machines
+  hookline fleet promote                            then on all
+  hookline fleet machines                           what is in force where"""
+
+
+def main(argv: list[str]) -> int:
+    """Run one of the fleet's commands."""
+    flags = parser("fleet", "One policy and one audit trail over many machines.", _EXAMPLES)
+    kinds = flags.add_subparsers(dest="what", required=True, metavar="COMMAND")
+    for name, (about, configure, run) in COMMANDS.items():
+        command = kinds.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
+        configure(command)
+        command.set_defaults(run=run)
+    args = flags.parse_args(argv)
+    code: int = asyncio.run(args.run(args))
+    return code
+
+
+# -- at the hub ------------------------------------------------------------------------------------------------------
+
+
+def _folder_flag(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument(
+        "--folder", type=Path, default=None, metavar="DIR", help="the hub's folder (default: in the state folder)"
+    )
+
+
+def _folder(args: argparse.Namespace) -> Path:
+    folder: Path = args.folder or state_folder() / "hub"
+    return folder
+
+
+def _hub_flags(flags: argparse.ArgumentParser) -> None:
+    _folder_flag(flags)
+    flags.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
+    flags.add_argument("--port", type=int, default=4222, metavar="N", help="the port to listen on (default: 4222)")
+    flags.add_argument("--nats", default="", metavar="URL", help="use this NATS cluster instead of a server of our own")
+    flags.add_argument("--durable", action="store_true", help="survive a loss of power: slower, every write is synced")
+
+
+async def _hub(args: argparse.Namespace) -> int:
+    from hookline.fleet.hub import Hub
+    from hookline.fleet.server import Server
+
+    folder = _folder(args)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    server = None if args.nats else Server(folder, host=args.host, port=args.port, sync=args.durable)
+    hub = Hub(folder, server=server, url=args.nats)
+    try:
+        await hub.start()
+        print(f"the hub runs at {hub.url}; its folder is {folder}")
+        print("let a machine in with `hookline fleet token`; Ctrl-C stops the hub", flush=True)
+        await _until_asked_to_stop()
+    finally:
+        await hub.stop()
+    return 0
+
+
+async def _until_asked_to_stop() -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError):
+            loop.add_signal_handler(number, stopped.set)
+    await stopped.wait()
+
+
+def _token_flags(flags: argparse.ArgumentParser) -> None:
+    _folder_flag(flags)
+    flags.add_argument("--hours", type=float, default=24.0, metavar="N", help="how long it can be used (default: 24)")
+
+
+async def _token(args: argparse.Namespace) -> int:
+    async with _running(args) as hub:
+        token = hub.registry.token(hub.key.public, args.hours)
+        print(f"hookline fleet join {hub.url} --token {token}")
+    return 0
+
+
+def _push_flags(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument("policy", type=Path, metavar="FOLDER", help="the folder with `hooks.py`, `settings.json`, …")
+    _folder_flag(flags)
+    flags.add_argument("--canary", type=_share, default=1.0, metavar="SHARE", help="first only for this share, as 10%%")
+    flags.add_argument("-m", "--message", default="", help="what changes, in a line")
+    flags.add_argument("--no-replay", action="store_true", help="do not look at what it would have changed last week")
+    flags.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"expected a share such as 10% or 0.1, got `{text}`")
+    return value
+
+
+async def _push(args: argparse.Namespace) -> int:
+    from hookline.fleet.bundle import read_folder
+    from hookline.fleet.check import check_in_process
+
+    files = read_folder(args.policy)
+    problems = await asyncio.to_thread(check_in_process, args.policy)
+    if problems:
+        print("\n".join(f"{args.policy}: {problem}" for problem in problems), file=sys.stderr)
+        return 1
+    async with _running(args) as hub:
+        if not args.no_replay:
+            await asyncio.to_thread(_show_flips, hub.folder / "audit", args.policy)
+        if not args.yes and not _agreed(f"push to {_of_all(args.canary)}?"):
+            print("nothing was pushed")
+            return 1
+        rollout = await hub.push(files, share=args.canary, message=args.message)
+        print(
+            f"version {rollout.version} goes to {_of_all(rollout.share)}; `hookline fleet machines` shows where it is"
+        )
+    return 0
+
+
+def _of_all(share: float) -> str:
+    return "all machines" if share >= 1 else f"{share:.0%} of the machines"
+
+
+def _show_flips(audit: Path, policy: Path) -> None:
+    """What the policy would have decided differently about everything the hub has recorded in the last week."""
+    from hookline.fleet.preview import preview
+
+    report = preview(audit, policy)
+    if report is None:
+        print("no recorded calls to replay yet")
+        return
+    for flip in report.flips[:20]:
+        change = paint(f"{flip.was.upper()} → {flip.now.upper()}", "red" if flip.loosened else "green")
+        print(f"{change}  {one_line(flip.tool or flip.event)} {one_line(flip.what, 60)}  {one_line(flip.reason, 60)}")
+    print(f"{report.calls:,} recorded calls, {report.flipped:,} would be decided differently")
+
+
+def _agreed(question: str) -> bool:
+    if not sys.stdin.isatty():
+        raise FleetError(f"{question} nobody can be asked here; say --yes")
+    return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
+
+
+def _promote_flags(flags: argparse.ArgumentParser) -> None:
+    _folder_flag(flags)
+    flags.add_argument(
+        "share", nargs="?", type=_share, default=1.0, help="to this share of the machines (default: all)"
+    )
+
+
+async def _promote(args: argparse.Namespace) -> int:
+    async with _running(args) as hub:
+        rollout = await hub.promote(args.share)
+        print(f"version {rollout.version} goes to {_of_all(rollout.share)}")
+    return 0
+
+
+async def _rollback(args: argparse.Namespace) -> int:
+    async with _running(args) as hub:
+        rollout = await hub.rollback()
+        print(f"{rollout.message}, as version {rollout.version}, for all machines")
+    return 0
+
+
+def _machines_flags(flags: argparse.ArgumentParser) -> None:
+    _folder_flag(flags)
+    add_json(flags)
+
+
+async def _machines(args: argparse.Namespace) -> int:
+    import msgspec
+
+    async with _running(args) as hub:
+        rows = await fleet_rows(hub)
+        rollout = await hub.rollout()
+    if args.json:
+        print(msgspec.json.encode({"rollout": rollout, "machines": rows}).decode())
+    else:
+        if rollout:
+            print(f"version {rollout.version} for {_of_all(rollout.share)}")
+        print("\n".join(map(_row_text, rows)) or "no machines yet; `hookline fleet token` lets one in")
+    return 0 if all(row.ok for row in rows) else 1
+
+
+async def fleet_rows(hub: Hub) -> list[Row]:
+    """One row per machine, as the hub sees them now."""
+    from hookline.fleet.overview import rows
+
+    members = hub.registry.members()
+    records = {machine: hub.ledger.mirror(machine).last.seq for machine in hub.ledger.machines()}
+    return rows(members, await hub.statuses(), await hub.rollout(), records, hub.problems(), datetime.now(UTC))
+
+
+def _row_text(row: Row) -> str:
+    mark = paint("✓", "green") if row.ok else paint("✗", "red")
+    seen = "silent" if row.silent else "reports"
+    policy = f"policy {row.policy}" if row.policy == row.wanted else f"policy {row.policy}, wants {row.wanted}"
+    first = f"{mark} {one_line(row.name, 24):<24} {seen:<8} {policy:<20} {row.records:,} records"
+    return "\n".join([first, *(f"    {one_line(problem)}" for problem in row.problems)])
+
+
+def _revoke_flags(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument("machine", help="its name or id")
+    _folder_flag(flags)
+
+
+async def _revoke(args: argparse.Namespace) -> int:
+    async with _running(args) as hub:
+        print(f"{hub.revoke(args.machine)} is revoked")
+    return 0
+
+
+async def _verify(args: argparse.Namespace) -> int:
+    """Follow every mirrored chain once more, from its first record."""
+    from hookline.audit import AuditFile
+    from hookline.fleet.ledger import Ledger
+
+    ledger = Ledger(_folder(args) / "audit")
+    wrong = 0
+    for machine in ledger.machines():
+        mirror = ledger.mirror(machine)
+        found = [str(one) for one in AuditFile(mirror.path).verify()] or [str(one) for one in mirror.problems()]
+        wrong += bool(found)
+        print(f"{machine}: {mirror.last.seq:,} records, {'whole' if not found else found[0]}")
+    return 1 if wrong else 0
+
+
+class _running:  # noqa: N801 - reads as the function it stands for
+    """The hub of this folder, connected to for one command."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._folder = _folder(args)
+
+    async def __aenter__(self) -> Hub:
+        from hookline.fleet.hub import Hub
+
+        self._hub = await Hub.of(self._folder)
+        return self._hub
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._hub.stop()
+
+
+# -- on a machine ----------------------------------------------------------------------------------------------------
+
+
+def _join_flags(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument("url", metavar="URL", help="the hub, as nats://host:4222")
+    flags.add_argument("--token", required=True, help="what `hookline fleet token` printed at the hub")
+    flags.add_argument("--name", default="", help="what this machine is called (default: its host name)")
+    flags.add_argument(
+        "--audit", metavar="FILE", default="", help="the audit log to send (default: in the state folder)"
+    )
+    flags.add_argument("--stale-hours", type=float, default=0.0, metavar="N", help="when the policy counts as stale")
+    flags.add_argument("--when-stale", choices=("keep", "ask", "deny"), default="keep", help="and what happens then")
+
+
+async def _join(args: argparse.Namespace) -> int:
+    from hookline.fleet.leaf import join
+
+    audit = args.audit or str(state_folder() / "audit.jsonl")
+    enrolment = await join(
+        args.url, args.token, name=args.name, audit=str(Path(audit).absolute()),
+        stale_hours=args.stale_hours, when_stale=args.when_stale,
+    )  # fmt: skip
+    print(f"this machine is `{enrolment.name}` ({enrolment.machine}) in the fleet at {enrolment.hub}")
+    print("its policy comes with the next contact; `hookline fleet status` shows it")
+    return 0
+
+
+def _no_flags(flags: argparse.ArgumentParser) -> None:
+    pass
+
+
+async def _status(_: argparse.Namespace) -> int:
+    from hookline.fleet.machine import Machine
+
+    machine = Machine()
+    enrolment, current = machine.enrolment(), machine.current()
+    hours = machine.hours_silent()
+    print(f"`{enrolment.name}` ({enrolment.machine}) at {enrolment.hub}")
+    print(f"policy: version {current.version}, in force since {current.since}" if current else "policy: none yet")
+    print(f"the hub was heard {hours * 60:.0f} minutes ago" if hours < float("inf") else "the hub was never heard")
+    if enrolment.when_stale != "keep":
+        print(f"after {enrolment.stale_hours:g} hours without it, gates answer {enrolment.when_stale}")
+    machine.verified_policy()
+    return 0
+
+
+async def _run(_: argparse.Namespace) -> int:
+    from hookline.fleet.leaf import Leaf
+
+    task = asyncio.create_task(Leaf().run())
+    stop = asyncio.create_task(_until_asked_to_stop())
+    await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    return 0
+
+
+async def _leave(_: argparse.Namespace) -> int:
+    from hookline.fleet.machine import Machine
+
+    machine = Machine()
+    name = machine.enrolment().name
+    machine.leave()
+    print(f"`{name}` has left; at the hub, `hookline fleet revoke {name}` takes it off the list")
+    return 0
+
+
+Command = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[Any], Awaitable[int]]]
+COMMANDS: dict[str, Command] = {
+    "hub": ("run a hub for a team", _hub_flags, _hub),
+    "token": ("make a token that lets one machine in", _token_flags, _token),
+    "push": ("check, replay, sign and roll out a policy", _push_flags, _push),
+    "promote": ("bring the newest policy to more machines", _promote_flags, _promote),
+    "rollback": ("give all machines the last stable policy again", _folder_flag, _rollback),
+    "machines": ("what is in force where, and what is wrong", _machines_flags, _machines),
+    "revoke": ("cut a machine off", _revoke_flags, _revoke),
+    "verify": ("prove that no mirrored audit log has a gap", _folder_flag, _verify),
+    "join": ("enrol this machine", _join_flags, _join),
+    "status": ("how this machine stands", _no_flags, _status),
+    "run": ("stay connected to the hub, in the foreground", _no_flags, _run),
+    "leave": ("take this machine out of its fleet", _no_flags, _leave),
+}

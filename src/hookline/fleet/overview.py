@@ -1,0 +1,82 @@
+"""How the whole fleet stands: one row per machine, and everything that is wrong, in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from hookline.fleet.ledger import Problem
+from hookline.fleet.registry import Member
+from hookline.fleet.rollout import Rollout
+from hookline.fleet.status import Status
+
+SILENT_SECONDS = 120.0
+SKEW_SECONDS = 300.0
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One machine, as the hub sees it."""
+
+    machine: str
+    name: str
+    seen: str
+    silent: bool
+    policy: int
+    wanted: int
+    records: int
+    problems: tuple[str, ...]
+    hosts: int
+    proven: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether it reports, has the policy it should have, and its chain holds."""
+        return not self.silent and self.policy == self.wanted and not self.problems
+
+
+def rows(
+    members: Mapping[str, Member],
+    statuses: Mapping[str, Status],
+    rollout: Rollout | None,
+    records: Mapping[str, int],
+    breaks: Sequence[Problem],
+    now: datetime,
+) -> list[Row]:
+    """The fleet, those that need somebody first."""
+    made = [
+        _row(member, statuses.get(member.machine), rollout, records.get(member.machine, 0), breaks, now)
+        for member in members.values()
+        if not member.revoked
+    ]
+    return sorted(made, key=lambda row: (row.ok, row.name))
+
+
+def _row(
+    member: Member,
+    status: Status | None,
+    rollout: Rollout | None,
+    records: int,
+    breaks: Sequence[Problem],
+    now: datetime,
+) -> Row:
+    wanted = rollout.wanted(member.machine)[0] if rollout else 0
+    problems = [f"record {one.record}: {one.problem}" for one in breaks if one.machine == member.machine]
+    age = status.seconds_old(now) if status else float("inf")
+    if status and status.refused:
+        problems.append(f"policy refused: {status.refused}")
+    if age < -SKEW_SECONDS:
+        problems.append(f"its clock is {-age:.0f} s ahead")
+    return Row(
+        machine=member.machine,
+        name=member.name,
+        seen=status.time if status else "",
+        silent=age > SILENT_SECONDS,
+        policy=status.policy if status else 0,
+        wanted=wanted,
+        records=records,
+        problems=tuple(problems),
+        hosts=len(status.hosts) if status else 0,
+        proven=sum(bool(host.get("proven")) for host in status.hosts) if status else 0,
+    )
