@@ -39,6 +39,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 def rows(
     members: Mapping[str, Member],
     statuses: Mapping[str, Status],
+    *,
     rollout: Rollout | None,
     records: Mapping[str, int],
     breaks: Sequence[Problem],
@@ -46,7 +47,14 @@ def rows(
 ) -> list[Row]:
     """The fleet, those that need somebody first."""
     made = [
-        _row(member, statuses.get(member.machine), rollout, records.get(member.machine, 0), breaks, now)
+        _row(
+            member,
+            statuses.get(member.machine),
+            rollout=rollout,
+            records=records.get(member.machine, 0),
+            breaks=breaks,
+            now=now,
+        )
         for member in members.values()
         if not member.revoked
     ]
@@ -56,6 +64,7 @@ def rows(
 def _row(
     member: Member,
     status: Status | None,
+    *,
     rollout: Rollout | None,
     records: int,
     breaks: Sequence[Problem],

@@ -217,7 +217,10 @@ async def fleet_rows(hub: Hub) -> list[Row]:
 
     members = hub.registry.members()
     records = {machine: hub.ledger.mirror(machine).last.seq for machine in hub.ledger.machines()}
-    return rows(members, await hub.statuses(), await hub.rollout(), records, hub.problems(), datetime.now(UTC))
+    return rows(
+        members, await hub.statuses(), rollout=await hub.rollout(), records=records, breaks=hub.problems(),
+        now=datetime.now(UTC),
+    )  # fmt: skip
 
 
 def _row_text(row: Row) -> str:
@@ -278,7 +281,7 @@ def _join_flags(flags: argparse.ArgumentParser) -> None:
     flags.add_argument("--token", required=True, help="what `hookline fleet token` printed at the hub")
     flags.add_argument("--name", default="", help="what this machine is called (default: its host name)")
     flags.add_argument(
-        "--audit", metavar="FILE", default="", help="the audit log to send (default: in the state folder)"
+        "--audit", type=Path, metavar="FILE", help="the audit log to send (default: in the state folder)"
     )
     flags.add_argument("--stale-hours", type=float, default=0.0, metavar="N", help="when the policy counts as stale")
     flags.add_argument("--when-stale", choices=("keep", "ask", "deny"), default="keep", help="and what happens then")
@@ -287,9 +290,8 @@ def _join_flags(flags: argparse.ArgumentParser) -> None:
 async def _join(args: argparse.Namespace) -> int:
     from hookline.fleet.leaf import join
 
-    audit = args.audit or str(state_folder() / "audit.jsonl")
     enrolment = await join(
-        args.url, args.token, name=args.name, audit=str(Path(audit).absolute()),
+        args.url, args.token, name=args.name, audit=str(args.audit.absolute() if args.audit else state_folder() / "audit.jsonl"),
         stale_hours=args.stale_hours, when_stale=args.when_stale,
     )  # fmt: skip
     print(f"this machine is `{enrolment.name}` ({enrolment.machine}) in the fleet at {enrolment.hub}")
