@@ -291,7 +291,8 @@ async def _join(args: argparse.Namespace) -> int:
     from hookline.fleet.leaf import join
 
     enrolment = await join(
-        args.url, args.token, name=args.name, audit=str(args.audit.absolute() if args.audit else state_folder() / "audit.jsonl"),
+        args.url, args.token, name=args.name,
+        audit=str(args.audit.absolute() if args.audit else state_folder() / "audit.jsonl"),
         stale_hours=args.stale_hours, when_stale=args.when_stale,
     )  # fmt: skip
     print(f"this machine is `{enrolment.name}` ({enrolment.machine}) in the fleet at {enrolment.hub}")
