@@ -12,6 +12,19 @@ import pytest
 pytest_plugins = ["hookline.testing.plugin"]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """What programs remember for their user lies in a folder of this run's own."""
+    folder = tmp_path_factory.mktemp("state")
+    before = os.environ.get("XDG_STATE_HOME")
+    os.environ["XDG_STATE_HOME"] = str(folder)
+    yield folder
+    if before is None:
+        del os.environ["XDG_STATE_HOME"]
+    else:
+        os.environ["XDG_STATE_HOME"] = before
+
+
 @pytest.fixture(scope="session")
 def contract() -> Path:
     """The folder of the recorded contract: events.json, cases/, expected/."""

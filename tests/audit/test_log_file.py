@@ -393,14 +393,19 @@ def test_a_record_that_is_no_json_is_refused_and_nothing_is_written(file: AuditF
     assert broken(file) == []
 
 
-def test_a_last_line_that_is_no_record_stops_the_writer(file: AuditFile) -> None:
-    """Nothing is chained to what somebody else wrote."""
+def test_a_line_that_is_not_a_record_is_put_aside_with_its_file(file: AuditFile) -> None:
+    """Nothing is chained to what somebody else wrote; the log goes on in a new file that says why."""
     file.append(records(1))
     with file.path.open("ab") as log:
         log.write(b"hello\n")
+    AuditFile(file.path).append(records(1, 1))
 
-    with pytest.raises(AuditError, match="its last line is no audit record; run `hookline audit verify"):
-        AuditFile(file.path).append(records(1))
+    assert [line["seq"] for line in read(file.path)] == [2, 3]
+    assert broken(file) == [
+        "audit.jsonl.1:2: the line was changed: it is no record of this log",
+        "audit.jsonl:1: out of order: found record 2 after record 2",
+        "audit.jsonl:1: a writer found the log broken here: the last line is not a record; record 1 was expected",
+    ]
 
 
 def test_a_log_nobody_may_write_to_can_still_be_verified(file: AuditFile) -> None:

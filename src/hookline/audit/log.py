@@ -22,9 +22,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from hookline.audit.anchor import AnchorSpec
 from hookline.audit.chain import Break, Link
 from hookline.audit.entry import Redactor, kept, record
-from hookline.audit.log_file import AuditFile, lines_of
+from hookline.audit.log_file import AuditFile
+from hookline.audit.verification import lines_of
 from hookline.detect import ready
 from hookline.detect import redact as redact_secrets
 from hookline.engine import Notice, Verdict
@@ -60,7 +62,9 @@ class AuditLog:
     is possible; beyond that a line says how many are missing. `flush()` returns when everything so far is written.
 
     Secrets are taken out by the `guards` extra's detectors; pass `redact=` for your own, `redact=str` for none. With a
-    `key` nobody without it can redo the chain. Closing the set of hooks, or ending the program, writes what waits.
+    `key` nobody without it can redo the chain. An `anchor` tells a log that was rolled back together with its head: a
+    file elsewhere, or a function that is told `(seq, hash)`; a log with a key has one in the user's state folder unless
+    it is `False`. Closing the set of hooks, or ending the program, writes what waits.
     """
 
     events = WATCHED
@@ -78,12 +82,13 @@ class AuditLog:
         key: bytes | None = None,
         max_bytes: int | None = None,
         keep: int | None = None,
+        anchor: AnchorSpec = None,
     ) -> None:
         _one_of("sync", sync, ("batch", "line", "fsync"))
         _one_of("on_error", on_error, ("stop", "warn"))
         if redact is redact_secrets:
             ready()
-        self.file = AuditFile(path, key=key, max_bytes=max_bytes, keep=keep)
+        self.file = AuditFile(path, key=key, max_bytes=max_bytes, keep=keep, anchor=anchor)
         self.error: AuditError | None = None
         self._sync = sync
         self._on_error = on_error

@@ -1,47 +1,70 @@
 """A chained log on disk: appended to by any number of processes, rotated, repaired after a kill, verified.
 
 Processes take turns by a lock on the head file. A process that is killed while it writes leaves a torn last line at
-most, which nobody was told is written; the next one to write cuts it off.
+most, which nobody was told is written; the next one to write cuts it off. Where the chain stands is what the head says,
+or the anchor if that knows more: nothing is added to a file that ends before that. It is put aside as it is, and a new
+one begins with a record of the break.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
+
+from hookline.audit.anchor import AnchorSpec, anchor_for
 from hookline.audit.chain import Break, Link, follow, link_before, link_of, linked
 from hookline.audit.checkpoint import Head, key_problem, read_head, write_head
+from hookline.audit.verification import BREAK, MOST_LINE, LogFiles, verified
 from hookline.errors import AuditError
 from hookline.files import locked, read_at
 
 log = logging.getLogger("hookline.audit")
 _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _TAIL_BYTES = 1 << 16
-MOST_LINE = 16 << 20
-"""A longer line is no record of ours, and is read in parts."""
-MOST_BREAKS = 1_000
+
+
+class _Standing(msgspec.Struct, frozen=True):
+    """Where the chain goes on: the head, the last link, and what is wrong with the file, if anything."""
+
+    head: Head
+    last: Link
+    problem: str = ""
+    torn: int = 0
 
 
 class AuditFile:
     """One chained log; `append` may be called by any number of processes and threads.
 
     Beyond `max_bytes` the file is renamed to `NAME.1`, `NAME.2`, … (the oldest has the lowest number) and a new one
-    begun; `keep` says how many of those stay.
+    begun; `keep` says how many of those stay. `anchor` is where the last record is remembered besides: a file, a
+    function that is told `(seq, hash)`, `False` for nowhere; a log with a key has one in the user's state folder.
     """
 
     def __init__(
-        self, path: str | Path, *, key: bytes | None = None, max_bytes: int | None = None, keep: int | None = None
+        self,
+        path: str | Path,
+        *,
+        key: bytes | None = None,
+        max_bytes: int | None = None,
+        keep: int | None = None,
+        anchor: AnchorSpec = None,
     ) -> None:
         self.path = Path(path)
+        self.anchor = anchor_for(anchor, self.path, key)
         self._key = key
         self._max_bytes = max_bytes
         self._keep = keep
         self._known: tuple[tuple[int, int, int], Link] | None = None
+        self._warned = False
 
     @property
     def head_path(self) -> Path:
@@ -64,11 +87,16 @@ class AuditFile:
 
     def _append(self, head_fd: int, records: Iterable[Mapping[str, Any]], *, fsync: bool) -> Link:
         with _opened(self.path) as fd:
-            head, last = self._stand(head_fd, fd)
+            stands = self._stand(head_fd, fd)
             full = self._max_bytes is not None and os.fstat(fd).st_size >= self._max_bytes
-            if not full:
-                return self._write(head_fd, fd, head.at(last), records, fsync=fsync)
-        head = self._rotate(head_fd, head.at(last))
+            if not stands.problem and not full:
+                return self._write(head_fd, fd, stands.head.at(stands.last), records, fsync=fsync)
+        head = stands.head.at(stands.last)
+        if stands.problem:
+            records = [self._break(stands), *records]
+            self._put_aside()
+        else:
+            head = self._rotate(head_fd, head)
         with _opened(self.path) as fd:
             return self._write(head_fd, fd, head, records, fsync=fsync)
 
@@ -85,53 +113,125 @@ class AuditFile:
                 _sync_folder(self.path.parent)
         write_head(head_fd, head.at(last), self._key)
         self._known = (_identity(fd), last)
+        if lines:
+            self._remember(last)
         return last
 
-    def _stand(self, head_fd: int, fd: int) -> tuple[Head, Link]:
-        """The head, and where the chain really stands: a process may have been killed before it could say so."""
-        head = read_head(head_fd)
-        if head is None:
-            return self._new_head(head_fd, fd)
-        problem = key_problem(head, self._key)
-        if problem is not None:
-            raise AuditError(f"{self.head_path}: {problem}")
-        if self._known == (_identity(fd), head.last):
-            return head, head.last
-        return head, self._last_link(fd) or self._before(head)
+    def _remember(self, last: Link) -> None:
+        """Tell the anchor; one that nobody asked for does not keep the log from being written."""
+        if self.anchor is None:
+            return
+        try:
+            self.anchor.write(last, self._key)
+        except AuditError as problem:
+            if self.anchor.required:
+                raise
+            if not self._warned:
+                log.warning("%s; a log that is rolled back together with its head will not be found out", problem)
+            self._warned = True
 
-    def _new_head(self, head_fd: int, fd: int) -> tuple[Head, Link]:
+    # -- where the chain stands ----------------------------------------------------------------------------------
+
+    def _stand(self, head_fd: int, fd: int) -> _Standing:
+        """Where the chain goes on, and whether the file ends there."""
+        head = read_head(head_fd)
+        wrong_key = None if head is None else key_problem(head, self._key)
+        if wrong_key is not None:
+            raise AuditError(f"{self.head_path}: {wrong_key}")
+        if head is not None and self._known == (_identity(fd), head.last):
+            return _Standing(head, head.last)
+        stands = self._new_head(head_fd, fd) if head is None else self._compared(head, fd)
+        stands = self._with_anchor(stands, fd)
+        if stands.torn and not stands.problem:
+            log.warning("%s: cut off a torn last line of %d bytes", self.path, stands.torn)
+            os.ftruncate(fd, os.fstat(fd).st_size - stands.torn)
+        return stands
+
+    def _compared(self, head: Head, fd: int) -> _Standing:
+        """The file against its head; lines after the head's count if they follow it: a killed process wrote them."""
+        line, torn = last_line(fd, os.fstat(fd).st_size)
+        if not line:
+            return self._compared_older(head, torn)
+        last = link_of(line)
+        if last == head.last:
+            return _Standing(head, head.last, torn=torn)
+        if last is None:
+            return _Standing(head, head.last, f"the last line is not a record; record {head.seq} was expected")
+        if last.seq <= head.seq:
+            return _Standing(head, head.last, _difference(last, head.last))
+        following = _lines_after(fd, head.seq)
+        links = list(follow(following, head.last, self._key))
+        if not links or any(problem for _, problem in links) or links[-1][0] != last:
+            return _Standing(head, head.last, f"lines after record {head.seq} do not follow it")
+        return _Standing(head, last, torn=torn)
+
+    def _compared_older(self, head: Head, torn: int) -> _Standing:
+        """An empty file: the chain goes on from the newest one put aside, or from what was deleted on purpose."""
+        older = self.rotated()
+        last = _last_link_in(older[-1]) if older else head.base
+        problem = "" if last == head.last else _difference(last, head.last)
+        return _Standing(head, head.last, problem, torn)
+
+    def _new_head(self, head_fd: int, fd: int) -> _Standing:
         """A first head; for a log that has lost its own, one that says so."""
-        last = self._last_link(fd) or self._before(Head())
+        line, torn = last_line(fd, os.fstat(fd).st_size)
+        older = self.rotated()
+        last = link_of(line) if line else _last_link_in(older[-1]) if older else Link()
+        if last is None:
+            raise AuditError(
+                f"{self.path}: its last line is not an audit record, and it has no head; name another file"
+            )
         head = Head().at(last)
         if last.seq:
             log.warning("%s: lost or damaged; lines cut off before now cannot be told", self.head_path)
             head = Head(lost_at=last.seq).at(last).since(self._first_base())
         write_head(head_fd, head, self._key)
-        return head, last
+        return _Standing(head, last, torn=torn)
+
+    def _with_anchor(self, stands: _Standing, fd: int) -> _Standing:
+        """The same, unless the anchor knows of records that are not there."""
+        if self.anchor is None or stands.problem:
+            return stands
+        try:
+            mark = self.anchor.read(self._key)
+        except AuditError as problem:
+            return msgspec.structs.replace(stands, problem=str(problem))
+        if mark is None or mark == stands.last or mark.seq <= stands.head.base_seq:
+            return stands
+        if mark.seq > stands.last.seq:
+            why = f"{_difference(stands.last, mark)}, as the anchor knows"
+            return msgspec.structs.replace(stands, last=mark, problem=why)
+        if self._link_at(fd, mark.seq) != mark:
+            why = f"record {mark.seq} is not the one that the anchor knows"
+            return msgspec.structs.replace(stands, problem=why)
+        return stands
+
+    def _link_at(self, fd: int, seq: int) -> Link | None:
+        """The link of a record, in whichever file it is."""
+        found = next(map(link_of, _lines_after(fd, seq - 1)), None)
+        for path in reversed(self.rotated()):
+            if found is not None and found.seq <= seq:
+                break
+            with path.open("rb") as file:
+                found = next(map(link_of, _lines_after(file.fileno(), seq - 1)), None)
+        return found
 
     def _first_base(self) -> Link:
-        oldest = next(iter([*self.rotated(), self.path]))
-        with oldest.open("rb") as file:
-            return link_before(file.readline(MOST_LINE)) or Link()
+        return _base_of(next(iter([*self.rotated(), self.path])))
 
-    def _last_link(self, fd: int) -> Link | None:
-        """The link of the last whole line; a torn end is cut off first. `None` if there is no line."""
-        size = os.fstat(fd).st_size
-        line, torn = last_line(fd, size)
-        if torn:
-            log.warning("%s: cut off a torn last line of %d bytes", self.path, torn)
-            os.ftruncate(fd, size - torn)
-        if not line:
-            return None
-        link = link_of(line)
-        if link is None:
-            raise AuditError(f"{self.path}: its last line is no audit record; run `hookline audit verify {self.path}`")
-        return link
+    # -- files that are put aside --------------------------------------------------------------------------------
 
-    def _before(self, head: Head) -> Link:
-        """Where the chain stands before the first line of a new file."""
-        older = self.rotated()
-        return _last_link_in(older[-1]) if older else head.last
+    def _break(self, stands: _Standing) -> dict[str, Any]:
+        log.error("%s: %s; it is put aside, and a new file begins with a record of that", self.path, stands.problem)
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return {"time": now, "event": BREAK, "problem": stands.problem, "after": stands.last.seq}
+
+    def _put_aside(self) -> None:
+        """Rename the file, as it is, to the next number; an empty one is simply gone on with."""
+        if self.path.exists() and self.path.stat().st_size:
+            older = self.rotated()
+            number = int(older[-1].suffix[1:]) + 1 if older else 1
+            self.path.rename(self.path.with_name(f"{self.path.name}.{number}"))
 
     def rotated(self) -> list[Path]:
         """Older files of this log, oldest first."""
@@ -141,15 +241,14 @@ class AuditFile:
 
     def _rotate(self, head_fd: int, head: Head) -> Head:
         """Put the full file aside; the head knows where it ends before anything is deleted."""
-        older = self.rotated()
-        number = int(older[-1].suffix[1:]) + 1 if older else 1
         write_head(head_fd, head, self._key)
-        self.path.rename(self.path.with_name(f"{self.path.name}.{number}"))
+        self._put_aside()
         if self._keep is None:
             return head
         files = self.rotated()
-        for path in files[: max(len(files) - self._keep, 0)]:
-            head = head.since(_last_link_in(path))
+        surplus = max(len(files) - self._keep, 0)
+        for path, following in zip(files[:surplus], [*files[1:], None], strict=False):
+            head = head.since(_base_of(following) if following else head.last)
             write_head(head_fd, head, self._key)
             path.unlink()
         return head
@@ -163,12 +262,11 @@ class AuditFile:
         """
         try:
             with contextlib.ExitStack() as stack:
-                head, files = self._picture(stack)
-                return _verified(self, head, files, self._key)
+                return verified(self._picture(stack), self._key, self.anchor)
         except OSError as problem:
             raise AuditError(f"{problem.filename or self.path}: {problem.strerror}") from None
 
-    def _picture(self, stack: contextlib.ExitStack) -> tuple[Head | None, list[tuple[Path, BinaryIO, int]]]:
+    def _picture(self, stack: contextlib.ExitStack) -> LogFiles:
         """The head, and all files opened, with their sizes; taken while nobody writes."""
         may_lock = os.access(self.head_path, os.R_OK | os.W_OK)  # an auditor may have leave to read only
         lock: contextlib.AbstractContextManager[Any] = locked(self.head_path) if may_lock else contextlib.nullcontext()
@@ -178,83 +276,7 @@ class AuditFile:
                 if path.exists():
                     file = stack.enter_context(path.open("rb"))
                     files.append((path, file, os.fstat(file.fileno()).st_size))
-            return read_head(self.head_path), files
-
-
-def _verified(
-    log_file: AuditFile, head: Head | None, files: list[tuple[Path, BinaryIO, int]], key: bytes | None
-) -> list[Break]:
-    if head is None:
-        why = "the head file is missing or damaged: it cannot be told whether lines were cut off"
-        return [Break(str(log_file.head_path), 1, why), *_followed(files, None, key)[0]]
-    problem = key_problem(head, key)
-    if problem is not None:
-        return [Break(str(log_file.head_path), 1, problem)]
-    breaks, last, end = _followed(files, head, key)
-    if head.lost_at is not None:
-        why = f"the head file was lost at record {head.lost_at}: it cannot be told whether lines before it were cut off"
-        breaks.insert(0, Break(str(log_file.head_path), 1, why))
-    if last.seq < head.seq:
-        cut = f"record {head.seq} was" if head.seq == last.seq + 1 else f"records {last.seq + 1} to {head.seq} were"
-        breaks.append(Break(str(log_file.path), end + 1, f"{cut} cut off"))
-    elif last.seq == head.seq and last.hash not in (head.hash, ""):
-        breaks.append(Break(str(log_file.path), end, f"record {last.seq} is not the one that was written last"))
-    return breaks
-
-
-def _followed(
-    files: list[tuple[Path, BinaryIO, int]], head: Head | None, key: bytes | None
-) -> tuple[list[Break], Link, int]:
-    """The breaks, where the chain ends, and how many lines the last file has."""
-    breaks: list[Break] = []
-    last = head.base if head is not None else None
-    number = 0
-    for path, file, size in files:
-        if head is not None and _is_pruned(file, head):
-            continue
-        last, number, torn = _follow_file(path, file, size, (last, key), breaks)
-        if torn and (file is not files[-1][1] or head is None or last.seq < head.seq):
-            breaks.append(Break(str(path), number + 1, "the line is torn: it does not end"))
-    return breaks[:MOST_BREAKS], last or Link(), number
-
-
-def _follow_file(
-    path: Path, file: BinaryIO, size: int, start: tuple[Link | None, bytes | None], breaks: list[Break]
-) -> tuple[Link, int, bool]:
-    """Follow one file; a torn end is told apart, since a writer that was killed leaves one that nobody relied on."""
-    last, key = start
-    if last is None:
-        last = link_before(file.readline(MOST_LINE)) or Link()
-        file.seek(0)
-    number = 0
-    for number, (link, problem) in enumerate(follow(lines_of(file, size), last, key), 1):
-        if problem is not None and file.tell() >= size and not _ends(file):
-            return link, number - 1, True
-        last = link
-        if problem is not None and len(breaks) < MOST_BREAKS:
-            breaks.append(Break(str(path), number, problem))
-    return last, number, False
-
-
-def _ends(file: BinaryIO) -> bool:
-    """Whether what was read last is a whole line."""
-    file.seek(-1, os.SEEK_CUR)
-    return file.read(1) == b"\n"
-
-
-def _is_pruned(file: BinaryIO, head: Head) -> bool:
-    """Whether a file was to be deleted, and only a kill left it there."""
-    first = link_before(file.readline(MOST_LINE))
-    file.seek(0)
-    return first is not None and first.seq < head.base_seq
-
-
-def lines_of(file: BinaryIO, size: int) -> Iterator[bytes]:
-    """The lines in the first `size` bytes; of one that is too long to be a record, only its parts."""
-    left = size
-    while left > 0 and (line := file.readline(min(MOST_LINE, left))):
-        left -= len(line)
-        yield line
+            return LogFiles(self.path, self.head_path, read_head(self.head_path), files)
 
 
 # -- at the level of bytes -----------------------------------------------------------------------------------------
@@ -281,13 +303,44 @@ def last_line(fd: int, size: int) -> tuple[bytes, int]:
         length *= 4
 
 
-def _last_link_in(path: Path) -> Link:
+def _last_link_in(path: Path) -> Link | None:
     with path.open("rb") as file:
         line, _ = last_line(file.fileno(), path.stat().st_size)
-    link = link_of(line)
-    if link is None:
-        raise AuditError(f"{path}: its last line is no audit record; run `hookline audit verify` on the log")
-    return link
+    return link_of(line)
+
+
+def _base_of(path: Path) -> Link:
+    """Where the chain stood before a file's first line."""
+    with path.open("rb") as file:
+        return link_before(file.readline(MOST_LINE)) or Link()
+
+
+def _lines_after(fd: int, seq: int) -> Iterator[bytes]:
+    """The whole lines from the first one that says it comes after record `seq`; read from the end of the file."""
+    end, length = os.fstat(fd).st_size, _TAIL_BYTES
+    while True:
+        start = max(end - length, 0)
+        tail = read_at(fd, end - start, start)
+        lines = tail.splitlines(keepends=True)[1 if start else 0 :]
+        first = link_of(lines[0]) if lines else None
+        if start == 0 or (first is not None and first.seq <= seq):
+            break
+        length *= 4
+    whole = (line for line in lines if line.endswith(b"\n"))
+    return itertools.dropwhile(lambda line: (link := link_of(line)) is not None and link.seq <= seq, whole)
+
+
+def _difference(found: Link | None, expected: Link) -> str:
+    """What is missing of a log that ends with one record and should end with another."""
+    if found is None:
+        return f"it does not end with a record; record {expected.seq} was expected"
+    if found.seq == expected.seq:
+        return f"record {found.seq} is not the one that was written last"
+    if found.seq > expected.seq:
+        return f"it goes on after record {expected.seq}, which was the last"
+    first = found.seq + 1
+    gone = f"record {first} is" if first == expected.seq else f"records {first} to {expected.seq} are"
+    return f"{gone} gone from its end"
 
 
 def _identity(fd: int) -> tuple[int, int, int]:

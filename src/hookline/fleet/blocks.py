@@ -12,7 +12,8 @@ from pathlib import Path
 import msgspec
 
 from hookline.audit.chain import Link, link_before, link_of
-from hookline.audit.log_file import AuditFile, last_line, lines_of
+from hookline.audit.log_file import AuditFile, last_line
+from hookline.audit.verification import lines_of
 
 MOST_BYTES = 256 << 10
 MOST_LINES = 500

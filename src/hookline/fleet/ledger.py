@@ -15,7 +15,8 @@ import msgspec
 
 from hookline.audit.chain import Link, follow, link_of
 from hookline.audit.checkpoint import Head, write_head
-from hookline.audit.log_file import last_line, lines_of
+from hookline.audit.log_file import last_line
+from hookline.audit.verification import lines_of
 from hookline.files import locked
 
 Outcome = Literal["new", "known"]

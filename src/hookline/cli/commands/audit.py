@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import sys
 import time
@@ -14,6 +15,8 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from hookline.audit.anchor import Expected
+from hookline.audit.chain import Link
 from hookline.audit.entry import word_of
 from hookline.audit.log import AuditFile
 from hookline.cli.options import add_json, parser
@@ -66,7 +69,18 @@ def _show_flags(flags: argparse.ArgumentParser) -> None:
 def _verify_flags(flags: argparse.ArgumentParser) -> None:
     flags.add_argument("file")
     flags.add_argument("--key-file", metavar="FILE", help="the key, if the log was written with one")
+    anchors = flags.add_mutually_exclusive_group()
+    anchors.add_argument("--anchor", metavar="FILE", help="the anchor (default, with a key: the user's state folder)")
+    anchors.add_argument("--expect", type=_link, metavar="SEQ:HASH", help="a record that an external sink was told of")
+    anchors.add_argument("--no-anchor", action="store_true", help="compare with no anchor, as for a copy")
     add_json(flags)
+
+
+def _link(text: str) -> Expected:
+    seq, _, hashed = text.partition(":")
+    if not seq.isdecimal() or not re.fullmatch("[0-9a-f]{64}", hashed):
+        raise argparse.ArgumentTypeError(f"expected a record's number and hash, as in `12:ab34…`, got `{text}`")
+    return Expected(Link(int(seq), hashed))
 
 
 def _flag_of(word: str) -> str:
@@ -236,17 +250,30 @@ def _about(entry: Mapping[str, Any]) -> str:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    file = AuditFile(args.file, key=_key(args.key_file))
-    if not file.path.is_file() and not file.head_path.is_file():
-        raise AuditError(f"{args.file}: no such file")
+    key = _key(args.key_file)
+    file = AuditFile(args.file, key=key, anchor=False if args.no_anchor else args.expect or args.anchor)
     breaks = file.verify()
+    if not breaks and not file.path.is_file() and not file.head_path.is_file():
+        raise AuditError(f"{args.file}: no such file")
     if args.json:
-        print(msgspec.json.encode({"whole": not breaks, "breaks": breaks}).decode())
+        proof = {} if breaks else {"proves": _proof(file, key)}
+        print(msgspec.json.encode({"whole": not breaks, "breaks": breaks, **proof}).decode())
     elif breaks:
         print("\n".join(paint(one_line(str(one)), "red") for one in breaks))
     else:
         print(f"{args.file} is whole: nothing was changed, removed or re-ordered")
+        print(paint(_proof(file, key), "dim"))
     return 1 if breaks else 0
+
+
+def _proof(file: AuditFile, key: bytes | None) -> str:
+    """What it means that a log is whole."""
+    known = file.anchor.read(key) if file.anchor is not None else None
+    if known is not None:
+        return f"nor was it rolled back to before record {known.seq}, which {file.anchor} knows"
+    if key is None:
+        return "it has no key: whoever can write its folder could have written it all again"
+    return "nobody without the key wrote it; not whether log and head were rolled back together: there is no anchor"
 
 
 def _key(file: str | None) -> bytes | None:
