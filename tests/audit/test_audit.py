@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
 from hookline import Hooks, allow, deny, rewrite, stop
 from hookline.audit import log as audit_module
@@ -217,6 +219,74 @@ def test_a_secret_across_the_cut_is_taken_out_whole(ends: bool) -> None:
 
     assert "MIIEvQ" not in said["result"]
     assert said["result"].endswith(f"({len(text):,} characters)")
+
+
+@hypothesis.settings(max_examples=80, deadline=None)
+@hypothesis.given(st.integers(0, 45_000), st.sampled_from(["", "key", "tokens", "passwords"]), st.integers(0, 60))
+def test_no_part_of_a_token_is_left_at_a_cut(before: int, filling: str, shift: int) -> None:
+    """Wherever a token lies in a long text, and however much the secrets before it shrink when they are taken out."""
+    body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC" * 60
+    fillings = {
+        "": "x " * 8,
+        "key": f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n",
+        "tokens": f"{ANTHROPIC_KEY} ",
+        "passwords": "password=" + "Qw3" * 20 + " ",
+    }
+    start = fillings[filling] * (before // len(fillings[filling])) + "x " * shift
+    text = f"{start} {GITHUB_TOKEN} {'y ' * 12_000}"
+    said = record(Verdict(PostToolUse(tool_name="T", tool_response=text), NOTHING), redact=default_redactor)["result"]
+
+    assert GITHUB_TOKEN[:8] not in said
+    assert ANTHROPIC_KEY[:16] not in said
+    assert "MIIEvQ" not in said
+    assert len(said) <= MOST_TEXT + 40
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"dbPassword": "hunter2"},
+        {"clientSecret": "hunter2"},
+        {"X-Api-Key": "hunter2"},
+        {"AWS_SECRET_ACCESS_KEY": "hunter2"},
+        {"GITHUB_TOKEN": "hunter2"},
+        {"password": ["hunter2", "a"]},
+        {"passwords": ["hunter2"]},
+        {"secret": {"deep": ["hunter2"]}},
+        {"credentials": {"user": "hunter2"}},
+        {"password": 48151623, "not": "hunter2"[:0]},
+        {"env": [{"name": "DB_PASSWORD", "value": "hunter2"}]},
+        {"env": [{"key": "apiKey", "default": "hunter2"}]},
+        {"argv": ["tool", "--password", "hunter2"]},
+        {"argv": ["tool", "--db-password=hunter2"]},
+        {"command": ["curl", "-H", "Authorization: Basic aHVudGVyMg=="]},
+        {"connectionString": "hunter2"},
+        {"cookie": "hunter2"},
+        {"list": [[{"privateKey": "hunter2"}]]},
+    ],
+)
+def test_what_a_name_calls_a_secret_is_taken_out_however_deep(value: dict[str, Any]) -> None:
+    """camelCase, lists, objects, arguments, pairs of name and value."""
+    said = str(record(Verdict(PostToolUse(tool_name="T", tool_input=value), NOTHING), redact=default_redactor))
+
+    for secret in ("hunter2", "48151623", "aHVudGVyMg"):
+        assert secret not in said
+    assert "[redacted: " in said
+
+
+def test_names_that_only_resemble_a_secrets_are_kept() -> None:
+    """Counts of tokens, names of files and settings."""
+    value = {
+        "max_tokens": 4096,
+        "input_tokens": 12,
+        "tokenizer": "bpe",
+        "passwordFile": "/x",
+        "key": "left",
+        "on": True,
+    }
+    said = record(Verdict(PostToolUse(tool_name="T", tool_input=value), NOTHING), redact=default_redactor)
+
+    assert said["input"] == value
 
 
 def test_without_the_extra_the_default_redactor_says_so_at_once(

@@ -6,6 +6,7 @@ The tokens are put together at run time, so that none stands in a file.
 from __future__ import annotations
 
 import sysconfig
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -67,6 +68,36 @@ TOKENS = {
     "api key json": '"api' + '_key": "' + MIXED[:24] + '"',
     "PEM": "-----BEGIN RSA " + "PRIVATE KEY-----\n" + MIXED + "\n-----END RSA " + "PRIVATE KEY-----",
     "PEM, open end": "-----BEGIN " + "PRIVATE KEY-----\n" + MIXED,
+    "PEM with headers": "-----BEGIN RSA "
+    "PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00FF\n\n"
+    + MIXED
+    + "\n-----END RSA "
+    + "PRIVATE KEY-----",
+    "PEM with headers, open end": "-----BEGIN RSA " + "PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n"
+    "DEK-Info: AES-128-CBC,00FF\n\n" + MIXED,
+    "PEM in JSON": "-----BEGIN EC " + "PRIVATE KEY-----\\nProc-Type: 4,ENCRYPTED\\n\\n" + MIXED + "\\n",
+    "PEM with line numbers": "-----BEGIN " + "PRIVATE KEY-----\n     2\t" + MIXED[:64] + "\n     3\t" + MIXED[64:],
+    "PGP": "-----BEGIN PGP " + "PRIVATE KEY BLOCK-----\nVersion: GnuPG v2\nComment: none\n\n" + MIXED + "\n=aB1c\n"
+    "-----END PGP " + "PRIVATE KEY BLOCK-----",
+    "PGP, open end": "-----BEGIN PGP " + "PRIVATE KEY BLOCK-----\n\n" + MIXED,
+    "SSH2": "---- BEGIN SSH2 ENCRYPTED " + 'PRIVATE KEY ----\nComment: "me"\n' + MIXED,
+    "PuTTY": "PuTTY-User-Key-File-2: ssh-rsa\nEncryption: none\nComment: me\nPublic-Lines: 1\nAAAA\n"
+    "Private-" + "Lines: 2\n" + MIXED + "\nPrivate-MAC: " + HEX[:40],
+    "PuTTY, open end": "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nPrivate-" + "Lines: 2\n" + MIXED,
+    "basic header": "Authorization: " + "Basic " + MIXED[:24] + "==",
+    "proxy header": "Proxy-Authorization: " + "Basic " + MIXED[:24],
+    "header in JSON": '"Authorization": "' + "Basic " + MIXED[:24] + '"',
+    "token header": "authorization: " + "token " + MIXED[:40],
+    "bare header": "Authorization: " + MIXED[:40],
+    "camelCase": "db" + 'Password: "' + MIXED[:16] + '"',
+    "camelCase secret": "client" + "Secret=" + MIXED[:20],
+    "camelCase key": "{api" + "Key: '" + MIXED[:20] + "'}",
+    "camelCase token": "access" + "Token => " + MIXED[:20],
+    "password with $": "PASS" + "WORD=$" + MIXED[:16] + "$",
+    "password with [": "PASS" + "WORD=" + MIXED[:16] + "[x]",
+    "password with (": "pass" + 'word: "' + MIXED[:16] + '(y)"',
+    "password with {": "pass" + "word='{" + MIXED[:16] + "}'",
+    "list of passwords": '"pass' + 'words": ["' + MIXED[:20] + '", "' + MIXED[1:21] + '"]',
     "OpenSSH": "-----BEGIN OPENSSH " + "PRIVATE KEY-----\n" + MIXED + "\n-----END OPENSSH " + "PRIVATE KEY-----",
 }
 
@@ -145,3 +176,37 @@ def test_a_needle_never_hides_a_pattern() -> None:
     kinds = {known.kind for known in detect._patterns()}
 
     assert set(detect._NEEDLES) <= kinds
+
+
+LOGGED = {
+    "pass" + "word=hunter2": "hunter2",
+    "my" + "Password: correct horse": "correct",
+    "--pass" + "word hunter2": "hunter2",
+    "--db-pass" + "word='a b(c'": "b(c",
+    "curl -u me:" + "hunter2 https://x": "hunter2",
+    "TOK" + "EN=p$ss[w(rd": "p$ss[w(rd",
+    'client_secret: ["one-two", "three-four"]': "three-four",
+    "SEC" + "RET=abc(def)": "abc(def)",
+}
+
+
+@pytest.mark.parametrize("text, secret", LOGGED.items())
+def test_a_log_loses_more_than_an_alarm_is_raised_for(text: str, secret: str) -> None:
+    """What a name calls a secret is taken out of a log however short it is: nobody misses it there."""
+    assert secret not in detect.redact(f"ran {text} and so on")
+    assert detect.redact(f"ran {text} and so on").startswith("ran ")
+
+
+BEGINNINGS = (
+    "-----BEGIN ", "-----BEGIN PRIVATE KEY-----\n", "password=", "password=$", "token: [", "Authorization: ",
+    "PuTTY-User-Key-File-2:", "--token ", "-u a:", "secret='", "aPassword => x(", "token: [\"a\", ",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", BEGINNINGS)
+def test_no_text_takes_long(text: str) -> None:
+    """Half a million characters of what only begins like a secret: read once, not once for each."""
+    started = time.process_time()
+    detect.redact(text * (500_000 // len(text)))
+
+    assert time.process_time() - started < 20  # quadratic, it would be minutes

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from hookline.detect.assignments import names_a_secret
 from hookline.engine import Outcome, Verdict
 from hookline.engine.words import Word, word_for
 from hookline.events import Event
@@ -25,10 +26,9 @@ MOST_DEPTH = 32
 _MARGIN = 16_000
 """How far beyond the cut a secret that begins before it is looked for: longer than any private key."""
 _BIG = 1 << 63
+_PIN = re.compile(r"(?i)pass|pin\Z|secret")
 _LEFT_OUT = "… (left out: the record is too long)"
-_SECRET_NAME = re.compile(
-    r"(?i)(?:.*[_-])?(?:password|passwd|secret|api[_-]?key|access[_-]?token|auth[_-]?token|private[_-]?key|authorization)"
-)
+_VALUE_NAMES = ("value", "default", "content", "data")
 _WORDS = {"tool_input": "input", "tool_response": "result", "permission_mode": "mode"}
 _ELSEWHERE = frozenset(
     {"session_id", "cwd", "agent_id", "agent_type", "timestamp", "tool_name", "tool_use_id", "prompt_id", "effort"}
@@ -168,9 +168,9 @@ class _Cleaner:
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, dict):
-            return {self._text(str(key)): self._named(str(key), item) for key, item in value.items()}
+            return self._fields(value)
         if isinstance(value, (list, tuple)):
-            return [self.clean(item) for item in value]
+            return self._items(value)
         if value is None or isinstance(value, (bool, float)):
             return value
         if isinstance(value, int) and -_BIG < value < _BIG:
@@ -178,16 +178,49 @@ class _Cleaner:
         return self._text(str(value))
 
     def _named(self, key: str, value: Any) -> Any:
-        """What a field called `password` holds is a secret, whatever it looks like."""
-        if self._redact is str or not isinstance(value, str) or not value or not _SECRET_NAME.fullmatch(key):
+        """What a field called `password` holds is a secret, whatever it looks like and however deep it lies."""
+        if self._redact is str or not names_a_secret(key):
+            return self.clean(value)
+        return self._hidden(value, key)
+
+    def _hidden(self, value: Any, key: str) -> Any:
+        if isinstance(value, dict):
+            return {self._text(str(name)): self._hidden(item, str(name)) for name, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self._hidden(item, key) for item in value]
+        if value is None or isinstance(value, (bool, float)) or value == "":
+            return value
+        if isinstance(value, int) and not _PIN.search(key):  # a number of tokens is not a token
             return self.clean(value)
         return f"[redacted: {self._text(key)}]"
+
+    def _fields(self, fields: Mapping[Any, Any]) -> dict[str, Any]:
+        """An object's fields; in `{"name": "PASSWORD", "value": "…"}` it is the name that counts."""
+        name = next((fields[word] for word in ("name", "key") if isinstance(fields.get(word), str)), "")
+        secret = self._redact is not str and names_a_secret(name)
+        return {
+            self._text(str(key)): self._hidden(item, name)
+            if secret and key in _VALUE_NAMES
+            else self._named(str(key), item)
+            for key, item in fields.items()
+        }
+
+    def _items(self, items: Any) -> list[Any]:
+        """A list's items; what follows `--password` in a list of arguments is a secret."""
+        cleaned, before = [], ""
+        for item in items:
+            secret = self._redact is not str and before.startswith("-") and names_a_secret(before)
+            cleaned.append(self._hidden(item, before) if secret and isinstance(item, str) else self.clean(item))
+            before = item if isinstance(item, str) and "=" not in item else ""
+        return cleaned
 
     def _text(self, text: str) -> str:
         if self._left <= 0:
             return _LEFT_OUT
         whole = len(text)
-        said = _valid(self._redact(_valid(text if whole <= MOST_TEXT else text[: MOST_TEXT + _MARGIN])))
+        said = _valid(self._redact(_valid(text[: MOST_TEXT + _MARGIN])))
+        if whole > MOST_TEXT + _MARGIN:
+            said = said[: max(len(said) - _MARGIN, 0)]  # a secret that the first cut went through is at the very end
         if whole > MOST_TEXT:
             said = f"{said[:MOST_TEXT]}… ({whole:,} characters)"
         self._left -= len(said)

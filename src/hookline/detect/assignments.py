@@ -1,0 +1,110 @@
+"""Secrets by the name they are given: `dbPassword = "…"`, `"apiKey": ["…"]`, `CLIENT_SECRET=…`, `--token …`. Pure.
+
+A value in quotes is taken as it is written. One without is not when it looks like code or a placeholder: `$TOKEN`,
+`os.environ[…]`, `getpass(…)`, `<your key>`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+LAST_WORDS = frozenset(
+    {
+        "password", "passwd", "passphrase", "passcode", "pwd", "secret", "token", "apikey", "authorization",
+        "credential", "cookie", "bearer", "privatekey", "accesskey", "secretkey", "authtoken", "accesstoken",
+    }
+)  # fmt: skip
+"""A name that ends in one of these holds a secret."""
+LAST_PAIRS = frozenset(
+    (first, "key")
+    for first in (
+        "api",
+        "access",
+        "private",
+        "secret",
+        "signing",
+        "encryption",
+        "auth",
+        "account",
+        "master",
+        "ssh",
+        "host",
+    )
+) | frozenset({("connection", "string"), ("pass", "phrase")})
+_PIECES = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_MOST_NAME = 128
+
+
+def names_a_secret(name: str) -> bool:
+    """Whether a field of this name holds a secret: `password`, `dbPassword`, `AWS_SECRET_ACCESS_KEY`, `x-api-key`."""
+    words = [word.lower() for word in _PIECES.findall(name[-_MOST_NAME:])]
+    if not words:
+        return False
+    last = words[-1] if words[-1] in LAST_WORDS else words[-1].removesuffix("s")
+    return last in LAST_WORDS or (*words[-2:-1], last) in LAST_PAIRS
+
+
+_NAME = re.compile(
+    r"""(?i)(?:pass(?:word|wd|phrase|code)|pwd|secret|token|credential|(?:api|access|private|secret|signing|encryption|auth"""
+    r"""|account|master)[_\- ]?key)s?["'`]?[ \t]{0,8}(?P<sep>=>|:=|[:=])[ \t]{0,8}(?P<list>\[\s{0,200})?"""
+)
+_FLAG = re.compile(
+    r"""(?i)(?<![\w-])(?P<name>--?[a-z0-9-]{0,40}(?:password|passwd|passphrase|secret|token|api-?key|private-?key))"""
+    r"""[= ][ \t]{0,8}(?=[^\s-])"""
+)
+_QUOTED = re.compile(r'"((?:[^"\\\n]|\\.){1,4096})"|\'((?:[^\'\\\n]|\\.){1,4096})\'|`([^`\n]{1,4096})`')
+_OPEN_QUOTE = re.compile(r"[\"'`]([^\s\"'`,;]{1,4096})")
+_BARE = re.compile(r"[^\s\"'`,;&|]{1,512}")
+_BETWEEN = re.compile(r"\s{0,200},\s{0,200}")
+_PLACEHOLDER = re.compile(
+    r"\$[A-Za-z_(]\w*\Z|\$\{[^}]*\}\Z|\$\(.*|<.*|\{\{.*|%[({].*|\*+\Z|[xX]{3,}\Z|\.{3,}\Z|…|\[redacted|"
+    r"(?i:change.?me|example|your|dummy|redacted|none\Z|null\Z|true\Z|false\Z|undefined\Z)"
+)
+_CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z|[A-Za-z_][\w.]*(?:\([^()]*\)?|\[[^\[\]]*\]?)[\w.()\[\]:,;]*\Z")
+_SHOUTED = re.compile(r"[A-Z][A-Z0-9_]*=\Z")
+_BEFORE = 64
+
+
+def assigned_secrets(text: str, *, least: int, mixed: bool) -> Iterator[tuple[int, int]]:
+    """Where the values of secrets' names are: of `least` characters; with `mixed`, of letters and digits."""
+    for named in (_NAME, _FLAG):
+        reached = 0
+        for found in named.finditer(text):
+            if found.start() < reached:  # it is part of a value
+                continue
+            shouted = _SHOUTED.search(text, max(found.start() - _BEFORE, 0), found.end()) is not None
+            for start, end, quoted in _values(text, found.end(), several=bool(found.groupdict().get("list"))):
+                value = text[start:end]
+                if len(value) >= least and (not mixed or _is_mixed(value)) and _is_literal(value, quoted or shouted):
+                    reached = end
+                    yield start, end
+
+
+def _values(text: str, at: int, *, several: bool) -> Iterator[tuple[int, int, bool]]:
+    """The value there, or all quoted ones of a list."""
+    while True:
+        quoted = _QUOTED.match(text, at)
+        if quoted is None:
+            found = None if several else _OPEN_QUOTE.match(text, at) or _BARE.match(text, at)
+            if found is not None:
+                start, end = found.span(found.re.groups)
+                yield start, end, found.re is _OPEN_QUOTE
+            return
+        start, end = quoted.span(quoted.lastindex or 0)
+        yield start, end, True
+        more = _BETWEEN.match(text, quoted.end()) if several else None
+        if more is None:
+            return
+        at = more.end()
+
+
+def _is_mixed(value: str) -> bool:
+    """Whether it has digits and letters, as what a machine made has, and no blank."""
+    return any(c.isdigit() for c in value) and any(c.isalpha() for c in value) and not any(c.isspace() for c in value)
+
+
+def _is_literal(value: str, stated: bool) -> bool:  # noqa: FBT001 - quoted, or in a file of variables
+    if _PLACEHOLDER.match(value):
+        return False
+    return stated or not _CODE.match(value)
