@@ -108,7 +108,8 @@ def test_in_a_pipe_it_is_plain_and_fits_80_columns(shown: tuple[subprocess.Compl
     assert ran.returncode == 0
     assert "\x1b" not in ran.stdout
     assert [line for line in lines if len(line) > 80 and str(folder) not in line and "hooks.py" not in line] == []
-    assert last == "audit.jsonl is whole: nothing was changed, removed or re-ordered"
+    assert "audit.jsonl is whole: nothing was changed, removed or re-ordered" in lines
+    assert last == "it has no key: whoever can write its folder could have written it all again"
     assert re.search(r"Bash rm -rf / +DENY +commands.block: ", ran.stdout)
 
 
