@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+# Command hooks under test answer by themselves; with HOOKLINE_TEST_SERVICE=NAME a service of that name answers them.
+os.environ["HOOKLINE_SERVICE"] = os.environ.get("HOOKLINE_TEST_SERVICE", "0")
+
 # The plugin that users get. `-p no:hookline` in pyproject keeps pytest from loading it by its entry point, which would
 # import the package before coverage is measured.
 pytest_plugins = ["hookline.testing.plugin"]

@@ -26,7 +26,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("hosts",),
     ("hookset", "observe"),  # `Hooks`: the engine with its runners, files and SDK door; the names of 0.1
     ("agent", "claude", "hook_file"),
-    ("fleet",),
+    ("fleet", "service"),
     ("cli",),
     ("__main__",),
 )

@@ -26,7 +26,7 @@ class Place(msgspec.Struct, frozen=True):
     @property
     def env(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("CLAUDE", "HOOKLINE"))}
-        return {**inherited, "HOME": str(self.base / "home")}
+        return {**inherited, "HOME": str(self.base / "home"), "HOOKLINE_SERVICE": os.environ["HOOKLINE_SERVICE"]}
 
     def write(self, name: str, value: Any, mode: int = 0o644) -> Path:
         path = self.project / name

@@ -16,11 +16,9 @@ from functools import lru_cache
 import msgspec
 
 from hookline.process.spawn import ProcessSpec
+from hookline.process.startup import STARTUP_NAMES, STARTUP_PREFIXES, read_at_startup
 
 SHELLS = ("/bin/sh", "sh")
-STARTUP_NAMES = frozenset({"HOME", "LANG", "LANGUAGE", "TZ", "VIRTUAL_ENV", "GLIBC_TUNABLES", "__PYVENV_LAUNCHER__"})
-STARTUP_PREFIXES = ("PYTHON", "LC_", "LD_", "DYLD_", "MALLOC_", "COVERAGE_", "SETUPTOOLS_", "CONDA_")
-"""Environment variables that an interpreter, or what its `site` folder loads, reads while starting up."""
 STARTUP = (*STARTUP_NAMES, *STARTUP_PREFIXES)
 PYTHON_VARIABLES = frozenset(
     "PYTHONPATH PYTHONHOME PYTHONUNBUFFERED PYTHONIOENCODING PYTHONUTF8 PYTHONDONTWRITEBYTECODE PYTHONHASHSEED "
@@ -85,7 +83,7 @@ def _startup(env: Mapping[str, str]) -> Startup | None:
     path = env.get("PYTHONPATH", "")
     if path and not all(os.path.isabs(entry) for entry in path.split(os.pathsep)):
         return None
-    return tuple(pair for pair in counting if _counts(pair[0]))
+    return tuple(pair for pair in counting if read_at_startup(pair[0]))
 
 
 def _called(words: tuple[str, ...], cwd: str) -> tuple[str, tuple[str, ...], str, tuple[str, ...]] | None:
@@ -145,10 +143,6 @@ def _is_binary(file: str, identity: tuple[int, ...]) -> bool:
     """Whether a file is a real interpreter, looked at again when it is another file."""
     with open(file, "rb") as binary:
         return binary.read(4) in BINARIES
-
-
-def _counts(name: str) -> bool:
-    return name in STARTUP_NAMES or name.startswith(STARTUP_PREFIXES)
 
 
 # ---- the words of a simple command

@@ -1,0 +1,152 @@
+"""`hookline service`: the resident process that answers command hooks quickly."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hookline.cli.options import add_json, parser
+from hookline.cli.style import paint
+from hookline.display import one_line
+from hookline.errors import HooklineError
+from hookline.service import address, client, control
+
+NOT_RUNNING = 3
+_EXAMPLES = """examples:
+  hookline service status        what runs, since when, how many events, how long they took
+  hookline service off           every command hook answers by itself from now on
+
+`hookline guard`, `pipe`, `fire --json` and `answer` ask the service, which starts with the first of them and ends when
+nobody has asked it for a while. HOOKLINE_SERVICE=0 turns it off for one process and what it starts.
+
+exit code of `status`: 0 if it runs, 3 if not"""
+
+
+def main(argv: list[str]) -> int:
+    """Show or change what the service does."""
+    args = _parser().parse_args(argv)
+    if not address.instance() and args.action in ("start", "restart"):
+        raise HooklineError(
+            "the service is turned off here: HOOKLINE_SERVICE says so, or this system has no Unix sockets"
+        )
+    try:
+        return ACTIONS[args.action](args)
+    except control.NotRunning as problem:
+        raise HooklineError(f"the service cannot be reached: {problem}") from None
+
+
+def _parser() -> argparse.ArgumentParser:
+    flags = parser("service", "The resident process that answers command hooks quickly.", _EXAMPLES)
+    flags.add_argument("action", choices=sorted(ACTIONS), help="what to do")
+    flags.add_argument("-n", "--lines", type=int, default=20, metavar="N", help="how many lines of the log")
+    add_json(flags)
+    return flags
+
+
+def _status(args: argparse.Namespace) -> int:
+    try:
+        found = control.status() if address.instance() else None
+    except control.NotRunning:
+        found = None
+    if args.json:
+        print(json.dumps({"running": found is not None, **(found or {})}))
+    else:
+        print("\n".join(_described(found) if found else [f"not running; {_why_not()}"]))
+    return 0 if found else NOT_RUNNING
+
+
+def _why_not() -> str:
+    if not address.instance():
+        return "turned off by HOOKLINE_SERVICE, or this system has no Unix sockets"
+    if Path(client.off_switch()).exists():
+        return f"turned off by {client.off_switch()} (`hookline service on`)"
+    return "it starts with the first command hook"
+
+
+def _described(found: dict[str, Any]) -> Iterator[str]:
+    workers = found["workers"]
+    memory = sum(one["memory"] or 0 for one in (found, *workers))
+    yield f"{paint('running', 'green')}, pid {found['pid']}, since {_clock(found['since'])} ({_ago(found['since'])})"
+    yield f"  socket   {found['socket']}"
+    yield f"  events   {found['events']:,}; {found['declined']:,} left to their clients"
+    yield f"  memory   {_megabytes(memory)} in all; ends after {found['idle_limit'] / 60:.0f} minutes without an event"
+    if found["hook_sets"]:
+        yield "\n   events       p50       p95  hook set"
+        for name, one in sorted(found["hook_sets"].items(), key=lambda pair: -pair[1]["events"]):
+            died = paint(f"  {one['died']} died", "red") if one["died"] else ""
+            yield f"  {one['events']:>7,} {_ms(one['p50'])} {_ms(one['p95'])}  {one_line(name, 45)}{died}"
+    if workers:
+        yield "\n   worker  since     memory  running  python"
+        for one in workers:
+            state, size = one["running"] if one["ready"] else "starts", _megabytes(one["memory"] or 0)
+            yield f"  {one['pid']:>7}  {_clock(one['since'])} {size:>9} {state:>8}  {one['python']}"
+
+
+def _clock(seconds: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(seconds))
+
+
+def _ago(seconds: float) -> str:
+    minutes = max(0, int(time.time() - seconds)) // 60
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"
+
+
+def _ms(value: float | None) -> str:
+    return "        -" if value is None else f"{value:>6.1f} ms"
+
+
+def _start(args: argparse.Namespace) -> int:
+    found = control.begin()
+    print(json.dumps(found) if args.json else f"running, pid {found['pid']}")
+    return 0
+
+
+def _stop(args: argparse.Namespace) -> int:
+    was = control.stop() if address.instance() else False
+    print(json.dumps({"stopped": was}) if args.json else "stopped" if was else "was not running")
+    return 0
+
+
+def _restart(args: argparse.Namespace) -> int:
+    control.stop()
+    return _start(args)
+
+
+def _logs(args: argparse.Namespace) -> int:
+    path = Path(control.log_path())
+    if not path.exists():
+        print(f"no log yet at {path}", file=sys.stderr)
+        return 0
+    with path.open(errors="backslashreplace") as log:
+        for line in deque(log, args.lines):
+            print(one_line(line.rstrip("\n")))
+    return 0
+
+
+def _on(args: argparse.Namespace) -> int:
+    path = control.turn(on=True)
+    print(json.dumps({"on": True}) if args.json else f"on: {path} is gone")
+    return 0
+
+
+def _off(args: argparse.Namespace) -> int:
+    path = control.turn(on=False)
+    if address.instance():
+        control.stop()
+    print(json.dumps({"on": False}) if args.json else f"off: {path} says so")
+    return 0
+
+
+ACTIONS = {
+    "status": _status, "start": _start, "stop": _stop, "restart": _restart, "logs": _logs, "on": _on, "off": _off,
+}  # fmt: skip

@@ -1,0 +1,295 @@
+"""The client in a command hook: have the event answered by the user's service, and know when to answer it oneself."""
+
+import _socket
+import os
+import sys
+
+from hookline.process.startup import read_at_startup
+from hookline.service import address, frames
+
+ACCEPT_LIMIT = 2.0
+"""Seconds in which the service must have passed the event on; after that it counts as hung."""
+START_LIMIT = 4.0
+"""Seconds in which the event's process must have begun."""
+GLANCE = 2.0
+"""Seconds between looks at whether a process that is still working has been stopped."""
+STREAM_GRACE = 0.1
+"""Seconds after a whole line in which stdin must end; if it does not, more events will come."""
+GUARD_LIMIT = 5.0
+"""Seconds that a guard may take: settings written by `hookline init` give it ten."""
+
+WHOLE, STREAM, UNREAD = "whole", "stream", "unread"
+
+
+def _guard(words: list[str]) -> str:
+    return "" if any(word.startswith("--l") for word in words) else WHOLE  # --lines stays and answers many
+
+
+def _pipe(words: list[str]) -> str:
+    return STREAM
+
+
+def _fire(words: list[str]) -> str:
+    """Hot with `--json`, if it is plain whether the event comes from stdin."""
+    if "--json" not in words:
+        return ""
+    if words[0] != "-" and not words[0].startswith("-"):
+        return UNREAD
+    return WHOLE if words[0] == "-" or all(word.startswith("-") for word in words) else ""
+
+
+def _answer(words: list[str]) -> str:
+    return WHOLE
+
+
+HOT = {"guard": _guard, "pipe": _pipe, "fire": _fire, "answer": _answer}
+"""The commands that the service answers, and how each reads stdin; nothing: this one not."""
+LIMITS = {"guard": GUARD_LIMIT}
+"""Commands that cannot take long by nature, and how long that is."""
+
+
+class Unanswered(Exception):
+    """The service has not answered, and nothing has been written: answer by yourself."""
+
+
+def way(words: list[str]) -> str:
+    """How a command line reads stdin if the service can answer it, else nothing."""
+    if not words or words[0] not in HOT or not address.instance() or not sys.executable:
+        return ""
+    if any(word == "-h" or (len(word) > 2 and "--help".startswith(word)) for word in words):
+        return ""
+    try:
+        return "" if os.isatty(0) or _turned_off() else HOT[words[0]](words[1:])
+    except OSError:  # no stdin at all
+        return ""
+
+
+def off_switch() -> str:
+    """The file whose existence turns the service off for good: `hookline service off` makes it."""
+    config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.environ.get("HOME") or "/", ".config")
+    return os.path.join(config, "hookline", "service.off")
+
+
+def _turned_off() -> bool:
+    return os.path.exists(off_switch())
+
+
+def take_stdin(how: str) -> bool:
+    """Put what stdin holds into a file that can be read again, as the new stdin; False if more may still come.
+
+    Then nothing is lost: stdin begins with what was read already.
+    """
+    if how == UNREAD:
+        return True
+    chunks, ended = _read_stream() if how == STREAM else _read_whole()
+    if not ended:
+        _feed(chunks)
+        return False
+    store = buffer("stdin")
+    for chunk in chunks:
+        write_all(store, chunk)
+    os.lseek(store, 0, os.SEEK_SET)
+    os.dup2(store, 0)
+    os.close(store)
+    return True
+
+
+def _read_whole() -> tuple[list[bytes], bool]:
+    chunks = []
+    while chunk := os.read(0, 1 << 20):
+        chunks.append(chunk)
+    return chunks, True
+
+
+def _read_stream() -> tuple[list[bytes], bool]:
+    """Until the end, or until a whole line has been there for a while and the end has not."""
+    import select
+
+    chunks: list[bytes] = []
+    lines = False
+    while True:
+        if lines and not select.select([0], [], [], STREAM_GRACE)[0]:
+            return chunks, False
+        chunk = os.read(0, 1 << 20)
+        if not chunk:
+            return chunks, True
+        chunks.append(chunk)
+        lines = lines or b"\n" in chunk
+
+
+def _feed(chunks: list[bytes]) -> None:
+    """Make a pipe stdin that begins with what was read; a process of its own keeps filling it."""
+    inlet, outlet = os.pipe()
+    if os.fork() == 0:
+        try:
+            os.close(inlet)
+            for chunk in chunks:
+                write_all(outlet, chunk)
+            while chunk := os.read(0, 1 << 16):
+                write_all(outlet, chunk)
+        except OSError:
+            pass  # nobody reads any more
+        finally:
+            os._exit(0)
+    os.close(outlet)
+    os.dup2(inlet, 0)
+    os.close(inlet)
+
+
+def buffer(name: str) -> int:
+    """A file without a name, in memory where the system can."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create(f"hookline-{name}", os.MFD_CLOEXEC)
+    path = f"{address.folder()}/{os.getpid()}-{name}"
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
+    os.unlink(path)
+    return fd
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write every byte."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+# ---- asking
+
+
+def ask(words: list[str]) -> int:
+    """The exit code of a command that the service has run, its output written; `Unanswered` if it has not."""
+    try:
+        connection = _connect()
+        try:
+            code, out, err, sizes = _converse(connection, words)
+        finally:
+            connection.close()
+    except (OSError, frames.Garbled) as problem:
+        raise Unanswered(str(problem)) from None
+    _copy(out, 1, sizes[0])
+    _copy(err, 2, sizes[1])
+    return code
+
+
+def _connect() -> _socket.socket:
+    """A connection to a service that is ours; if there is none, one is started for the next event."""
+    folder = address.folder()
+    if not address.is_private(folder):
+        _start()
+        raise Unanswered("no service")
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    connection.settimeout(ACCEPT_LIMIT)
+    try:
+        connection.connect(f"{folder}/{address.instance()}.sock")
+    except (FileNotFoundError, ConnectionRefusedError):
+        _start()
+        raise
+    if not address.is_trusted(connection):
+        raise Unanswered("somebody else's service")
+    return connection
+
+
+def _start() -> None:
+    try:
+        from hookline.service import start
+
+        start.start()
+    except OSError:
+        pass  # a full disk, a read-only folder: then every event is answered without a service
+
+
+def _converse(connection: _socket.socket, words: list[str]) -> tuple[int, int, int, tuple[int, int]]:
+    out, err = buffer("stdout"), buffer("stderr")
+    environ = [name + b"=" + value for name, value in os.environb.items()]
+    connection.sendall(frames.head(frames.RUN, _route(words, environ)))
+    body = _body(words, environ)
+    size = len(body).to_bytes(4, "big")
+    sent = connection.sendmsg([size, body], frames.rights([0, out, err])) - len(size)
+    if sent < len(body):
+        connection.sendall(body[sent:])
+    worker = _expect(connection, frames.ACCEPTED, address.peer(connection)[0])
+    connection.settimeout(START_LIMIT)
+    process = _expect(connection, frames.STARTED, worker)
+    result = _await_end(connection, process, LIMITS.get(words[0]))
+    code = int.from_bytes(result[:4], "big", signed=True)
+    return code, out, err, (int.from_bytes(result[4:12], "big"), int.from_bytes(result[12:20], "big"))
+
+
+def _route(words: list[str], environ: list[bytes]) -> bytes:
+    """Who is to answer: this interpreter and package, started up in an environment like ours; and what is asked."""
+    home = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+    startup = sorted(entry for entry in environ if read_at_startup(os.fsdecode(entry.partition(b"=")[0])))
+    texts = (sys.executable, home, repr(tuple(sys.flags)), str(_digest(words, environ)), os.getcwd())
+    return frames.join(*map(os.fsencode, texts), *frames.counted(words), *startup)
+
+
+def _digest(words: list[str], environ: list[bytes]) -> int:
+    """A number for the environment, where a worker may have imported a hook file in one like it."""
+    if not any(word.startswith("--ho") for word in words):
+        return 0
+    import zlib
+
+    return zlib.crc32(frames.join(*sorted(environ)))
+
+
+def _body(words: list[str], environ: list[bytes]) -> bytes:
+    """What the process that answers has to become."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    texts = (repr(tuple(sys.flags)), str(mask), os.getcwd(), sys.argv[0])
+    return frames.join(*map(os.fsencode, texts), *frames.counted(words), *frames.counted(sys.path), *environ)
+
+
+def _expect(connection: _socket.socket, kind: bytes, responsible: int) -> int:
+    """The process that a frame of this kind names; who does not answer in time is ended, for the next event's sake."""
+    try:
+        found, payload = frames.read_frame(connection)
+    except TimeoutError:
+        _end(responsible)
+        raise
+    if found == frames.DECLINED:
+        raise Unanswered(payload.decode(errors="replace"))
+    if found != kind or len(payload) != 4:
+        raise frames.Garbled("not the frame that was due")
+    return int.from_bytes(payload, "big")
+
+
+def _end(process: int) -> None:
+    try:
+        if process > 1:
+            os.kill(process, 9)
+    except OSError:
+        pass
+
+
+def _await_end(connection: _socket.socket, process: int, limit: float | None) -> bytes:
+    """How the event's process ended. It may take its time, but not be stopped."""
+    connection.settimeout(limit or GLANCE)
+    while True:
+        try:
+            kind, payload = frames.read_frame(connection)
+        except TimeoutError:
+            if limit or _stopped(process):
+                raise
+            continue
+        if kind != frames.ENDED or len(payload) != 20:
+            raise frames.Garbled("not how it ended")
+        return payload
+
+
+def _stopped(process: int) -> bool:
+    try:
+        with open(f"/proc/{process}/stat", "rb", buffering=0) as stat:
+            return stat.read(4096).rpartition(b")")[2].split()[0] in b"Tt"
+    except OSError:
+        return sys.platform == "linux"
+
+
+def _copy(source: int, target: int, size: int) -> None:
+    os.lseek(source, 0, os.SEEK_SET)
+    while size > 0:
+        chunk = os.read(source, min(size, 1 << 20))
+        if not chunk:
+            return
+        write_all(target, chunk)
+        size -= len(chunk)

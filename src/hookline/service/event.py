@@ -1,0 +1,139 @@
+"""One event in its own process: become what the client would have been, run the command, say how it ended."""
+
+from __future__ import annotations
+
+import _socket
+import atexit
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from typing import NoReturn
+
+from hookline.service import frames
+
+READ_LIMIT = 5.0
+"""Seconds that a client may take to send its body."""
+FAILED_TO_FLUSH = 120
+"""Python's own exit code for output that could not be written."""
+
+Run = Callable[[list[str]], int]
+
+
+class Unsuitable(Exception):
+    """A fork of this process cannot stand in for the client's; the client answers by itself."""
+
+
+class Request:
+    """What the client would have been: its arguments, folder, mask, module path, environment, descriptors."""
+
+    def __init__(self, body: bytes, fds: list[int]) -> None:
+        fields = body.split(b"\0")
+        self.flags, mask, self.cwd, self.argv0 = map(os.fsdecode, fields[:4])
+        self.mask = int(mask)
+        self.words, at = frames.take(fields, 4)
+        self.path, at = frames.take(fields, at)
+        self.environ = dict(entry.partition(b"=")[::2] for entry in fields[at:])
+        self.fds = fds
+
+
+def answer(connection: _socket.socket, run: Run, before_end: Callable[[], None]) -> NoReturn:
+    """Serve one client and end. `before_end` is called when the command is through, before the client is told."""
+    try:
+        try:
+            connection.settimeout(READ_LIMIT)
+            request = receive(connection)
+            out, err = become(request)
+        except (OSError, ValueError, Unsuitable, frames.Garbled) as problem:
+            connection.sendall(frames.frame(frames.DECLINED, str(problem).encode()))
+            os._exit(0)
+        connection.settimeout(None)
+        connection.sendall(frames.frame(frames.STARTED, os.getpid().to_bytes(4, "big")))
+        code = finish(perform(run, request.words))
+        sizes = [os.fstat(fd).st_size.to_bytes(8, "big") for fd in (out, err)]
+        before_end()
+        connection.sendall(frames.frame(frames.ENDED, code.to_bytes(4, "big", signed=True) + b"".join(sizes)))
+    finally:
+        os._exit(0)
+
+
+def receive(connection: _socket.socket) -> Request:
+    """The request's body and its three descriptors."""
+    start, ancillary, _, _ = connection.recvmsg(4, _socket.CMSG_SPACE(3 * 4))
+    fds = frames.attached(ancillary)
+    for fd in fds:
+        os.set_inheritable(fd, False)
+    start += frames.exactly(connection, 4 - len(start))
+    size = int.from_bytes(start, "big")
+    if len(fds) != 3 or size > frames.LONGEST:
+        raise Unsuitable("not the body of a request")
+    return Request(frames.exactly(connection, size), fds)
+
+
+def become(request: Request) -> tuple[int, int]:
+    """Take on the client's place; copies of the descriptors where stdout and stderr are kept until the end."""
+    if request.flags != repr(tuple(sys.flags)):
+        raise Unsuitable("an interpreter with other flags")
+    wear(request.environ)
+    os.chdir(request.cwd)
+    os.umask(request.mask)
+    sys.path[:] = request.path
+    sys.path_importer_cache.clear()
+    sys.argv = [request.argv0, *request.words]
+    stdin, out, err = request.fds
+    for fd, target in ((stdin, 0), (out, 1), (err, 2)):
+        os.dup2(fd, target)
+    os.close(stdin)
+    return out, err
+
+
+def wear(environ: dict[bytes, bytes]) -> None:
+    """Make this the environment."""
+    for name in [name for name in os.environb if name not in environ]:
+        del os.environb[name]
+    for name, value in environ.items():
+        if os.environb.get(name) != value:
+            os.environb[name] = value
+
+
+def perform(run: Run, words: list[str]) -> int:
+    """The exit code of a command, however it ends."""
+    try:
+        return run(words) & 0xFF
+    except SystemExit as asked:
+        if asked.code is None or isinstance(asked.code, int):
+            return (asked.code or 0) & 0xFF
+        sys.stderr.write(f"{asked.code}\n")
+    except KeyboardInterrupt:
+        return 130
+    except BaseException as problem:  # noqa: BLE001 - as Python itself ends
+        sys.excepthook(type(problem), problem, problem.__traceback__)
+    return 1
+
+
+def finish(code: int) -> int:
+    """End as Python ends: wait for threads, run exit functions, flush."""
+    ends: Iterable[Callable[[], object]] = (
+        threading._shutdown,  # type: ignore[attr-defined]  # noqa: SLF001 - what the interpreter calls, too
+        atexit._run_exitfuncs,  # noqa: SLF001
+    )
+    for end in ends:
+        try:
+            end()
+        except BaseException as problem:  # noqa: BLE001 - reported, and the rest goes on
+            sys.excepthook(type(problem), problem, problem.__traceback__)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            code = FAILED_TO_FLUSH
+    return code
+
+
+def reset_signals() -> None:
+    """As in a newly started Python."""
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.set_wakeup_fd(-1)

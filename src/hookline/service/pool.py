@@ -1,0 +1,280 @@
+"""The workers of a service: one for each interpreter and hook set, replaced when they end or no longer match."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections import deque
+from statistics import median
+from typing import Any
+
+from hookline.service import frames
+from hookline.service.log import Log
+
+LIMIT = 12
+"""Workers kept at once; the one used longest ago makes room."""
+IDLE = 10 * 60.0
+"""Seconds without an event after which a worker is let go."""
+MOST_RUNNING = 256
+"""Events under way at once in one worker; further clients answer by themselves."""
+RETRY = 10.0
+"""Seconds before a worker that could not start is tried again."""
+END_LIMIT = 5.0
+"""Seconds that workers have to finish their events when the service ends."""
+BOOT = "import sys; sys.path.append(sys.argv[1]); from hookline.service.worker import main; main(int(sys.argv[2]))"
+REMEMBERED = 1000
+"""Durations kept for each hook set."""
+
+
+class Route:
+    """Who is to answer an event: which interpreter, with which package, started up how; and a name for the hook set."""
+
+    def __init__(self, data: bytes) -> None:
+        fields = data.split(b"\0")
+        self.executable, self.home, self.flags, self.digest, self.cwd = map(os.fsdecode, fields[:5])
+        self.words, at = frames.take(fields, 5)
+        self.startup = tuple(fields[at:])
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return self.executable, self.home, self.flags, self.startup
+
+    @property
+    def hook_set(self) -> str:
+        """What people would call it: a hook file, a project's settings, a guard and its arguments."""
+        words = iter(self.words[1:])
+        for word in words:
+            name, equals, value = word.partition("=")
+            if len(name) > 4 and "--hooks".startswith(name):
+                return os.path.join(self.cwd, value if equals else next(words, ""))
+        if self.words[:1] == ["guard"]:
+            return " ".join(self.words[:6])
+        return f"settings of {self.cwd}"
+
+
+class Tally:
+    """How many events a hook set has had, and how long they took."""
+
+    def __init__(self) -> None:
+        self.events = self.failed = 0
+        self.durations: deque[float] = deque(maxlen=REMEMBERED)
+
+    def add(self, milliseconds: float, code: int) -> None:
+        self.events += 1
+        self.failed += code != 0
+        self.durations.append(milliseconds)
+
+    def as_json(self) -> dict[str, Any]:
+        ordered = sorted(self.durations)
+        p95 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))] if ordered else None
+        return {"events": self.events, "died": self.failed, "p50": median(ordered) if ordered else None, "p95": p95}
+
+
+class Hand:
+    """The service's end of one worker."""
+
+    def __init__(self, route: Route, log: Log) -> None:
+        ours, theirs = socket.socketpair()
+        self.route, self.log = route, log
+        self.began = time.time()
+        self.used = time.monotonic()
+        self.ready = self.retired = False
+        self.running: dict[int, str] = {}
+        self.heard = b""
+        self.sock = ours
+        ours.setblocking(False)
+        try:
+            self.process = subprocess.Popen(
+                [route.executable, "-c", BOOT, route.home, str(theirs.fileno())],
+                cwd="/",
+                env={os.fsdecode(name): os.fsdecode(value) for name, _, value in map(_split, route.startup)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+            )
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+
+    def hand(self, number: int, connection: socket.socket, hook_set: str) -> bool:
+        """Give it a connection; False if it cannot take one now."""
+        if self.retired or len(self.running) >= MOST_RUNNING:
+            return False
+        try:
+            self.sock.sendmsg([number.to_bytes(8, "big")], frames.rights([connection.fileno()]))
+        except OSError:
+            return False
+        self.running[number] = hook_set
+        self.used = time.monotonic()
+        return True
+
+    def retire(self) -> None:
+        """Give it no more work: it ends when its last event has."""
+        if not self.retired:
+            self.retired = True
+            with contextlib.suppress(OSError):
+                self.sock.shutdown(socket.SHUT_WR)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "pid": self.process.pid,
+            "since": self.began,
+            "python": self.route.executable,
+            "ready": self.ready,
+            "running": len(self.running),
+            "memory": memory_of(self.process.pid),
+        }
+
+
+class Pool:
+    """Every worker, by what it is for."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.workers: dict[tuple[object, ...], Hand] = {}
+        self.leaving: set[Hand] = set()
+        self.failed: dict[tuple[object, ...], float] = {}
+        self.tallies: dict[str, Tally] = {}
+        self.numbers = itertools.count()
+        self.changed = asyncio.Event()
+
+    @property
+    def busy(self) -> bool:
+        return any(hand.running for hand in (*self.workers.values(), *self.leaving))
+
+    def hand_over(self, route: Route, connection: socket.socket) -> str:
+        """Have a worker answer; nothing if one does, else why not."""
+        hand = self.workers.get(route.key)
+        if hand is None:
+            return self._start(route)
+        if not hand.ready:
+            return "its worker is starting"
+        # Said first: once the connection is handed over, the worker's frames may come at any moment.
+        with contextlib.suppress(OSError):
+            connection.send(frames.frame(frames.ACCEPTED, hand.process.pid.to_bytes(4, "big")))
+        if hand.hand(next(self.numbers), connection, route.hook_set):
+            return ""
+        return "its worker is overloaded"
+
+    def _start(self, route: Route) -> str:
+        if time.monotonic() - self.failed.get(route.key, -RETRY) < RETRY:
+            return "its worker could not be started"
+        try:
+            hand = Hand(route, self.log)
+        except OSError as problem:
+            self.failed[route.key] = time.monotonic()
+            return f"its worker could not be started: {problem}"
+        self.workers[route.key] = hand
+        asyncio.get_running_loop().add_reader(hand.sock, self._hear, hand)
+        self._make_room()
+        return "its worker is starting"
+
+    def _make_room(self) -> None:
+        while len(self.workers) > LIMIT:
+            self._let_go(min(self.workers.values(), key=lambda hand: hand.used))
+
+    def let_idle_go(self) -> None:
+        """Let go of workers that nobody has asked for a while."""
+        for hand in tuple(self.workers.values()):
+            if not hand.running and time.monotonic() - hand.used > IDLE:
+                self._let_go(hand)
+
+    def _let_go(self, hand: Hand) -> None:
+        if self.workers.get(hand.route.key) is hand:
+            del self.workers[hand.route.key]
+        self.leaving.add(hand)
+        hand.retire()
+
+    # ---- what workers say
+
+    def _hear(self, hand: Hand) -> None:
+        try:
+            data = hand.sock.recv(65536)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._gone(hand)
+            return
+        *lines, hand.heard = (hand.heard + data).split(b"\n")
+        for line in lines:
+            self._told(hand, line.decode().split())
+
+    def _told(self, hand: Hand, words: list[str]) -> None:
+        if words[:1] == ["ready"]:
+            hand.ready = True
+            self.log(f"worker {hand.process.pid} is ready: {hand.route.executable}")
+        elif words[:1] == ["stale"]:
+            self.log(f"worker {hand.process.pid} is out of date")
+            self._let_go(hand)
+        elif words[:1] == ["done"] and len(words) == 4:
+            number, took, code = map(int, words[1:])
+            hook_set = hand.running.pop(number, None)
+            if hook_set is not None:
+                self.tallies.setdefault(hook_set, Tally()).add(took / 1000, code)
+            if code:
+                self.log(f"the process of an event of {hook_set} ended with {code} before it had answered")
+
+    def _gone(self, hand: Hand) -> None:
+        asyncio.get_running_loop().remove_reader(hand.sock)
+        hand.sock.close()
+        with contextlib.suppress(OSError):
+            if not hand.retired:
+                hand.process.kill()
+        code = hand.process.wait()
+        if not hand.ready:
+            self.failed[hand.route.key] = time.monotonic()
+        if not hand.retired:
+            self.log(f"worker {hand.process.pid} ended with {code}; it will be replaced")
+        self._let_go(hand)
+        self.leaving.discard(hand)
+        self.changed.set()
+
+    # ---- the end
+
+    async def aclose(self) -> None:
+        """Let every worker finish what it does; who does not within a while is ended."""
+        for hand in tuple(self.workers.values()):
+            self._let_go(hand)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(END_LIMIT):
+                while self.leaving:
+                    self.changed.clear()
+                    await self.changed.wait()
+        for hand in tuple(self.leaving):
+            hand.process.send_signal(signal.SIGKILL)
+            self._gone(hand)
+
+    def status(self) -> dict[str, Any]:
+        return {
+            "events": sum(tally.events for tally in self.tallies.values()),
+            "hook_sets": {name: tally.as_json() for name, tally in self.tallies.items()},
+            "workers": [hand.as_json() for hand in self.workers.values()],
+            "memory": memory_of(os.getpid()),
+        }
+
+
+def _split(entry: bytes) -> tuple[bytes, bytes, bytes]:
+    return entry.partition(b"=")
+
+
+def memory_of(pid: int) -> int | None:
+    """The bytes that are a process's own; None where the system does not tell."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as rollup:
+            for line in rollup:
+                if line.startswith(b"Pss:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return None

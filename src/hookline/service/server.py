@@ -1,0 +1,210 @@
+"""The service: takes connections, checks who is there, and hands each to the worker that can answer it.
+
+It reads no event and runs no hook. Once a connection is handed over, worker and client are on their own: what becomes
+of the service no longer matters to them. It needs the standard library only, and nothing of any environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from importlib import import_module
+from typing import Any
+
+from hookline.service import address, frames
+from hookline.service.log import Log
+from hookline.service.pool import Pool, Route
+from hookline.service.stamps import Stamps
+
+IDLE = 15 * 60.0
+"""Seconds without an event after which the service ends."""
+REQUEST_LIMIT = 5.0
+"""Seconds that a client may take to say what it wants."""
+BACKLOG = 1024
+
+
+class Service:
+    """One user's service; `run` returns when it has been stopped, replaced, or left alone for long."""
+
+    def __init__(self, name: str, folder: str, log: Log) -> None:
+        self.name, self.log = name, log
+        self.path = f"{folder}/{name}.sock"
+        self.pool = Pool(log)
+        self.began = time.time()
+        self.used = time.monotonic()
+        self.declined = 0
+        self.talking: set[asyncio.Task[None]] = set()
+        self.stopping = asyncio.Event()
+        self.waiting: list[socket.socket] = []
+        self.own = Stamps(
+            [file for file in map(_file_of, tuple(sys.modules.values())) if "hookline" in file], self.began
+        )
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, self.stopping.set)
+        listener = self._listen()
+        try:
+            self.log(f"started, pid {os.getpid()}, protocol {frames.PROTOCOL}, {sys.executable}")
+            loop.add_reader(listener, self._accept, listener)
+            await self._until_done()
+        finally:
+            loop.remove_reader(listener)
+            with contextlib.suppress(OSError):
+                os.unlink(self.path)
+            listener.close()
+            await self._finish()
+            self.log("ended")
+
+    def _listen(self) -> socket.socket:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | getattr(socket, "SOCK_NONBLOCK", 0))
+        listener.setblocking(False)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)  # we hold the lock, so whoever made it has gone
+        listener.bind(self.path)
+        listener.listen(BACKLOG)
+        return listener
+
+    async def _until_done(self) -> None:
+        while not self.stopping.is_set():
+            left = IDLE - (time.monotonic() - self.used)
+            if left <= 0 and not self.pool.busy:
+                self.log(f"no event in {IDLE / 60:.0f} minutes")
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.stopping.wait(), max(1.0, min(left, 30.0)))
+            self.pool.let_idle_go()
+
+    async def _finish(self) -> None:
+        await self.pool.aclose()
+        for task in self.talking:
+            task.cancel()
+        await asyncio.gather(*self.talking, return_exceptions=True)
+
+    # ---- connections
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as problem:  # no descriptors left: the client answers by itself
+                self.log(f"cannot accept: {problem}")
+                return
+            connection.setblocking(False)
+            task = asyncio.get_running_loop().create_task(self._talk(connection))
+            self.talking.add(task)
+            task.add_done_callback(self.talking.discard)
+
+    async def _talk(self, connection: socket.socket) -> None:
+        with connection:
+            try:
+                async with asyncio.timeout(REQUEST_LIMIT):
+                    await self._answer(connection)
+            except (OSError, TimeoutError, frames.Garbled, ValueError, IndexError) as problem:
+                self.log(f"a client was dropped: {str(problem) or type(problem).__name__}")
+
+    async def _answer(self, connection: socket.socket) -> None:
+        if not address.is_trusted(connection):
+            await self._decline(connection, "another user, or a process that is confined differently")
+            return
+        protocol, kind, length = frames.read_head(await _exactly(connection, frames.HEAD))
+        if protocol != frames.PROTOCOL:
+            await self._decline(connection, f"this service speaks protocol {frames.PROTOCOL}")
+            self._give_way(newer=protocol > frames.PROTOCOL)
+            return
+        route = await _exactly(connection, length)
+        if kind == frames.CONTROL:
+            await self._control(connection, route)
+        else:
+            await self._hand_over(connection, Route(route))
+
+    async def _hand_over(self, connection: socket.socket, route: Route) -> None:
+        self.used = time.monotonic()
+        if not self.own.fresh():
+            await self._decline(connection, "Hookline has changed; a new service follows")
+            self._give_way(newer=True)
+            return
+        reason = self.pool.hand_over(route, connection)
+        if reason:
+            await self._decline(connection, reason)
+
+    def _give_way(self, *, newer: bool) -> None:
+        if newer:
+            self.log("a newer Hookline is there; making room for its service")
+            self.stopping.set()
+
+    async def _decline(self, connection: socket.socket, reason: str) -> None:
+        self.declined += 1
+        self.log(f"declined: {reason}")
+        await asyncio.get_running_loop().sock_sendall(connection, frames.frame(frames.DECLINED, reason.encode()))
+
+    # ---- control
+
+    async def _control(self, connection: socket.socket, request: bytes) -> None:
+        answer: dict[str, Any] = {"error": f"no such request: {request.decode(errors='replace')}"}
+        if request == b"status":
+            answer = self.status()
+        elif request == b"stop":
+            answer = {"stopping": True}
+            self.waiting.append(connection.dup())  # whoever asked sees it close when this process has ended
+            self.stopping.set()
+        data = json.dumps(answer).encode()
+        await asyncio.get_running_loop().sock_sendall(connection, frames.frame(frames.RESULT, data))
+
+    def status(self) -> dict[str, Any]:
+        """What runs, since when, how much it has done."""
+        return {
+            "name": self.name,
+            "pid": os.getpid(),
+            "since": self.began,
+            "idle_limit": IDLE,
+            "declined": self.declined,
+            "python": sys.executable,
+            "socket": self.path,
+            **self.pool.status(),
+        }
+
+
+def _file_of(module: object) -> str:
+    return getattr(module, "__file__", None) or ""
+
+
+async def _exactly(connection: socket.socket, size: int) -> bytes:
+    loop = asyncio.get_running_loop()
+    data = b""
+    while len(data) < size:
+        more = await loop.sock_recv(connection, size - len(data))
+        if not more:
+            raise frames.Garbled("it left before it had said what it wants")
+        data += more
+    return data
+
+
+def main(name: str, lock: int) -> None:
+    """Run the service that holds the lock; its file goes when the service does."""
+    os.set_inheritable(lock, False)
+    import_module("hookline.__main__")  # compiled once, also for clients that are told to write no bytecode
+    import_module("hookline.service.client")
+    folder = address.folder()
+    log = Log(f"{folder}/{name}.log")
+    try:
+        asyncio.run(_serve(name, folder, log))
+    except Exception as problem:
+        log(f"failed: {type(problem).__name__}: {problem}")
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(f"{folder}/{name}.lock")
+
+
+async def _serve(name: str, folder: str, log: Log) -> None:
+    await Service(name, folder, log).run()

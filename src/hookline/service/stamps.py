@@ -1,0 +1,67 @@
+"""Whether files are still what they were: by their stamps, and by content where a stamp could lie."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterable
+
+GRANULARITY = 2.0
+"""Seconds in which a file can change twice without its times showing it, on the coarsest file systems."""
+
+Stamp = tuple[int, ...] | None
+
+
+class Stamps:
+    """The state of some files at one moment; `since` is when the first of them may have been read.
+
+    A file that changed after that moment may have been read in its old state, so such stamps are never fresh. One that
+    changed shortly before could change again within the same tick of its times: for those the content is compared.
+    """
+
+    def __init__(self, paths: Iterable[str], since: float) -> None:
+        self._stamps = {path: stamp(path) for path in paths}
+        self._changed_meanwhile = any(self._changed_after(found, since) for found in self._stamps.values())
+        self._contents = {path: digest(path) for path, found in self._stamps.items() if recent(found, since)}
+
+    @staticmethod
+    def _changed_after(found: Stamp, since: float) -> bool:
+        return found is not None and since <= max(found[3], found[4]) / 1e9 <= time.time()
+
+    def fresh(self) -> bool:
+        """Whether every file is as it was."""
+        if self._changed_meanwhile or any(stamp(path) != found for path, found in self._stamps.items()):
+            return False
+        now = time.time()
+        if any(digest(path) != content for path, content in self._contents.items()):
+            return False
+        self._contents = {path: content for path, content in self._contents.items() if recent(self._stamps[path], now)}
+        return True
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(self._stamps)
+
+
+def stamp(path: str) -> Stamp:
+    """What a change of the file changes: device, inode, size and both times; None if there is no such file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def recent(found: Stamp, moment: float) -> bool:
+    """Whether a file's times are too close to a moment to tell a further change; also if they lie after it."""
+    return found is not None and max(found[3], found[4]) / 1e9 > moment - GRANULARITY
+
+
+def digest(path: str) -> bytes:
+    """The content in short; nothing if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, hashlib.blake2b).digest()
+    except OSError:
+        return b""

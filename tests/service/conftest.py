@@ -1,0 +1,120 @@
+"""A service of the test's own, and `hookline` as a real process that uses it."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from hookline.service import address
+
+HOOKLINE = (sys.executable, "-m", "hookline")
+RM = {"command": "rm -rf /"}
+_numbers = itertools.count()
+
+
+def event(**tool_input: object) -> str:
+    """A Bash call, as Claude Code announces it."""
+    payload = {
+        "hook_event_name": "PreToolUse", "session_id": "s", "transcript_path": "", "cwd": "/",
+        "tool_name": "Bash", "tool_input": tool_input,
+    }  # fmt: skip
+    return json.dumps(payload)
+
+
+class Desk:
+    """A project folder and a service with a name of its own."""
+
+    def __init__(self, base: Path, name: str) -> None:
+        self.name, self.base = name, base
+        self.project = base / "proj"
+        (base / "home").mkdir()
+        self.project.mkdir()
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith(("CLAUDE", "HOOKLINE"))}
+        self.env = {**inherited, "HOME": str(base / "home"), "HOOKLINE_SERVICE": name}
+
+    @property
+    def socket(self) -> Path:
+        return Path(address.folder(), f"{self.name}.sock")
+
+    def run(self, *words: str, stdin: str | bytes = "", **env: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [*HOOKLINE, *words], cwd=self.project, env={**self.env, **env}, capture_output=True, timeout=120,
+            input=stdin.encode() if isinstance(stdin, str) else stdin, check=False,
+        )  # fmt: skip
+        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def start(self, *words: str, **env: str) -> subprocess.Popen[bytes]:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            [*HOOKLINE, *words], cwd=self.project, env={**self.env, **env}, stdin=pipe, stdout=pipe, stderr=pipe
+        )
+
+    def guard(self, command: str = "rm -rf /", **env: str) -> subprocess.CompletedProcess[str]:
+        return self.run("guard", "commands", "--block", "rm -rf *", stdin=event(command=command), **env)
+
+    def status(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.run("service", "status", "--json").stdout)
+        return found
+
+    def warm(self, *words: str, stdin: str = event(command="ls"), **env: str) -> None:
+        """Ask until the service has answered an event of this kind."""
+        before = self.status().get("events", 0)
+
+        def answered() -> bool:
+            self.run(*(words or GUARD), stdin=stdin, **env)
+            return bool(self.status().get("events", 0) > before)
+
+        until(answered)
+
+    def processes(self) -> list[psutil.Process]:
+        """The service and everything below it."""
+        found = self.status()
+        with contextlib.suppress(KeyError, psutil.NoSuchProcess):
+            service = psutil.Process(found["pid"])
+            return [service, *service.children(recursive=True)]
+        return []
+
+
+GUARD = ("guard", "commands", "--block", "rm -rf *")
+
+
+def until(condition: Callable[[], object], seconds: float = 60) -> None:
+    """Wait until a condition holds; fail if it never does."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.02)
+
+
+def reason(done: subprocess.CompletedProcess[str]) -> str:
+    """Why a Claude Code command hook denied; nothing if it did not."""
+    if done.returncode == 2:
+        return done.stderr
+    said = json.loads(done.stdout) if done.returncode == 0 and done.stdout.strip() else {}
+    specific = said.get("hookSpecificOutput", {})
+    return str(specific.get("permissionDecisionReason")) if specific.get("permissionDecision") == "deny" else ""
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    """A service that is not running yet; when the test ends, nothing of it may be left."""
+    made = Desk(tmp_path, f"test-{os.getpid()}-{next(_numbers)}")
+    yield made
+    below = made.processes()
+    made.run("service", "stop")
+    assert psutil.wait_procs(below, timeout=30)[1] == []
+    left = sorted(path.name for path in Path(address.folder()).glob(f"{made.name}.*"))
+    for path in Path(address.folder()).glob(f"{made.name}.log*"):
+        path.unlink()
+    assert [name for name in left if ".log" not in name] == []

@@ -1,0 +1,183 @@
+"""A command hook that goes through the service sees, says and ends as one that runs by itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from tests.service.conftest import GUARD, HOOKLINE, Desk, event, reason, until
+
+
+def test_the_first_event_starts_the_service_and_is_answered_without_it(desk: Desk) -> None:
+    """Nobody waits for a service to start."""
+    assert desk.status() == {"running": False}
+    assert "is blocked by the pattern `rm -rf *`" in reason(desk.guard())
+
+    until(lambda: desk.status()["running"])
+
+
+def test_from_then_on_the_service_answers(desk: Desk) -> None:
+    """With the same words and the same exit code."""
+    alone = desk.guard(HOOKLINE_SERVICE="0")
+    desk.warm()
+    before = desk.status()["events"]
+    served = desk.guard()
+
+    assert (served.stdout, served.stderr, served.returncode) == (alone.stdout, alone.stderr, alone.returncode)
+    assert desk.status()["events"] == before + 1
+
+
+def test_the_variable_turns_it_off(desk: Desk) -> None:
+    """`HOOKLINE_SERVICE=0`: no service is asked, and none is started."""
+    for value in ("0", "off", "no", "false", "../elsewhere", "a/b", "x" * 41):
+        assert reason(desk.guard(HOOKLINE_SERVICE=value))
+    assert desk.status() == {"running": False}
+
+
+def test_the_switch_turns_it_off_for_good(desk: Desk) -> None:
+    """`hookline service off` ends it, and `on` brings it back."""
+    desk.warm()
+    assert desk.run("service", "off").returncode == 0
+    assert reason(desk.guard())
+    assert desk.status() == {"running": False}
+
+    assert desk.run("service", "on").returncode == 0
+    desk.warm()
+
+
+SEES = """
+import json, os, sys
+from hookline import Hooks, deny
+from hookline.events import PreToolUse
+
+hooks = Hooks()
+
+@hooks.on(PreToolUse)
+def look(event):
+    os.umask(mask := os.umask(0))
+    seen = {"cwd": os.getcwd(), "env": dict(os.environ), "argv": sys.argv[1:], "mask": mask, "path": sys.path,
+            "flags": list(sys.flags), "executable": sys.executable, "prefix": sys.prefix, "tty": sys.stdout.isatty()}
+    return deny(json.dumps(seen))
+"""
+
+
+def test_hooks_see_what_they_would_see_alone(desk: Desk) -> None:
+    """Folder, environment, arguments, umask, module path, interpreter."""
+    (desk.project / "hooks.py").write_text(SEES)
+    words = ("pipe", "--hooks", "hooks.py")
+    desk.warm(*words)
+    sub = desk.project / "sub"
+    sub.mkdir()
+    (sub / "hooks.py").write_text(SEES)
+    seen = []
+    for switch in ("0", desk.name):
+        desk.env["HOOKLINE_SERVICE"] = switch
+        desk.project, old = sub, desk.project
+        done = desk.run(*words, stdin=event(command="ls"), EXTRA="line\nbreak", EMPTY="", PATH=os.environ["PATH"])
+        desk.project = old
+        told = json.loads(reason(done))
+        told["env"].pop("HOOKLINE_SERVICE")
+        seen.append(told)
+    desk.env["HOOKLINE_SERVICE"] = desk.name
+
+    assert seen[0] == seen[1]
+    assert seen[1]["cwd"] == str(sub)
+    assert (seen[1]["env"]["EXTRA"], seen[1]["env"]["EMPTY"]) == ("line\nbreak", "")
+
+
+@pytest.mark.parametrize(
+    "words", [("guard", "commands"), ("guard", "nothing"), ("pipe", "--nothing"), ("fire", "--json", "-")]
+)
+def test_a_command_line_that_is_wrong_fails_alike(desk: Desk, words: tuple[str, ...]) -> None:
+    """Messages and exit codes are the command's own."""
+    desk.warm()
+    alone = desk.run(*words, stdin="[]", HOOKLINE_SERVICE="0")
+    served = desk.run(*words, stdin="[]")
+
+    assert (served.stdout, served.stderr, served.returncode) == (alone.stdout, alone.stderr, alone.returncode)
+    assert alone.returncode != 0
+
+
+def test_an_edited_hook_file_counts_from_the_next_event_on(desk: Desk) -> None:
+    """Even when size and second of the change are the same."""
+    file = desk.project / "hooks.py"
+    text = (
+        "from hookline import Hooks, deny\nhooks = Hooks()\n@hooks.on('PreToolUse')\ndef no(event): return deny('{}')\n"
+    )
+    words = ("pipe", "--hooks", "hooks.py")
+    file.write_text(text.format("0"))
+    desk.warm(*words)
+    for number in range(1, 6):
+        file.write_text(text.format(number))
+        assert reason(desk.run(*words, stdin=event(command="ls"))) == str(number)
+
+
+@pytest.mark.parametrize("size, why", [(20_000_000, "is blocked by the pattern"), (50_000_000, "cannot judge this")])
+def test_a_large_event_is_no_burden(desk: Desk, size: int, why: str) -> None:
+    """20 MB of input reach the hook whole; 50 MB are more than a hook is given, and blocked."""
+    desk.warm()
+    before = desk.status()["events"]
+    done = desk.run(*GUARD, stdin=event(command="rm -rf /", pad="x" * size))
+
+    assert why in reason(done)
+    assert desk.status()["events"] == before + 1
+
+
+def test_lines_that_keep_coming_are_answered_one_by_one(desk: Desk) -> None:
+    """`pipe` for a stream is not for the service: the first answer comes before the second line is written."""
+    (desk.project / "hooks.py").write_text("from hookline import Hooks\nhooks = Hooks()\n")
+    desk.warm("pipe", "--hooks", "hooks.py")
+    with desk.start("pipe", "--hooks", "hooks.py") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number in range(3):
+            process.stdin.write(event(command=f"echo {number}").encode() + b"\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline()) == {}
+        process.stdin.close()
+        assert process.wait(60) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
+def test_fire_reads_stdin_only_if_no_event_is_named(desk: Desk) -> None:
+    """An open stdin that never ends holds up nobody who did not ask for it."""
+    desk.warm()
+    with desk.start("fire", "PreToolUse", "--tool", "Bash", "--input", "{}", "--json") as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["decision"] == "pass"
+        process.kill()
+    done = desk.run("fire", "--json", stdin=event(command="ls"))
+
+    assert (json.loads(done.stdout)["event"], done.returncode) == ("PreToolUse", 0)
+
+
+def test_no_descriptor_of_the_agent_stays_open(desk: Desk) -> None:
+    """The service outlives the agent that started it, and must not keep its pipes from ending."""
+    inlet, outlet = os.pipe()
+    with subprocess.Popen(
+        [*HOOKLINE, *GUARD], cwd=desk.project, env=desk.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, pass_fds=(outlet,),
+    ):  # fmt: skip
+        os.close(outlet)
+    until(lambda: desk.status()["running"])
+
+    assert os.read(inlet, 1) == b""
+    os.close(inlet)
+
+
+def test_what_the_client_imports_is_next_to_nothing(desk: Desk) -> None:
+    """Its imports are every command hook's cost."""
+    desk.warm(PYTHONPROFILEIMPORTTIME="1")
+    done = desk.run(*GUARD, stdin=event(command="ls"), PYTHONPROFILEIMPORTTIME="1")
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    ours = {name for name in imported if name.startswith("hookline")}
+
+    assert ours == {
+        "hookline", "hookline.process", "hookline.process.startup", "hookline.service", "hookline.service.address",
+        "hookline.service.client", "hookline.service.frames",
+    }  # fmt: skip
+    assert imported & {"asyncio", "json", "msgspec", "pathlib", "re", "socket", "subprocess", "typing"} == set()
