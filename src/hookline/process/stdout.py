@@ -18,10 +18,10 @@ _STDOUT, _STDERR = 1, 2
 def claim_stdout() -> BinaryIO:
     """Where answers are written from now on; descriptor 1 is stderr's until the process ends, for its children, too."""
     sys.stdout.flush()
+    if hasattr(sys.stdout, "reconfigure"):  # while it is what it was opened for: it may seek in a file, not in a pipe
+        sys.stdout.reconfigure(errors="backslashreplace")  # a hook's umlaut is not worth a crash
     kept = os.dup(_STDOUT)  # not inherited by programs that hooks start
     _point_at_stderr()
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a hook's umlaut is not worth a crash
     return os.fdopen(kept, "wb")
 
 
