@@ -143,6 +143,20 @@ def test_lines_that_keep_coming_are_answered_one_by_one(desk: Desk) -> None:
         assert process.stderr.read() == b""
 
 
+@pytest.mark.parametrize("words", [GUARD, ("pipe", "--hooks", "hooks.py")])
+def test_answers_can_be_written_to_a_file(desk: Desk, words: tuple[str, ...]) -> None:
+    """With or without the service."""
+    (desk.project / "hooks.py").write_text("from hookline import Hooks\nhooks = Hooks()\n")
+    desk.warm(*words)
+    for switch in ("0", desk.name):
+        with (desk.base / "out").open("wb") as out:
+            subprocess.run(
+                [*HOOKLINE, *words], cwd=desk.project, env={**desk.env, "HOOKLINE_SERVICE": switch}, stdout=out,
+                input=event(command="ls").encode(), check=True,
+            )  # fmt: skip
+        assert (desk.base / "out").read_text() == "{}\n"
+
+
 def test_fire_reads_stdin_only_if_no_event_is_named(desk: Desk) -> None:
     """An open stdin that never ends holds up nobody who did not ask for it."""
     desk.warm()

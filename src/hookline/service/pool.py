@@ -89,14 +89,15 @@ class Hand:
         self.heard = b""
         self.sock = ours
         ours.setblocking(False)
+        inlet, outlet = os.pipe()  # its streams are not files, as an agent's are not
         try:
             self.process = subprocess.Popen(
                 [route.executable, "-c", BOOT, route.home, str(theirs.fileno())],
                 cwd="/",
                 env={os.fsdecode(name): os.fsdecode(value) for name, _, value in map(_split, route.startup)},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stdin=inlet,
+                stdout=outlet,
+                stderr=outlet,
                 pass_fds=(theirs.fileno(),),
             )
         except BaseException:
@@ -104,6 +105,8 @@ class Hand:
             raise
         finally:
             theirs.close()
+            os.close(inlet)
+            os.close(outlet)
 
     def hand(self, number: int, connection: socket.socket, hook_set: str) -> bool:
         """Give it a connection; False if it cannot take one now."""
