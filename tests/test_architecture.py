@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import hookline
+from hookline.events import CATALOG
 
 SRC = Path(hookline.__file__).parent
 
@@ -287,3 +288,71 @@ KEPT = [
 def test_a_kept_rule_is_no_violation(module: str, source: str) -> None:
     """What the rule allows passes."""
     assert violations(source, module, "src/x.py") == []
+
+
+# -- one fact, one place -------------------------------------------------------------------------------------------
+
+MAY_LIST_EVENTS = {
+    "hosts": "a host's own names for events, and what it does on each, are facts of that host",
+    "cli.remote_hooks": "where the Claude CLI takes a host's silence for a no: a quirk of that protocol",
+    "cli.commands.demo.timeline": "the demo's words for the three events of its own story",
+    "telemetry.metrics": "the events before and after one tool call, between which it is timed",
+    "telemetry.otel": "the events that end a tool call, and the kind of error each means",
+}
+"""Who may keep a table of event names outside `events`, and why."""
+
+
+def event_tables(source: str) -> Iterator[tuple[int, set[str]]]:
+    """Every literal with three or more events in it, and every chain of conditions over as many: line, names."""
+    for node in ast.walk(ast.parse(source)):
+        named = {name for part in _parts_of(node) if (name := _event_in(part))}
+        if len(named) >= 3:
+            yield getattr(node, "lineno", 0), named
+
+
+def _parts_of(node: ast.AST) -> list[ast.AST]:
+    if isinstance(node, ast.Dict):
+        return [key for key in node.keys if key is not None]
+    if isinstance(node, ast.Set | ast.Tuple | ast.List):
+        return list(node.elts)
+    if isinstance(node, ast.Match):
+        return [part for case in node.cases for part in ast.walk(case.pattern)]
+    return _conditions(node) if isinstance(node, ast.If) else []
+
+
+def _conditions(node: ast.If) -> list[ast.AST]:
+    parts = list(ast.walk(node.test))
+    if len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
+        parts += _conditions(node.orelse[0])
+    return parts
+
+
+def _event_in(node: ast.AST) -> str | None:
+    named = {ast.Constant: "value", ast.Name: "id", ast.Attribute: "attr"}.get(type(node))
+    value = getattr(node, named) if named else None
+    return value if isinstance(value, str) and value in CATALOG else None
+
+
+def test_only_the_catalogue_lists_events() -> None:
+    """What depends on an event's name is a column of `events/catalog.py`, or has its reason above."""
+    found = [
+        f"{path.relative_to(SRC)}:{line}: {', '.join(sorted(names))}"
+        for path in sorted(SRC.rglob("*.py"))
+        for line, names in event_tables(path.read_text())
+        if not belongs(module_name(path), ("events", "", *MAY_LIST_EVENTS))
+    ]
+
+    assert found == []
+
+
+@pytest.mark.parametrize("source, lines", [
+    ('A = frozenset({"Stop", "PreToolUse", "Setup"})', [1]),
+    ('A = {"Stop": 1, "PreToolUse": 2, "Setup": 3}', [1]),
+    ("A = (\n    Stop, events.PreToolUse, Setup)", [1]),
+    ('if n == "Stop":\n    pass\nelif n in ("Setup", "PreToolUse"):\n    pass', [1]),
+    ('A = ("Stop", "SubagentStop")', []),
+    ('A = {"a": "Stop", "b": "Setup", "c": "PreToolUse"}', []),
+])  # fmt: skip
+def test_a_table_of_events_is_found(source: str, lines: list[int]) -> None:
+    """The check can fail."""
+    assert [line for line, _ in event_tables(source)] == lines

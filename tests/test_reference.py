@@ -10,7 +10,7 @@ from hookline import cli
 from hookline.cli.flags import FLAGS
 from hookline.cli.main import COMMANDS
 from hookline.events import CATALOG
-from hookline.replies import Reply, Specific
+from hookline.replies import EventFields, Reply
 from hookline.settings.fields import COMMON, KINDS
 from hookline.settings.policy import SENSITIVE
 from tools.reference import FOLDER, PAGES, page
@@ -53,7 +53,7 @@ def test_every_reply_field_and_constructor_is_listed() -> None:
     said = text("replies.md")
     makers = [name for name in hookline.__all__ if getattr(hookline, name).__module__ == "hookline.replies"]
 
-    for field in (*Reply.__struct_fields__, *Specific.__struct_fields__):
+    for field in (*Reply.__struct_fields__, *EventFields.__struct_fields__):
         assert f"| `{field}` |" in said, field
     for name in makers:
         assert f"`{name}(" in said or name in ("Decision", "Reply"), name

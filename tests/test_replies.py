@@ -7,7 +7,7 @@ import pytest
 from hookline import Decision, Reply, allow, ask, background, context, defer, deny, keep_going, message, specific, stop
 from hookline.errors import ReplyError, ReplyMismatch
 from hookline.events import CATALOG, PreToolUse, Stop, spec_of
-from hookline.replies import NOTHING, Specific, check_fits, check_types, only_decides, replace_output, rewrite
+from hookline.replies import NOTHING, EventFields, check_fits, check_types, only_decides, replace_output, rewrite
 
 
 def test_decisions_are_ordered_and_read_well() -> None:
@@ -29,7 +29,7 @@ def test_constructors_say_one_thing_each() -> None:
     assert stop() == Reply(stop=True)
     assert keep_going("k") == Reply(keep_going=True, keep_going_reasons=("k",))
     assert background(timeout=3) == Reply(background=True, background_timeout=3)
-    assert specific(retry=True) == Reply(specific=Specific(retry=True))
+    assert specific(retry=True) == Reply(specific=EventFields(retry=True))
 
 
 def test_joining_keeps_the_reasons_of_those_who_decided() -> None:
@@ -43,7 +43,7 @@ def test_joining_takes_the_later_value_and_the_first_reason_to_stop() -> None:
     assert (rewrite({"a": 1}) | rewrite({"b": 2})).input == {"b": 2}
     assert (replace_output("x") | replace_output(None)).output is None
     assert (stop("a") | stop("b")).stop_reason == (stop() | stop("a")).stop_reason == "a"
-    assert (specific(session_title="a") | specific(retry=True)).specific == Specific(session_title="a", retry=True)
+    assert (specific(session_title="a") | specific(retry=True)).specific == EventFields(session_title="a", retry=True)
 
 
 def test_a_reply_that_does_not_fit_its_event_is_refused_with_what_would() -> None:
@@ -76,7 +76,7 @@ WRONG: list[tuple[Any, str]] = [
     (Reply(input=[1]), "`input` of the reply: expected a dict, got `list`"),  # type: ignore[arg-type]
     (stop(3), "`stop_reason` of the reply: expected a text, got `int`"),  # type: ignore[arg-type]
     (Reply(background_timeout="5"), "`background_timeout` of the reply: expected seconds"),  # type: ignore[arg-type]
-    (Reply(specific={}), "`specific` of the reply: expected a Specific, got `dict`"),  # type: ignore[arg-type]
+    (Reply(specific={}), "`specific` of the reply: expected a EventFields, got `dict`"),  # type: ignore[arg-type]
 ]
 
 
@@ -91,7 +91,7 @@ def test_a_reply_of_wrong_types_is_refused_by_name(reply: Reply, problem: str) -
 
 def test_a_reply_of_right_types_passes() -> None:
     """Whatever it says."""
-    for reply in (NOTHING, deny("x"), Reply(context=("a", "b"), input={}, specific=Specific(), stop_reason="s")):
+    for reply in (NOTHING, deny("x"), Reply(context=("a", "b"), input={}, specific=EventFields(), stop_reason="s")):
         check_types(reply)
 
 

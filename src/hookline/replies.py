@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from enum import IntEnum
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
@@ -33,7 +34,11 @@ class Decision(IntEnum):
 _WORDS = tuple(decision.name.lower() for decision in Decision)
 
 
-class Specific(msgspec.Struct, frozen=True, kw_only=True):
+Action = Literal["accept", "decline", "cancel"]
+"""What may be done with a question in the user's place."""
+
+
+class EventFields(msgspec.Struct, frozen=True, kw_only=True):
     """What only single events understand; `hookline.events.catalog` says which field fits which event."""
 
     mcp_output: Any = msgspec.UNSET
@@ -46,14 +51,14 @@ class Specific(msgspec.Struct, frozen=True, kw_only=True):
     updated_permissions: tuple[Mapping[str, Any], ...] = ()
     interrupt: bool = False
     retry: bool = False
-    action: Literal["accept", "decline", "cancel"] | None = None
+    action: Action | None = None
     content: dict[str, Any] | None = None
     worktree_path: str | None = None
     display_content: str | None = None
     terminal_sequence: str | None = None
 
-    def __or__(self, other: Specific) -> Specific:
-        return Specific(**_joined(self, other, self.__struct_fields__))
+    def __or__(self, other: EventFields) -> EventFields:
+        return EventFields(**_joined(self, other, _OWN))
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +82,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     background: bool = False
     background_timeout: float | None = None
     later: Awaitable[Any] | None = None
-    specific: Specific | None = None
+    specific: EventFields | None = None
 
     @property
     def reason(self) -> str:
@@ -125,7 +130,7 @@ def _both(a: Any, b: Any) -> Any:
     return a + b
 
 
-def _nested(a: Specific | None, b: Specific | None) -> Specific | None:
+def _nested(a: EventFields | None, b: EventFields | None) -> EventFields | None:
     return a | b if a is not None and b is not None else _later(a, b)
 
 
@@ -136,37 +141,84 @@ def _reasons(a: Reply, b: Reply) -> tuple[str, ...]:
     return a.reasons if a.decision > b.decision else b.reasons
 
 
-_JOIN: dict[str, Callable[[Any, Any], Any]] = {
-    "input": _later,
-    "output": _later_output,
-    "context": _both,
-    "messages": _both,
-    "stop": _either,
-    "stop_reason": _first,
-    "keep_going": _either,
-    "keep_going_reasons": _both,
-    "suppress_output": _either,
-    "background": _either,
-    "background_timeout": _later,
-    "later": _later,
-    "specific": _nested,
-    "mcp_output": _later_output,
-    "classifier_context": _later,
-    "session_title": _later,
-    "suppress_original_prompt": _either,
-    "initial_user_message": _later,
-    "watch_paths": _both,
-    "reload_skills": _either,
-    "updated_permissions": _both,
-    "interrupt": _either,
-    "retry": _either,
-    "action": _later,
-    "content": _later,
-    "worktree_path": _later,
-    "display_content": _later,
-    "terminal_sequence": _later,
-}
-_PLAIN = tuple(name for name in Reply.__struct_fields__ if name in _JOIN)
+class Merge(msgspec.Struct, frozen=True):
+    """How one field of two replies becomes one."""
+
+    about: str
+    join: Callable[[Any, Any], Any]
+
+
+_LATER = Merge("the later replaces the earlier, whole", _later)
+_LATER_OUTPUT = Merge("the later replaces the earlier, whole", _later_output)
+_FIRST = Merge("the first stands", _first)
+_ANY = Merge("any", _either)
+_ALL = Merge("all, in configured order", _both)
+_EACH = Merge("field by field", _nested)
+_DECIDED = Merge("the strictest", max)
+_OF_DECIDERS = Merge("of those who decided, in configured order", _both)
+
+
+class ReplyField(msgspec.Struct, frozen=True):
+    """One row per field of a reply: its name here and on the wire, its type there, its merge rule, what it means.
+
+    `wire` is the name in an event's own part of the output, `""` if it is said elsewhere or not at all.
+    """
+
+    name: str
+    merge: Merge
+    about: str
+    wire: str = ""
+    type: Any = None
+
+
+_OUTPUT_ABOUT = "what the model gets in place of the tool's output; `UNSET` leaves it alone, `None` is a value"
+_PLAIN_ROWS = (
+    ReplyField("decision", _DECIDED, "pass, allow, ask, defer or deny"),
+    ReplyField("reasons", _OF_DECIDERS, "why; one per hook that decided"),
+    ReplyField("input", _LATER, "what the tool is to be called with instead: the whole input", "updatedInput",
+               dict[str, Any]),
+    ReplyField("output", _LATER_OUTPUT, _OUTPUT_ABOUT, "updatedToolOutput", Any),
+    ReplyField("context", _ALL, "texts that the model is told with its next request", "additionalContext", str),
+    ReplyField("messages", _ALL, "texts that the user is told"),
+    ReplyField("stop", _ANY, "end the agent's turn; on a gate, what was about to happen does not happen either"),
+    ReplyField("stop_reason", _FIRST, "why"),
+    ReplyField("keep_going", _ANY, "send the agent back to work"),
+    ReplyField("keep_going_reasons", _ALL, "what for"),
+    ReplyField("suppress_output", _ANY, "spare the user the hook's output"),
+    ReplyField("background", _ANY, "the hook goes on by itself; this answer says nothing more"),
+    ReplyField("background_timeout", _LATER, "seconds it may take"),
+    ReplyField("later", _LATER, "the work that goes on"),
+    ReplyField("specific", _EACH, "what only single events understand, below"),
+)  # fmt: skip
+_OWN_ROWS = (
+    ReplyField("mcp_output", _LATER_OUTPUT,
+               "what the model gets in place of an MCP tool's output; `output` wins over it",
+               "updatedMCPToolOutput", Any),
+    ReplyField("classifier_context", _LATER, "something for the permission classifier alone", "classifierContext", str),
+    ReplyField("session_title", _LATER, "a new title for the session", "sessionTitle", str),
+    ReplyField("suppress_original_prompt", _ANY, "do not repeat a blocked prompt to the user", "suppressOriginalPrompt",
+               bool),
+    ReplyField("initial_user_message", _LATER, "a prompt to begin with, before the user's own", "initialUserMessage",
+               str),
+    ReplyField("watch_paths", _ALL, "files whose changes should be announced as FileChanged", "watchPaths",
+               tuple[str, ...]),
+    ReplyField("reload_skills", _ANY, "read the skills again", "reloadSkills", bool),
+    ReplyField("updated_permissions", _ALL, "permission rules to add, or a mode to set"),
+    ReplyField("interrupt", _ANY, "with a deny: end the turn, too"),
+    ReplyField("retry", _ANY, "tell the model that it may try the call again", "retry", bool),
+    ReplyField("action", _LATER, "answer in the user's place: `accept`, `decline` or `cancel`", "action", Action),
+    ReplyField("content", _LATER, "what to fill in", "content", dict[str, Any]),
+    ReplyField("worktree_path", _LATER, "the worktree that the hook made", "worktreePath", str),
+    ReplyField("display_content", _LATER, "the text to show instead", "displayContent", str),
+    ReplyField("terminal_sequence", _LATER, "an escape sequence for the user's terminal"),
+)  # fmt: skip
+
+REPLY_FIELDS = MappingProxyType({row.name: row for row in (*_PLAIN_ROWS, *_OWN_ROWS)})
+"""Every field of a reply by its name; merging, the wire format, its JSON Schema and the reference derive from it."""
+
+_JOIN = {name: row.merge.join for name, row in REPLY_FIELDS.items()}
+_PLAIN = tuple(row.name for row in _PLAIN_ROWS if row.merge not in (_DECIDED, _OF_DECIDERS))
+_OWN = tuple(row.name for row in _OWN_ROWS)
 
 NOTHING = Reply()
 """The answer of a hook that has nothing to say."""
@@ -235,24 +287,20 @@ def background(work: Awaitable[Any] | None = None, timeout: float | None = None)
 
 
 def specific(**fields: Any) -> Reply:
-    """Say what only this event understands: `specific(session_title="…")`; the field names are `Specific`'s."""
-    return Reply(specific=Specific(**fields))
+    """Say what only this event understands: `specific(session_title="…")`; the names are those of `EventFields`."""
+    return Reply(specific=EventFields(**fields))
 
 
-_DECISION_HINTS = {
-    "Stop": "; to send the agent back to work, answer `keep_going(reason)`",
-    "SubagentStop": "; to send the subagent back to work, answer `keep_going(reason)`",
-    "TeammateIdle": "; to send the teammate back to work, answer `keep_going(reason)`",
-}
+_BACK_TO_WORK = "; to send the agent back to work, answer `keep_going(reason)`"
 _EVENT_FIELDS = ("input", "output", "context", "keep_going")
 _event_fields = attrgetter(*_EVENT_FIELDS)
-_SPECIFIC_NOTHING = Specific()
+_SPECIFIC_NOTHING = EventFields()
 
 
 def check_fits(reply: Reply, event_name: str, decisions: Collection[str], fields: Collection[str]) -> None:
     """Raise `ReplyMismatch` unless an event that understands `decisions` and `fields` can make sense of `reply`."""
     if str(reply.decision) not in decisions:
-        hint = _DECISION_HINTS.get(event_name, "")
+        hint = _BACK_TO_WORK if "keep_going" in fields else ""
         raise ReplyMismatch(f"`{reply.decision}` does not fit {event_name}: it knows {_listed(decisions)}{hint}")
     if reply.specific is None and _event_fields(reply) == _event_fields(NOTHING):
         return
@@ -285,7 +333,7 @@ _TYPES: tuple[tuple[str, tuple[type, ...], str], ...] = (
     ("input", (dict, type(None)), "a dict"),
     ("stop_reason", (str, type(None)), "a text"),
     ("background_timeout", (int, float, type(None)), "seconds"),
-    ("specific", (Specific, type(None)), "a Specific"),
+    ("specific", (EventFields, type(None)), "a EventFields"),
 )
 
 

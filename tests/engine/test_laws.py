@@ -17,19 +17,19 @@ from hookline.engine.context import Context
 from hookline.engine.merge import merge_replies, second_judgement
 from hookline.engine.outcome import Status
 from hookline.events import CATALOG, Event, Notification, PostToolUse, PreToolUse
-from hookline.replies import NOTHING, Specific, background
+from hookline.replies import NOTHING, EventFields, background
 
 FAST = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine proves nothing wrong
 SLOW = settings(FAST, max_examples=40)
 
 decided = st.builds(lambda make, why: make(why), st.sampled_from([allow, ask, defer, deny]), st.sampled_from("abc"))
 specifics = st.builds(
-    Specific,
+    EventFields,
     updated_permissions=st.sampled_from([(), ({"a": 1},)]),
     session_title=st.sampled_from([None, "t"]),
     interrupt=st.booleans(),
     content=st.sampled_from([None, {}, {"x": 1}]),
-    mcp_output=st.sampled_from([Specific().mcp_output, None, 1]),
+    mcp_output=st.sampled_from([EventFields().mcp_output, None, 1]),
 )
 replies = st.builds(
     Reply,
@@ -469,9 +469,9 @@ def test_hooks_that_went_to_the_background_or_ran_once_are_settled_too() -> None
 
 def test_permissions_granted_with_a_forgotten_allow_are_forgotten_too() -> None:
     """What came with the allow goes with it; said again, it counts once."""
-    granted = allow("old") | Reply(specific=Specific(updated_permissions=({"rule": 1},), interrupt=True))
+    granted = allow("old") | Reply(specific=EventFields(updated_permissions=({"rule": 1},), interrupt=True))
 
-    assert second_judgement(granted, NOTHING) == Reply(specific=Specific(interrupt=True))
+    assert second_judgement(granted, NOTHING) == Reply(specific=EventFields(interrupt=True))
     assert second_judgement(granted, granted) == granted
 
 

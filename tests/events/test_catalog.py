@@ -10,7 +10,7 @@ import pytest
 from hookline import HookEvent, Reply, allow, ask, context, deny, keep_going, replace_output, rewrite, specific
 from hookline.errors import ReplyMismatch, UnknownEvent
 from hookline.events import CATALOG, Event, FileChanged, PreToolUse, SessionStart, Stop, spec_of
-from hookline.replies import Specific, check_fits
+from hookline.replies import EventFields, check_fits
 
 CONTRACT: dict[str, Any] = {
     row["name"]: row
@@ -106,12 +106,12 @@ def test_every_specific_output_can_be_said_and_fits_its_event(name: str) -> None
 
 
 def test_every_specific_output_of_the_contract_has_a_way_to_be_said() -> None:
-    """And every field of `Specific` fits some event."""
+    """And every field of `EventFields` fits some event."""
     keys = {key for row in CONTRACT.values() for key in (row.get("specific_output") or {})}
     fields = {field for spec in CATALOG.values() for field in spec.fields}
 
     assert keys <= set(SAID)
-    assert set(Specific.__struct_fields__) <= fields
+    assert set(EventFields.__struct_fields__) <= fields
 
 
 def test_what_keeps_an_agent_going_fits_where_it_can_stop() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from inspect import get_annotations
 
 from hookline.events import CATALOG, Event, EventSpec
-from hookline.wire.exit_codes import CONTEXT_EVENTS, End, Meaning, meaning, no
+from hookline.wire.exit_codes import End, Meaning, meaning, no
 from hookline.wire.outputs import fields_of
 from hookline.wire.schema import schema
 from tools.reference.markdown import code, codes, default, kind, table, types_of
@@ -89,7 +89,7 @@ def _answers(spec: EventSpec) -> str:
         f"- On the wire, in `hookSpecificOutput`: {codes(fields_of(spec.name), 'nothing')}.",
         f"- A command that ends with exit code 2 {_two(spec)}.",
     ]
-    if spec.name in CONTEXT_EVENTS:
+    if spec.stdout == "context":
         lines.append("- Plain text that a command prints is told to the model.")
     return "\n".join(lines) + "\n"
 

@@ -6,9 +6,8 @@ import inspect
 
 import hookline.replies as module
 from hookline.events import CATALOG
-from hookline.replies import Decision, Reply, Specific
+from hookline.replies import REPLY_FIELDS, Decision, EventFields, Reply
 from tools.reference.markdown import code, default, first_line, kind, table, types_of
-from tools.reference.words import REPLY, SPECIFIC
 
 CONSTRUCTORS = (
     "allow", "ask", "defer", "deny", "rewrite", "replace_output", "context", "message", "stop", "keep_going",
@@ -32,14 +31,6 @@ _MEANING = {
     Decision.DEFER: "end the run, leave the call to whoever resumes it",
     Decision.DENY: "no",
 }
-_JOINS = {
-    "_later": "the later replaces the earlier, whole",
-    "_later_output": "the later replaces the earlier, whole",
-    "_first": "the first stands",
-    "_either": "any",
-    "_both": "all, in configured order",
-    "_nested": "field by field",
-}
 
 
 def page() -> str:
@@ -49,7 +40,7 @@ def page() -> str:
     constructors = table(("write", "to say", "on"), rows)
     return (
         f"{INTRO}{decisions}\n## Constructors\n\nAll are names of `hookline`.\n\n{constructors}\n"
-        f"## Fields of a reply\n\n{_fields(Reply, REPLY)}\n## Fields that only single events understand\n\n"
+        f"## Fields of a reply\n\n{_fields(Reply)}\n## Fields that only single events understand\n\n"
         'Written as `specific(session_title="…")`, found in `reply.specific`.\n\n' + _specific()
     )
 
@@ -77,27 +68,23 @@ def _events(names: list[str]) -> str:
 
 def joined(name: str) -> str:
     """How a field of two replies becomes one."""
-    if name == "decision":
-        return "the strictest"
-    if name == "reasons":
-        return "of those who decided, in configured order"
-    return _JOINS[module._JOIN[name].__name__]  # noqa: SLF001 - the table is what is documented
+    return REPLY_FIELDS[name].merge.about
 
 
-def _fields(cls: type[Reply | Specific], words: dict[str, str]) -> str:
+def _fields(cls: type[Reply | EventFields]) -> str:
     types = types_of(cls)
     rows = [
-        (code(name), kind(types[name]), code(default(cls, name)), words[name], joined(name))
+        (code(name), kind(types[name]), code(default(cls, name)), REPLY_FIELDS[name].about, joined(name))
         for name in cls.__struct_fields__
     ]
     return table(("field", "type", "default", "means", "of two"), rows)
 
 
 def _specific() -> str:
-    types = types_of(Specific)
+    types = types_of(EventFields)
     rows = []
-    for name in Specific.__struct_fields__:
+    for name in EventFields.__struct_fields__:
         events = [event for event, spec in CATALOG.items() if name in spec.fields]
         where = "every event" if len(events) == len(CATALOG) else _events(events)
-        rows.append((code(name), kind(types[name]), SPECIFIC[name], where, joined(name)))
+        rows.append((code(name), kind(types[name]), REPLY_FIELDS[name].about, where, joined(name)))
     return table(("field", "type", "means", "on", "of two"), rows)

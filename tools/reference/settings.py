@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
+from hookline.events import CATALOG
 from hookline.hooks.actions import DEFAULT_TIMEOUTS
-from hookline.settings.fields import COMMON, DEFAULT_TIMEOUT, DIALECTS, EVENT_TIMEOUT, KINDS, REQUIRED, Field
+from hookline.settings.fields import COMMON, DEFAULT_TIMEOUT, DIALECTS, KINDS, REQUIRED, Field
 from hookline.settings.sources import MANAGED, STRENGTH
 from tools.reference.markdown import code, codes, table
 from tools.reference.words import ENTRY, SWITCHES
@@ -60,7 +62,9 @@ def _keys(fields: Mapping[str, Field], required: tuple[str, ...]) -> str:
 
 def _timeouts() -> str:
     by_kind = [(code(kind), f"{seconds:g}") for kind, seconds in DEFAULT_TIMEOUT.items()]
-    by_event = [(code(event), f"{seconds:g}") for event, seconds in EVENT_TIMEOUT.items()]
+    by_event = [
+        (code(event), f"{seconds:g}") for event, spec in CATALOG.items() if math.isfinite(seconds := spec.timeout)
+    ]
     in_code = ", ".join(f"{code(action.__name__)} {seconds:g}" for action, seconds in DEFAULT_TIMEOUTS.items())
     return (
         "## Timeouts when none is given\n\nOf entries in files; on some events less, because people wait.\n\n"

@@ -113,42 +113,6 @@ ON_EVENT = {
     ("Elicitation", "message"): "what the server asks",
 }
 
-REPLY = Words({
-    "decision": "pass, allow, ask, defer or deny",
-    "reasons": "why; one per hook that decided",
-    "input": "what the tool is to be called with instead: the whole input",
-    "output": "what the model gets in place of the tool's output; `UNSET` leaves it alone, `None` is a value",
-    "context": "texts that the model is told with its next request",
-    "messages": "texts that the user is told",
-    "stop": "end the agent's turn; on a gate, what was about to happen does not happen either",
-    "stop_reason": "why",
-    "keep_going": "send the agent back to work",
-    "keep_going_reasons": "what for",
-    "suppress_output": "spare the user the hook's output",
-    "background": "the hook goes on by itself; this answer says nothing more",
-    "background_timeout": "seconds it may take",
-    "later": "the work that goes on",
-    "specific": "what only single events understand, below",
-})  # fmt: skip
-
-SPECIFIC = Words({
-    "mcp_output": "what the model gets in place of an MCP tool's output; `output` wins over it",
-    "classifier_context": "something for the permission classifier alone",
-    "session_title": "a new title for the session",
-    "suppress_original_prompt": "do not repeat a blocked prompt to the user",
-    "initial_user_message": "a prompt to begin with, before the user's own",
-    "watch_paths": "files whose changes should be announced as FileChanged",
-    "reload_skills": "read the skills again",
-    "updated_permissions": "permission rules to add, or a mode to set",
-    "interrupt": "with a deny: end the turn, too",
-    "retry": "tell the model that it may try the call again",
-    "action": "answer in the user's place: `accept`, `decline` or `cancel`",
-    "content": "what to fill in",
-    "worktree_path": "the worktree that the hook made",
-    "display_content": "the text to show instead",
-    "terminal_sequence": "an escape sequence for the user's terminal",
-})  # fmt: skip
-
 ENTRY = Words({
     "type": "the kind of hook",
     "if": "a rule on the tool's arguments, such as `Bash(git *)`; the hook runs only for calls under it",

@@ -31,6 +31,7 @@ from hookline.detect import ready
 from hookline.detect import redact as redact_secrets
 from hookline.engine import Notice, Verdict
 from hookline.errors import AuditError
+from hookline.events import CATALOG
 from hookline.replies import Reply, stop
 
 __all__ = ["AuditFile", "AuditLog", "Break", "Link", "read"]
@@ -46,10 +47,7 @@ _MOST_WAITING = 20_000
 _MOST_UNWRITTEN = 10_000
 
 #: what belongs in the log even if no hook asks for it; SessionStart and SessionEnd the Claude CLI tells no host
-WATCHED = (
-    "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PermissionDenied", "PostToolUse", "PostToolUseFailure",
-    "SubagentStart", "SubagentStop", "TaskCreated", "TaskCompleted", "PreCompact", "Stop", "StopFailure",
-)  # fmt: skip
+WATCHED = tuple(name for name, spec in CATALOG.items() if spec.audited)
 
 _Entry = tuple[Verdict, dict[str, Any]]
 

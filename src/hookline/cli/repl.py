@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hookline.display import lines, one_line
-from hookline.replies import Reply, Specific, allow, deny
+from hookline.replies import EventFields, Reply, allow, deny
 
 if TYPE_CHECKING:
     from hookline.agent import Ask
@@ -32,7 +32,7 @@ async def permit(ask: Ask) -> Reply:
     if said.lower() in ("y", "yes"):
         return allow()
     if said.lower() in ("a", "always"):
-        return allow() | Reply(specific=Specific(updated_permissions=tuple(ask.suggestions)))
+        return allow() | Reply(specific=EventFields(updated_permissions=tuple(ask.suggestions)))
     return deny("the user said no" if said.lower() in ("n", "no") else f"the user said: {said}")
 
 

@@ -38,7 +38,7 @@ from hookline.hosts.claude_code.messages import (
     UserMessage,
 )
 from hookline.permissions import Mode
-from hookline.replies import Decision, Reply, Specific, allow, deny
+from hookline.replies import Decision, EventFields, Reply, allow, deny
 
 __all__ = ["serve"]
 
@@ -346,9 +346,9 @@ def _permission(answer: Any) -> Reply:
         return deny("the host's answer makes no sense")
     if answer["behavior"] == "deny":
         reply = deny(str(answer.get("message") or "The host did not permit this call."))
-        return reply | Reply(specific=Specific(interrupt=True)) if answer.get("interrupt") is True else reply
+        return reply | Reply(specific=EventFields(interrupt=True)) if answer.get("interrupt") is True else reply
     given, updates = answer.get("updatedInput"), answer.get("updatedPermissions")
     reply = allow() | Reply(input=given if isinstance(given, dict) else None)
     if isinstance(updates, list):
-        reply = reply | Reply(specific=Specific(updated_permissions=tuple(updates)))
+        reply = reply | Reply(specific=EventFields(updated_permissions=tuple(updates)))
     return reply

@@ -1,15 +1,17 @@
-"""One row per event: what it is, what a matcher looks at, what a hook may answer.
+"""One row per event: what it is, what a matcher looks at, what a hook may answer, how it goes over the wire.
 
-`gate` says that the event comes before something that can still be prevented: there a failing hook counts as a deny.
-`decisions` are the ones a reply may carry (any hook may say nothing, or allow, which is what happens anyway on events
-that ask no permission); `fields` are the reply fields that not every event understands.
+A gate comes before something that can still be prevented: there a failing hook counts as a deny. Any hook may say
+nothing, or allow, which is what happens anyway on events that ask no permission. A new event is one class and one row
+here; nobody else keeps a table of event names.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -18,13 +20,39 @@ from hookline.events import agents, session, tools, workspace
 from hookline.events.base import Event
 
 
-class EventSpec(msgspec.Struct, frozen=True):
-    """A row of the catalogue."""
+class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the catalogue: everything that depends on which event it is."""
 
     cls: type[Event]
     gate: bool
     decisions: frozenset[str]
-    fields: frozenset[str]
+    """The decisions a reply may carry."""
+    fields: tuple[str, ...]
+    """The reply fields it understands, of those that not every event does."""
+    unsaid: frozenset[str] = frozenset()
+    """Those of them that its JSON has no word for: a command prints them as plain text."""
+    required: frozenset[str] = frozenset()
+    """Those of them that its own part of the JSON must have."""
+    decides: Literal["block", "permission", "request"] = "block"
+    """How a decision is written: at the top, as a `permissionDecision`, or as a `decision` object of its own."""
+    stdout: str = ""
+    """The reply field that plain text on a command's stdout fills."""
+    carries: frozenset[str] = frozenset()
+    """What an agent tells with it: `permission_mode`, `effort`."""
+    nulls: tuple[str, ...] = ()
+    """Fields that are written even when they are null."""
+    snake: Mapping[str, str] = MappingProxyType({})
+    """What the `snake` dialect calls its fields, where that differs: their name → ours."""
+    subjects: tuple[str, ...] = ()
+    """All that a matcher can meet, where that is known."""
+    timeout: float = math.inf
+    """Most seconds that a settings entry gets that names none: less where people wait."""
+    env_file: bool = False
+    """Whether a hook may export variables for later commands."""
+    reported: bool = True
+    """Whether single hooks are announced to an agent's host while they run."""
+    audited: bool = False
+    """Whether it belongs in an audit log even if no hook asks for it."""
 
     @property
     def name(self) -> str:
@@ -37,6 +65,11 @@ class EventSpec(msgspec.Struct, frozen=True):
         return self.cls.subject_field
 
     @property
+    def keeps_going(self) -> bool:
+        """Whether a block sends the agent back to work."""
+        return "keep_going" in self.fields
+
+    @property
     def about(self) -> str:
         """One sentence on what happened."""
         return (self.cls.__doc__ or "").partition("\n")[0]
@@ -44,50 +77,72 @@ class EventSpec(msgspec.Struct, frozen=True):
 
 _OBSERVES = "pass allow"
 _BLOCKS = "pass allow deny"
-_GATE, _WATCH = "gate", "watch"
+_MODE = frozenset({"permission_mode"})
+_MODE_AND_EFFORT = frozenset({"permission_mode", "effort"})
+_EFFORT = frozenset({"effort"})
 
 
-def _row(cls: type[Event], kind: str, decisions: str, fields: str = "") -> EventSpec:
-    return EventSpec(cls, kind == _GATE, frozenset(decisions.split()), frozenset(f"{fields} terminal_sequence".split()))
+def _gate(cls: type[Event], fields: str = "", decisions: str = _BLOCKS, **more: Any) -> EventSpec:
+    """An event before something that can still be prevented."""
+    return _watch(cls, fields, decisions, gate=True, **more)
 
 
-_GOING = "keep_going"
+def _watch(
+    cls: type[Event], fields: str = "", decisions: str = _OBSERVES, *, gate: bool = False, **more: Any
+) -> EventSpec:
+    """An event that tells of something."""
+    own = (*fields.split(), "terminal_sequence")
+    return EventSpec(cls=cls, gate=gate, decisions=frozenset(decisions.split()), fields=own, **more)
+
+
+_SUBAGENT = MappingProxyType({"subagent_id": "agent_id", "subagent_type": "agent_type"})
+_COMPACTIONS = ("manual", "auto")
 
 _ROWS = (
-    _row(tools.PreToolUse, _GATE, "pass allow ask defer deny", "input context"),
-    _row(tools.PostToolUse, _WATCH, _BLOCKS, "output mcp_output context classifier_context"),
-    _row(tools.PostToolUseFailure, _WATCH, _BLOCKS, "context"),
-    _row(tools.PostToolBatch, _WATCH, _BLOCKS, "context"),
-    _row(session.Notification, _WATCH, _OBSERVES, "context"),
-    _row(session.UserPromptSubmit, _GATE, _BLOCKS, "context session_title suppress_original_prompt"),
-    _row(session.UserPromptExpansion, _GATE, _BLOCKS, "context suppress_original_prompt"),
-    _row(session.SessionStart, _GATE, _BLOCKS,
-         "context initial_user_message session_title watch_paths reload_skills"),
-    _row(session.SessionEnd, _WATCH, _OBSERVES),
-    _row(session.Stop, _WATCH, _OBSERVES, f"context {_GOING}"),
-    _row(session.StopFailure, _WATCH, _OBSERVES),
-    _row(agents.SubagentStart, _GATE, _BLOCKS, "context"),
-    _row(agents.SubagentStop, _WATCH, _OBSERVES, f"context {_GOING}"),
-    _row(session.PreCompact, _GATE, _BLOCKS, "context"),
-    _row(session.PostCompact, _WATCH, _OBSERVES),
-    _row(session.PreModelSwitch, _GATE, "pass allow ask deny"),
-    _row(session.PostModelSwitch, _WATCH, _OBSERVES, "context"),
-    _row(tools.PermissionRequest, _GATE, _BLOCKS, "input updated_permissions interrupt"),
-    _row(tools.PermissionDenied, _WATCH, _OBSERVES, "retry"),
-    _row(session.Setup, _WATCH, _OBSERVES, "context"),
-    _row(agents.TeammateIdle, _WATCH, _OBSERVES, _GOING),
-    _row(agents.TaskCreated, _GATE, _BLOCKS),
-    _row(agents.TaskCompleted, _GATE, _BLOCKS),
-    _row(session.Elicitation, _GATE, _BLOCKS, "action content"),
-    _row(session.ElicitationResult, _WATCH, _BLOCKS, "action content"),
-    _row(workspace.ConfigChange, _GATE, _BLOCKS),
-    _row(workspace.WorktreeCreate, _GATE, _BLOCKS, "worktree_path"),
-    _row(workspace.WorktreeRemove, _WATCH, _OBSERVES),
-    _row(workspace.InstructionsLoaded, _WATCH, _OBSERVES),
-    _row(workspace.CwdChanged, _WATCH, _OBSERVES, "watch_paths"),
-    _row(workspace.FileChanged, _WATCH, _OBSERVES, "watch_paths"),
-    _row(workspace.DirectoryAdded, _WATCH, _OBSERVES),
-    _row(session.MessageDisplay, _WATCH, _OBSERVES, "display_content"),
+    _gate(tools.PreToolUse, "input context", "pass allow ask defer deny", decides="permission",
+          carries=_MODE_AND_EFFORT, audited=True),
+    _watch(tools.PostToolUse, "output mcp_output context classifier_context", _BLOCKS, carries=_MODE_AND_EFFORT,
+           nulls=("tool_response",), snake=MappingProxyType({"tool_result": "tool_response"}), audited=True),
+    _watch(tools.PostToolUseFailure, "context", _BLOCKS, carries=_MODE_AND_EFFORT, audited=True),
+    _watch(tools.PostToolBatch, "context", _BLOCKS, carries=_MODE_AND_EFFORT),
+    _watch(session.Notification, "context", reported=False),
+    _gate(session.UserPromptSubmit, "context session_title suppress_original_prompt", stdout="context", carries=_MODE,
+          timeout=30.0, audited=True),
+    _gate(session.UserPromptExpansion, "context suppress_original_prompt", stdout="context", carries=_MODE),
+    _gate(session.SessionStart, "context initial_user_message session_title watch_paths reload_skills",
+          stdout="context", env_file=True, subjects=("startup", "resume", "clear", "compact", "fork")),
+    _watch(session.SessionEnd, timeout=1.5, reported=False,
+           subjects=("clear", "resume", "logout", "prompt_input_exit", "other")),
+    _watch(session.Stop, "context keep_going", carries=_MODE_AND_EFFORT, audited=True),
+    _watch(session.StopFailure, carries=_EFFORT, reported=False, audited=True),
+    _gate(agents.SubagentStart, "context", snake=_SUBAGENT, audited=True),
+    _watch(agents.SubagentStop, "context keep_going", carries=_MODE_AND_EFFORT, snake=_SUBAGENT, audited=True),
+    _gate(session.PreCompact, "context", unsaid=frozenset({"context"}), stdout="context",
+          nulls=("custom_instructions",), subjects=_COMPACTIONS, reported=False, audited=True),
+    _watch(session.PostCompact, subjects=_COMPACTIONS, reported=False),
+    _gate(session.PreModelSwitch, "", "pass allow ask deny", decides="permission", nulls=("requested_model",)),
+    _watch(session.PostModelSwitch, "context", stdout="context", nulls=("requested_model",)),
+    _gate(tools.PermissionRequest, "input updated_permissions interrupt", decides="request", carries=_MODE_AND_EFFORT,
+          audited=True),
+    _watch(tools.PermissionDenied, "retry", carries=_MODE_AND_EFFORT, audited=True),
+    _watch(session.Setup, "context", env_file=True, subjects=("init", "maintenance")),
+    _watch(agents.TeammateIdle, "keep_going"),
+    _gate(agents.TaskCreated, audited=True),
+    _gate(agents.TaskCompleted, audited=True),
+    _gate(session.Elicitation, "action content", reported=False),
+    _watch(session.ElicitationResult, "action content", _BLOCKS, reported=False),
+    _gate(workspace.ConfigChange, reported=False,
+          subjects=("user_settings", "project_settings", "local_settings", "policy_settings", "skills")),
+    _gate(workspace.WorktreeCreate, "worktree_path", required=frozenset({"worktree_path"}), stdout="worktree_path",
+          reported=False),
+    _watch(workspace.WorktreeRemove, reported=False),
+    _watch(workspace.InstructionsLoaded, reported=False,
+           subjects=("session_start", "nested_traversal", "path_glob_match", "include", "compact")),
+    _watch(workspace.CwdChanged, "watch_paths", env_file=True, reported=False),
+    _watch(workspace.FileChanged, "watch_paths", env_file=True, reported=False,
+           snake=MappingProxyType({"file_event": "event"})),  # `event` is the event's own name there
+    _watch(workspace.DirectoryAdded, reported=False),
+    _watch(session.MessageDisplay, "display_content", timeout=10.0),
 )  # fmt: skip
 
 CATALOG = MappingProxyType({row.name: row for row in _ROWS})

@@ -8,12 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from hookline.engine import Context
-from hookline.events import Event
+from hookline.events import Event, spec_of
 from hookline.hooks.actions import Command
 from hookline.hooks.hook import Hook
-
-ENV_FILE_EVENTS = frozenset({"SessionStart", "Setup", "CwdChanged", "FileChanged"})
-"""Where a hook may export variables for later commands, by writing them into `$CLAUDE_ENV_FILE`."""
 
 
 def given(action: Command) -> dict[str, str]:
@@ -30,7 +27,7 @@ def project_dir(ctx: Context) -> str:
 def environment(action: Command, event: Event, ctx: Context, env_file: Path | None) -> dict[str, str]:
     """The environment of a command (FACTS §6)."""
     env = inherited(ctx.env).copy()
-    if event.event_name not in ENV_FILE_EVENTS:
+    if not spec_of(event).env_file:
         env.pop("CLAUDE_ENV_FILE", None)
     elif env_file is not None:
         env["CLAUDE_ENV_FILE"] = str(env_file)
@@ -73,7 +70,7 @@ class Environments:
         """The environment of one run; the same object as last time if it is the same."""
         action = hook.action
         assert isinstance(action, Command)
-        may_export = event.event_name in ENV_FILE_EVENTS
+        may_export = spec_of(event).env_file
         own = (action, event.session_id, project_dir(ctx), event.effort, may_export, env_file)
         made_of = (inherited(ctx.env), *own)
         known = self._known.get(hook.name)
@@ -89,7 +86,7 @@ def _effort(event: Event) -> dict[str, str]:
 
 def own_env_file(event: Event, env: Mapping[str, str]) -> Path | None:
     """A file for exports that nobody will read, so that a hook that writes some does not fail for want of one."""
-    if event.event_name not in ENV_FILE_EVENTS or "CLAUDE_ENV_FILE" in env:
+    if not spec_of(event).env_file or "CLAUDE_ENV_FILE" in env:
         return None
     import tempfile
 

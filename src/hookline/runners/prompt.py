@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from hookline.engine import Context, Ran
 from hookline.errors import HookFailed
-from hookline.events import Event
+from hookline.events import Event, spec_of
 from hookline.hooks.actions import AgentCheck, Prompt
 from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Reply, deny, keep_going, stop
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 #: models like to put their JSON between marks
 _FENCE = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
-_STOPS = ("Stop", "SubagentStop", "TeammateIdle")
 _CONDITION = (
     "Look at the conversation above. Has this condition for stopping been met? Answer ok if it has; if not, say what "
     "is missing, and set `impossible` if it can never be met.\n\nCondition: "
@@ -62,7 +61,7 @@ def question(action: Prompt | AgentCheck, event: Event) -> Question:
     body = claude.encode_event(event).decode()
     given = "$ARGUMENTS" in action.prompt
     text = action.prompt.replace("$ARGUMENTS", body) if given else f"{action.prompt}\n\nARGUMENTS: {body}"
-    stops = event.event_name in _STOPS
+    stops = spec_of(event).keeps_going
     return Question(text=_CONDITION + text if stops else text, event=event, model=action.model, with_conversation=stops)
 
 
@@ -82,25 +81,11 @@ def consequence(answer: Answer, action: Prompt, event: Event) -> Reply:
     """What an answer means on this event."""
     if answer.ok:
         return NOTHING
-    return _NOT_OK.get(event.event_name, _ends_the_turn)(answer, action)
+    spec = spec_of(event)
+    if spec.keeps_going:
+        return NOTHING if answer.impossible else keep_going(f"[{action.prompt}]: {answer.reason}")
+    return NOTHING if spec.decides == "request" else _ends_the_turn(answer, action)
 
 
 def _ends_the_turn(answer: Answer, action: Prompt) -> Reply:
     return deny(f"[{action.prompt}]: {answer.reason}") if action.continue_on_block else stop(answer.reason)
-
-
-def _goes_on(answer: Answer, action: Prompt) -> Reply:
-    return NOTHING if answer.impossible else keep_going(f"[{action.prompt}]: {answer.reason}")
-
-
-def _says_nothing(answer: Answer, action: Prompt) -> Reply:
-    return NOTHING
-
-
-_NOT_OK: dict[str, Callable[[Answer, Any], Reply]] = {
-    "Stop": _goes_on,
-    "SubagentStop": _goes_on,
-    "TeammateIdle": _goes_on,
-    "PermissionRequest": _says_nothing,
-}
-"""What "not ok" means where it does not simply end the turn."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline.errors import did_you_mean
-from hookline.events import CATALOG
+from hookline.events import CATALOG, spec_of
 from hookline.hooks.actions import AgentCheck, Command, Http, McpTool, Prompt
 from hookline.hooks.condition import advice
 from hookline.hooks.hook import Hook
@@ -27,17 +27,6 @@ TOOLS = (
     "TaskUpdate", "TodoWrite", "ToolSearch", "WebFetch", "WebSearch", "Write",
 )  # fmt: skip
 """Tools a matcher may name; others exist (MCP servers bring theirs), so a name that is not here is only a warning."""
-
-SUBJECTS: dict[str, tuple[str, ...]] = {
-    "SessionStart": ("startup", "resume", "clear", "compact", "fork"),
-    "SessionEnd": ("clear", "resume", "logout", "prompt_input_exit", "other"),
-    "PreCompact": ("manual", "auto"),
-    "PostCompact": ("manual", "auto"),
-    "Setup": ("init", "maintenance"),
-    "ConfigChange": ("user_settings", "project_settings", "local_settings", "policy_settings", "skills"),
-    "InstructionsLoaded": ("session_start", "nested_traversal", "path_glob_match", "include", "compact"),
-}
-"""What a matcher on these events can meet, and nothing else."""
 
 _LONG = 60.0
 _KINDS: dict[type[Any], str] = {
@@ -80,8 +69,8 @@ def _matcher(hook: Hook, _: Loaded) -> Iterator[Problem]:
             yield Problem(
                 hook.source, f"matcher `{pattern}` is ignored: {name} has nothing to match; leave it out", "warning"
             )
-        elif name in SUBJECTS and not any(hook.matcher.matches(subject) for subject in SUBJECTS[name]):
-            known = ", ".join(f"`{subject}`" for subject in SUBJECTS[name])
+        elif (subjects := spec_of(name).subjects) and not any(hook.matcher.matches(subject) for subject in subjects):
+            known = ", ".join(f"`{subject}`" for subject in subjects)
             yield Problem(hook.source, f"matcher `{pattern}` can never match: {name} knows {known}", "warning")
         elif CATALOG[name].subject == "tool_name":
             yield from _tool_names(hook, pattern)

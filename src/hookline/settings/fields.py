@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from hookline.events import spec_of
+
 Otherwise = Literal["default", "drop", "block"]
 """A wrong value: take the key's default, drop the whole entry (it cannot run as meant), or fail closed."""
 
@@ -100,10 +102,9 @@ TELLTALE = {"command": "command", "url": "http", "prompt": "prompt", "server": "
 """The key that gives an entry's kind away when it does not say."""
 
 DEFAULT_TIMEOUT = {"command": 600.0, "http": 600.0, "mcp_tool": 600.0, "prompt": 30.0, "agent": 60.0}
-EVENT_TIMEOUT = {"UserPromptSubmit": 30.0, "MessageDisplay": 10.0, "SessionEnd": 1.5}
-"""Seconds an entry may take that does not say: by kind, and less on events that people wait for (FACTS §6)."""
+"""Seconds an entry may take that does not say, by kind."""
 
 
 def default_timeout(kind: str, event: str) -> float:
     """Seconds for an entry of Claude Code's settings that names none."""
-    return min(DEFAULT_TIMEOUT[kind], EVENT_TIMEOUT.get(event, math.inf))
+    return min(DEFAULT_TIMEOUT[kind], spec_of(event).timeout)

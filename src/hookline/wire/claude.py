@@ -11,20 +11,17 @@ import msgspec
 from hookline.errors import EventError, ReplyError
 from hookline.events import CATALOG, Event, spec_of
 from hookline.replies import NOTHING, Reply
-from hookline.wire.outputs import SENT_BACK, explained, typed
+from hookline.wire.outputs import explained, typed
 from hookline.wire.reading import reply_of
 from hookline.wire.text import is_blank, parse_object, write
 from hookline.wire.writing import output_object
 
-__all__ = ["SENT_BACK", "decode_event", "decode_reply", "decode_trusted", "encode_event", "encode_reply", "encoded",
+__all__ = ["decode_event", "decode_reply", "decode_trusted", "encode_event", "encode_reply", "encoded",
            "event_from", "event_name", "event_object", "reply_object", "trusted_reader"]  # fmt: skip
 
 _NAME = "hook_event_name"
 _OURS = ("timestamp", "extra")
 """Fields of every event that are not on the wire; what comes under their names is the sender's own, so extra."""
-
-_NULL_IS_SAID = {"PreCompact": ("custom_instructions",), "PreModelSwitch": ("requested_model",),
-                 "PostModelSwitch": ("requested_model",), "PostToolUse": ("tool_response",)}  # fmt: skip
 
 
 # -- events ------------------------------------------------------------------------------------------------------
@@ -119,7 +116,7 @@ def event_object(event: Event) -> dict[str, Any]:
 @cache
 def _written(cls: type[Event]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The fields of an event that are on the wire, and those of them that are written even when they are null."""
-    return tuple(f for f in cls.__struct_fields__ if f not in _OURS), _NULL_IS_SAID.get(cls.event_name, ())
+    return tuple(f for f in cls.__struct_fields__ if f not in _OURS), spec_of(cls).nulls
 
 
 def encode_event(event: Event) -> bytes:

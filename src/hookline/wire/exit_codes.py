@@ -9,8 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from hookline.events import CATALOG
-from hookline.replies import NOTHING, Reply, Specific, deny, keep_going
-from hookline.wire.outputs import SENT_BACK
+from hookline.replies import NOTHING, Reply, deny, keep_going, specific
 
 
 class End(StrEnum):
@@ -44,11 +43,6 @@ ENDS: MappingProxyType[End, Meaning] = MappingProxyType({
 })  # fmt: skip
 """From the end of a command to what it means, before any JSON is looked at."""
 
-CONTEXT_EVENTS = frozenset({"UserPromptSubmit", "UserPromptExpansion", "SessionStart", "PreCompact", "PostModelSwitch"})
-"""Where plain text on stdout is told to the model; on PreCompact it is added to the compaction's instructions."""
-PATH_EVENTS = frozenset({"WorktreeCreate"})
-"""Where plain text on stdout is the path of the worktree that the hook made."""
-
 
 def end_of(exit_code: int | None, signal: int | None = None) -> End:
     """Which row of `ENDS` a process that ended by itself belongs to."""
@@ -65,9 +59,10 @@ def meaning(end: End, event_name: str) -> Meaning:
 
 def no(event_name: str, reason: str) -> Reply | None:
     """The reply of a command that says no by exit code 2; None on an event that cannot be blocked."""
-    if event_name in SENT_BACK:
+    spec = CATALOG[event_name]
+    if spec.keeps_going:
         return keep_going(reason)
-    return deny(reason) if "deny" in CATALOG[event_name].decisions else None
+    return deny(reason) if "deny" in spec.decisions else None
 
 
 def no_reason(command: str, stderr: str) -> str:
@@ -78,11 +73,12 @@ def no_reason(command: str, stderr: str) -> str:
 def text_reply(event_name: str, text: str) -> Reply:
     """What plain text on stdout means: context on some events, a path on one, nothing elsewhere."""
     said = text.strip()
-    if said and event_name in CONTEXT_EVENTS:
+    field = CATALOG[event_name].stdout
+    if not said or not field:
+        return NOTHING
+    if field == "context":
         return Reply(context=(said,))
-    if said and event_name in PATH_EVENTS:
-        return Reply(specific=Specific(worktree_path=said.splitlines()[-1].strip()))
-    return NOTHING
+    return specific(**{field: said.splitlines()[-1].strip()})
 
 
 def recorded_code(exit_code: int | None, signal: int | None) -> int | None:

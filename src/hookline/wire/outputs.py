@@ -1,7 +1,8 @@
-"""What a hook's JSON output looks like, event by event: tables, and the typed structs made from them. Pure.
+"""What a hook's JSON output looks like, event by event: the typed structs. Pure.
 
-`SPECIFIC` is the one place that says which fields an event's `hookSpecificOutput` has. The structs are made when an
-event is first answered, so that starting up costs nothing; decoding is by concrete type, never into a union.
+Which fields an event's `hookSpecificOutput` has follows from the event's row and the rows of the reply's fields. The
+structs are made when an event is first answered, so that starting up costs nothing; decoding is by concrete type,
+never into a union.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from msgspec import UNSET, UnsetType
 
 from hookline.errors import ReplyError, ReplyMismatch
 from hookline.events import CATALOG, spec_of
+from hookline.replies import REPLY_FIELDS
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
@@ -47,71 +49,32 @@ class Denied(msgspec.Struct, rename="camel", tag_field="behavior", tag="deny"):
     interrupt: bool | UnsetType = UNSET
 
 
-Permission = Literal["allow", "deny", "ask", "defer"]
-Action = Literal["accept", "decline", "cancel"]
-
-TYPES: MappingProxyType[str, Any] = MappingProxyType({
-    "permissionDecision": Permission,
-    "permissionDecisionReason": str,
-    "updatedInput": dict[str, Any],
-    "additionalContext": str,
-    "classifierContext": str,
-    "updatedToolOutput": Any,
-    "updatedMCPToolOutput": Any,
-    "sessionTitle": str,
-    "suppressOriginalPrompt": bool,
-    "initialUserMessage": str,
-    "watchPaths": tuple[str, ...],
-    "reloadSkills": bool,
-    "decision": Allowed | Denied,
-    "retry": bool,
-    "action": Action,
-    "content": dict[str, Any],
-    "worktreePath": str,
-    "displayContent": str,
-})  # fmt: skip
-"""Every field that some event's specific output has."""
-
-_CONTEXT = "additionalContext"
-SPECIFIC: MappingProxyType[str, str] = MappingProxyType({
-    "PreToolUse": "permissionDecision permissionDecisionReason updatedInput additionalContext",
-    "PostToolUse": "additionalContext classifierContext updatedToolOutput updatedMCPToolOutput",
-    "PostToolUseFailure": _CONTEXT,
-    "PostToolBatch": _CONTEXT,
-    "Notification": _CONTEXT,
-    "UserPromptSubmit": "additionalContext sessionTitle suppressOriginalPrompt",
-    "UserPromptExpansion": "additionalContext suppressOriginalPrompt",
-    "SessionStart": "additionalContext initialUserMessage sessionTitle watchPaths reloadSkills",
-    "Stop": _CONTEXT,
-    "SubagentStart": _CONTEXT,
-    "SubagentStop": _CONTEXT,
-    "PreModelSwitch": "permissionDecision permissionDecisionReason",
-    "PostModelSwitch": _CONTEXT,
-    "PermissionRequest": "decision",
-    "PermissionDenied": "retry",
-    "Setup": _CONTEXT,
-    "Elicitation": "action content",
-    "ElicitationResult": "action content",
-    "WorktreeCreate": "worktreePath",
-    "CwdChanged": "watchPaths",
-    "FileChanged": "watchPaths",
-    "MessageDisplay": "displayContent",
-})  # fmt: skip
-"""The fields of each event's `hookSpecificOutput`; an event that is not here has none."""
-
-REQUIRED = frozenset({("PermissionRequest", "decision"), ("WorktreeCreate", "worktreePath")})
-NARROWER: MappingProxyType[tuple[str, str], Any] = MappingProxyType({
-    ("PreModelSwitch", "permissionDecision"): Literal["allow", "deny", "ask"],
-})  # fmt: skip
-
-SENT_BACK = frozenset({"Stop", "SubagentStop", "TeammateIdle"})
-"""Where `decision: "block"` means: do not stop yet."""
+DECISION, REASON, CHOICE = "permissionDecision", "permissionDecisionReason", "decision"
+WIRE_NAMES = MappingProxyType({row.wire: row.name for row in REPLY_FIELDS.values() if row.wire})
+"""The reply's fields by their names in an event's own part of the output."""
 
 
 @cache
 def fields_of(event_name: str) -> tuple[str, ...]:
-    """The fields of the event's specific output, by their names on the wire."""
-    return tuple(SPECIFIC.get(event_name, "").split())
+    """The fields of the event's own part of the output, by their names on the wire; an event without any has none."""
+    spec = spec_of(event_name)
+    if spec.decides == "request":
+        return (CHOICE,)
+    named = [REPLY_FIELDS[name].wire for name in spec.fields if name not in spec.unsaid and REPLY_FIELDS[name].wire]
+    return (*((DECISION, REASON) if spec.decides == "permission" else ()), *named)
+
+
+@cache
+def type_of(event_name: str, field: str) -> Any:
+    """The type of a field of the event's own part."""
+    if field == DECISION:
+        said = spec_of(event_name).decisions
+        return Literal[tuple(word for word in ("allow", "deny", "ask", "defer") if word in said)]
+    return {REASON: str, CHOICE: Allowed | Denied}.get(field) or REPLY_FIELDS[WIRE_NAMES[field]].type
+
+
+def _required(event_name: str) -> tuple[str, ...]:
+    return (CHOICE, *(REPLY_FIELDS[name].wire for name in spec_of(event_name).required))
 
 
 @cache
@@ -119,8 +82,8 @@ def specific_type(event_name: str) -> type[msgspec.Struct]:
     """The struct of the event's `hookSpecificOutput`; its attributes are named as on the wire."""
     rows: list[Any] = [("hookEventName", Literal[event_name])]
     for field in fields_of(event_name):
-        kind = NARROWER.get((event_name, field), TYPES[field])
-        needed = (event_name, field) in REQUIRED
+        kind = type_of(event_name, field)
+        needed = field in _required(event_name)
         rows.append((field, kind) if needed else (field, kind | UnsetType if kind is not Any else Any, UNSET))
     return msgspec.defstruct(f"{event_name}SpecificOutput", rows, kw_only=True)
 
@@ -129,7 +92,7 @@ def specific_type(event_name: str) -> type[msgspec.Struct]:
 def output_type(event_name: str, plain: type[Output] = Output) -> type[Any]:
     """The struct of a hook's whole output on this event; `plain` has the fields that every event knows."""
     spec_of(event_name)
-    kind = specific_type(event_name) if event_name in SPECIFIC else dict[str, Any]
+    kind = specific_type(event_name) if fields_of(event_name) else dict[str, Any]
     row = ("hook_specific_output", kind | UnsetType, msgspec.field(default=UNSET, name="hookSpecificOutput"))
     return msgspec.defstruct(f"{event_name}Output", [row], bases=(plain,))
 
@@ -141,7 +104,7 @@ def typed(payload: dict[str, Any], event_name: str, plain: type[Output] = Output
     except msgspec.ValidationError as problem:
         _check_event_name(payload.get("hookSpecificOutput"), event_name)
         raise ReplyError(f"reply to {event_name}: {explained(str(problem), event_name)}") from None
-    if event_name not in SPECIFIC and output.hook_specific_output is not UNSET:
+    if not fields_of(event_name) and output.hook_specific_output is not UNSET:
         _check_event_name(payload["hookSpecificOutput"], event_name)
         raise ReplyError(f"reply to {event_name}: `hookSpecificOutput`: {event_name} has none; leave it out")
     return output
@@ -202,7 +165,10 @@ def _hint(expected: str, got: str) -> str:
 def _choices(place: str, event_name: str) -> tuple[str, ...]:
     """What may be written at this place."""
     field = place.rpartition(".")[2]
-    return _TOP.get(place) or get_args(NARROWER.get((event_name, field)) or TYPES.get(field)) or ("allow", "deny")
+    if place in _TOP:
+        return _TOP[place]
+    own = field != CHOICE and bool(event_name) and field in fields_of(event_name)
+    return get_args(type_of(event_name, field)) if own else ("allow", "deny")
 
 
 _TOP = {"decision": ("approve", "block"), "type": ("hook_response",)}

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any
 
 from msgspec import UNSET
 
-from hookline.replies import NOTHING, Decision, Reply, Specific
-from hookline.wire.outputs import NARROWER, SENT_BACK, SPECIFIC, Allowed, Output, Permission, fields_of
+from hookline.events import CATALOG
+from hookline.replies import NOTHING, Decision, EventFields, Reply
+from hookline.wire.outputs import CHOICE, DECISION, REASON, WIRE_NAMES, Allowed, Output, fields_of
 
 WORDS: MappingProxyType[str, Decision] = MappingProxyType({
     "approve": Decision.ALLOW,
@@ -20,12 +21,11 @@ WORDS: MappingProxyType[str, Decision] = MappingProxyType({
     "defer": Decision.DEFER,
     "deny": Decision.DENY,
 })  # fmt: skip
-_REASON = "permissionDecisionReason"
 _PERMITS: MappingProxyType[str, dict[str, Decision]] = MappingProxyType({
-    name: {word: WORDS[word] for word in get_args(NARROWER.get((name, "permissionDecision"), Permission))}
-    for name, fields in SPECIFIC.items() if _REASON in fields
+    name: {word: WORDS[word] for word in spec.decisions if word in WORDS}
+    for name, spec in CATALOG.items() if spec.decides == "permission"
 })  # fmt: skip
-_UNHEARD = ("PermissionRequest", "approve")  # FACTS §3: a top-level `approve` says nothing there
+_UNHEARD = ("request", "approve")  # FACTS §3: where a decision is an object, a top-level `approve` says nothing
 
 Said = dict[str, Any]
 """The fields of the reply that is being put together; what only single events understand is under `specific`."""
@@ -39,7 +39,7 @@ def only_decision(said: dict[str, Any], event_name: str) -> Reply | None:
     body = said.get("hookSpecificOutput")
     if len(said) != 1 or body.__class__ is not dict or event_name not in _PERMITS:
         return None
-    name, word, reason = body.get("hookEventName"), body.get("permissionDecision"), body.get(_REASON)
+    name, word, reason = body.get("hookEventName"), body.get(DECISION), body.get(REASON)
     if not name.__class__ is word.__class__ is reason.__class__ is str or len(body) != 3 or name != event_name:
         return None
     decision = _PERMITS[event_name].get(word)
@@ -60,7 +60,7 @@ def reply_of(output: Any, event_name: str) -> Reply:
             if value is not UNSET:
                 read(said, value, output, body)
     if "specific" in said:
-        said["specific"] = Specific(**said["specific"])
+        said["specific"] = EventFields(**said["specific"])
     return Reply(**said) if said else NOTHING
 
 
@@ -80,10 +80,11 @@ def _plain(said: Said, output: Any, event_name: str) -> None:
 
 
 def _top_decision(said: Said, output: Any, event_name: str) -> None:
-    if output.decision == "block" and event_name in SENT_BACK:
+    spec = CATALOG[event_name]
+    if output.decision == "block" and spec.keeps_going:
         said["keep_going"] = True
         said["keep_going_reasons"] = (output.reason,) if output.reason else ()
-    elif (event_name, output.decision) != _UNHEARD:
+    elif (spec.decides, output.decision) != _UNHEARD:
         _decide(said, WORDS[output.decision], output.reason)
 
 
@@ -137,29 +138,13 @@ def _more(name: str) -> Reader:
     return read
 
 
-SPECIFIC_NAMES: MappingProxyType[str, str] = MappingProxyType({
-    "updatedMCPToolOutput": "mcp_output",
-    "classifierContext": "classifier_context",
-    "sessionTitle": "session_title",
-    "suppressOriginalPrompt": "suppress_original_prompt",
-    "initialUserMessage": "initial_user_message",
-    "watchPaths": "watch_paths",
-    "reloadSkills": "reload_skills",
-    "retry": "retry",
-    "action": "action",
-    "content": "content",
-    "worktreePath": "worktree_path",
-    "displayContent": "display_content",
-})  # fmt: skip
-"""The wire's fields that are `Specific`'s, and what they are called there."""
-
 _READ: dict[str, Reader] = {
-    "permissionDecision": _permission,
+    **{wire: _more(name) for wire, name in WIRE_NAMES.items()},
+    DECISION: _permission,
+    CHOICE: _request,
     "updatedInput": _whole("input"),
-    "additionalContext": _context,
     "updatedToolOutput": _whole("output"),
-    "decision": _request,
-    **{field: _more(name) for field, name in SPECIFIC_NAMES.items()},
+    "additionalContext": _context,
 }
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from hookline.events import CATALOG, spec_of
-from hookline.wire.outputs import SPECIFIC, output_type
+from hookline.wire.outputs import fields_of, output_type
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _OURS = ("hookline.timestamp", "hookline.extra")
@@ -39,7 +39,7 @@ def reply_schema(name: str) -> dict[str, Any]:
     _, shared = msgspec.json.schema_components([cls], ref_template="#/$defs/{name}")
     body = shared.pop(cls.__name__)
     properties = {key: _inlined(value, shared) for key, value in body["properties"].items()}
-    if name not in SPECIFIC:
+    if not fields_of(name):
         properties["hookSpecificOutput"] = False
     about = f"What a hook may answer to {name}."
     return {"$schema": DRAFT, "title": f"Reply to {name}", "description": about, "type": "object",

@@ -31,15 +31,6 @@ NAMES: MappingProxyType[str, str] = MappingProxyType(
 
 _SNAKE = {name: snake for snake, name in NAMES.items()}
 
-_RENAMED: Mapping[str, Mapping[str, str]] = {
-    "PostToolUse": {"tool_result": "tool_response"},
-    "SubagentStart": {"subagent_id": "agent_id", "subagent_type": "agent_type"},
-    "SubagentStop": {"subagent_id": "agent_id", "subagent_type": "agent_type"},
-    "FileChanged": {"file_event": "event"},  # `event` is the event's own name here
-}
-"""What this dialect calls a field, and what everybody else does."""
-
-
 # -- events ------------------------------------------------------------------------------------------------------
 
 
@@ -52,7 +43,7 @@ def decode_event(data: bytes | str | Mapping[str, Any]) -> Event:
     if snake not in NAMES:
         raise UnknownEvent(snake, tuple(NAMES))
     name = NAMES[snake]
-    theirs = _RENAMED.get(name, {})
+    theirs = CATALOG[name].snake
     moment = _moment(payload.pop("timestamp", None), snake)
     plain = {theirs.get(key, key): value for key, value in payload.items()}
     event = claude.event_from({**plain, "hook_event_name": name})
@@ -73,7 +64,7 @@ def _moment(said: Any, snake: str) -> datetime | None:
 def encode_event(event: Event) -> bytes:
     """The event as one line of JSON, without the newline."""
     name = event.event_name
-    theirs = {plain: snake for snake, plain in _RENAMED.get(name, {}).items()}
+    theirs = {plain: snake for snake, plain in CATALOG[name].snake.items()}
     body = {theirs.get(key, key): value for key, value in claude.event_object(event).items()}
     del body["hook_event_name"]
     head = {"event": _SNAKE[name], "timestamp": event.timestamp}

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from hookline.errors import ReplyError
-from hookline.events import Event
+from hookline.events import CATALOG, Event
 from hookline.replies import NOTHING, Reply
 from hookline.wire.claude import decode_event, encode_event, event_name, reply_object
 from hookline.wire.outputs import typed
@@ -17,7 +17,11 @@ from hookline.wire.text import is_blank, parse_object, write
 
 __all__ = ["decode_event", "decode_reply", "encode_event", "encode_reply"]
 
-_KEPT_GOING = frozenset({"Stop", "SubagentStop"})
+
+def _keeps_going(event_name: str) -> bool:
+    """Where the agent itself, not a teammate, is about to stop."""
+    spec = CATALOG[event_name]
+    return spec.keeps_going and hasattr(spec.cls, "stop_hook_active")
 
 
 def decode_reply(data: bytes | str | Mapping[str, Any], event: Event | str) -> Reply:
@@ -27,7 +31,7 @@ def decode_reply(data: bytes | str | Mapping[str, Any], event: Event | str) -> R
     name = event_name(event)
     output = typed(parse_object(data, f"reply to {name}", ReplyError), name)
     reply = reply_of(output, name)
-    if output.continue_ is True and name in _KEPT_GOING and not reply.background:
+    if output.continue_ is True and _keeps_going(name) and not reply.background:
         return msgspec.structs.replace(
             reply, keep_going=True, keep_going_reasons=(output.reason,) if output.reason else ()
         )
@@ -38,6 +42,6 @@ def encode_reply(reply: Reply, event: Event | str) -> bytes:
     """The reply as one line of JSON, without the newline."""
     name = event_name(event)
     body = reply_object(reply, name)
-    if reply.keep_going and not reply.stop and name in _KEPT_GOING:
+    if reply.keep_going and not reply.stop and _keeps_going(name):
         body["continue"] = True
     return write(body, f"reply to {name}", ReplyError)

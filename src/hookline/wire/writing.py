@@ -13,11 +13,10 @@ from msgspec import UNSET
 
 from hookline.errors import ReplyMismatch
 from hookline.events import spec_of
-from hookline.replies import Decision, Reply, Specific, check_fits, said
-from hookline.wire.outputs import SENT_BACK, fields_of
-from hookline.wire.reading import SPECIFIC_NAMES
+from hookline.replies import Decision, EventFields, Reply, check_fits, said
+from hookline.wire.outputs import CHOICE, DECISION, REASON, WIRE_NAMES, fields_of
 
-_NOTHING_MORE = Specific()
+_NOTHING_MORE = EventFields()
 
 
 def output_object(reply: Reply, event_name: str) -> dict[str, Any]:
@@ -50,25 +49,23 @@ Words = MappingProxyType[str, str]
 @cache
 def _words(event_name: str) -> Words:
     """What the event calls the reply's fields."""
-    spec_of(event_name)
-    names = {"updatedInput": "input", "updatedToolOutput": "output", "additionalContext": "context", **SPECIFIC_NAMES}
-    words = {names.get(field, field): field for field in fields_of(event_name)}
-    return MappingProxyType(words)
+    return MappingProxyType({WIRE_NAMES.get(field, field): field for field in fields_of(event_name)})
 
 
 def _write_decision(reply: Reply, name: str, body: dict[str, Any], specific: dict[str, Any], words: Words) -> None:
     decision = reply.decision
-    if str(decision) not in spec_of(name).decisions or (reply.keep_going and name not in SENT_BACK):
+    spec = spec_of(name)
+    if str(decision) not in spec.decisions or (reply.keep_going and not spec.keeps_going):
         _refuse(reply, name)
     if reply.keep_going:
         body["decision"] = "block"
         body["reason"] = "\n".join(reply.keep_going_reasons)
-    elif "permissionDecision" in words:
-        specific["permissionDecision"] = str(decision)
+    elif spec.decides == "permission":
+        specific[DECISION] = str(decision)
         if reply.reasons:
-            specific["permissionDecisionReason"] = reply.reason
-    elif "decision" in words:
-        specific["decision"] = _choice(reply)
+            specific[REASON] = reply.reason
+    elif spec.decides == "request":
+        specific[CHOICE] = _choice(reply)
     else:
         body["decision"] = "approve" if decision is Decision.ALLOW else "block"
         if reply.reasons:
@@ -92,7 +89,7 @@ def _choice(reply: Reply) -> dict[str, Any]:
 
 
 def _write_specific(reply: Reply, name: str, body: dict[str, Any], specific: dict[str, Any], words: Words) -> None:
-    if "decision" in words:
+    if CHOICE in words:
         _check_choice(reply, name)
     elif reply.input is not None:
         specific[words.get("input") or _refuse(reply, name)] = reply.input
@@ -105,17 +102,12 @@ def _write_specific(reply: Reply, name: str, body: dict[str, Any], specific: dic
         return
     if more.terminal_sequence is not None:
         body["terminalSequence"] = more.terminal_sequence
+    elsewhere = ("terminal_sequence", *(("updated_permissions", "interrupt") if CHOICE in words else ()))
     for field in more.__struct_fields__:
         value = getattr(more, field)
-        if field in _ELSEWHERE.get(name, _ELSEWHERE[""]) or value == getattr(_NOTHING_MORE, field):
+        if field in elsewhere or value == getattr(_NOTHING_MORE, field):
             continue
         specific[words.get(field) or _refuse(reply, name)] = list(value) if isinstance(value, tuple) else value
-
-
-_ELSEWHERE = {
-    "": ("terminal_sequence",),
-    "PermissionRequest": ("terminal_sequence", "updated_permissions", "interrupt"),
-}
 
 
 def _check_choice(reply: Reply, name: str) -> None:

@@ -21,7 +21,7 @@ from hookline.agent.session.inbox import Inbox
 from hookline.agent.stream_json.output import Output
 from hookline.agent.tools import SessionState, Tool, ToolEnv
 from hookline.engine import Engine, Outcome, Verdict
-from hookline.events import Event
+from hookline.events import Event, spec_of
 from hookline.hooks.hook import Hook
 from hookline.settings.names import with_free_names
 
@@ -38,14 +38,6 @@ NOTHING_USED = Usage()
 
 E = TypeVar("E", bound=Event)
 
-#: which events tell the permission mode, and which the effort (FACTS §6)
-TELL_MODE = frozenset(
-    {
-        "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "PermissionRequest", "PermissionDenied",
-        "UserPromptSubmit", "UserPromptExpansion", "Stop", "SubagentStop",
-    }
-)  # fmt: skip
-TELL_EFFORT = (TELL_MODE | {"StopFailure"}) - {"UserPromptSubmit", "UserPromptExpansion"}
 #: what hooks say to the user on these events is not shown (FACTS §1)
 SILENT = frozenset({"SessionStart", "SessionEnd"})
 #: the exit code of a command hook that objects
@@ -154,15 +146,15 @@ class Conversation:
 
     def event(self, kind: type[E], **fields: Any) -> E:
         """An event of this conversation, with who and where filled in."""
-        session, name = self.session, kind.event_name
+        session, carried = self.session, spec_of(kind).carries
         path = self.main_transcript or (self.transcript.path if self.transcript else "")
         base: dict[str, Any] = {
             "session_id": session.id,
             "transcript_path": str(path),
             "cwd": self.state.cwd,
             "prompt_id": self.prompt_id,
-            "permission_mode": session.policy.mode if name in TELL_MODE else None,
-            "effort": {"level": session.effort} if session.effort and name in TELL_EFFORT else None,
+            "permission_mode": session.policy.mode if "permission_mode" in carried else None,
+            "effort": {"level": session.effort} if session.effort and "effort" in carried else None,
             "agent_id": self.agent_id,
             "agent_type": self.agent_type or session.agent_type,
         }

@@ -17,6 +17,7 @@ from hookline.agent.models.base import Delta
 from hookline.agent.session.results import Result
 from hookline.engine import Engine, Verdict
 from hookline.engine.observers import HookProgress, HookResponse, HookStarted, Notice
+from hookline.events import CATALOG
 from hookline.hooks.actions import Command, Http
 from hookline.hooks.hook import Hook
 
@@ -24,16 +25,6 @@ __all__ = ["Note", "Output", "Tell"]
 
 Note: TypeAlias = dict[str, Any]
 Tell: TypeAlias = Callable[[Note], None]
-
-#: hooks on these events are not reported while they run (FACTS §6)
-UNREPORTED = frozenset(
-    {
-        "SessionEnd", "PreCompact", "PostCompact", "Notification", "Elicitation", "ElicitationResult", "ConfigChange",
-        "CwdChanged", "FileChanged", "DirectoryAdded", "InstructionsLoaded", "StopFailure", "WorktreeCreate",
-        "WorktreeRemove",
-    }
-)  # fmt: skip
-
 
 #: how a piece of an answer is called on the wire, by its kind
 PIECES = {
@@ -143,7 +134,7 @@ class HookReporter:
             self._output.system("hook_response", **names, **said, **_ended(notice, hook))
 
     def _reported(self, notice: HookStarted | HookProgress | HookResponse, hook: Hook | None) -> bool:
-        if notice.hook_event in UNREPORTED or (self._only is not None and notice.hook_event not in self._only):
+        if not CATALOG[notice.hook_event].reported or (self._only is not None and notice.hook_event not in self._only):
             return False
         return hook is None or isinstance(hook.action, Command | Http)
 
