@@ -31,11 +31,11 @@ TRUE = command("true")
 FOUND: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown event": (
         {"hooks": {"Zebra": [{"hooks": [TRUE]}]}},
-        f"warning {AT}.Zebra: unknown event `Zebra`, so its hooks never run; write one of PreToolUse, ",
+        f"error {AT}.Zebra: unknown event `Zebra`, so its hooks never run; write one of PreToolUse, ",
     ),
     "a near miss of an event": (
         {"hooks": {"PreTooluse": [{"hooks": [TRUE]}]}},
-        f"warning {AT}.PreTooluse: unknown event `PreTooluse`, so its hooks never run; did you mean `PreToolUse`",
+        f"error {AT}.PreTooluse: unknown event `PreTooluse`, so its hooks never run; did you mean `PreToolUse`",
     ),
     "a bad matcher": (
         one("PreToolUse", TRUE, matcher="(Bash"),
@@ -111,11 +111,11 @@ FOUND: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "an unknown key of a hook": (
         one("PreToolUse", command("true", tmeout=5)),
-        f"warning {AT}.PreToolUse[0].hooks[0].tmeout: unknown key `tmeout` is ignored; did you mean `timeout`?",
+        f"error {AT}.PreToolUse[0].hooks[0].tmeout: unknown key `tmeout` is ignored; did you mean `timeout`?",
     ),
     "an unknown key of a group": (
         one("PreToolUse", TRUE, macher="Bash"),
-        f"warning {AT}.PreToolUse[0].macher: unknown key `macher` is ignored; did you mean `matcher`?",
+        f"error {AT}.PreToolUse[0].macher: unknown key `macher` is ignored; did you mean `matcher`?",
     ),
     "an unknown kind": (
         one("PreToolUse", {"type": "comand", "command": "x"}),
@@ -205,3 +205,46 @@ def test_the_hooks_of_the_user_are_looked_at_too(place: Place) -> None:
     done = place.run("check", "--settings", json.dumps(one("Stop", command("./away"))))
 
     assert done.stdout.count("does not exist") == 2
+
+
+@pytest.mark.parametrize(
+    "settings, code",
+    [
+        ({"hooks": {"Zebra": [{"hooks": [TRUE]}]}}, 1),
+        ({"hooks": {"PreToolUse": [{"hooks": [command("true", timout=5)]}]}}, 1),
+        ({"hooks": {"PreToolUse": [{"hooks": [command("true", on_failure="block")]}]}}, 1),
+        ({"hooks": {"PreToolUse": [{"hooks": [TRUE], "matchers": "Bash"}]}}, 1),
+        ({"hooks": {"PreToolUse": [{"hooks": [command("true", description="why", id="x")]}]}}, 0),
+        ({"hooks": {"PreToolUse": [{"hooks": [command("true", zebra=1)]}]}}, 0),
+    ],
+)
+def test_what_does_not_count_as_written_is_an_error(settings: dict[str, Any], code: int, place: Place) -> None:
+    """A misspelled key or event: the hook does not do what was written."""
+    place.write(".claude/settings.json", settings)
+
+    assert place.run("check").returncode == code
+
+
+@pytest.mark.parametrize(
+    "code, exit_code, said",
+    [
+        ("hooks = Hooks()", 0, "no hooks"),
+        ("hooks = Hooks()\n@hooks.on(PreToolUse)\nasync def f(event): ...", 0, "1 hook, nothing wrong"),
+        ("hooks = Hooks()\nprint('noise')\n@hooks.on(PreToolUse, match='Bsh')\nasync def f(event): ...", 0,
+         "no tool is called `Bsh`"),
+        ("hooks = Hooks()\nhooks.add(PreToolUse, Command(command='./gone.sh'))", 1, "`./gone.sh` does not exist"),
+        ("", 1, "defines no `hooks`"),
+        ("1/0", 1, "cannot be imported: ZeroDivisionError"),
+        ("raise SystemExit(0)", 1, "cannot be imported: SystemExit"),
+        ("import os; os._exit(0)", 1, "cannot be imported: a hook ended the process"),
+        ("def", 1, "cannot be imported: SyntaxError"),
+    ],
+)  # fmt: skip
+def test_a_python_file_is_checked_too(code: str, exit_code: int, said: str, place: Place) -> None:
+    """`--hooks FILE.py`: it can be imported, and its hooks can do what they say."""
+    start = "from hookline import Hooks\nfrom hookline.hooks import Command\nfrom hookline.events import PreToolUse\n"
+    place.write("hooks.py", start + code)
+    done = place.run("check", "--hooks", "hooks.py")
+
+    assert (done.returncode, said in done.stdout) == (exit_code, True), done.stdout + done.stderr
+    assert isinstance(json.loads(place.run("check", "--hooks", "hooks.py", "--json").stdout), list)

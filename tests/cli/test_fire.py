@@ -251,3 +251,58 @@ def test_mcp_tools_of_the_servers_that_are_named(place: Place, contract: Any) ->
 
     assert done.returncode == 2, done.stderr
     assert json.loads(done.stdout)["reason"] == "rm -rf / is bad"
+
+
+PASSES = ("PreToolUse", "--tool", "Bash", "--trust")
+
+
+@pytest.mark.parametrize(
+    "settings, argv, said",
+    [
+        ('{"hooks": ', (), "not JSON"),
+        ("[1]", (), "expected an object"),
+        ("", (), ".claude/settings.json"),
+        ({}, ("--settings", "nowhere.json"), "nowhere.json: no such file"),
+        ({}, ("--settings", '{"hooks": '), "not JSON"),
+        ({}, ("--setting-sources", "projct"), "unknown source `projct`; did you mean `project`?"),
+        ({}, ("--plugin-dir", "nowhere"), "nowhere"),
+        ({"hooks": {"PreTolUse": [{"hooks": [command("exit 2")]}]}}, (), "unknown event `PreTolUse`"),
+        ({"hooks": {"PreToolUse": [{"hooks": [command("exit 2", timout=5)]}]}, "x": 1}, (), ""),
+        ({"hook": {"PreToolUse": [{"hooks": [command("exit 2")]}]}}, (), "unknown key `hook`"),
+        ({"hooks": {"PreToolUse": [{"hooks": [{"type": "comand", "command": "exit 2"}]}]}}, (), "unknown kind of hook"),
+        ({"hooks": {"PreToolUse": [{"matcher": "(", "hooks": [command("exit 2")]}]}}, (), "matches nothing"),
+    ],
+)
+def test_a_gate_that_cannot_run_is_an_error_and_not_a_pass(
+    settings: Any, argv: tuple[str, ...], said: str, place: Place
+) -> None:
+    """Whatever a hook in there would have said: nobody was asked, so nothing was allowed."""
+    place.write(".claude/settings.json", settings)
+    done = place.run("fire", *PASSES, *argv)
+
+    assert done.returncode == (2 if "timout" in str(settings) else 1), done.stdout
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize("argv", [("fire", *PASSES), ("list",), ("check",), ("pipe", "--trust")])
+def test_a_command_started_in_a_folder_of_the_project_finds_it(argv: tuple[str, ...], place: Place) -> None:
+    """As git does; a repository of its own is a project of its own."""
+    place.hooks("PreToolUse", denies("never"))
+    inner, apart = place.project / "src" / "deep", place.project / "vendor" / "lib"
+    inner.mkdir(parents=True)
+    (apart / ".git").mkdir(parents=True)
+    event = json.dumps({"hook_event_name": "PreToolUse", "tool_name": "Bash"})
+
+    def run(folder: Any) -> str:
+        done = subprocess.run(
+            [*HOOKLINE, *argv], cwd=folder, env=place.env, input=event, capture_output=True, text=True, timeout=120,
+            check=False,
+        )  # fmt: skip
+        return done.stdout
+
+    def steady(text: str) -> str:
+        return "".join(char for char in text if not char.isdigit())
+
+    assert run(place.project)
+    assert steady(run(inner)).split() == steady(run(place.project)).split()
+    assert steady(run(apart)) != steady(run(place.project))

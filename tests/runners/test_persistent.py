@@ -11,7 +11,7 @@ import pytest
 
 from hookline.errors import HookFailed
 from hookline.process.spawn import ProcessSpec
-from hookline.runners.persistent import Persistent
+from hookline.runners.persistent import Persistent, is_answer
 
 SCRIPT = """
 import os, sys, time
@@ -26,6 +26,10 @@ for line in sys.stdin:
 """
 
 
+def any_line(line: bytes) -> bool:
+    return True
+
+
 @pytest.fixture
 def spec(tmp_path: Path) -> ProcessSpec:
     (tmp_path / "stays.py").write_text(SCRIPT)
@@ -34,7 +38,7 @@ def spec(tmp_path: Path) -> ProcessSpec:
 
 async def test_one_process_answers_many_questions(spec: ProcessSpec) -> None:
     """It is started once."""
-    process = Persistent(spec)
+    process = Persistent(spec, answers=any_line)
 
     answers = [(await process.ask(f"q{n}".encode())).split() for n in range(5)]
     await process.aclose()
@@ -45,7 +49,7 @@ async def test_one_process_answers_many_questions(spec: ProcessSpec) -> None:
 
 async def test_questions_at_once_are_asked_in_turn(spec: ProcessSpec) -> None:
     """Answers never cross."""
-    process = Persistent(spec)
+    process = Persistent(spec, answers=any_line)
 
     answers = await asyncio.gather(*(process.ask(f"q{n}".encode()) for n in range(20)))
     await process.aclose()
@@ -55,7 +59,7 @@ async def test_questions_at_once_are_asked_in_turn(spec: ProcessSpec) -> None:
 
 async def test_one_that_dies_is_started_again(spec: ProcessSpec) -> None:
     """The question it died on fails, with its last words; the next one is answered by a new process."""
-    process = Persistent(spec)
+    process = Persistent(spec, answers=any_line)
     first = await process.ask(b"a")
 
     with pytest.raises(HookFailed, match="exit code 4") as failed:
@@ -69,7 +73,7 @@ async def test_one_that_dies_is_started_again(spec: ProcessSpec) -> None:
 
 async def test_one_that_is_too_late_is_ended(spec: ProcessSpec) -> None:
     """Giving up on a question ends the process, so that its answer cannot be taken for another's."""
-    process = Persistent(spec)
+    process = Persistent(spec, answers=any_line)
     pid = int((await process.ask(b"a")).split()[1])
 
     with pytest.raises(TimeoutError):
@@ -84,7 +88,7 @@ async def test_one_that_is_too_late_is_ended(spec: ProcessSpec) -> None:
 
 async def test_a_line_nobody_asked_for_is_a_failure(spec: ProcessSpec) -> None:
     """After it, answers would belong to the wrong questions."""
-    process = Persistent(spec)
+    process = Persistent(spec, answers=any_line)
 
     assert await process.ask(b"two") == b"one"
     with pytest.raises(HookFailed, match="nobody had asked"):
@@ -95,7 +99,7 @@ async def test_a_line_nobody_asked_for_is_a_failure(spec: ProcessSpec) -> None:
 
 async def test_an_answer_is_bounded(spec: ProcessSpec) -> None:
     """A line without end is a failure, not a growing buffer."""
-    process = Persistent(spec, limit=100_000)
+    process = Persistent(spec, limit=100_000, answers=any_line)
 
     with pytest.raises(HookFailed):
         await process.ask(b"long")
@@ -118,7 +122,7 @@ async def test_one_that_cannot_live_is_not_started_again_and_again() -> None:
 
 async def test_a_closed_one_answers_nothing(spec: ProcessSpec) -> None:
     """Closing ends the process."""
-    process = Persistent(spec)
+    process = Persistent(spec, answers=any_line)
     pid = int((await process.ask(b"a")).split()[1])
 
     await process.aclose()
@@ -127,3 +131,33 @@ async def test_a_closed_one_answers_nothing(spec: ProcessSpec) -> None:
         await process.ask(b"b")
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+STRAY = ["checking…", "", "   ", "true", "null", "[1]", '"{}"', '{"level": "info", "message": "checking"}', "}", "deny"]
+
+
+@pytest.mark.parametrize("stray", STRAY)
+@pytest.mark.parametrize("when", ["at the start", "before the answer", "after the answer"])
+async def test_what_is_printed_beside_the_answer_is_not_the_answer(stray: str, when: str, tmp_path: Path) -> None:
+    """A banner or a line of a log must not stand in the place of a deny."""
+    denied = '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny"}}'
+    begin, before, after = (repr(stray + "\n") if when == name else "''" for name in (
+        "at the start", "before the answer", "after the answer"))  # fmt: skip
+    script = tmp_path / "stays.py"
+    script.write_text(
+        f"import sys\nsys.stdout.write({begin})\nfor line in sys.stdin:\n"
+        f"    sys.stdout.write({before} + {denied!r} + chr(10) + {after}); sys.stdout.flush()\n"
+    )
+    process = Persistent(ProcessSpec(argv=(sys.executable, str(script)), env={**os.environ, "PYTHONUTF8": "1"}))
+
+    answers = [await process.ask(b"{}") for _ in range(3)]
+    await process.aclose()
+
+    assert answers == [denied.encode()] * 3
+
+
+async def test_silence_in_json_is_an_answer(tmp_path: Path) -> None:
+    """`{}` says that there is nothing to say; broken JSON is for the reader to refuse."""
+    assert [is_answer(line) for line in (b"{}", b" {} ", b'{"decision":', b'{"continue_execution": true}')] == [
+        True
+    ] * 4

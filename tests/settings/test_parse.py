@@ -186,8 +186,8 @@ def test_a_wrong_shape_is_named_and_the_right_one_shown(table: Any, where: str, 
     assert len(parsed.hooks) == len(rest)
 
 
-def test_unknown_events_and_keys_are_warnings_with_the_near_ones() -> None:
-    """FACTS §9: they are ignored there; here somebody is told."""
+def test_unknown_events_and_misspelled_keys_are_errors_with_the_near_ones() -> None:
+    """They are ignored in Claude Code (`bad_event`, `bad_extra_field`); here somebody is told."""
     parsed = parse({
         "PreTolUse": [{"hooks": [GOOD]}],
         "preToolUse": [{"hooks": [GOOD]}],
@@ -196,10 +196,10 @@ def test_unknown_events_and_keys_are_warnings_with_the_near_ones() -> None:
     })  # fmt: skip
 
     assert [(p.where.partition(": ")[2], p.severity) for p in parsed.problems] == [
-        ("hooks.PreTolUse", "warning"),
-        ("hooks.preToolUse", "warning"),
-        ("hooks.PreToolUse[0].matchr", "warning"),
-        ("hooks.PreToolUse[0].hooks[0].timout", "warning"),
+        ("hooks.PreTolUse", "error"),
+        ("hooks.preToolUse[0]", "error"),
+        ("hooks.PreToolUse[0].matchr", "error"),
+        ("hooks.PreToolUse[0].hooks[0].timout", "error"),
     ]
     assert "did you mean `PreToolUse`" in parsed.problems[0].message
     assert parsed.problems[3].message == "unknown key `timout` is ignored; did you mean `timeout`?"
@@ -298,3 +298,14 @@ def test_an_if_may_list_several_rules() -> None:
     both, broken = parsed.hooks
     assert str(both.condition) == "Bash(git *) | Edit"
     assert (broken.condition, len(parsed.problems)) == (None, 1)
+
+
+@pytest.mark.parametrize("event", ["preToolUse", "pre_tool_use"])
+def test_a_group_under_a_short_spelling_leaves_its_siblings_alone(event: str) -> None:
+    """Claude Code's groups want its own spelling; what stands beside one was written in the short way, and counts."""
+    listed = parse({event: ["./a", {"hooks": [GOOD]}, {"command": "./b"}]})
+    named = parse({event: {"hooks": [GOOD], "first": {"command": "./a"}, "second": {"command": "./b"}}})
+
+    for parsed in (listed, named):
+        assert [getattr(hook.action, "command", None) for hook in parsed.hooks] == ["./a", "./b"]
+        assert [problem.severity for problem in parsed.problems] == ["error"]

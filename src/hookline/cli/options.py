@@ -44,7 +44,10 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 def add_sources(into: argparse.ArgumentParser) -> None:
     """Where hooks come from."""
     group = into.add_argument_group("where hooks come from")
-    group.add_argument("--project", default=".", metavar="DIR", help="the project's folder (default: this one)")
+    group.add_argument(
+        "--project", type=str, default=default_project(), metavar="DIR",
+        help="the project's folder (default: this one, or the nearest above with `.claude`)",
+    )  # fmt: skip
     group.add_argument("--settings", metavar="FILE|JSON", help="one more settings file, or JSON")
     group.add_argument("--setting-sources", metavar="LIST", help="of user,project,local (default: all)")
     group.add_argument("--plugin-dir", action="append", default=[], metavar="DIR", help="a plugin's folder")
@@ -52,6 +55,14 @@ def add_sources(into: argparse.ArgumentParser) -> None:
         "--hooks", metavar="FILE.py", help="a Python file that defines `hooks`, in place of settings files"
     )
     group.add_argument("--trust", action="store_true", help="run the project's hooks without asking; you know them")
+
+
+def default_project() -> str:
+    """The project that the command was started in, be it in one of its folders; `.` if that is its own."""
+    from hookline.settings.sources import find_project
+
+    found = find_project()
+    return "." if found == Path.cwd() else str(found)
 
 
 def add_hosting(into: argparse.ArgumentParser) -> None:
@@ -78,14 +89,18 @@ def _check_folder(project: str) -> None:
         raise ConfigError(project, "no such folder; name the project's folder with --project")
 
 
-def hooks_of(args: argparse.Namespace, *, runners: RunnerFor = runner_for) -> Hooks:
-    """The hooks a command works with: a Python file's, or the settings files', once they are trusted."""
+def hooks_of(args: argparse.Namespace, *, runners: RunnerFor = runner_for, strict: bool = True) -> Hooks:
+    """The hooks a command works with: a Python file's, or the settings files', once they are trusted.
+
+    A file that cannot be read is an error, unless not `strict`: hooks that are not there let everything pass.
+    """
     if args.hooks:
         return from_python(args.hooks)
     _check_folder(args.project)
     terminal = sys.stdin.isatty() and sys.stderr.isatty()
     policy: Policy = "all" if args.trust else ask if terminal else "error"
-    return Hooks.from_settings(
+    problems: list[Problem] = []
+    hooks = Hooks.from_settings(
         args.project,
         settings=args.settings,
         setting_sources=args.setting_sources,
@@ -93,8 +108,21 @@ def hooks_of(args: argparse.Namespace, *, runners: RunnerFor = runner_for) -> Ho
         trust=policy,
         watch=False,
         runners=runners,
-        on_problem=warn,
+        on_problem=problems.append,
     )
+    if strict:
+        _refuse_unreadable(hooks)
+    for problem in problems:
+        warn(problem)
+    return hooks
+
+
+def _refuse_unreadable(hooks: Hooks) -> None:
+    assert hooks.loaded is not None
+    unread = [problem for file in hooks.loaded.broken for problem in file.problems if problem.severity == "error"]
+    wrong = [problem for problem in hooks.loaded.source_problems if problem.severity == "error"]
+    for problem in (*wrong, *unread):
+        raise ConfigError(problem.where, f"{problem.message} (`hookline check` shows everything that is wrong)")
 
 
 def cold(engine: Engine, kind: type[Any]) -> Runner:

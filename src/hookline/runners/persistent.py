@@ -2,12 +2,17 @@
 
 Questions are asked one at a time. A process that dies is started again at the next question, at once the first time,
 then after a pause that doubles up to `LONGEST_PAUSE`; an answer ends the doubling. A question that is given up on (a
-timeout, a cancellation) ends the process, for its late answer would be taken for the next one's.
+timeout, a cancellation) ends the process, for its late answer would be taken for the next one's. What it prints that is
+not an answer (a banner, a log line, an empty line) is logged and passed over.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Callable
+
+import msgspec
 
 from hookline.errors import HookFailed
 from hookline.process.pipes import Process, Stream, start_process
@@ -15,15 +20,36 @@ from hookline.process.spawn import Child, ProcessSpec, not_started
 
 LINE_LIMIT = 10_000_000
 """Bytes of one answer, and of what is kept of stderr."""
+log = logging.getLogger("hookline.command")
+ANSWERING = frozenset({
+    "continue", "suppressOutput", "stopReason", "decision", "reason", "systemMessage", "terminalSequence", "async",
+    "asyncTimeout", "hookSpecificOutput", "continue_execution", "stop_reason", "suppress_logging", "suppress_output",
+    "system_message", "updated_input", "additional_context",
+})  # fmt: skip
+"""The words of an answer, in any dialect: an object with none of them, such as a line of a log, is not one."""
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 10.0
 
 
-class Persistent:
-    """One process that stays."""
+def is_answer(line: bytes) -> bool:
+    """Whether a line is meant as an answer: an object with a word of ours, or none at all; or something broken."""
+    if not line.lstrip().startswith(b"{"):
+        return False
+    try:
+        said = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return True
+    return not said or not ANSWERING.isdisjoint(said)
 
-    def __init__(self, spec: ProcessSpec, *, limit: int = LINE_LIMIT) -> None:
+
+class Persistent:
+    """One process that stays; `answers` tells its answers from what else it prints."""
+
+    def __init__(
+        self, spec: ProcessSpec, *, limit: int = LINE_LIMIT, answers: Callable[[bytes], bool] = is_answer
+    ) -> None:
         self._spec = spec
+        self._answers = answers
         self._limit = limit
         self._turn = asyncio.Lock()
         self._live: _Live | None = None
@@ -57,7 +83,7 @@ class Persistent:
             self._note_failure()
         await asyncio.sleep(max(0.0, self._not_before - asyncio.get_running_loop().time()))
         try:
-            self._live = await _Live.start(self._spec, self._limit)
+            self._live = await _Live.start(self._spec, self._limit, self._answers)
         except OSError as error:
             self._note_failure()
             raise not_started(self._spec, error) from None
@@ -84,17 +110,19 @@ class Persistent:
 class _Live:
     """A started process and the line it is about to say."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, answers: Callable[[bytes], bool]) -> None:
         self._limit = limit
+        self._answers = answers
         self._heard = bytearray()
+        self._unasked = bytearray()
         self._errors = bytearray()
         self._line: asyncio.Future[bytes] | None = None
         self._process: Process | None = None
         self._task: asyncio.Task[object] | None = None
 
     @classmethod
-    async def start(cls, spec: ProcessSpec, limit: int) -> _Live:
-        live = cls(limit)
+    async def start(cls, spec: ProcessSpec, limit: int, answers: Callable[[bytes], bool]) -> _Live:
+        live = cls(limit, answers)
         live._process = await start_process(spec, limit=limit, on_output=live._printed, keep_stdin=True)
         live._task = asyncio.create_task(live._process.finish())
         live._task.add_done_callback(live._died)
@@ -116,8 +144,10 @@ class _Live:
 
     async def ask(self, line: bytes) -> bytes:
         assert self._process is not None
-        if self._heard:
-            raise HookFailed("printed a line that nobody had asked for", stdout=self._heard.decode("utf-8", "replace"))
+        if self._unasked:
+            raise HookFailed(
+                "printed a line that nobody had asked for", stdout=self._unasked.decode("utf-8", "replace")
+            )
         self._line = asyncio.get_running_loop().create_future()
         self._errors.clear()
         self._process.say(line + b"\n")
@@ -129,19 +159,19 @@ class _Live:
         if stream == "stderr":
             self._errors += data[: self._limit - len(self._errors)]
             return
-        self._heard += data
-        line, newline, rest = self._heard.partition(b"\n")
-        if newline:
-            self._heard = rest
-            self._settle(bytes(line))
-        elif len(self._heard) > self._limit:
+        *lines, self._heard = (self._heard + data).split(b"\n")
+        for line in lines:
+            self._take(bytes(line))
+        if len(self._heard) > self._limit:
             self._fail(f"printed a line of more than {self._limit:,} bytes")
 
-    def _settle(self, line: bytes) -> None:
-        if self._line is not None and not self._line.done():
+    def _take(self, line: bytes) -> None:
+        if not self._answers(line):
+            log.warning("process %d printed what is not an answer: %.200s", self.pid, line.decode("utf-8", "replace"))
+        elif self._line is not None and not self._line.done():
             self._line.set_result(line)
         else:
-            self._heard = bytearray(line + b"\n") + self._heard
+            self._unasked += line[: self._limit - len(self._unasked)] + b"\n"
 
     def _fail(self, problem: str) -> None:
         if self._line is not None and not self._line.done():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +45,13 @@ _BUILTINS = frozenset({
 
 def check(loaded: Loaded) -> list[Problem]:
     """Every problem of the files, then of the hooks in them, each said once."""
-    found = [*loaded.problems]
-    for hook in _written(loaded):
-        for look in (_matcher, _condition, _command, _timeout):
-            found += look(hook, loaded)
+    return list(dict.fromkeys([*loaded.problems, *check_hooks(_written(loaded), str(loaded.places.project_dir))]))
+
+
+def check_hooks(hooks: Iterable[Hook], project: str) -> list[Problem]:
+    """What is wrong with hooks, wherever they come from."""
+    found = [problem for hook in hooks for look in (_matcher, _condition, _command, _timeout)
+             for problem in look(hook, project)]  # fmt: skip
     return list(dict.fromkeys(found))
 
 
@@ -59,7 +62,7 @@ def _written(loaded: Loaded) -> Iterator[Hook]:
             yield from parse_hooks(file.raw["hooks"], file.source, loaded.switches.http).hooks
 
 
-def _matcher(hook: Hook, _: Loaded) -> Iterator[Problem]:
+def _matcher(hook: Hook, _: str) -> Iterator[Problem]:
     pattern = hook.matcher.pattern
     if hook.matcher.matches_all:
         return
@@ -85,7 +88,7 @@ def _tool_names(hook: Hook, pattern: str) -> Iterator[Problem]:
             yield Problem(hook.source, f"matcher `{pattern}`: no tool is called `{name}`{near}", "warning")
 
 
-def _condition(hook: Hook, _: Loaded) -> Iterator[Problem]:
+def _condition(hook: Hook, _: str) -> Iterator[Problem]:
     if hook.condition is None:
         return
     said = advice(hook.condition, TOOLS)
@@ -99,10 +102,9 @@ def _condition(hook: Hook, _: Loaded) -> Iterator[Problem]:
         yield Problem(hook.source, problem, "warning")
 
 
-def _command(hook: Hook, loaded: Loaded) -> Iterator[Problem]:
+def _command(hook: Hook, project: str) -> Iterator[Problem]:
     if not isinstance(hook.action, Command):
         return
-    project = str(loaded.places.project_dir)
     for program in _programs(hook.action, project):
         problem = _unrunnable(program, project)
         if problem:
@@ -138,8 +140,10 @@ def _unrunnable(program: str, project: str) -> str:
     return "" if os.access(path, os.X_OK) else f"is not executable; run `chmod +x {program}`"
 
 
-def _timeout(hook: Hook, _: Loaded) -> Iterator[Problem]:
+def _timeout(hook: Hook, _: str) -> Iterator[Problem]:
     spec = CATALOG[hook.events[0].event_name]
+    if type(hook.action) not in _KINDS:
+        return
     default = default_timeout(_KINDS[type(hook.action)], spec.name)
     if spec.gate and hook.timeout is not None and hook.timeout > _LONG and hook.timeout != default:
         problem = (

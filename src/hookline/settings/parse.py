@@ -22,7 +22,7 @@ from hookline.hooks.hook import Hook
 from hookline.hooks.matcher import EVERYTHING, Matcher, parse_matcher
 from hookline.settings.fields import COMMON, KINDS, REQUIRED, TELLTALE, default_timeout
 from hookline.settings.names import short_name
-from hookline.settings.problems import Problem, Severity, shown
+from hookline.settings.problems import Problem, Severity, is_misspelling, shown
 from hookline.settings.sources import Source
 
 
@@ -105,10 +105,9 @@ class _Reader:
     def event(self, key: str, entries: object) -> None:
         at = f"hooks.{key}"
         name = key if key in CATALOG else _SPELLINGS.get(key)
-        if name is None or (key not in CATALOG and _is_nested(entries)):
-            hint = did_you_mean(key, CATALOG) or f"; write one of {', '.join(CATALOG)}"
+        if name is None:
             if not _is_comment(key):
-                self.say(at, f"unknown event `{key}`, so its hooks never run{hint}", "warning")
+                self._unknown_event(key, at)
             return
         spec = CATALOG[name]
         if isinstance(entries, list):
@@ -121,6 +120,10 @@ class _Reader:
         else:
             self.say(at, f'expected a list, got {shown(entries)}; write `[{{"hooks": […]}}]`')
 
+    def _unknown_event(self, key: str, at: str) -> None:
+        hint = did_you_mean(key, CATALOG) or f"; write one of {', '.join(CATALOG)}"
+        self.say(at, f"unknown event `{key}`, so its hooks never run{hint}")
+
     def _events(self, entry: _Entry) -> tuple[type[Event], ...]:
         """FACTS §9: in an agent's header, Stop is the end of that agent, be it a subagent or the session itself."""
         if entry.event.cls is Stop and self.source.kind == "agent":
@@ -130,6 +133,8 @@ class _Reader:
     def _listed(self, spec: EventSpec, at: str, one: object, *, exact: bool) -> None:
         if isinstance(one, str) or (isinstance(one, dict) and not exact and "hooks" not in one):
             self._short(spec, at, one)
+        elif isinstance(one, dict) and "hooks" in one and not exact:  # Claude Code's groups, under no event of its own
+            self._unknown_event(at.removeprefix("hooks.").partition("[")[0], at)
         elif isinstance(one, dict) and "hooks" in one:
             self._group(spec, at, one)
         elif isinstance(one, dict) and ("type" in one or "command" in one):
@@ -168,7 +173,8 @@ class _Reader:
     def _named(self, spec: EventSpec, at: str, entries: dict[str, Any]) -> None:
         if isinstance(entries.get("hooks"), list):
             self.say(at, 'expected a list of groups, got one group; write `[{"hooks": […]}]`')
-        elif isinstance(entries.get("command"), str) and not any(isinstance(v, dict) for v in entries.values()):
+            entries = {name: one for name, one in entries.items() if isinstance(one, dict)}
+        if isinstance(entries.get("command"), str) and not any(isinstance(v, dict) for v in entries.values()):
             self._short(spec, at, entries)
         else:
             for name, one in entries.items():
@@ -245,8 +251,9 @@ class _Reader:
 
     def _unknown(self, at: str, raw: Mapping[str, Any], known: tuple[str, ...]) -> None:
         for key in raw:
-            if key not in known and not _is_comment(key):
-                self.say(f"{at}.{key}", f"unknown key `{key}` is ignored{did_you_mean(key, known)}", "warning")
+            if key not in known and key not in _REMARKS and not _is_comment(key):
+                severity: Severity = "error" if is_misspelling(key, known) else "warning"
+                self.say(f"{at}.{key}", f"unknown key `{key}` is ignored{did_you_mean(key, known)}", severity)
 
     def _matcher(self, entry: _Entry) -> Matcher:
         if entry.matcher is None:
@@ -324,6 +331,9 @@ class _Reader:
         return Http(url=url, headers=headers, allowed_env=allowed, allowed_urls=self.rules.urls)
 
 
+_REMARKS = frozenset({"description", "comment", "id", "note", "notes"})
+"""Keys that people write for people; they change nothing, so nobody is told that they are ignored."""
+
 _EFFECT = {
     "default": "; its default is used",
     "drop": "; this hook does not run",
@@ -333,11 +343,6 @@ _EFFECT = {
 
 def _snake(name: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
-
-
-def _is_nested(entries: object) -> bool:
-    """Whether this is Claude Code's way of writing, which knows its own spelling of events alone."""
-    return isinstance(entries, list) and any(isinstance(one, dict) and "hooks" in one for one in entries)
 
 
 def _is_comment(key: str) -> bool:

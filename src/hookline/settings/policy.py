@@ -179,11 +179,11 @@ def _over(weak: Any, strong: Any) -> Any:
 
 
 def misspelt(one: Stated) -> list[Problem]:
-    """Warnings for keys that are nearly a key of ours: `hook` for `hooks`."""
+    """What is said of keys that are nearly a key of ours: `hook` for `hooks`."""
     known = {*SENSITIVE, "allowManagedHooksOnly"}
     near = [(key, did_you_mean(key, known)) for key in one.raw if key not in known]
     close = [(key, hint) for key, hint in near if key.lower() in _NEARLY]
-    return [Problem(f"{one.source.label}: {key}", f"unknown key `{key}`{hint}", "warning") for key, hint in close]
+    return [Problem(f"{one.source.label}: {key}", f"unknown key `{key}`{hint}") for key, hint in close]
 
 
 _NEARLY = {"hook", "hooks", "disableallhook", "disableallhooks", "disablehooks", "allowmanagedhookonly"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -32,3 +33,14 @@ def shown(value: Any, most: int = 60) -> str:
     except (TypeError, ValueError, OverflowError, RecursionError):
         text = type(value).__name__
     return f"`{one_line(text, most)}`"
+
+
+def is_misspelling(word: str, known: Iterable[str]) -> bool:
+    """Whether a word is so near a known one that it can hardly be meant otherwise: `timout`, `on_failure`."""
+    from difflib import get_close_matches
+
+    plain = word.lower().replace("_", "").replace("-", "")
+    return bool(get_close_matches(plain, [name.lower() for name in known], n=1, cutoff=_NEARLY))
+
+
+_NEARLY = 0.8

@@ -85,6 +85,22 @@ def whole(path: str | Path) -> Path:
     return Path(os.path.normpath(expanded.absolute()))
 
 
+def find_project(start: str | Path = ".", home: str | Path | None = None) -> Path:
+    """The project that a folder belongs to: the nearest one above with a `.claude` folder, else the folder itself.
+
+    The search ends at the root of a repository and below the home folder, whose `.claude` is the user's own.
+    """
+    begin, at_home = whole(start), whole(home or os.environ.get("HOME") or "~")
+    for folder in (begin, *begin.parents):
+        if folder == at_home:
+            break
+        if is_dir(folder / ".claude"):
+            return folder
+        if (folder / ".git").exists():
+            break
+    return begin
+
+
 def places(
     project_dir: str | Path = ".",
     *,

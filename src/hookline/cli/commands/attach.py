@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from hookline.cli.options import from_python, parser
+from hookline.cli.options import default_project, from_python, parser
 from hookline.cli.style import paint
 from hookline.engine import Notice, Verdict
 from hookline.hookset import Hooks
@@ -37,7 +37,9 @@ def main(argv: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     flags = parser("attach", "Serve a Python file's hooks to any Claude Code.", _EXAMPLES)
     flags.add_argument("file", nargs="?", metavar="FILE.py", help="a Python file that defines `hooks`")
-    flags.add_argument("--project", default=".", metavar="DIR", help="the project whose settings are used")
+    flags.add_argument(
+        "--project", default=default_project(), metavar="DIR", help="the project whose settings are used"
+    )
     flags.add_argument("--into", metavar="FILE", help="another settings file (default: .claude/settings.local.json)")
     flags.add_argument("--port", type=int, default=0, metavar="N", help="the port (default: any that is free)")
     flags.add_argument("--print", action="store_true", help="print the settings instead of writing them")

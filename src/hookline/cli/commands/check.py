@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 import msgspec
 
-from hookline.cli.options import add_json, add_sources, load, parser
+from hookline.cli.options import add_json, add_sources, from_python, load, parser
 from hookline.cli.style import folded, paint
-from hookline.settings.check import check
+from hookline.errors import ConfigError
+from hookline.process.stdout import borrowed_stdout
+from hookline.process.supervised import Death, supervise
+from hookline.settings.check import check, check_hooks
 from hookline.settings.problems import Problem
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
@@ -18,12 +22,32 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
 def main(argv: list[str]) -> int:
     """Print every problem with its place; exit 1 if there is an error (with --strict, also on a warning)."""
     args = _parser().parse_args(argv)
-    loaded = load(args)
-    problems = check(loaded)
+    if not args.hooks:
+        loaded = load(args)
+        return _told(check(loaded), len(loaded.hooks), args)
+
+    def lost(death: Death) -> int:
+        return _told([Problem(args.hooks, f"cannot be imported: {death}")], 0, args)
+
+    return supervise(lambda: _check_python(args), lost, "hookline check")
+
+
+def _check_python(args: argparse.Namespace) -> int:
+    """A Python file is imported, so what it does while it is goes on in a process of its own."""
+    with borrowed_stdout():
+        try:
+            hooks = from_python(args.hooks).hooks
+            problems = check_hooks(hooks, args.project)
+        except ConfigError as error:
+            hooks, problems = (), [Problem(error.where, error.problem)]
+    return _told(problems, len(hooks), args)
+
+
+def _told(problems: Sequence[Problem], count: int, args: argparse.Namespace) -> int:
     if args.json:
-        print(msgspec.json.encode(problems).decode())
+        sys.stdout.buffer.write(msgspec.json.encode(problems) + b"\n")
     else:
-        print("\n".join(_line(problem) for problem in problems) or _all_well(len(loaded.hooks)))
+        print("\n".join(_line(problem) for problem in problems) or _all_well(count))
     bad = {"error", "warning"} if args.strict else {"error"}
     return 1 if any(problem.severity in bad for problem in problems) else 0
 

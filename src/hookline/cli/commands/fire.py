@@ -27,14 +27,14 @@ from hookline.settings.parse import InAgent, never
 from hookline.wire import claude
 from hookline.wire.text import parse_object
 
-BLOCKED = 2
+BLOCKED, UNSURE = 2, 1
 
 _EXAMPLES = """examples:
   hookline fire PreToolUse --tool Bash --input '{"command": "rm -rf /"}'
   hookline fire UserPromptSubmit --field prompt="hello"
   echo '{"hook_event_name": "Stop"}' | hookline fire
 
-exit code: 0 allowed, 2 blocked, 1 the event or the files could not be read"""
+exit code: 0 allowed, 2 blocked, 1 the event or something in the files could not be understood"""
 
 
 def main(argv: list[str]) -> int:
@@ -45,13 +45,13 @@ def main(argv: list[str]) -> int:
     def work() -> int:
         if args.json:
             stdout = claim_stdout()
-            verdict, others = run(_fire(hooks_of(args, runners=cold), event, args))
+            judged = _judge(event, args)
         else:
             with borrowed_stdout():
-                verdict, others = run(_fire(hooks_of(args, runners=cold), event, args))
+                judged = _judge(event, args)
             stdout = sys.stdout.buffer
-        _tell(verdict, others, args, stdout)
-        return BLOCKED if verdict.blocked else 0
+        _tell(judged.verdict, judged.others, args, stdout)
+        return BLOCKED if judged.verdict.blocked else UNSURE if judged.errors else 0
 
     def lost(death: Death) -> int:
         """A gate whose hooks ended the process is shut; elsewhere there is just no verdict."""
@@ -65,6 +65,20 @@ def main(argv: list[str]) -> int:
         return BLOCKED
 
     return supervise(work, lost, "hookline fire")
+
+
+class _Judged(msgspec.Struct):
+    """A verdict, what else there is to say, and how many entries of the files could not be understood."""
+
+    verdict: Verdict
+    others: list[str]
+    errors: int
+
+
+def _judge(event: Event, args: argparse.Namespace) -> _Judged:
+    hooks = hooks_of(args, runners=cold)
+    verdict, others = run(_fire(hooks, event, args))
+    return _Judged(verdict, others, len(hooks.loaded.errors) if hooks.loaded else 0)
 
 
 def _tell(verdict: Verdict, others: list[str], args: argparse.Namespace, stdout: BinaryIO) -> None:

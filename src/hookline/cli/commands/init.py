@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_argument("--force", action="store_true", help="add the guards to a file that has hooks")
     add_json(flags)
     add_sources(flags)
+    flags.set_defaults(project=".")  # a new file is written where one stands
     return flags
 
 

@@ -26,7 +26,7 @@ def main(argv: list[str]) -> int:
     """Print the hooks, by event, in the order they run."""
     args = _parser().parse_args(argv)
     args.trust = True  # nothing is run here
-    hooks = hooks_of(args)
+    hooks = hooks_of(args, strict=False)
     event = _asked(args)
     rows = [_row(hooks, hook, event) for hook in hooks.hooks if event is None or type(event) in hook.events]
     if args.json:
