@@ -6,6 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine is not a failure: no example has a deadline.
+settings.register_profile("hookline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("hookline")
 
 # Command hooks under test answer by themselves; with HOOKLINE_TEST_SERVICE=NAME a service of that name answers them.
 os.environ["HOOKLINE_SERVICE"] = os.environ.get("HOOKLINE_TEST_SERVICE", "0")

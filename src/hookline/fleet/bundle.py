@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -26,6 +28,17 @@ MANIFEST, SIGNATURE = "manifest.json", "manifest.sig"
 TESTS = "tests.jsonl"
 """The bundle's own tests: one object per line, `{"event": {…}, "decision": "deny"}`."""
 
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    OSError,
+    ValueError,
+)
+"""Everything that reading a zip raises when its bytes are not what they were."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _SKIPPED = frozenset({"__pycache__", ".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
 _PART = re.compile(r"[\w.@ +-]+")
@@ -113,7 +126,7 @@ def unpack(data: bytes, *, public: str) -> Bundle:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return _unpacked(archive, public, hashlib.sha256(data).hexdigest())
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, NotImplementedError, RuntimeError, OSError) as problem:
+    except _DAMAGED as problem:
         raise FleetError(f"the bundle is damaged: {problem}") from None
 
 

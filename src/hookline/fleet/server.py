@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 import signal
 import subprocess
@@ -73,7 +75,8 @@ class Server:
         write_atomically(self.config_path, msgspec.json.format(msgspec.json.encode(config), indent=1))
 
     def start(self, seconds: float = 30.0) -> None:
-        """Start it and wait until it takes connections."""
+        """Start it and wait until it takes connections; one that an earlier hub left behind is ended first."""
+        self._end_orphan()
         log = (self.folder / "nats.log").open("ab")
         with log:
             self._process = subprocess.Popen(
@@ -81,6 +84,23 @@ class Server:
             )
         write_atomically(self.folder / "nats.pid", str(self._process.pid).encode())
         self._await_ready(seconds)
+
+    def _end_orphan(self) -> None:
+        """A hub that was killed leaves its server behind; two must not share a folder."""
+        try:
+            pid = int((self.folder / "nats.pid").read_text())
+            ran = subprocess.run(["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False)
+        except (OSError, ValueError):
+            return
+        if str(self.config_path) not in ran.stdout:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+        until = time.monotonic() + 15
+        while _exists(pid):
+            if time.monotonic() > until:
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(0.02)
 
     def _await_ready(self, seconds: float) -> None:
         import socket
@@ -132,3 +152,14 @@ class Server:
             self._process.wait(15)
         except subprocess.TimeoutExpired:
             self.kill()
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    try:  # one that nobody has reaped yet has ended all the same
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return True

@@ -1,0 +1,80 @@
+"""The audit log as blocks: from any place, through rotation, after any kill."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hookline.audit import AuditFile
+from hookline.audit.chain import Link
+from hookline.fleet.blocks import MOST_LINES, Cursor, Reader
+
+
+def written(path: Path, count: int, *, max_bytes: int | None = None) -> list[bytes]:
+    """A log of so many records, and its lines."""
+    log = AuditFile(path, max_bytes=max_bytes)
+    for number in range(count):
+        log.append([{"event": "PreToolUse", "number": number}])
+    return [line for file in (*log.rotated(), path) for line in file.read_bytes().splitlines(keepends=True)]
+
+
+def read(path: Path, cursor: Cursor) -> list[bytes]:
+    """Everything behind a place."""
+    return [line for block, _ in Reader(path).after(cursor) for line in block.lines]
+
+
+def test_from_the_beginning(tmp_path: Path) -> None:
+    """In blocks of at most so many lines, each following the one before."""
+    path = tmp_path / "audit.jsonl"
+    AuditFile(path).append({"number": number} for number in range(2 * MOST_LINES + 1))
+    blocks = [block for block, _ in Reader(path).after(Cursor(Link()))]
+
+    assert [len(block.lines) for block in blocks] == [MOST_LINES, MOST_LINES, 1]
+    assert [block.before for block in blocks[1:]] == [block.last for block in blocks[:-1]]
+    assert b"".join(block.data for block in blocks) == path.read_bytes()
+
+
+@settings(max_examples=25, deadline=None)
+@given(count=st.integers(1, 40), at=st.integers(0, 40), rotate=st.booleans())
+def test_from_any_record_on(tmp_path_factory: object, count: int, at: int, rotate: bool) -> None:
+    """A machine that knows only what the hub has goes on right behind it, wherever that is."""
+    path = tmp_path_factory.mktemp("log") / "audit.jsonl"  # type: ignore[attr-defined]
+    lines = written(path, count, max_bytes=600 if rotate else None)
+    from hookline.audit.chain import link_of
+
+    at = min(at, count)
+    last = link_of(lines[at - 1]) if at else Link()
+    assert last is not None
+
+    assert read(path, Cursor(last)) == lines[at:]
+
+
+def test_a_remembered_place_is_gone_on_from(tmp_path: Path) -> None:
+    """Without reading the log again from its first line."""
+    path = tmp_path / "audit.jsonl"
+    written(path, 3)
+    [(_, place)] = Reader(path).after(Cursor(Link()))
+    AuditFile(path).append([{"number": 3}])
+
+    assert place.offset > 0
+    assert len(read(path, place)) == 1
+
+
+def test_a_torn_line_waits(tmp_path: Path) -> None:
+    """A writer is in the middle of it."""
+    path = tmp_path / "audit.jsonl"
+    lines = written(path, 2)
+    with path.open("ab") as file:
+        file.write(b'{"seq":3,"prev"')
+
+    assert read(path, Cursor(Link())) == lines
+
+
+def test_a_log_that_lost_the_place_is_read_from_its_beginning(tmp_path: Path) -> None:
+    """So that the hub sees that it does not follow."""
+    path = tmp_path / "audit.jsonl"
+    lines = written(path, 2)
+
+    assert read(path, Cursor(Link(99, "f" * 64))) == lines

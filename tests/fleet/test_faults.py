@@ -1,0 +1,15 @@
+"""Hub, server and machines are killed again and again, and nothing is lost, doubled or changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.fleet.faults import play
+
+
+def test_every_record_reaches_the_hub_once(tmp_path: Path) -> None:
+    """The whole run is `python -m tests.fleet.faults FOLDER` (20 machines, 100,000 records, 200 kills)."""
+    report = play(tmp_path / "fleet", machines=3, records=1_500, kills=8)
+
+    assert report.wrong == []
+    assert (report.written, report.mirrored, report.kills) == (1_500, 1_500, 8)

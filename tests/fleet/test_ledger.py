@@ -1,0 +1,71 @@
+"""The hub's mirror of a machine's log: exact, once, and honest about gaps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hookline.audit import AuditFile
+from hookline.fleet.ledger import Ledger
+
+
+def lines(path: Path, count: int) -> list[bytes]:
+    AuditFile(path).append({"event": "PreToolUse", "log": path.name, "number": number} for number in range(count))
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def test_a_mirror_is_the_log_itself(tmp_path: Path) -> None:
+    """Byte for byte, and `audit verify` finds nothing."""
+    sent = lines(tmp_path / "audit.jsonl", 5)
+    mirror = Ledger(tmp_path / "hub").mirror("m1")
+
+    assert mirror.take(b"".join(sent[:2])) == ("new", [])
+    assert mirror.take(b"".join(sent[2:])) == ("new", [])
+    assert mirror.path.read_bytes() == b"".join(sent)
+    assert AuditFile(mirror.path).verify() == []
+
+
+def test_what_comes_twice_is_there_once(tmp_path: Path) -> None:
+    """Whole blocks, parts of them, and blocks long past, also after the hub was started again."""
+    sent = lines(tmp_path / "audit.jsonl", 6)
+    Ledger(tmp_path / "hub").mirror("m1").take(b"".join(sent[:4]))
+    again = Ledger(tmp_path / "hub").mirror("m1")
+
+    assert again.take(b"".join(sent[:4])) == ("known", [])
+    assert again.take(b"".join(sent[:2])) == ("known", [])
+    assert again.take(b"".join(sent[2:])) == ("new", [])
+    assert again.path.read_bytes() == b"".join(sent)
+
+
+def test_a_removed_record_is_found_and_named(tmp_path: Path) -> None:
+    """Whoever takes a line out of the machine's log is seen at the hub."""
+    sent = lines(tmp_path / "audit.jsonl", 5)
+    ledger = Ledger(tmp_path / "hub")
+
+    _, [problem] = ledger.mirror("m1").take(b"".join(sent[:2] + sent[3:]))
+
+    assert str(problem) == "m1: record 4: record 3 is missing: found record 4"
+    assert Ledger(tmp_path / "hub").problems() == [problem]
+
+
+def test_a_chain_that_begins_again_is_kept_and_named(tmp_path: Path) -> None:
+    """A machine whose log was deleted does not pass as one that has nothing to say."""
+    ledger = Ledger(tmp_path / "hub")
+    ledger.mirror("m1").take(b"".join(lines(tmp_path / "audit.jsonl", 5)))
+    other = lines(tmp_path / "other.jsonl", 2)
+
+    outcome, [problem] = ledger.mirror("m1").take(b"".join(other))
+
+    assert outcome == "new"
+    assert "out of order: found record 1 after record 5" in problem.problem
+
+
+def test_a_torn_end_is_cut_off(tmp_path: Path) -> None:
+    """The hub was killed while it wrote; nobody was told that the line is there."""
+    sent = lines(tmp_path / "audit.jsonl", 3)
+    mirror = Ledger(tmp_path / "hub").mirror("m1")
+    mirror.take(b"".join(sent[:2]))
+    with mirror.path.open("ab") as file:
+        file.write(sent[2][:20])
+
+    assert Ledger(tmp_path / "hub").mirror("m1").take(b"".join(sent)) == ("new", [])
+    assert mirror.path.read_bytes() == b"".join(sent)
