@@ -20,7 +20,7 @@ CORE := src/hookline/events/*,src/hookline/replies.py,src/hookline/hooks/*,src/h
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint types pythons repeat bench docs node_modules clean
+.PHONY: help demo test check lint types pythons repeat bench docs frameworks node_modules clean
 
 help:  ## what there is
 	@grep -hE '^[a-z_]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
@@ -28,10 +28,10 @@ help:  ## what there is
 demo: $(CORE_READY)  ## an agent, guarded by hooks; no key, no network
 	@$(BIN)/hookline demo
 
-test: $(READY) node_modules  ## all tests, on two cores
+test: $(READY) node_modules frameworks  ## all tests, on two cores
 	@$(PYTEST) $(ARGS)
 
-check: lint types node_modules  ## ruff, mypy, all tests with coverage; every branch of the core is tested
+check: lint types node_modules frameworks  ## ruff, mypy, all tests with coverage; every branch of the core is tested
 	@$(PYTEST) --cov --cov-report=
 	@$(BIN)/coverage report --skip-covered --skip-empty
 	@$(BIN)/coverage report --include='$(CORE)' --fail-under=100 --precision=2
@@ -60,6 +60,9 @@ docs: $(READY)  ## the documentation, into site/, its reference written anew fro
 clean:  ## removes everything that make made
 	rm -rf .venv .venv-* .cache site dist build .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+frameworks: $(READY)  ## one environment per agent framework, for the adapters' tests; without the network they are skipped
+	@$(BIN)/python -m tools.frameworks || echo "not every framework could be installed: its adapter's tests will be skipped"
 
 # The TypeScript SDK, whose tests drive our command line; without npm those tests are skipped, and say so.
 node_modules:

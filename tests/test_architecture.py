@@ -24,7 +24,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("engine",),
     ("process",),
     ("audit", "guards", "permissions", "replay", "runners", "settings", "telemetry"),
-    ("hosts",),
+    ("adapters", "hosts"),
     ("hookset", "observe"),  # `Hooks`: the engine with its runners, files and SDK door; the names of 0.1
     ("agent", "claude", "hook_file"),
     ("fleet", "service"),

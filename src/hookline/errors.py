@@ -40,6 +40,9 @@ HooklineError
 ├── AuditError               an audit log that cannot be written or read
 ├── FleetError               a hub, machine, bundle or rollout that cannot do what was asked
 ├── MissingExtra             an optional dependency that is not installed
+├── UnknownVersion           an agent framework in a version that its adapter does not know
+├── RunRefused               a hook refused a run of an agent, and the framework has no other way to say so
+├── RunStopped               a hook stopped a run of an agent, and the framework has no other way to say so
 └── Closed                   the set of hooks was closed
 """
 
@@ -200,6 +203,26 @@ class MissingExtra(HooklineError):
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an extra; run `pip install 'hookline[{extra}]'`")
         self.extra = extra
+
+
+class UnknownVersion(HooklineError):
+    """An agent framework is installed in a version that its adapter was never tested with."""
+
+    def __init__(self, package: str, found: str, known: str, extra: str) -> None:
+        super().__init__(
+            f"found `{package}` {found}, and its adapter knows {known}; run `pip install 'hookline[{extra}]'`"
+        )
+        self.package = package
+        self.found = found
+        self.known = known
+
+
+class RunRefused(HooklineError):
+    """A hook refused a session, a prompt or a subagent; the message is its reason."""
+
+
+class RunStopped(HooklineError):
+    """A hook stopped the agent; the message is its reason."""
 
 
 class Closed(HooklineError):

@@ -1,0 +1,74 @@
+"""Carrying out an adapter's steps: events go to the hooks, questions to whoever can answer them."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+from hookline.adapters.blocking import wait_for
+from hookline.adapters.contract import Question, Run, Steps, current_run
+from hookline.engine import Verdict
+from hookline.events import Event, spec_of
+from hookline.replies import NOTHING, Reply, deny
+
+T = TypeVar("T")
+log = logging.getLogger("hookline.adapters")
+
+Answer = Reply | bool | None
+OnAsk = Callable[[Verdict], Answer | Awaitable[Answer]]
+"""Somebody who can say yes: gets the verdict of `ask`, answers `True`, `False` or a reply: `deny("not today")`."""
+
+
+class Fires(Protocol):
+    """Anything events can be sent through: `Hooks`."""
+
+    def fire(self, event: Event) -> Awaitable[Verdict]:
+        """Send an event through the hooks."""
+
+
+class Asking:
+    """A set of hooks as one adapter sees it: it never raises where a gate has to be closed."""
+
+    def __init__(self, hooks: Fires, on_ask: OnAsk | None = None) -> None:
+        self.hooks = hooks
+        self.on_ask = on_ask
+
+    def new_run(self, *, session_id: str | None = None, agent: str | None = None) -> Run:
+        """A run that starts here and now: a subagent's if a tool of another run is being called."""
+        outer = current_run()
+        parent = outer if outer is not None and outer.hooks is self.hooks else None
+        return Run(self.hooks, session_id=session_id, agent=agent, parent=parent)
+
+    async def run(self, steps: Steps[T]) -> T:
+        """Carry out the steps of one decision."""
+        try:
+            wanted = next(steps)
+            while True:
+                answer = await self._asked(wanted) if isinstance(wanted, Question) else await self._fired(wanted)
+                wanted = steps.send(answer)
+        except StopIteration as done:
+            return done.value
+
+    def run_sync(self, steps: Steps[T]) -> T:
+        """The same for a caller without an event loop; hooks run in a loop of their own."""
+        return wait_for(lambda: self.run(steps))
+
+    async def _fired(self, event: Event) -> Verdict:
+        try:
+            return await self.hooks.fire(event)
+        except (Exception, SystemExit) as problem:
+            log.exception("hooks on %s could not be asked", event.event_name)
+            reason = f"hooks could not be asked: {type(problem).__name__}: {problem}; {event.event_name} fails closed"
+            return Verdict(event, deny(reason) if spec_of(event).gate else NOTHING)
+
+    async def _asked(self, question: Question) -> Answer:
+        if self.on_ask is None:
+            return None
+        try:
+            answer = self.on_ask(question.verdict)
+            return await answer if inspect.isawaitable(answer) else answer
+        except (Exception, SystemExit) as problem:
+            log.exception("on_ask failed")
+            return deny(f"on_ask failed: {type(problem).__name__}: {problem}")

@@ -1,0 +1,287 @@
+"""What every adapter is made of: the steps of an agent's run, as events to fire and decisions to carry out.
+
+A step is a generator: it yields an event, is sent the verdict, and returns a plain decision. Nothing in it waits or
+blocks, so the same steps serve frameworks that call their extensions with `await` and those that do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TypeAlias, TypeVar
+from uuid import uuid4
+
+import msgspec
+
+from hookline.adapters.values import plain, text_of
+from hookline.engine import Verdict
+from hookline.events import (
+    Event,
+    PostToolUse,
+    PostToolUseFailure,
+    PreToolUse,
+    SessionEnd,
+    SessionStart,
+    Stop,
+    StopFailure,
+    SubagentStart,
+    SubagentStop,
+    UserPromptSubmit,
+)
+from hookline.replies import Decision, Reply
+
+T = TypeVar("T")
+UNSET = msgspec.UNSET
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A verdict of `ask`: somebody has to say yes."""
+
+    verdict: Verdict
+
+
+Steps: TypeAlias = Generator[Event | Question, Any, T]
+"""Yields events, is sent their verdicts; yields questions, is sent `True`, `False` or a reply."""
+
+
+class Run:
+    """One run of one agent: who it is, what its model has yet to be told, and whether it has to end.
+
+    A run that starts inside a tool call of another run is a subagent: it shares the other's session.
+    """
+
+    def __init__(
+        self,
+        hooks: object,
+        *,
+        session_id: str | None = None,
+        agent: str | None = None,
+        cwd: str | None = None,
+        parent: Run | None = None,
+    ) -> None:
+        self.hooks = hooks
+        self.parent = parent
+        self.session_id: str = parent.session_id if parent else session_id or str(uuid4())
+        self.cwd: str = cwd or (parent.cwd if parent else str(Path.cwd()))
+        self.agent_id = uuid4().hex[:16] if parent else None
+        self.agent_type = agent
+        self.prompt_id: str = parent.prompt_id if parent else str(uuid4())
+        self.notes: list[str] = []
+        self.stopped: str | None = None
+        self.refused = False
+        self.continued = 0
+        self.open = False
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The fields that all events of this run carry."""
+        return {
+            "session_id": self.session_id, "cwd": self.cwd, "prompt_id": self.prompt_id,
+            "agent_id": self.agent_id, "agent_type": self.agent_type,
+        }  # fmt: skip
+
+    def take_notes(self) -> str:
+        """What hooks want the model to know, once."""
+        notes, self.notes = self.notes, []
+        return "\n\n".join(notes)
+
+    def stop(self, verdict: Verdict) -> None:
+        """A hook ends the run: the first reason counts."""
+        if verdict.stop and self.stopped is None:
+            self.stopped = verdict.stop_reason or "a hook stopped the agent"
+
+
+class ToolCall(msgspec.Struct):
+    """A call that hooks have judged.
+
+    `refused` is what the model reads instead of a result; without it, the tool runs with `arguments`.
+    """
+
+    name: str
+    arguments: dict[str, Any]
+    id: str = ""
+    refused: str | None = None
+    rewritten: bool = False
+    notes: tuple[str, ...] = ()
+    started: float = 0.0
+
+    @property
+    def ms(self) -> float:
+        """Milliseconds since the call was let through."""
+        return (perf_counter() - self.started) * 1000
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What the model gets of a call: `output` replaces the tool's own unless it is `UNSET`; `notes` follow it."""
+
+    output: Any = UNSET
+    notes: tuple[str, ...] = ()
+
+    @property
+    def replaces(self) -> bool:
+        """Whether hooks put another output in place of the tool's."""
+        return self.output is not UNSET
+
+    @property
+    def changes(self) -> bool:
+        """Whether the framework's own result has to be touched at all."""
+        return self.replaces or bool(self.notes)
+
+    def text(self, own: Any) -> str:
+        """The result as one text, for frameworks whose results are texts."""
+        body = text_of(own if self.output is UNSET else self.output)
+        return "\n\n".join((body, *self.notes)) if self.notes else body
+
+
+# -- the run -----------------------------------------------------------------------------------------------------
+
+_current: ContextVar[Run | None] = ContextVar("hookline_run", default=None)
+
+
+def current_run() -> Run | None:
+    """The run whose tool is being called here, in whatever framework."""
+    return _current.get()
+
+
+def enter(run: Run | None) -> Run | None:
+    """From here on, whatever starts belongs to `run`; returns the run it would have belonged to."""
+    before = _current.get()
+    _current.set(run)
+    return before
+
+
+@contextmanager
+def inside(run: Run) -> Iterator[None]:
+    """Whatever starts in here belongs to `run`."""
+    token = _current.set(run)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def begin(run: Run, prompt: Any, *, resumed: bool = False, model: str | None = None) -> Steps[bool]:
+    """Whether the run may start and its prompt reach the model.
+
+    If not, `run.refused` is set and `run.stopped` is what the user is told instead; what hooks add is in `run.notes`.
+    """
+    run.open = True
+    if run.parent is not None:
+        return (yield from _admitted(run, SubagentStart(**run.identity), "The subagent"))
+    source = "resume" if resumed else "startup"
+    start = SessionStart(**run.identity, source=source, model=model)
+    if not (yield from _admitted(run, start, "The session")):
+        return False
+    return (yield from _admitted(run, UserPromptSubmit(**run.identity, prompt=text_of(prompt)), "The prompt"))
+
+
+def _admitted(run: Run, event: Event, what: str) -> Steps[bool]:
+    verdict: Verdict = yield event
+    run.stop(verdict)
+    if verdict.blocked:
+        run.refused = True
+        run.stopped = f"{what} was refused: {verdict.reason or 'a hook denied it'}"
+    run.notes += verdict.context
+    return run.stopped is None
+
+
+def finish(run: Run, message: str | None) -> Steps[str | None]:
+    """The agent thinks it is done; returns what to say to it if it has to keep going."""
+    if run.stopped is not None:
+        return None
+    kind = Stop if run.parent is None else SubagentStop
+    verdict: Verdict = yield kind(**run.identity, stop_hook_active=run.continued > 0, last_assistant_message=message)
+    run.stop(verdict)
+    if verdict.stop:
+        return None
+    told = [*verdict.context]
+    if verdict.keep_going:
+        told += verdict.reply.keep_going_reasons or ("A hook asked you to keep going.",)
+    if not told:
+        return None
+    run.continued += 1
+    return "\n\n".join(told)
+
+
+def end(run: Run, error: BaseException | None = None) -> Steps[None]:
+    """The run is over; a second call says nothing."""
+    if not run.open:
+        return
+    run.open = False
+    if error is not None:
+        yield StopFailure(**run.identity, error_details=f"{type(error).__name__}: {error}")
+    if run.parent is None:
+        yield SessionEnd(**run.identity, reason="other")
+
+
+# -- a tool call -------------------------------------------------------------------------------------------------
+
+
+def judge(run: Run, name: str, arguments: Mapping[str, Any], id: str = "") -> Steps[ToolCall]:
+    """Whether this tool may be called, and with which arguments."""
+    given = plain(arguments)
+    verdict: Verdict = yield PreToolUse(**run.identity, tool_name=name, tool_input=given, tool_use_id=id)
+    run.stop(verdict)
+    refused = _refusal(name, verdict)
+    if refused is None and verdict.decision is Decision.ASK:
+        answer = yield Question(verdict)
+        verdict, refused = _answered(name, verdict, answer)
+    if refused is not None:
+        text = "\n\n".join((refused, *verdict.context))
+        return ToolCall(name, given, id, refused=text)
+    rewritten = verdict.reply.input is not None
+    judged = verdict.input if rewritten and verdict.input is not None else given
+    return ToolCall(name, judged, id, rewritten=rewritten, notes=verdict.context, started=perf_counter())
+
+
+def _refusal(name: str, verdict: Verdict) -> str | None:
+    if verdict.blocked or verdict.decision is Decision.DEFER:
+        return f"`{name}` was denied: {verdict.reason or 'a hook denied it'}"
+    return None
+
+
+def _answered(name: str, verdict: Verdict, answer: Any) -> tuple[Verdict, str | None]:
+    """What somebody said to a question: `None` means that nobody could be asked."""
+    why = verdict.reason or "a hook wants somebody to say yes"
+    if isinstance(answer, Reply):
+        if answer.decision is Decision.ALLOW and not answer.stop:
+            merged = (
+                verdict.reply if answer.input is None else msgspec.structs.replace(verdict.reply, input=answer.input)
+            )
+            return msgspec.structs.replace(verdict, reply=merged), None
+        return verdict, f"`{name}` was not approved: {answer.reason or why}"
+    if answer is True:
+        return verdict, None
+    if answer is None:
+        return verdict, f"`{name}` needs approval, and nobody could be asked: {why}"
+    return verdict, f"`{name}` was not approved: {why}"
+
+
+def succeeded(run: Run, call: ToolCall, output: Any) -> Steps[Result]:
+    """The tool returned; hooks may replace what it returned, or add to it."""
+    verdict: Verdict = yield PostToolUse(
+        **run.identity, tool_name=call.name, tool_input=call.arguments, tool_use_id=call.id,
+        tool_response=plain(output), duration_ms=call.ms,
+    )  # fmt: skip
+    run.stop(verdict)
+    return Result(output=verdict.reply.output, notes=(*call.notes, *_remarks(verdict)))
+
+
+def failed(run: Run, call: ToolCall, error: BaseException | str) -> Steps[Result]:
+    """The tool raised, or answered with an error; hooks may add to what the model reads."""
+    text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    verdict: Verdict = yield PostToolUseFailure(
+        **run.identity, tool_name=call.name, tool_input=call.arguments, tool_use_id=call.id,
+        error=text, is_interrupt=False, duration_ms=call.ms,
+    )  # fmt: skip
+    run.stop(verdict)
+    return Result(notes=(*call.notes, *_remarks(verdict)))
+
+
+def _remarks(verdict: Verdict) -> tuple[str, ...]:
+    """What the model is told beside a result: objections first, then context."""
+    objections = verdict.reply.reasons if verdict.decision is Decision.DENY else ()
+    return (*objections, *verdict.context)

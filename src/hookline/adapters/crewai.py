@@ -1,0 +1,200 @@
+"""Hookline inside CrewAI: `with guarding(hooks): crew.kickoff()`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+from uuid import uuid4
+
+from hookline.adapters.asking import Asking, Fires, OnAsk
+from hookline.adapters.contract import Run, ToolCall, begin, current_run, end, enter, finish, judge, succeeded
+from hookline.adapters.values import plain, text_of
+from hookline.adapters.versions import require
+
+require("crewai")
+
+from crewai.hooks import HookAborted, InterceptionPoint
+from crewai.hooks.dispatch import register, unregister
+
+__all__ = ["guarding"]
+
+_SOURCE = "hookline"
+_FINAL = "Final Answer:"
+
+
+@contextmanager
+def guarding(hooks: Fires, *, on_ask: OnAsk | None = None) -> Iterator[None]:
+    """Whatever crews of this process do inside the `with` block goes through `hooks`, in whichever thread they do it.
+
+    A hook's `ask` is a deny unless `on_ask` says yes: it gets the verdict and returns `True`, `False` or a reply.
+    A refused prompt, and a hook that stops the agent, end `kickoff()` with CrewAI's `HookAborted`.
+    """
+    require("crewai")
+    guard = _Guard(Asking(hooks, on_ask))
+    points = guard.points()
+    for point, hook in points.items():
+        register(point, hook)
+    try:
+        yield
+    finally:
+        for point, hook in points.items():
+            unregister(point, hook)
+
+
+def _closed(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """CrewAI swallows what a hook raises and goes on; all but its own exception must close the gate instead."""
+
+    @wraps(hook)
+    def run(context: Any) -> Any:
+        try:
+            return hook(context)
+        except HookAborted:
+            raise
+        except Exception as problem:
+            raise HookAborted(f"hooks could not be asked: {type(problem).__name__}: {problem}", _SOURCE) from problem
+
+    return run
+
+
+class _Guard:
+    """The runs of the crews that work inside one `with` block."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._runs: dict[int, Run] = {}
+        self._calls: dict[int, tuple[ToolCall, Run, Run | None]] = {}
+
+    def points(self) -> dict[InterceptionPoint, Callable[[Any], Any]]:
+        """What is registered where."""
+        return {
+            InterceptionPoint.INPUT: _closed(self._input),
+            InterceptionPoint.EXECUTION_END: self._execution_end,
+            InterceptionPoint.PRE_MODEL_CALL: _closed(self._before_model),
+            InterceptionPoint.POST_MODEL_CALL: self._after_model,
+            InterceptionPoint.PRE_TOOL_CALL: _closed(self._before_tool),
+            InterceptionPoint.POST_TOOL_CALL: self._after_tool,
+        }
+
+    # -- the run -------------------------------------------------------------------------------------------------
+
+    def _input(self, context: Any) -> None:
+        """A crew or a flow starts, and its inputs are known."""
+        work = context.crew or context.flow
+        if work is not None and id(work) not in self._runs:
+            self._begin(work, _prompt(work, context.inputs), getattr(work, "name", None))
+
+    def _begin(self, work: Any, prompt: str, name: str | None) -> Run:
+        run = self._asking.new_run(session_id=_session(work), agent=name)
+        self._runs[id(work)] = run
+        if not self._asking.run_sync(begin(run, prompt)):
+            self._end(work, None)
+            raise HookAborted(run.stopped or "", _SOURCE)
+        return run
+
+    def _execution_end(self, context: Any) -> None:
+        self._end(context.crew or context.flow, context.error)
+
+    def _end(self, work: Any, error: BaseException | None) -> None:
+        run = self._runs.pop(id(work), None)
+        if run is not None:
+            self._asking.run_sync(end(run, None if isinstance(error, HookAborted) else error))
+
+    def _run_of(self, context: Any) -> Run:
+        """The run a context belongs to: its crew's, or that of an agent that works alone or for another agent."""
+        outer = current_run()
+        alone = outer is not None and id(context.crew) in self._runs and outer is self._runs[id(context.crew)]
+        work = context.agent if alone or context.crew is None else context.crew
+        run = self._runs.get(id(work))
+        if run is None:
+            run = self._begin(work, _last_message(context), getattr(context.agent, "role", None))
+        return run
+
+    # -- a model call --------------------------------------------------------------------------------------------
+
+    def _before_model(self, context: Any) -> None:
+        run = self._run_of(context)
+        if run.stopped is not None:
+            raise HookAborted(run.stopped, _SOURCE)
+        notes = run.take_notes()
+        if notes:
+            context.messages.append({"role": "user", "content": notes})
+
+    def _after_model(self, context: Any) -> str | None:
+        """A final answer is the agent's wish to stop; one that has to keep going answers again."""
+        run, answer = self._run_of(context), context.response
+        changed = None
+        while answer is not None and _is_final(context, answer):
+            told = self._asking.run_sync(finish(run, answer.partition(_FINAL)[2].strip() or answer))
+            if told is None:
+                break
+            context.messages.append({"role": "assistant", "content": answer})
+            context.messages.append({"role": "user", "content": told})
+            changed = answer = text_of(context.llm.call(list(context.messages)))
+        if context.crew is None or self._runs.get(id(context.agent)) is run:
+            self._end_alone(context, answer)
+        return changed
+
+    def _end_alone(self, context: Any, answer: str | None) -> None:
+        """An agent without a crew of its own is done with its final answer."""
+        if answer is None or _is_final(context, answer):
+            self._end(context.agent, None)
+
+    # -- a tool call ---------------------------------------------------------------------------------------------
+
+    def _before_tool(self, context: Any) -> None:
+        run = self._run_of(context)
+        call = self._asking.run_sync(judge(run, context.tool_name, context.tool_input, f"call_{uuid4().hex}"))
+        if call.refused is None and call.rewritten:
+            if not context.tool_input:
+                call.refused = f"`{call.name}` was denied: CrewAI cannot rewrite a call without arguments"
+            context.tool_input.clear()
+            context.tool_input.update(call.arguments)
+        outer = current_run()
+        self._calls[id(context.tool_input)] = (call, run, outer)
+        if call.refused is not None:
+            raise HookAborted(call.refused, _SOURCE)
+        enter(run)
+
+    def _after_tool(self, context: Any) -> str | None:
+        """What the model reads: CrewAI itself would tell it only that a hook blocked the tool, not why."""
+        call, run, outer = self._calls.pop(id(context.tool_input), (None, None, None))
+        if call is None or run is None:
+            return None
+        if call.refused is not None:
+            return call.refused
+        enter(outer)
+        own = context.tool_result if context.raw_tool_result is None else context.raw_tool_result
+        said = self._asking.run_sync(succeeded(run, call, plain(own)))
+        return said.text(context.tool_result) if said.changes else None
+
+
+def _session(work: Any) -> str | None:
+    """A flow's own id; a crew gets one for each kickoff."""
+    found = getattr(work, "flow_id", None)
+    return str(found) if found else None
+
+
+def _prompt(work: Any, inputs: dict[str, Any] | None) -> str:
+    """What the agents are asked to do: the tasks' descriptions with their inputs filled in, else the inputs."""
+    tasks = getattr(work, "tasks", None)
+    if not tasks:
+        return text_of(inputs or {})
+    texts = [task.description for task in tasks]
+    for name, value in (inputs or {}).items():
+        texts = [text.replace(f"{{{name}}}", str(value)) for text in texts]
+    return "\n".join(texts)
+
+
+def _last_message(context: Any) -> str:
+    messages = getattr(context, "messages", None) or ()
+    return next((text_of(one["content"]) for one in reversed(messages) if one.get("role") == "user"), "")
+
+
+def _is_final(context: Any, answer: str) -> bool:
+    """With native tool calls every text is an answer; without them, answers are marked."""
+    native = getattr(context.executor, "use_native_tools", None)
+    if native is None:
+        native = bool(getattr(context.llm, "supports_function_calling", bool)())
+    return native or _FINAL in answer

@@ -1,0 +1,239 @@
+"""Hookline inside LangChain agents: `create_agent(model, tools, middleware=[HooklineMiddleware(hooks)])`.
+
+Put it last in the list: the last middleware is the innermost, so what it judged is what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Annotated, Any, NotRequired
+
+from hookline.adapters.asking import Asking, Fires, OnAsk
+from hookline.adapters.contract import (
+    Result,
+    Run,
+    Steps,
+    ToolCall,
+    begin,
+    end,
+    failed,
+    finish,
+    inside,
+    judge,
+    succeeded,
+)
+from hookline.adapters.values import text_of
+from hookline.adapters.versions import require
+
+require("langchain")
+
+from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
+from langchain.agents.middleware.types import ModelRequest, PrivateStateAttr, ToolCallRequest
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
+from langgraph.channels.untracked_value import UntrackedValue
+from langgraph.config import get_config
+from langgraph.errors import GraphBubbleUp
+from langgraph.types import Command
+
+__all__ = ["HooklineMiddleware"]
+
+_RUN = "hookline_run"
+Update = dict[str, Any] | None
+
+
+class HooklineState(AgentState[Any]):
+    """The agent's state, with the run it belongs to; never checkpointed, never shown."""
+
+    hookline_run: NotRequired[Annotated[Run | None, UntrackedValue, PrivateStateAttr]]  # type: ignore[valid-type]
+
+
+class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Sends a LangChain agent's prompts, tool calls and endings through `hooks`; works with `invoke` and `ainvoke`.
+
+    A hook's `ask` is a deny unless `on_ask` says yes: it gets the verdict and returns `True`, `False` or a reply.
+    The session is the thread (`configurable.thread_id`), else one per run.
+    """
+
+    state_schema = HooklineState
+
+    def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
+        super().__init__()
+        require("langchain")
+        self._asking = Asking(hooks, on_ask)
+
+    # -- the run -------------------------------------------------------------------------------------------------
+
+    @hook_config(can_jump_to=["end"])
+    def before_agent(self, state: Any, runtime: Any) -> Update:
+        return self._asking.run_sync(self._begin(state))
+
+    @hook_config(can_jump_to=["end"])
+    async def abefore_agent(self, state: Any, runtime: Any) -> Update:
+        return await self._asking.run(self._begin(state))
+
+    def _begin(self, state: Any) -> Steps[Update]:
+        run = self._new_run()
+        messages = state["messages"]
+        prompts = _prompts(messages)
+        resumed = len(messages) > len(prompts)
+        if (yield from begin(run, "\n".join(text_of(one.content) for one in prompts), resumed=resumed)):
+            return {_RUN: run}
+        unseen = [RemoveMessage(id=one.id) for one in prompts if one.id]  # nor may it be seen in a later run
+        return {_RUN: run, "messages": [*unseen, AIMessage(run.stopped or "")], "jump_to": "end"}
+
+    def _new_run(self) -> Run:
+        config = get_config()
+        thread = config.get("configurable", {}).get("thread_id")
+        agent = config.get("metadata", {}).get("lc_agent_name")
+        return self._asking.new_run(session_id=None if thread is None else str(thread), agent=agent)
+
+    def _run_of(self, state: Any) -> Run:
+        """The run that a state belongs to; after an interrupt the graph resumes without one."""
+        run = state.get(_RUN) if isinstance(state, dict) else None
+        return run if isinstance(run, Run) else self._new_run()
+
+    @hook_config(can_jump_to=["end"])
+    def before_model(self, state: Any, runtime: Any) -> Update:
+        return self._prepare(state)
+
+    @hook_config(can_jump_to=["end"])
+    async def abefore_model(self, state: Any, runtime: Any) -> Update:
+        return self._prepare(state)
+
+    def _prepare(self, state: Any) -> Update:
+        """Tell the model what hooks had to say, or end the run that one of them stopped."""
+        run = self._run_of(state)
+        if run.stopped is not None:
+            return {"messages": [AIMessage(run.stopped)], "jump_to": "end"}
+        notes = run.take_notes()
+        return {"messages": [HumanMessage(notes)]} if notes else None
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
+        try:
+            return handler(request)
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            self._asking.run_sync(end(self._run_of(request.state), error))
+            raise
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Awaitable[Any]]) -> Any:
+        try:
+            return await handler(request)
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            await self._asking.run(end(self._run_of(request.state), error))
+            raise
+
+    @hook_config(can_jump_to=["model"])
+    def after_model(self, state: Any, runtime: Any) -> Update:
+        return self._asking.run_sync(self._finish(state)) if _is_final(state) else None
+
+    @hook_config(can_jump_to=["model"])
+    async def aafter_model(self, state: Any, runtime: Any) -> Update:
+        return await self._asking.run(self._finish(state)) if _is_final(state) else None
+
+    def _finish(self, state: Any) -> Steps[Update]:
+        told = yield from finish(self._run_of(state), text_of(state["messages"][-1].content))
+        return None if told is None else {"messages": [HumanMessage(told)], "jump_to": "model"}
+
+    def after_agent(self, state: Any, runtime: Any) -> Update:
+        self._asking.run_sync(end(self._run_of(state)))
+        return {_RUN: None}
+
+    async def aafter_agent(self, state: Any, runtime: Any) -> Update:
+        await self._asking.run(end(self._run_of(state)))
+        return {_RUN: None}
+
+    # -- a tool call ---------------------------------------------------------------------------------------------
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
+        run, asking = self._run_of(request.state), self._asking
+        call = asking.run_sync(_judge(run, request))
+        if call.refused is not None:
+            return _refusal(call)
+        try:
+            with inside(run):
+                answer = handler(_request(request, call))
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            asking.run_sync(_died(run, call, error))
+            raise
+        return asking.run_sync(_answered(run, call, answer))
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
+    ) -> Any:
+        run, asking = self._run_of(request.state), self._asking
+        call = await asking.run(_judge(run, request))
+        if call.refused is not None:
+            return _refusal(call)
+        try:
+            with inside(run):
+                answer = await handler(_request(request, call))
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            await asking.run(_died(run, call, error))
+            raise
+        return await asking.run(_answered(run, call, answer))
+
+
+def _prompts(messages: list[Any]) -> list[Any]:
+    """The messages that the user added for this run: those since the model last spoke."""
+    since = next((at for at in range(len(messages), 0, -1) if isinstance(messages[at - 1], AIMessage)), 0)
+    return [one for one in messages[since:] if isinstance(one, HumanMessage)]
+
+
+def _is_final(state: Any) -> bool:
+    last = state["messages"][-1]
+    if state.get("structured_response") is not None:
+        return True
+    return isinstance(last, AIMessage) and not last.tool_calls
+
+
+def _judge(run: Run, request: ToolCallRequest) -> Steps[ToolCall]:
+    call = request.tool_call
+    return judge(run, call["name"], call["args"], call.get("id") or "")
+
+
+def _request(request: ToolCallRequest, call: ToolCall) -> ToolCallRequest:
+    """The request with what was judged, whoever holds the original."""
+    return request.override(tool_call={**request.tool_call, "args": call.arguments})
+
+
+def _refusal(call: ToolCall) -> ToolMessage:
+    return ToolMessage(call.refused or "", tool_call_id=call.id, name=call.name, status="error")
+
+
+def _died(run: Run, call: ToolCall, error: Exception) -> Steps[None]:
+    """The tool raised what the agent does not handle: the run ends with it."""
+    yield from failed(run, call, error)
+    yield from end(run, error)
+
+
+def _answered(run: Run, call: ToolCall, answer: Any) -> Steps[Any]:
+    """What the tool answered, as hooks leave it: a message, or a command with a message in it."""
+    if isinstance(answer, ToolMessage):
+        return (yield from _message(run, call, answer))
+    if isinstance(answer, Command) and isinstance(answer.update, dict):
+        messages = list(answer.update.get("messages", ()))
+        for position, one in enumerate(messages):
+            if _answers(one, call):
+                messages[position] = yield from _message(run, call, one)
+        return replace(answer, update={**answer.update, "messages": messages}) if messages else answer
+    yield from succeeded(run, call, answer)
+    return answer
+
+
+def _answers(message: Any, call: ToolCall) -> bool:
+    return isinstance(message, ToolMessage) and message.tool_call_id == call.id
+
+
+def _message(run: Run, call: ToolCall, message: ToolMessage) -> Steps[ToolMessage]:
+    judged = failed if message.status == "error" else succeeded
+    result: Result = yield from judged(run, call, message.content)
+    return message.model_copy(update={"content": result.text(message.content)}) if result.changes else message

@@ -1,0 +1,278 @@
+"""Hookline inside the OpenAI Agents SDK: `Runner.run(guarded(agent, hooks), "…")`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import weakref
+from typing import Any
+
+from hookline.adapters._openai_model import GuardedModel, model_run
+from hookline.adapters.asking import Asking, Fires, OnAsk
+from hookline.adapters.contract import Run, begin, current_run, end, failed, finish, inside, judge, succeeded
+from hookline.adapters.values import plain, text_of
+from hookline.adapters.versions import require
+from hookline.errors import HookError, RunRefused, RunStopped
+
+require("openai-agents")
+
+import agents
+
+__all__ = ["guarded"]
+
+log = logging.getLogger("hookline.adapters")
+_RUNS_ELSEWHERE = (
+    agents.FileSearchTool, agents.WebSearchTool, agents.HostedMCPTool, agents.CodeInterpreterTool,
+    agents.ImageGenerationTool,
+)  # fmt: skip
+"""Tools that run on the model provider's side: there is nothing here to stop."""
+
+
+def guarded(agent: agents.Agent[Any], hooks: Fires, *, on_ask: OnAsk | None = None) -> Any:
+    """A copy of `agent`, and of the agents it hands off to, whose prompts and tool calls go through `hooks`.
+
+    A hook's `ask` is a deny unless `on_ask` says yes: it gets the verdict and returns `True`, `False` or a reply.
+    A refused prompt ends the run with the SDK's `InputGuardrailTripwireTriggered`. Sending the agent back to work
+    needs an agent with a `Model` object; one that names its model only ends. An agent that is used as a tool of another
+    has to be guarded before `as_tool()`.
+    """
+    require("openai-agents")
+    return _Guard(Asking(hooks, on_ask)).agent(agent)
+
+
+class _Record:
+    """One run of the SDK: the run of its first agent, and those of the agents it hands off to."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.agents: dict[str, Run] = {}
+
+    def run_of(self, name: str) -> Run:
+        return self.agents.get(name, self.run)
+
+
+class _Guard:
+    """What all agents share that were guarded together."""
+
+    def __init__(self, asking: Asking) -> None:
+        self.asking = asking
+        self._copies: dict[int, tuple[Any, Any]] = {}
+        self._records: dict[tuple[int, int], _Record] = {}
+
+    # -- copies of agents and tools ------------------------------------------------------------------------------
+
+    def agent(self, agent: agents.Agent[Any]) -> Any:
+        """The guarded copy of an agent; agents may hand off to each other in a circle."""
+        if id(agent) in self._copies:
+            return self._copies[id(agent)][1]
+        fields = {field.name: getattr(agent, field.name) for field in dataclasses.fields(agent) if field.init}
+        gate = agents.InputGuardrail(guardrail_function=self._gate, name="hookline", run_in_parallel=False)
+        fields["tools"] = [self._tool(tool) for tool in agent.tools]
+        fields["input_guardrails"] = [gate, *agent.input_guardrails]
+        fields["hooks"] = _Hooks(self, agent.hooks)
+        fields["handoffs"] = []
+        by_name = not isinstance(agent.model, agents.Model)
+        if not by_name:
+            fields["model"] = GuardedModel(self.asking, agent.model)
+        copy = _guarded_class(type(agent))(**fields)
+        copy.hookline_guard, copy.hookline_by_name = self, by_name
+        self._copies[id(agent)] = (agent, copy)
+        copy.handoffs = [self._handoff(handoff) for handoff in agent.handoffs]
+        return copy
+
+    def _handoff(self, handoff: Any) -> Any:
+        if isinstance(handoff, agents.Agent):
+            return self.agent(handoff)
+        original = handoff.on_invoke_handoff
+
+        async def invoke(context: Any, arguments: str) -> Any:
+            return self.agent(await original(context, arguments))
+
+        return dataclasses.replace(handoff, on_invoke_handoff=invoke)
+
+    def _tool(self, tool: Any) -> Any:
+        if isinstance(tool, _RUNS_ELSEWHERE):
+            return tool
+        if isinstance(tool, agents.FunctionTool):
+            return self.function_tool(tool)
+        raise HookError(
+            f"`{type(tool).__name__}` cannot be guarded: the SDK has no point where a hook could be asked; "
+            "offer it as a function tool"
+        )
+
+    def function_tool(self, tool: agents.FunctionTool) -> agents.FunctionTool:
+        """The tool with hooks around it."""
+        original = tool.on_invoke_tool
+
+        async def invoke(context: Any, raw: str) -> Any:
+            return await self._call(original, context, raw)
+
+        return dataclasses.replace(tool, on_invoke_tool=invoke)
+
+    # -- runs ----------------------------------------------------------------------------------------------------
+
+    def record(self, context: Any) -> _Record:
+        """The run a context belongs to.
+
+        All contexts of a run share one `usage`; the run of an agent that is called as a tool shares it too, but is
+        inside a run of ours.
+        """
+        outer = current_run()
+        key = (id(context.usage), id(outer) if outer is not None else 0)
+        found = self._records.get(key)
+        if found is None:
+            trace = agents.get_current_trace()
+            found = _Record(self.asking.new_run(session_id=getattr(trace, "group_id", None)))
+            self._records[key] = found
+            weakref.finalize(context.usage, self._records.pop, key, None)
+        return found
+
+    async def _gate(self, context: Any, agent: Any, input: Any) -> agents.GuardrailFunctionOutput:
+        """The prompt reaches the model only if hooks let it."""
+        record = self.record(context)
+        run = record.run
+        if run.open:
+            return agents.GuardrailFunctionOutput(output_info=None, tripwire_triggered=False)
+        run.agent_type = agent.name
+        record.agents[agent.name] = run
+        items = [{"role": "user", "content": input}] if isinstance(input, str) else input
+        admitted = await self.asking.run(begin(run, _prompt(items), resumed=_has_history(items)))
+        if not admitted:
+            await self.asking.run(end(run))
+        return agents.GuardrailFunctionOutput(output_info=run.stopped, tripwire_triggered=not admitted)
+
+    async def started(self, context: Any, agent: Any) -> None:
+        """An agent takes over: one that was handed off to is a subagent."""
+        record = self.record(context)
+        if not record.agents:
+            record.agents[agent.name] = record.run
+        if agent.name in record.agents:
+            return
+        run = record.agents[agent.name] = Run(self.asking.hooks, agent=agent.name, parent=record.run)
+        if not await self.asking.run(begin(run, "")):
+            await self.asking.run(end(record.run))
+            raise RunRefused(run.stopped or "")
+
+    async def ended(self, context: Any, agent: Any, output: Any) -> None:
+        record = self.record(context)
+        if agent.hookline_by_name:
+            told = await self.asking.run(finish(record.run_of(agent.name), text_of(plain(output))))
+            if told is not None:
+                log.warning("a hook wants `%s` to keep going; give the agent a Model object for that", agent.name)
+        await self.asking.run(end(record.run))
+
+    def before_request(self, context: Any, agent: Any) -> Run:
+        """The run that is about to call its model; one that a hook stopped must not."""
+        run = self.record(context).run_of(agent.name)
+        if run.stopped is not None and agent.hookline_by_name:
+            raise RunStopped(run.stopped)
+        return run
+
+    # -- tool calls ----------------------------------------------------------------------------------------------
+
+    async def _call(self, original: Any, context: Any, raw: str) -> Any:
+        run = self.record(context).run_of(context.agent.name if context.agent is not None else "")
+        ask = self.asking.run
+        call = await ask(judge(run, context.tool_name, _arguments(raw), context.tool_call_id))
+        if call.refused is not None:
+            return call.refused
+        try:
+            with inside(run):
+                output = await original(context, json.dumps(call.arguments) if call.rewritten else raw)
+        except Exception as error:
+            said = await ask(failed(run, call, error))
+            run.notes += said.notes
+            raise
+        said = await ask(succeeded(run, call, plain(output)))
+        return said.text(output) if said.changes else output
+
+
+class _Guarded:
+    """What a guarded agent's class adds to the agent's own."""
+
+    hookline_guard: _Guard
+    hookline_by_name: bool
+
+    async def get_mcp_tools(self, run_context: Any) -> list[Any]:
+        """Tools of MCP servers go through hooks like the agent's own."""
+        found = await super().get_mcp_tools(run_context)  # type: ignore[misc]
+        return [self.hookline_guard.function_tool(tool) for tool in found]
+
+    async def get_all_tools(self, run_context: Any) -> list[Any]:
+        """Asked before every request, in the task that makes it: the model learns here whose request it is."""
+        model_run.set(self.hookline_guard.before_request(run_context, self))
+        found: list[Any] = await super().get_all_tools(run_context)  # type: ignore[misc]
+        return found
+
+    async def get_system_prompt(self, run_context: Any) -> str | None:
+        """Without a `Model` object to add messages for, hooks speak through the instructions."""
+        own = await super().get_system_prompt(run_context)  # type: ignore[misc]
+        run = self.hookline_guard.before_request(run_context, self)
+        if not self.hookline_by_name or not run.notes:
+            return own
+        return "\n\n".join([own, *run.notes] if own else run.notes)
+
+
+_classes: dict[type[Any], type[Any]] = {}
+
+
+def _guarded_class(cls: type[Any]) -> type[Any]:
+    """The agent's class with `_Guarded` before it."""
+    if cls not in _classes:
+        _classes[cls] = type(f"Guarded{cls.__name__}", (_Guarded, cls), {})
+    return _classes[cls]
+
+
+class _Hooks(agents.AgentHooks[Any]):
+    """Tells of agents that start and end, and passes everything on to the agent's own hooks."""
+
+    def __init__(self, guard: _Guard, inner: Any) -> None:
+        self._guard = guard
+        self._inner = inner if inner is not None else agents.AgentHooks()
+
+    async def on_start(self, context: Any, agent: Any) -> None:
+        await self._guard.started(context, agent)
+        await self._inner.on_start(context, agent)
+
+    async def on_end(self, context: Any, agent: Any, output: Any) -> None:
+        await self._inner.on_end(context, agent, output)
+        await self._guard.ended(context, agent, output)
+
+    async def on_handoff(self, context: Any, agent: Any, source: Any) -> None:
+        await self._inner.on_handoff(context, agent, source)
+
+    async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
+        await self._inner.on_tool_start(context, agent, tool)
+
+    async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
+        await self._inner.on_tool_end(context, agent, tool, result)
+
+    async def on_llm_start(self, context: Any, agent: Any, system_prompt: Any, input_items: Any) -> None:
+        await self._inner.on_llm_start(context, agent, system_prompt, input_items)
+
+    async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
+        await self._inner.on_llm_end(context, agent, response)
+
+
+def _arguments(raw: str) -> dict[str, Any]:
+    """The arguments as the model wrote them; what is not an object is shown to hooks as it is."""
+    try:
+        value = json.loads(raw) if raw else {}
+    except ValueError:
+        value = raw
+    return value if isinstance(value, dict) else {"input": value}
+
+
+def _prompt(items: list[Any]) -> str:
+    """What the user said since the model last spoke."""
+    since = next((at for at in range(len(items), 0, -1) if not _is_user(items[at - 1])), 0)
+    return "\n".join(text_of(item["content"]) for item in items[since:])
+
+
+def _is_user(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("role") == "user"
+
+
+def _has_history(items: list[Any]) -> bool:
+    return any(not _is_user(item) for item in items)

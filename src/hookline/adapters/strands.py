@@ -1,0 +1,142 @@
+"""Hookline inside Strands agents: `Agent(model=…, tools=[…], hooks=[HooklineProvider(hooks)])`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from hookline.adapters.asking import Asking, Fires, OnAsk
+from hookline.adapters.contract import Result, Run, ToolCall, begin, end, enter, failed, finish, judge, succeeded
+from hookline.adapters.values import text_of
+from hookline.adapters.versions import require
+
+require("strands")
+
+from strands.hooks import (
+    AfterInvocationEvent,
+    AfterToolCallEvent,
+    AfterToolsEvent,
+    BeforeInvocationEvent,
+    BeforeToolCallEvent,
+    HookProvider,
+    HookRegistry,
+)
+from strands.hooks.registry import HookOrder
+
+__all__ = ["HooklineProvider"]
+
+_FINISHED = ("end_turn", "stop_sequence")
+
+
+class HooklineProvider(HookProvider):
+    """Sends a Strands agent's prompts, tool calls and endings through `hooks`.
+
+    A hook's `ask` is a deny unless `on_ask` says yes: it gets the verdict and returns `True`, `False` or a reply.
+    The session is the agent's session manager's, else one for as long as the `Agent` object lives.
+    """
+
+    def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
+        require("strands")
+        self._asking = Asking(hooks, on_ask)
+        self._sessions: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+        self._runs: WeakKeyDictionary[Any, Run] = WeakKeyDictionary()
+        self._calls: dict[tuple[int, str], tuple[ToolCall, Run | None]] = {}
+
+    def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
+        """Last before a tool is called and first after it, so that hooks judge what really runs."""
+        registry.add_callback(BeforeInvocationEvent, self._before_invocation)
+        registry.add_callback(AfterInvocationEvent, self._after_invocation)
+        registry.add_callback(BeforeToolCallEvent, self._before_tool, order=HookOrder.SDK_LAST)
+        registry.add_callback(AfterToolCallEvent, self._after_tool, order=HookOrder.SDK_FIRST)
+        registry.add_callback(AfterToolsEvent, self._after_tools)
+
+    # -- the run -------------------------------------------------------------------------------------------------
+
+    async def _before_invocation(self, event: BeforeInvocationEvent) -> None:
+        if event.agent in self._runs:
+            return  # a hook sent the agent back to work: the run goes on
+        run = self._runs[event.agent] = self._new_run(event.agent)
+        prompt = "\n".join(_text(message["content"]) for message in event.messages or ())
+        if not await self._asking.run(begin(run, prompt, resumed=bool(event.agent.messages))):
+            event.cancel = run.stopped or True
+            return
+        notes = run.take_notes()
+        if notes:
+            event.messages = _with_text(event.messages or [], notes)
+
+    def _new_run(self, agent: Any) -> Run:
+        manager = getattr(agent, "_session_manager", None)
+        session = getattr(manager, "session_id", None) or self._sessions.setdefault(agent, str(uuid4()))
+        return self._asking.new_run(session_id=session, agent=agent.name)
+
+    async def _after_invocation(self, event: AfterInvocationEvent) -> None:
+        run = self._runs.get(event.agent)
+        if run is None:
+            return
+        if event.result is not None and event.result.stop_reason in _FINISHED:
+            told = await self._asking.run(finish(run, str(event.result).strip()))
+            if told is not None:
+                event.resume = told
+                return
+        del self._runs[event.agent]
+        error = sys.exception() if event.result is None and not run.refused else None
+        await self._asking.run(end(run, error))
+
+    # -- a tool call ---------------------------------------------------------------------------------------------
+
+    async def _before_tool(self, event: BeforeToolCallEvent) -> None:
+        use = event.tool_use
+        run = self._runs.get(event.agent) or self._new_run(event.agent)  # a direct call: `agent.tool.shell(…)`
+        arguments = use["input"] if isinstance(use["input"], dict) else {}
+        call = await self._asking.run(judge(run, use["name"], arguments, use["toolUseId"]))
+        if call.refused is not None:
+            event.cancel_tool = call.refused
+            return
+        if call.rewritten:
+            event.tool_use = {**use, "input": call.arguments}
+        self._calls[id(event.agent), use["toolUseId"]] = (call, enter(run))
+
+    async def _after_tool(self, event: AfterToolCallEvent) -> None:
+        call, outer = self._calls.pop((id(event.agent), event.tool_use["toolUseId"]), (None, None))
+        if call is None:
+            return
+        enter(outer)
+        run = self._runs.get(event.agent) or self._new_run(event.agent)
+        result = event.result
+        own = _output(result["content"])
+        wrong = event.exception is not None or result["status"] == "error"
+        said = await self._asking.run(failed(run, call, text_of(own)) if wrong else succeeded(run, call, own))
+        if said.changes:
+            event.result = {**result, "content": _content(said, result["content"])}
+
+    async def _after_tools(self, event: AfterToolsEvent) -> None:
+        run = self._runs.get(event.agent)
+        if run is not None and run.stopped is not None:
+            event.end_turn = run.stopped
+
+
+def _text(content: Any) -> str:
+    return "\n".join(block["text"] for block in content if "text" in block)
+
+
+def _with_text(messages: Any, text: str) -> Any:
+    """The messages with a text at the end of the last one."""
+    if not messages:
+        return [{"role": "user", "content": [{"text": text}]}]
+    last = messages[-1]
+    return [*messages[:-1], {**last, "content": [*last["content"], {"text": text}]}]
+
+
+def _output(content: Any) -> Any:
+    """What the tool returned: a single text as text, a single value as that value, else the blocks."""
+    if len(content) != 1:
+        return content
+    [block] = content
+    return block.get("text", block.get("json", content))
+
+
+def _content(said: Result, own: Any) -> list[Any]:
+    body = [{"text": text_of(said.output)}] if said.replaces else own
+    return [*body, *({"text": note} for note in said.notes)]

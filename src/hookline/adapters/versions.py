@@ -1,0 +1,59 @@
+"""Which versions of a framework an adapter knows, and an early refusal of the rest."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
+
+import msgspec
+
+from hookline.errors import MissingExtra, UnknownVersion
+
+
+class Known(msgspec.Struct, frozen=True):
+    """The versions of one package that its adapter was tested with: from `first`, below `below`."""
+
+    package: str
+    extra: str
+    first: str
+    below: str
+
+    def __str__(self) -> str:
+        return f"{self.first} and later, below {self.below}"
+
+    def __contains__(self, found: str) -> bool:
+        return _numbers(self.first) <= _numbers(found) < _numbers(self.below)
+
+
+KNOWN = MappingProxyType({
+    row.extra: row
+    for row in (
+        Known("langchain", "langchain", "1.4", "2"),
+        Known("pydantic-ai-slim", "pydantic-ai", "2.66", "3"),
+        Known("strands-agents", "strands", "1.62", "2"),
+        Known("agent-framework-core", "agent-framework", "1.23", "2"),
+        Known("google-adk", "google-adk", "2.13", "3"),
+        Known("openai-agents", "openai-agents", "0.24", "0.25"),
+        Known("crewai", "crewai", "1.15", "2"),
+    )
+})  # fmt: skip
+"""Extra → the versions its adapter knows."""
+
+
+def require(extra: str) -> str:
+    """The installed version; a missing package, or a version the adapter does not know, is refused."""
+    known = KNOWN[extra]
+    try:
+        found = version(known.package)
+    except PackageNotFoundError:
+        raise MissingExtra(f"the `{extra}` adapter", extra) from None
+    if found not in known:
+        raise UnknownVersion(known.package, found, str(known), extra)
+    return found
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """The leading numbers of a version: `1.4.7rc1` → (1, 4, 7)."""
+    match = re.match(r"\d+(?:\.\d+)*", text)
+    return tuple(int(part) for part in match.group().split(".")) if match else ()

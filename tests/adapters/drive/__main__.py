@@ -1,0 +1,15 @@
+"""Run scenarios on a real framework and print what happened: `python tests/adapters/drive langchain_sync [deny …]`."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).resolve().parents[3])  # `tests.…` in an environment that has no pytest
+
+from tests.adapters.drive.scenarios import SCENARIOS, play  # noqa: E402
+
+framework, *chosen = sys.argv[1:]
+run = importlib.import_module(f"tests.adapters.drive.{framework}").run
+facts = {name: play(run, scenario) for name, scenario in SCENARIOS.items() if not chosen or name in chosen}
+print("FACTS " + json.dumps(facts))

@@ -1,0 +1,75 @@
+"""Set up one environment per agent framework, all at once: `python -m tools.frameworks [name …]`.
+
+The frameworks' dependencies clash, so each has a virtual environment of its own in `.cache/frameworks`, with this
+checkout's `src` on its path. An environment whose requirements have not changed is left as it is.
+"""
+
+import argparse
+import hashlib
+import shutil
+import subprocess
+import sys
+import time
+import venv
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / ".cache" / "frameworks"
+
+ENVIRONMENTS: dict[str, tuple[str, ...]] = {
+    "crewai": ("crewai==1.15.30",),  # the largest first
+    "google-adk": ("google-adk==2.13.0",),
+    "langchain": ("langchain==1.4.7", "langgraph==1.2.20"),
+    "openai-agents": ("openai-agents==0.24.0",),
+    "pydantic-ai": ("pydantic-ai-slim==2.66.0", "langchain==1.4.7"),  # and a second one, for programs that have two
+    "strands": ("strands-agents==1.62.0",),
+    "agent-framework": ("agent-framework-core==1.23.0",),
+    "agent-hooks": ("agent-hooks-sdk[ctk]==0.1.0b3",),
+}
+"""Name → what is installed there: the versions that the adapters are tested with."""
+
+COMMON = ("msgspec>=0.19", "detect-secrets>=1.5", "prometheus-client>=0.20")
+"""What Hookline itself needs there: its core, and the extras that audit log and metrics page use."""
+
+
+def python_of(name: str) -> Path:
+    """The environment's interpreter."""
+    folder = "Scripts/python.exe" if sys.platform == "win32" else "bin/python"
+    return FOLDER / name / folder
+
+
+def set_up(name: str) -> str:
+    """Make the environment if it is missing or its requirements changed; what was done, in one line."""
+    wanted = (*COMMON, *ENVIRONMENTS[name])
+    stamp, digest = FOLDER / name / ".ready", hashlib.sha256("\n".join((*wanted, sys.version)).encode()).hexdigest()
+    if stamp.exists() and stamp.read_text() == digest:
+        return f"{name}: ready"
+    started = time.monotonic()
+    shutil.rmtree(FOLDER / name, ignore_errors=True)
+    venv.create(FOLDER / name, symlinks=sys.platform != "win32")
+    pip = [sys.executable, "-m", "pip", "--python", str(python_of(name)), "install"]
+    options = ["-qq", "--disable-pip-version-check", "--no-compile"]
+    done = subprocess.run([*pip, *options, *wanted], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{name}: pip could not install {', '.join(wanted)}:\n{done.stderr}")
+    [packages] = (FOLDER / name).glob("[Ll]ib/**/site-packages")
+    (packages / "hookline-checkout.pth").write_text(f"{ROOT / 'src'}\n")
+    stamp.write_text(digest)
+    return f"{name}: installed in {time.monotonic() - started:.0f} s"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Set up the environments that were named, or all."""
+    parser = argparse.ArgumentParser(prog="python -m tools.frameworks", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("name", nargs="*", choices=[*ENVIRONMENTS, []], help="only these")
+    names = parser.parse_args(argv).name or list(ENVIRONMENTS)
+    with ThreadPoolExecutor(3) as pool:
+        for line in pool.map(set_up, names):
+            if not line.endswith(": ready"):
+                print(line, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
