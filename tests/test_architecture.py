@@ -27,6 +27,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("adapters", "hosts"),
     ("hookset", "observe"),  # `Hooks`: the engine with its runners, files and SDK door; the names of 0.1
     ("agent", "claude", "hook_file"),
+    ("console",),
     ("fleet", "service"),
     ("cli",),
     ("__main__",),

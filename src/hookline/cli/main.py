@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "replay": ("replay", "run today's hooks against what was recorded"),
     "fleet": ("fleet", "one policy and one audit trail over many machines"),
     "service": ("service", "the process that answers command hooks quickly"),
+    "console": ("console", "look at audit logs in the browser, live"),
     "attach": ("attach", "serve a Python file's hooks to any Claude Code"),
 }
 """Every command: its module in `commands`, and one line on what it is for."""

@@ -1,0 +1,111 @@
+"""`hookline console`: what agents did and what was decided, in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hookline.cli.options import add_sources, from_python, load, parser
+from hookline.errors import HooklineError
+
+if TYPE_CHECKING:
+    from hookline.console.replay_job import ReplaySubprocess
+    from hookline.console.store import ConfiguredHook
+
+_EXAMPLES = """examples:
+  hookline console audit.jsonl
+  hookline console logs/ --no-open --port 8123
+  hookline console audit.jsonl --hooks hooks.py --replay"""
+_SOURCES = ("project", "settings", "setting_sources", "hooks")
+
+
+def main(argv: list[str]) -> int:
+    """Serve until Ctrl-C."""
+    args = _parser().parse_args(argv)
+
+    from hookline.cli.runtime import run
+    from hookline.console.run import serve
+
+    shown = serve(
+        logs(args.files), port=args.port, index=Path(args.index) if args.index else None, key=key(args.key_file),
+        configured=configured(args), replay=replay_job(args), on_ready=lambda address: _ready(address, args),
+    )  # fmt: skip
+    try:
+        run(shown)
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    flags = parser(
+        "console",
+        "Look at audit logs in the browser, live: events, sessions, decisions, hooks, replay, coverage, health. Only"
+        " this machine can open it.",
+        _EXAMPLES,
+    )
+    add_logs(flags)
+    flags.add_argument("--port", type=int, default=0, metavar="N", help="the port (default: a free one)")
+    flags.add_argument("--no-open", action="store_true", help="do not open the browser, only print the address")
+    flags.add_argument("--index", metavar="FILE", help="where the index lies (default: in your cache)")
+    return flags
+
+
+def add_logs(flags: argparse.ArgumentParser) -> None:
+    """Which logs, whose hooks, and whether hooks may run."""
+    flags.add_argument("files", nargs="*", metavar="AUDIT.jsonl|FOLDER", help="logs (default: those in this folder)")
+    flags.add_argument("--key-file", metavar="FILE", help="the key, if the logs were written with one")
+    flags.add_argument("--replay", action="store_true", help="allow today's hooks to be run over the records")
+    add_sources(flags)
+
+
+def logs(files: list[str]) -> list[str]:
+    """The logs that are meant: those named, else those that lie in this folder."""
+    found = files or [str(path) for path in (*Path().glob("*.jsonl"), *Path(".hookline").glob("*.jsonl"))]
+    if not found:
+        raise HooklineError(
+            "no audit log in this folder; name one, or write one with `hookline run --audit audit.jsonl`"
+        )
+    return found
+
+
+def key(file: str | None) -> bytes | None:
+    """The key in a file."""
+    if file is None:
+        return None
+    try:
+        return Path(file).read_bytes().strip()
+    except OSError as problem:
+        raise HooklineError(f"{file}: {problem.strerror}; name the file that holds the key") from None
+
+
+def configured(args: argparse.Namespace) -> list[ConfiguredHook]:
+    """The hooks that are configured today; they are only read, not run."""
+    from hookline.console.store import ConfiguredHook
+
+    hooks = from_python(args.hooks).hooks if args.hooks else load(args).hooks
+    return [
+        ConfiguredHook(hook.name, [event.event_name for event in hook.events], hook.matcher.pattern, hook.source)
+        for hook in hooks
+    ]
+
+
+def replay_job(args: argparse.Namespace) -> ReplaySubprocess | None:
+    """The replay that the page may start, if it was allowed."""
+    if not args.replay:
+        return None
+    from hookline.console.replay_job import ReplaySubprocess
+
+    flags = [f"--{name.replace('_', '-')}={value}" for name in _SOURCES if (value := getattr(args, name))]
+    flags += [f"--plugin-dir={folder}" for folder in args.plugin_dir] + (["--trust"] if args.trust else [])
+    return ReplaySubprocess(logs(args.files), flags, args.hooks or f"settings of {Path(args.project).resolve()}")
+
+
+def _ready(address: str, args: argparse.Namespace) -> None:
+    print(f"console: {address}\nThe address works once. Ctrl-C ends the console.", flush=True)
+    if not args.no_open:
+        import webbrowser
+
+        webbrowser.open(address)

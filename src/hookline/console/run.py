@@ -1,0 +1,64 @@
+"""A console from start to end: index, follower, server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from hookline.console.follow import Follower
+from hookline.console.index import Index, default_path
+from hookline.console.log_store import LogStore
+from hookline.console.logs import logs_in
+from hookline.console.replay_job import ReplaySubprocess
+from hookline.console.server import Console
+from hookline.console.store import ConfiguredHook
+from hookline.errors import HooklineError
+
+OnReady = Callable[[str], None]
+
+
+async def serve(
+    paths: Iterable[str | Path],
+    *,
+    port: int = 0,
+    index: Path | None = None,
+    key: bytes | None = None,
+    configured: Iterable[ConfiguredHook] = (),
+    replay: ReplaySubprocess | None = None,
+    on_ready: OnReady,
+) -> None:
+    """Show these logs until it is cancelled; `on_ready` is told the address to open."""
+    logs = logs_in(paths)
+    if not logs:
+        raise HooklineError(f"{', '.join(map(str, paths))}: no audit logs here; name a `.jsonl` file that hooks wrote")
+    made = Index(index or default_path(logs), logs)
+    store = LogStore(made, key=key, configured=configured)
+    console = Console(store, check=store.check, replay=replay)
+    follower = Follower(made, console.broadcast.notify)
+    listening = _listen(console, port)
+    server = console.server()
+    follower.start()
+    serving = asyncio.ensure_future(server.serve(sockets=[listening]))
+    try:
+        on_ready(console.address())
+        await asyncio.shield(serving)
+    finally:
+        console.broadcast.end()
+        server.should_exit = True
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
+        follower.stop()
+        if replay is not None:
+            replay.stop()
+
+
+def _listen(console: Console, port: int) -> socket.socket:
+    try:
+        return console.listen(port)
+    except OSError as problem:
+        raise HooklineError(
+            f"--port {port}: {problem.strerror}; name another, or leave it out for a free one"
+        ) from None

@@ -1,0 +1,90 @@
+"""The index's tables, and how a database is opened: for one bulk load, for writing while others read, for reading."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+VERSION = 1
+
+TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE segments (
+    id INTEGER PRIMARY KEY, log TEXT, path TEXT, identity TEXT UNIQUE, done INTEGER, tail BLOB, lines INTEGER,
+    unreadable INTEGER);
+CREATE TABLE names (id INTEGER PRIMARY KEY, kind INTEGER, name TEXT, UNIQUE (kind, name));
+CREATE TABLE hooksets (hookset INTEGER, hook INTEGER, PRIMARY KEY (hookset, hook)) WITHOUT ROWID;
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY, name TEXT UNIQUE, first INTEGER, last INTEGER, events INTEGER, denied INTEGER,
+    asked INTEGER, failed INTEGER, tools INTEGER, title TEXT, cwd TEXT, user TEXT);
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY, segment INTEGER, offset INTEGER, length INTEGER, seq INTEGER, time INTEGER, run INTEGER,
+    event INTEGER, tool INTEGER, verdict INTEGER, failed INTEGER, hookset INTEGER, agent INTEGER, agent_type INTEGER,
+    ms REAL, duration REAL, by INTEGER, call TEXT, about TEXT, reason TEXT);
+CREATE TABLE cube (
+    bucket INTEGER, event INTEGER, tool INTEGER, verdict INTEGER, failed INTEGER, hookset INTEGER, n INTEGER,
+    PRIMARY KEY (bucket, event, tool, verdict, failed, hookset)) WITHOUT ROWID;
+CREATE TABLE hook_runs (
+    hook INTEGER, bucket INTEGER, runs INTEGER, denied INTEGER, failed INTEGER, skipped INTEGER,
+    PRIMARY KEY (hook, bucket)) WITHOUT ROWID;
+CREATE TABLE hook_times (
+    hook INTEGER, bucket INTEGER, slot INTEGER, n INTEGER, PRIMARY KEY (hook, bucket, slot)) WITHOUT ROWID;
+CREATE TABLE slowest (hook INTEGER, ms REAL, event INTEGER, PRIMARY KEY (hook, ms, event)) WITHOUT ROWID;
+"""
+"""The log stays the truth: an event's row says where its line lies, and what a list of events has to show."""
+
+INDICES = """
+CREATE INDEX IF NOT EXISTS by_time ON events (time, event, tool, verdict, failed, hookset, run);
+CREATE INDEX IF NOT EXISTS by_run ON events (run, time);
+"""
+"""Made after a bulk load. The first answers every filter without touching the table, also where nothing matches."""
+
+
+def create(path: Path) -> sqlite3.Connection:
+    """An empty index, open for a bulk load: fast, and worthless if it is interrupted."""
+    for name in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
+        name.unlink(missing_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.touch(0o600)
+    db = _tuned(sqlite3.connect(path, isolation_level=None, check_same_thread=False))
+    db.execute("PRAGMA journal_mode=OFF")
+    db.executescript(TABLES)
+    return db
+
+
+def reopen(path: Path) -> sqlite3.Connection | None:
+    """An index that was made whole before, open for writing; `None` if there is none that can be used."""
+    if not path.is_file():
+        return None
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        found = dict(db.execute("SELECT key, value FROM meta"))
+        if found.get("version") == VERSION and found.get("complete"):
+            shared(_tuned(db))
+            return db
+    except sqlite3.DatabaseError:  # it is damaged, or not an index at all
+        pass
+    db.close()
+    return None
+
+
+def shared(db: sqlite3.Connection) -> None:
+    """Let others read while this one writes."""
+    db.execute("PRAGMA journal_mode=WAL")
+
+
+def reader(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write."""
+    db = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False, isolation_level=None)
+    db.row_factory = sqlite3.Row
+    db.execute("PRAGMA cache_size=-32768")
+    db.execute("PRAGMA mmap_size=1073741824")
+    return db
+
+
+def _tuned(db: sqlite3.Connection) -> sqlite3.Connection:
+    """Fast rather than safe: what is lost is made again from the logs."""
+    db.execute("PRAGMA synchronous=OFF")
+    db.execute("PRAGMA cache_size=-65536")
+    db.execute("PRAGMA temp_store=MEMORY")
+    return db

@@ -1,0 +1,71 @@
+"""Who may ask the console: this machine's browser, from the console's own page, with its token. Pure but for secrets.
+
+The address that is opened carries a ticket behind `#`, which browsers do not send. The page trades it, once, for a
+token that it sends in a header; a page of another origin can neither read it nor make the browser send it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import threading
+from collections.abc import Mapping
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
+        " font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+        " require-trusted-types-for 'script'; trusted-types 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""What every answer says: no code but our own files, no other origin, nothing kept."""
+
+_MOST_TICKETS = 20
+
+
+class Gatekeeper:
+    """Checks who asks; `ticket()` makes one more way in."""
+
+    def __init__(self) -> None:
+        self._token = secrets.token_urlsafe(32)
+        self._tickets: list[str] = []
+        self._lock = threading.Lock()
+
+    def ticket(self) -> str:
+        """A ticket, good for one trade; only the last twenty that were not used stay good."""
+        made = secrets.token_urlsafe(24)
+        with self._lock:
+            self._tickets = [*self._tickets[1 - _MOST_TICKETS :], made]
+        return made
+
+    def trade(self, ticket: str) -> str | None:
+        """The token for a ticket, which is used up by this."""
+        with self._lock:
+            good = [one for one in self._tickets if hmac.compare_digest(one.encode(), ticket.encode())]
+            if not good:
+                return None
+            self._tickets.remove(good[0])
+        return self._token
+
+    def knows(self, authorization: str) -> bool:
+        """Whether a request's `Authorization` header carries the token."""
+        return hmac.compare_digest(authorization.encode("utf-8", "replace"), f"Bearer {self._token}".encode())
+
+
+def foreign(headers: Mapping[str, str], port: int) -> str:
+    """Why a request does not come from the console's own page; empty if nothing says so."""
+    hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+    if headers.get("host", "") not in hosts:
+        return "the Host header names another machine"
+    origin = headers.get("origin")
+    if origin is not None and origin not in {f"http://{host}" for host in hosts}:
+        return "the request comes from another origin"
+    if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        return "the request comes from another site"
+    return ""

@@ -1,0 +1,304 @@
+"""The console in a real browser: what a person sees, chooses and types."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.console.place import Log, Running
+
+Start = Callable[..., Running]
+
+
+@pytest.fixture
+def morning(log: Log) -> Log:
+    """A short session: a prompt, calls that pass, one that is rewritten, one that is refused, a failing hook."""
+    log.add("UserPromptSubmit", prompt="Fix the tests.")
+    log.bash("ls -la")
+    log.add("PostToolUse", tool="Bash", tool_use_id="t1", input={"command": "ls -la"}, duration_ms=4, hooks=())
+    log.bash("python -m unittest", rewritten={"command": "python -B -m unittest"}, hooks=("guard", "fresh_tests"))
+    log.denied("rm -rf /", "`rm -rf /` is blocked by the pattern `rm -rf *`", by="commands.block")
+    log.bash("make", hooks=({"hook": "slow", "status": "timeout", "ms": 5000.0, "error": "no reply within 5 s"},))
+    log.add("SubagentStart", agent="a1", agent_type="Explore")
+    log.add(tool="Read", agent="a1", agent_type="Explore", input={"file_path": "/proj/a.py"}, hooks=())
+    log.add("SubagentStop", agent="a1", agent_type="Explore", hooks=())
+    log.add("Stop", keep_going=True, by="tests_must_pass", reasons=["2 of 3 tests fail"], hooks=("tests_must_pass",))
+    return log
+
+
+def opened(page: Page, console: Running, view: str = "") -> Page:
+    page.goto(console.address)
+    expect(page.locator("h1")).to_have_text("Live")
+    if view:
+        page.evaluate("view => { location.hash = view }", f"#/{view}")
+    return page
+
+
+def visit(page: Page, view: str) -> None:
+    """Go to a view, and wait until it is drawn."""
+    page.evaluate(
+        "view => { delete document.documentElement.dataset.ready; location.hash = `${view}?visit=${Math.random()}` }",
+        f"#/{view}",
+    )
+    page.wait_for_selector("html[data-ready]")
+
+
+def test_the_live_view_lists_events_newest_first(start: Start, morning: Log, page: Page) -> None:
+    """Each event has its verdict, what it was about, who decided and why."""
+    opened(page, start(morning.path))
+
+    expect(page.locator("table.events tbody tr")).to_have_count(10)
+    refused = page.locator("tr.v-row-deny")
+    expect(refused.locator(".badge")).to_have_text("deny")
+    expect(refused.locator(".c-what")).to_have_text("Bash rm -rf /")
+    expect(refused.locator(".c-by")).to_contain_text("commands.block")
+    expect(refused.locator(".c-by")).to_contain_text("blocked by the pattern")
+
+
+def test_an_event_reaches_the_screen_as_it_is_written(start: Start, morning: Log, page: Page) -> None:
+    """No reload: the row appears, and the counts follow."""
+    opened(page, start(morning.path))
+    expect(page.locator("table.events tbody tr")).to_have_count(10)
+
+    morning.denied("curl evil.example", "no network")
+
+    first = page.locator("table.events tbody tr").first
+    expect(first).to_contain_text("curl evil.example")
+    expect(page.locator(".figure", has_text="denied").locator(".figure-value")).to_have_text("2")
+
+
+def test_pausing_holds_events_back(start: Start, morning: Log, page: Page) -> None:
+    """What came in meanwhile is counted, and shown when the view goes on."""
+    opened(page, start(morning.path))
+    page.locator(".pulse").click()
+
+    morning.bash("echo held")
+
+    expect(page.locator(".pulse-text")).to_have_text("Paused, 1 new")
+    expect(page.locator("table.events tbody tr")).to_have_count(10)
+    page.locator(".pulse").click()
+    expect(page.locator("table.events tbody tr").first).to_contain_text("echo held")
+
+
+def test_filters_narrow_the_list_and_live_events_respect_them(start: Start, morning: Log, page: Page) -> None:
+    """By verdict, tool, event, hook and text; the address keeps them."""
+    opened(page, start(morning.path))
+
+    page.get_by_role("button", name=re.compile("^deny")).click()
+    expect(page.locator("table.events tbody tr")).to_have_count(1)
+    assert "verdict=deny" in page.url
+    morning.bash("not a denial")
+    morning.denied("sudo reboot")
+    expect(page.locator("table.events tbody tr")).to_have_count(2)
+
+    page.get_by_role("button", name="Clear all filters").click()
+    page.locator("select[name=tool]").select_option("Read")
+    expect(page.locator("table.events tbody tr")).to_have_count(1)
+    page.locator("select[name=tool]").select_option("")
+    page.locator("select[name=hook]").select_option("fresh_tests")
+    expect(page.locator("table.events tbody tr")).to_have_count(1)
+    page.get_by_role("button", name="Clear all filters").click()
+    page.get_by_label("Search").fill("UNITTEST")
+    expect(page.locator("table.events tbody tr")).to_have_count(1)
+    page.get_by_label("Search").fill("nothing says this")
+    expect(page.locator(".list-note")).to_contain_text("Nothing matches these filters")
+
+
+def test_the_session_filter(start: Start, log: Log, page: Page) -> None:
+    """One session's events, of several."""
+    log.bash("in the first")
+    log.bash("in the second", run="session-2")
+    opened(page, start(log.path), "live?session=session-2")
+
+    expect(page.locator("table.events tbody tr")).to_have_count(1)
+    expect(page.locator("table.events tbody tr")).to_contain_text("in the second")
+
+
+def test_a_decision_is_explained(start: Start, morning: Log, page: Page) -> None:
+    """Every hook's answer, the difference a rewrite made, the line and its place in the chain."""
+    opened(page, start(morning.path), "decision/4")
+
+    expect(page.locator("h1")).to_have_text("Decision")
+    expect(page.locator(".hook-run")).to_have_count(2)
+    expect(page.locator("ins")).to_have_text("-B ")
+    expect(page.locator(".chain-here")).to_contain_text("record 4")
+    expect(page.locator(".chain-state")).to_contain_text("matches its hash")
+    page.get_by_text("The line as it is in the log").click()
+    expect(page.locator(".raw")).to_contain_text('"seq":4')
+
+
+def test_a_changed_line_is_shown_as_changed(start: Start, morning: Log, page: Page) -> None:
+    """The chain's break is said where the line is shown, and on the health page."""
+    text = morning.path.read_text().replace('"decision":"deny"', '"decision":"pass"', 1)
+    morning.path.write_text(text)
+    opened(page, start(morning.path), "decision/5")
+
+    expect(page.locator(".chain-state.bad")).to_contain_text("does not match its hash")
+    page.get_by_role("link", name="Health").click()
+    page.get_by_role("button", name="Verify the chains now").click()
+    expect(page.locator(".pill.bad")).to_have_text("1 problem")
+
+
+def test_a_session_is_drawn_in_lanes(start: Start, morning: Log, page: Page) -> None:
+    """Prompts, model turns, tools, subagents and hooks; a bar opens what happened."""
+    opened(page, start(morning.path), "session/session-1")
+
+    expect(page.locator(".lane-name")).to_have_text(
+        [
+            re.compile("Prompts"),
+            re.compile("Model"),
+            re.compile("Tools"),
+            re.compile("Subagent Explore"),
+            re.compile("Hooks"),
+        ]
+    )
+    page.locator(".bar.k-deny").first.click()
+    expect(page.locator(".lane-detail")).to_contain_text("rm -rf *")
+
+
+def test_zooming_a_session_spreads_its_bars(start: Start, morning: Log, page: Page) -> None:
+    """The keyboard zooms; 0 shows all again."""
+    opened(page, start(morning.path), "session/session-1")
+    bar = page.locator(".bar.k-prompt rect")
+    expect(page.locator(".bar").first).to_be_visible()
+    drawn = page.locator(".bar").count()
+
+    page.locator("h1").focus()
+    page.keyboard.press("+")
+    page.keyboard.press("+")
+
+    expect(bar).to_have_count(0)
+    page.keyboard.press("0")
+    expect(page.locator(".bar")).to_have_count(drawn)
+
+
+def test_hooks_show_runs_failures_and_times(start: Start, morning: Log, page: Page) -> None:
+    """A table of all, and a plot of the one that is chosen."""
+    opened(page, start(morning.path), "hooks/slow")
+
+    expect(page.locator("table.hooks tbody tr", has_text="slow").locator("td.bad")).to_have_text("1")
+    expect(page.locator(".plot .uplot")).to_have_count(2)
+    expect(page.locator(".slowest a")).to_have_count(1)
+
+
+def test_coverage_shows_what_no_hook_looked_at(start: Start, morning: Log, page: Page) -> None:
+    """The read inside the subagent went unseen, and leads to its events."""
+    opened(page, start(morning.path), "coverage")
+
+    unseen = page.locator("table.coverage tbody tr", has_text="Read")
+    expect(unseen.locator("td.bad")).to_have_text("1")
+    unseen.locator("a").click()
+    expect(page.locator("table.events tbody tr")).to_have_count(1)
+
+
+def test_keys_reach_everything(start: Start, morning: Log, page: Page) -> None:
+    """Views by number, rows by j and Enter, the search by a slash, the list of keys by a question mark."""
+    opened(page, start(morning.path))
+    expect(page.locator("table.events tbody tr")).to_have_count(10)
+
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    expect(page.locator("a.what-link:focus")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page.locator("aside.panel .decision")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("aside.panel")).to_be_hidden()
+    page.keyboard.press("3")
+    expect(page.locator("h1")).to_have_text("Hooks")
+    page.keyboard.press("1")
+    expect(page.locator("h1")).to_have_text("Live")
+    page.keyboard.press("/")
+    expect(page.get_by_label("Search")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    expect(page.locator("dialog.help")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [390, 768, 1440])
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_no_view_is_wider_than_the_window(
+    start: Start, morning: Log, context: BrowserContext, page: Page, width: int, scheme: str
+) -> None:
+    """On a phone, a tablet and a desktop; in the dark and in the light, which differ."""
+    page.set_viewport_size({"width": width, "height": 844})
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    opened(page, start(morning.path))
+
+    for view in ("live", "session", "session/session-1", "decision/5", "hooks/slow", "coverage", "replay", "health"):
+        visit(page, view)
+        too_wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert (view, too_wide) == (view, 0)
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (background == "rgb(13, 18, 23)") is (scheme == "dark")
+
+
+def test_the_theme_can_be_switched_and_is_remembered(start: Start, morning: Log, page: Page) -> None:
+    """A key switches it; a reload keeps it."""
+    opened(page, start(morning.path))
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    page.keyboard.press("t")
+    page.reload()
+
+    expect(page.locator("h1")).to_have_text("Live")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+
+HOSTILE = (
+    "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>\"'`${alert(1)}"
+    " \u202eevil\u202c \u001b[31mred\u001b[0m \u0000\u200b\u2066 javascript:alert(1) {{7*7}} </textarea></pre>"
+)
+
+
+def test_a_hostile_log_is_shown_and_not_obeyed(start: Start, log: Log, page: Page) -> None:
+    """Scripts, direction overrides and escape codes in every field that an agent fills are text, and visible."""
+    log.add("UserPromptSubmit", prompt=HOSTILE, run=HOSTILE, cwd=HOSTILE, user=HOSTILE, hooks=(HOSTILE,))
+    log.add(
+        tool=HOSTILE, input={HOSTILE: HOSTILE, "nested": {HOSTILE: [HOSTILE]}}, rewritten={HOSTILE: HOSTILE + "x"},
+        run=HOSTILE, agent=HOSTILE, agent_type=HOSTILE, tool_use_id=HOSTILE, by=HOSTILE, reasons=[HOSTILE],
+        decision="deny", blocked=True, result=HOSTILE,
+        hooks=({**dict.fromkeys(("hook", "status", "decision", "error", "note"), HOSTILE), "ms": 1.0},),
+    )  # fmt: skip
+    log.add(event=HOSTILE)
+    opened(page, start(log.path))
+    expect(page.locator("table.events tbody tr")).to_have_count(3)
+
+    for view in ("live", "session", "decision/1", "decision/2", "decision/3", "hooks", "coverage", "health"):
+        visit(page, view)
+        said = page.locator("main").inner_text()
+        assert not set("\u202e\u202c\u2066\u200b\x1b\x00") & set(said), view
+        if view not in ("health", "decision/3"):
+            assert "<script>window.hacked" in said, view
+        assert page.locator("main script, main img").count() == 0
+    page.locator(".nav-link").nth(1).click()
+    page.locator(".row-link", has_text="window.hacked").click()
+    expect(page.locator(".lane-name").first).to_be_visible()
+    page.locator(".bar.k-deny").first.click()
+    expect(page.locator(".lane-detail .steering").first).to_be_visible()
+    page.evaluate("name => { location.hash = '#/hooks/' + encodeURIComponent(name) }", HOSTILE)
+    expect(page.locator(".plot .uplot")).to_have_count(2)
+    assert page.evaluate("window.hacked") is None
+
+
+def test_the_ticket_leaves_the_address_at_once_and_works_once(
+    start: Start, morning: Log, context: BrowserContext, page: Page
+) -> None:
+    """The token is in no address; a second browser with the same address stays out."""
+    console = start(morning.path)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    opened(page, console)
+    expect(page.locator("table.events tbody tr")).to_have_count(10)
+
+    assert "ticket" not in page.url
+    assert not [url for url in asked if console.ticket in url]
+    other = context.browser
+    assert other is not None
+    stranger = other.new_context()
+    try:
+        locked = stranger.new_page()
+        locked.goto(console.address)
+        expect(locked.locator(".empty-title")).to_have_text("This page is locked")
+    finally:
+        stranger.close()
