@@ -125,10 +125,10 @@ def _env_file() -> Path:
 
 def make_hooks(flags: Flags, cwd: str, env: Mapping[str, str]) -> Hooks:
     """The hooks of a Python file, or of the settings files once they are trusted."""
-    from hookline.cli.options import ask, from_python, warn
+    from hookline.cli.options import ask, from_python, governed, warn
 
     if flags.hooks:
-        return from_python(flags.hooks)
+        return governed(from_python(flags.hooks))
     terminal = sys.stdin.isatty() and sys.stderr.isatty()
     hooks = Hooks.from_settings(
         cwd,
@@ -142,7 +142,7 @@ def make_hooks(flags: Flags, cwd: str, env: Mapping[str, str]) -> Hooks:
         env=env,
     )
     _refuse_what_was_asked_for_and_is_not_there(hooks)
-    return hooks
+    return governed(hooks)
 
 
 def _refuse_what_was_asked_for_and_is_not_there(hooks: Hooks) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hookline.errors import ConfigError
+from hookline.files import state_folder
 from hookline.hooks.actions import Command
 from hookline.hookset import Hooks
 from hookline.runners import runner_for
@@ -95,7 +96,7 @@ def hooks_of(args: argparse.Namespace, *, runners: RunnerFor = runner_for, stric
     A file that cannot be read is an error, unless not `strict`: hooks that are not there let everything pass.
     """
     if args.hooks:
-        return from_python(args.hooks)
+        return governed(from_python(args.hooks))
     _check_folder(args.project)
     terminal = sys.stdin.isatty() and sys.stderr.isatty()
     policy: Policy = "all" if args.trust else ask if terminal else "error"
@@ -114,6 +115,15 @@ def hooks_of(args: argparse.Namespace, *, runners: RunnerFor = runner_for, stric
         _refuse_unreadable(hooks)
     for problem in problems:
         warn(problem)
+    return governed(hooks)
+
+
+def governed(hooks: Hooks) -> Hooks:
+    """The hooks under the fleet's policy and audit, if this machine is in a fleet; else one look at one file."""
+    if (state_folder() / "fleet" / "machine.json").exists():
+        from hookline.fleet.enforce import govern
+
+        govern(hooks)
     return hooks
 
 

@@ -1,7 +1,7 @@
 """A policy folder, tried before it is in force: it must load, and pass the tests it brings.
 
-`python -m hookline.fleet.check FOLDER` prints the problems, one JSON string per line; it runs in a process of its own,
-because a policy's code is run for the first time here.
+`python -m hookline.fleet.check FOLDER` prints the problems as a JSON list in its last line. It runs in a process of its
+own, because a policy's code is run for the first time here.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def check_in_process(folder: Path, seconds: float = SECONDS) -> list[str]:
         ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
         return [f"the policy could not be checked within {seconds:.0f} s"]
-    lines = [line for line in ran.stdout.splitlines() if line.startswith(b'"')]
-    problems = [str(msgspec.json.decode(line)) for line in lines]
-    if ran.returncode == 0 or problems:
-        return problems
+    try:
+        return msgspec.json.decode(ran.stdout.splitlines()[-1], type=list[str])
+    except (IndexError, msgspec.DecodeError):  # it ended before it could say anything
+        pass
     words = ran.stderr.decode("utf-8", "replace").strip().splitlines()
     return [f"checking the policy ended with exit code {ran.returncode}: {words[-1] if words else 'no output'}"]
 
@@ -91,7 +91,7 @@ def _tests(path: Path) -> Iterator[tuple[int, PolicyTest | str]]:
 def main(argv: list[str]) -> int:
     """Print the problems; 0 if there are none."""
     problems = asyncio.run(check(Path(argv[0])))
-    sys.stdout.writelines(msgspec.json.encode(problem).decode() + "\n" for problem in problems)
+    sys.stdout.write("\n" + msgspec.json.encode(problems).decode() + "\n")
     return 1 if problems else 0
 
 

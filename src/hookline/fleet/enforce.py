@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hookline.audit import AuditLog
 from hookline.errors import HooklineError
 from hookline.events import CATALOG, Event
 from hookline.fleet.machine import Enrolment, Machine
@@ -40,6 +41,18 @@ def policy_hooks(machine: Machine | None = None) -> tuple[Hook, ...]:
         return (_refuse_all(f"the fleet's policy cannot be used: {problem}"),)
 
 
+def govern(hooks: Hooks, machine: Machine | None = None) -> None:
+    """Put a set of hooks under the fleet: its policy beside them, its audit log behind them."""
+    machine = machine or Machine()
+    if not machine.enrolled:
+        return
+    hooks.add(*policy_hooks(machine))
+    path = machine.enrolment().audit
+    if path:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        hooks.observe(AuditLog(path, sync="line"), inline=True)
+
+
 def load_policy(folder: Path) -> tuple[Hook, ...]:
     """The hooks of a policy folder: those of `hooks.py`, then those of `settings.json`."""
     return tuple(_loaded(folder))
@@ -55,8 +68,8 @@ def _loaded(folder: Path) -> Iterator[Hook]:
     if (folder / SETTINGS_FILE).exists():
         problems: list[str] = []
         made = Hooks.from_settings(
-            folder, settings=folder / SETTINGS_FILE, bare=True, trust="all", watch=False,
-            on_problem=lambda problem: problems.append(str(problem)),
+            folder, settings=folder / SETTINGS_FILE, setting_sources=(), managed=folder / "none", trust="all",
+            watch=False, on_problem=lambda problem: problems.append(str(problem)),
         )  # fmt: skip
         if problems:
             from hookline.errors import FleetError

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
-from hookline.cli.options import parser
+from hookline.cli.options import governed, parser
 from hookline.errors import HooklineError
 from hookline.events import Event
 from hookline.guards import approvals, commands, paths, secrets
@@ -41,7 +41,7 @@ def main(argv: list[str]) -> int:
     try:
         hooks = Hooks()
         hooks.add(*_guards(args))
-        return asyncio.run(_serve(hooks, claim_stdout(), lines=args.lines))
+        return asyncio.run(_serve(governed(hooks), claim_stdout(), lines=args.lines))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - Claude Code lets a call pass unless the code is 2
         print(f"hookline guard {args.guard}: {str(error) or type(error).__name__}", file=sys.stderr)
         return FAILED

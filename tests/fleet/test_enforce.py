@@ -1,0 +1,208 @@
+"""The fleet's policy on a machine: in force wherever Hookline answers, and closed when it was tampered with."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hookline import Hooks
+from hookline.audit import AuditFile
+from hookline.errors import FleetError
+from hookline.events import PreToolUse, Stop
+from hookline.fleet.bundle import MANIFEST, SIGNATURE, pack, unpack
+from hookline.fleet.check import check_in_process
+from hookline.fleet.enforce import policy_hooks
+from hookline.fleet.keys import TeamKey
+from hookline.fleet.machine import Enrolment, Machine, Stale
+
+KEY = TeamKey(b"k" * 32)
+POLICY = b"""
+from hookline import Hooks, deny
+from hookline.events import PreToolUse
+
+hooks = Hooks()
+
+
+@hooks.on(PreToolUse, match="Bash", when="Bash(git push *)")
+def no_push(event):
+    return deny("the team pushes through CI")
+"""
+PUSH = PreToolUse(cwd="/", tool_name="Bash", tool_input={"command": "git push"})
+READ = PreToolUse(cwd="/", tool_name="Read", tool_input={"file_path": "/x"})
+
+
+def enrolled(folder: Path, *, stale_hours: float = 0.0, when_stale: Stale = "keep", audit: str = "") -> Machine:
+    machine = Machine(folder)
+    enrolment = Enrolment(
+        machine="m1", name="laptop", hub="nats://127.0.0.1:1", team=KEY.public, audit=audit, stale_hours=stale_hours,
+        when_stale=when_stale,
+    )  # fmt: skip
+    machine.enrol(enrolment, "SU")
+    machine.heard()
+    return machine
+
+
+def put_in_force(machine: Machine, files: dict[str, bytes], version: int = 1) -> None:
+    import io
+    import zipfile
+
+    data = pack(files, version=version, key=KEY)
+    bundle = unpack(data, public=KEY.public)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        machine.stage(bundle, archive.read(MANIFEST), archive.read(SIGNATURE))
+    machine.put_in_force(bundle)
+
+
+async def decided(machine: Machine, event: PreToolUse | Stop) -> tuple[str, str | None]:
+    hooks = Hooks()
+    hooks.add(*policy_hooks(machine))
+    verdict = await hooks.fire(event)
+    return str(verdict.decision), verdict.decided_by
+
+
+async def test_a_policy_in_force_decides(tmp_path: Path) -> None:
+    """And names its hook."""
+    machine = enrolled(tmp_path)
+    put_in_force(machine, {"hooks.py": POLICY})
+
+    assert await decided(machine, PUSH) == ("deny", "no_push")
+    assert await decided(machine, READ) == ("pass", None)
+
+
+async def test_no_fleet_and_no_policy_yet_change_nothing(tmp_path: Path) -> None:
+    """A machine that was never enrolled, and one whose policy has not come yet."""
+    assert policy_hooks(Machine(tmp_path / "none")) == ()
+    assert policy_hooks(enrolled(tmp_path / "new")) == ()
+
+
+def edit(folder: Path) -> None:
+    (folder / "hooks.py").write_bytes(b"from hookline import Hooks\nhooks = Hooks()\n")
+
+
+def remove(folder: Path) -> None:
+    (folder / "hooks.py").unlink()
+
+
+def plant(folder: Path) -> None:
+    (folder / "json.py").write_bytes(b"import os\n")
+
+
+def plant_byte_code(folder: Path) -> None:
+    (folder / "__pycache__").mkdir()
+    (folder / "__pycache__" / "hooks.cpython-311.pyc").write_bytes(b"")
+
+
+def link(folder: Path) -> None:
+    (folder / "hooks.py").rename(folder.parent / "elsewhere.py")
+    (folder / "hooks.py").symlink_to(folder.parent / "elsewhere.py")
+
+
+def new_manifest(folder: Path) -> None:
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    manifest["files"] = {}
+    (folder / MANIFEST).write_bytes(json.dumps(manifest).encode())
+
+
+def older(folder: Path) -> None:
+    (folder.parent.parent / "current.json").write_bytes(b'{"version": 0, "digest": "", "since": ""}')
+
+
+@pytest.mark.parametrize("tamper", [edit, remove, plant, plant_byte_code, link, new_manifest, older])
+async def test_a_policy_that_was_tampered_with_closes_every_gate(tmp_path: Path, tamper: object) -> None:
+    """Nobody can tell what it would have said."""
+    machine = enrolled(tmp_path)
+    put_in_force(machine, {"hooks.py": POLICY})
+    tamper(machine.policy_folder(1))  # type: ignore[operator]
+
+    assert await decided(machine, READ) == ("deny", "fleet.policy")
+    assert (await decided(machine, Stop(cwd="/")))[0] == "pass"  # only gates are closed
+
+
+async def test_nothing_appears_beside_signed_files(tmp_path: Path) -> None:
+    """Python's byte code would make the policy look tampered with at the next event."""
+    machine = enrolled(tmp_path)
+    put_in_force(machine, {"hooks.py": b"import helper\n" + POLICY, "helper.py": b""})
+
+    assert await decided(machine, PUSH) == ("deny", "no_push")
+    assert await decided(machine, PUSH) == ("deny", "no_push")
+
+
+@pytest.mark.parametrize("when_stale, decision", [("keep", "pass"), ("ask", "ask"), ("deny", "deny")])
+async def test_a_stale_policy_does_what_was_set(tmp_path: Path, when_stale: Stale, decision: str) -> None:
+    """Keep, ask or deny after so many hours without the hub."""
+    machine = enrolled(tmp_path, stale_hours=2, when_stale=when_stale)
+    put_in_force(machine, {"hooks.py": POLICY})
+    os.utime(tmp_path / "contact", (0, 0))
+
+    assert (await decided(machine, READ))[0] == decision
+    machine.heard()
+    assert (await decided(machine, READ))[0] == "pass"
+
+
+def test_an_older_version_is_never_put_back(tmp_path: Path) -> None:
+    """A replayed bundle is signed, and refused all the same."""
+    machine = enrolled(tmp_path)
+    put_in_force(machine, {"hooks.py": POLICY}, version=2)
+
+    with pytest.raises(FleetError, match="version 1, and version 2 is in force"):
+        put_in_force(machine, {"hooks.py": b""}, version=1)
+    current = machine.current()
+    assert current is not None
+    assert current.version == 2
+
+
+BROKEN = [
+    ({"hooks.py": b"1 / 0\n"}, "ZeroDivisionError"),
+    ({"hooks.py": b"import os; os._exit(0)\n"}, ""),
+    ({"hooks.py": b"x = 1\n"}, "defines no `hooks`"),
+    ({"settings.json": b'{"hooks": {"PreToolUse": 3}}'}, "PreToolUse"),
+    ({"notes.txt": b"hello"}, "has no hooks"),
+    ({"hooks.py": POLICY, "tests.jsonl": b'{"event": {}, "decision": "deny"}\n'}, "tests.jsonl:1"),
+    ({"hooks.py": POLICY, "tests.jsonl": b"nonsense\n"}, "tests.jsonl:1: not a test"),
+    (
+        {
+            "hooks.py": POLICY,
+            "tests.jsonl": b'{"event": {"hook_event_name": "PreToolUse", "cwd": "/", "session_id": "s", '
+            b'"transcript_path": "", "tool_name": "Bash", "tool_input": {"command": "ls"}}, "decision": "deny"}\n',
+        },
+        "tests.jsonl:1: expected `deny`, got `pass`",
+    ),
+]
+
+
+@pytest.mark.parametrize("files, problem", BROKEN)
+def test_a_policy_that_does_not_load_or_fails_its_own_tests_is_refused(
+    tmp_path: Path, files: dict[str, bytes], problem: str
+) -> None:
+    """Found in a process of its own, before it is in force."""
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+
+    found = check_in_process(tmp_path)
+
+    assert found
+    assert problem in found[0]
+
+
+def test_the_command_line_is_governed_and_recorded(tmp_path: Path) -> None:
+    """`hookline guard` in an agent's settings file enforces the fleet's policy, and its verdicts are in the log."""
+    machine = enrolled(tmp_path / "state" / "hookline" / "fleet", audit=str(tmp_path / "logs" / "audit.jsonl"))
+    put_in_force(machine, {"hooks.py": POLICY})
+    event = {
+        "hook_event_name": "PreToolUse", "session_id": "s", "transcript_path": "", "cwd": str(tmp_path),
+        "tool_name": "Bash", "tool_input": {"command": "git push"},
+    }  # fmt: skip
+    ran = subprocess.run(
+        [sys.executable, "-m", "hookline.cli.main", "guard", "commands", "--block", "sudo *"],
+        input=json.dumps(event), capture_output=True, text=True, check=False, timeout=60,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
+    )  # fmt: skip
+
+    assert "the team pushes through CI" in ran.stdout + ran.stderr
+    assert AuditFile(tmp_path / "logs" / "audit.jsonl").verify() == []
+    assert b'"by":"no_push"' in (tmp_path / "logs" / "audit.jsonl").read_bytes()
