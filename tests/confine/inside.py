@@ -42,7 +42,7 @@ def checked(result: int) -> None:
 
 def set_up(setup: str) -> None:
     """A project with a repository and its remote, a home and a folder outside, all new."""
-    shutil.rmtree(ARENA, ignore_errors=True)
+    clear()
     for folder in (PROJECT / "victim" / "deep", OUTSIDE / "folder", HOME / ".ssh", ARENA / "bin"):
         folder.mkdir(parents=True)
     (PROJECT / "victim" / "deep" / "file").write_text("x\n")
@@ -53,6 +53,17 @@ def set_up(setup: str) -> None:
     (ARENA / "bin" / "sudo").chmod(0o755)
     (HOME / ".gitconfig").write_text("[user]\nname = a\nemail = a@b.c\n[init]\ndefaultBranch = main\n")
     subprocess.run(["bash", "-c", setup], cwd=PROJECT, env=environment(), check=False, capture_output=True, timeout=60)
+
+
+def clear() -> None:
+    """Take away what the last line left, mounts included."""
+    mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    for mount in reversed(mounts):
+        if mount.startswith("/tmp/"):
+            subprocess.run(["umount", "-l", mount], check=False, capture_output=True)
+    for top in (Path("/tmp"), Path("/run")):
+        for path in top.iterdir():
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def environment() -> dict[str, str]:
@@ -67,7 +78,7 @@ def snapshot() -> dict[str, Any]:
     for top in (OUTSIDE, HOME, ARENA / "bin", Path("/run"), Path("/tmp")):
         for folder, folders, files in os.walk(top):
             folders[:] = [name for name in folders if not ours(Path(folder, name))]
-            for name in (*folders, *files, "."):
+            for name in (*folders, *files, *(["."] if folder != "/tmp" else [])):
                 look(Path(folder, name), found)
     return found
 

@@ -34,6 +34,13 @@ def missing(policy: Policy) -> str:
     return ""
 
 
+def no_notifications() -> str:
+    """Why a supervisor could not be told of calls, by asking the kernel and without trying; empty if it could."""
+    if kernel.notifications():
+        return ""
+    return "this kernel (Linux 5.9 and later is needed), or the container, does not offer seccomp notifications"
+
+
 def available() -> bool:
     """Whether a line can be confined here: one is."""
     return not missing(Policy()) and _trial() == ""

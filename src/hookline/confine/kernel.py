@@ -169,6 +169,16 @@ def landlock_restrict(ruleset: int) -> None:
 # -- seccomp -------------------------------------------------------------------------------------------------------
 
 
+def notifications() -> bool:
+    """Whether the kernel knows the action that hands a call to a supervisor."""
+    action_available, notify = 2, struct.pack("I", 0x7FC00000)
+    try:
+        _call("seccomp", ctypes.c_uint(action_available), ctypes.c_uint(0), notify)
+    except (OSError, Unsupported):
+        return False
+    return True
+
+
 def install_filter(program: bytes) -> int:
     """Install a filter on this process; the descriptor on which its notifications arrive."""
     buffer = ctypes.create_string_buffer(program, len(program))

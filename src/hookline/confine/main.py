@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from hookline.confine.policy import Policy
+from hookline.confine.policy import Policy, records
 
 USAGE_ERROR = 64
 HELP = """usage: hookline confine [--write DIR]… [--read DIR]… [--block PATTERN]… [--no-network] -- COMMAND…
@@ -20,7 +20,9 @@ it starts, however deep, is judged on its real words before it runs. Children an
   --no-network       no network at all
   --loopback         no network but a loopback of its own
   --socket PATH      a Unix socket outside that may be connected to
-  --report FILE      also append refusals to a file
+  --call FILE        the call this line is: narrower policies are read from FILE.policy, and refusals
+                     are noted in FILE.GUARD
+  --tell-folder FD   when a `bash -c` line has ended, write the folder it ended in to a descriptor
   --check            say what this kernel offers, and try it
 
 examples:
@@ -31,7 +33,12 @@ exit code: the command's; 64 for flags that cannot be understood, 125 if the lin
 126 if the command cannot be started, 127 if there is none"""
 
 _LISTS = {"--write": "write", "--read": "read", "--block": "block", "--socket": "sockets"}
-_TEXTS = {"--report": "report", "--write-guard": "write_guard", "--block-guard": "block_guard"}
+_TEXTS = {
+    "--call": "call",
+    "--tell-folder": "tell_folder",
+    "--write-guard": "write_guard",
+    "--block-guard": "block_guard",
+}
 _NETWORKS = {"--no-network": "none", "--loopback": "loopback"}
 
 
@@ -50,9 +57,37 @@ def main(argv: list[str]) -> int:
         return report()
     try:
         policy, command = parse(argv)
+        policy = _with_recorded(policy)
+        command = _telling(policy, command)
     except Usage as error:
         return _fail(str(error), USAGE_ERROR)
     return confined(policy, command)
+
+
+def _with_recorded(policy: Policy) -> Policy:
+    """The policy, narrowed by those that other guards left for the same call."""
+    if not policy.call:
+        return policy
+    try:
+        with open(f"{policy.call}.policy", "rb") as file:
+            recorded = records(file.read())
+    except FileNotFoundError:
+        return policy
+    except OSError as error:
+        raise Usage(f"--call: `{policy.call}.policy` cannot be read: {error.strerror}") from None
+    for words in recorded:
+        policy = policy.narrowed(_policy(_read(words)))
+    return policy
+
+
+def _telling(policy: Policy, command: list[str]) -> list[str]:
+    """A `bash -c` line that tells its last folder; what it starts does not hold the descriptor."""
+    fd = policy.tell_folder
+    if not fd:
+        return command
+    if not fd.isdigit() or command[:2] != ["bash", "-c"] or len(command) != 3:
+        raise Usage("--tell-folder: takes a descriptor's number, and a command of the form `bash -c LINE`")
+    return ["bash", "-c", f'eval "$0" {fd}>&-; s=$?; pwd -P >&{fd}; exit $s', command[2]]
 
 
 def confined(policy: Policy, command: list[str]) -> int:

@@ -13,7 +13,17 @@ class Policy:
     `read` is None where reading is not restricted. The guards' names stand in what a refusal says.
     """
 
-    __slots__ = ("block", "block_guard", "network", "read", "report", "sockets", "write", "write_guard")
+    __slots__ = (
+        "block",
+        "block_guard",
+        "call",
+        "network",
+        "read",
+        "sockets",
+        "tell_folder",
+        "write",
+        "write_guard",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -23,17 +33,19 @@ class Policy:
         block: tuple[str, ...] = (),
         network: str = "all",
         sockets: tuple[str, ...] = (),
-        report: str = "",
+        call: str = "",
+        tell_folder: str = "",
         write_guard: str = WRITE_GUARD,
         block_guard: str = BLOCK_GUARD,
     ) -> None:
         self.write, self.read, self.block, self.network, self.sockets = write, read, block, network, sockets
-        self.report, self.write_guard, self.block_guard = report, write_guard, block_guard
+        self.call, self.tell_folder = call, tell_folder
+        self.write_guard, self.block_guard = write_guard, block_guard
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Policy):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__ if name != "tell_folder")
 
     __hash__ = None  # type: ignore[assignment]  # a policy is compared, never a key
 
@@ -45,6 +57,41 @@ class Policy:
         words += [word for pattern in self.block for word in ("--block", pattern)]
         words += [word for path in self.sockets for word in ("--socket", path)]
         words += {"all": [], "loopback": ["--loopback"], "none": ["--no-network"]}[self.network]
-        words += ["--report", self.report] if self.report else []
+        words += ["--call", self.call] if self.call else []
         words += ["--write-guard", self.write_guard] if self.write_guard != WRITE_GUARD else []
         return [*words, *(["--block-guard", self.block_guard] if self.block_guard != BLOCK_GUARD else [])]
+
+    def narrowed(self, other: Policy) -> Policy:
+        """What both policies allow."""
+        return Policy(
+            _both(self.write, other.write),
+            read=_both(self.read, other.read),
+            block=tuple(dict.fromkeys([*self.block, *other.block])),
+            network=max(self.network, other.network, key=NETWORKS.index),
+            sockets=tuple(path for path in self.sockets if path in other.sockets),
+            call=self.call or other.call,
+            tell_folder=self.tell_folder or other.tell_folder,
+            write_guard=other.write_guard if other.write_guard != WRITE_GUARD else self.write_guard,
+            block_guard=other.block_guard if other.block_guard != BLOCK_GUARD else self.block_guard,
+        )
+
+    def record(self) -> bytes:
+        """The arguments as bytes that one append leaves whole."""
+        return "".join(f"{word}\0" for word in self.arguments()).encode("utf-8", "surrogateescape") + b"\0"
+
+
+def records(data: bytes) -> list[list[str]]:
+    """The arguments of every policy that was recorded."""
+    found = [part for part in data.split(b"\0\0") if part]
+    return [part.decode("utf-8", "surrogateescape").split("\0") for part in found]
+
+
+def _both(first: tuple[str, ...] | None, second: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if first is None or second is None:
+        return second if first is None else first
+    kept = [path for path in first if _below(path, second)] + [path for path in second if _below(path, first)]
+    return tuple(dict.fromkeys(kept))
+
+
+def _below(path: str, folders: tuple[str, ...]) -> bool:
+    return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)

@@ -7,6 +7,9 @@ import struct
 
 STANDARD = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/lib/git-core")
 """Where programs are looked for besides PATH."""
+LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib/ld-musl-x86_64.so.1",
+           "/lib/ld-musl-aarch64.so.1")  # fmt: skip
+"""Dynamic loaders, which start any program that they are given."""
 MANY_IN_ONE = ("busybox", "toybox", "coreutils", "uutils", "sbase-box", "ubase-box")
 """Programs that are many programs; which one they are is their first argument, or their name."""
 _HEAD = 4096
@@ -20,11 +23,11 @@ _MACHINES = {"x86_64": (2, 62), "aarch64": (2, 183)}
 class ProgramFile:
     """What the first bytes of a file say: its interpreter line, its build, whether this machine's calls are its own."""
 
-    __slots__ = ("build", "foreign", "identity", "interpreter", "size")
+    __slots__ = ("build", "foreign", "head", "identity", "interpreter", "size")
 
     def __init__(self, head: bytes, status: os.stat_result, machine: str) -> None:
         self.identity = (status.st_dev, status.st_ino)
-        self.size = status.st_size
+        self.size, self.head = status.st_size, head
         self.interpreter = _interpreter(head)
         self.build = _build(head)
         self.foreign = head.startswith(b"\x7fELF") and not _native(head, machine)
@@ -90,6 +93,8 @@ class Originals:
         for name in names:
             for folder in sorted(self._folders):
                 self._add(name, f"{folder}/{name}")
+        for path in LOADERS:
+            self._add(path.rpartition("/")[2], path)
 
     def _add(self, name: str, path: str) -> None:
         real = os.path.realpath(path)
@@ -97,11 +102,11 @@ class Originals:
         if file is not None and not real.rpartition("/")[2].startswith(MANY_IN_ONE):
             self._files.append((name, real, file))
 
-    def names_of(self, path: str, file: ProgramFile) -> list[str]:
+    def names_of(self, path: str, opened: str, file: ProgramFile) -> list[str]:
         """The blocked names whose program this file is, or is a copy of; files in the system's own folders are not."""
         if path.rpartition("/")[0] in self._folders:
             return []
-        return [name for name, original, known in self._files if _same(path, file, original, known)]
+        return [name for name, original, known in self._files if _same(opened, file, original, known)]
 
 
 def _same(path: str, file: ProgramFile, original: str, known: ProgramFile) -> bool:
@@ -109,7 +114,9 @@ def _same(path: str, file: ProgramFile, original: str, known: ProgramFile) -> bo
         return True
     if known.build:
         return file.build == known.build
-    return file.size == known.size and file.size <= _MOST_BYTES and _content(path) == _content(original)
+    if file.size < known.size or file.size > _MOST_BYTES or not file.head.startswith(known.head[: known.size]):
+        return False
+    return _content(path).startswith(_content(original))
 
 
 def _content(path: str) -> bytes:

@@ -23,12 +23,12 @@ class Refusal:
 
 
 class Reporter:
-    """Says each refusal once, and writes all of them to a file if one is given."""
+    """Says each refusal once, and notes it with the call it belongs to, by guard."""
 
-    def __init__(self, report: str) -> None:
+    def __init__(self, call: str) -> None:
         self._said: set[str] = set()
         self._left_out = 0
-        self._report = os.open(report, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600) if report else -1
+        self._call = call
 
     def say(self, refusal: Refusal) -> None:
         """One line on stderr, unless it has been said or there were too many."""
@@ -40,8 +40,8 @@ class Reporter:
             return
         self._said.add(line)
         _write(2, line)
-        if self._report >= 0:
-            _write(self._report, line)
+        if self._call:
+            _append(f"{self._call}.{refusal.guard}", line)
 
     def finish(self) -> None:
         """Say how many were left out."""
@@ -60,6 +60,16 @@ def quiet(path: str) -> bool:
 def printable(text: str) -> str:
     """A text that cannot steer a terminal or fake a line."""
     return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+
+
+def _append(path: str, line: str) -> None:
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        _write(2, f"hookline: cannot note this in `{path}`: {error.strerror}")
+        return
+    _write(fd, line)
+    os.close(fd)
 
 
 def _write(fd: int, line: str) -> None:

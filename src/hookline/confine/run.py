@@ -80,7 +80,7 @@ class _Plan:
         if self.policy.network == "loopback":
             kernel.unshare_network()
         kernel.no_new_privileges()
-        if self.version and (self.granted is not None or self.policy.read is not None):
+        if self.version:
             read = None if self.policy.read is None else [*self.policy.read, *SYSTEM]
             Rules(["/"] if self.granted is None else self.granted, read, self.version).enforce()
         program = seccomp.program(
@@ -150,6 +150,7 @@ def _say(text: str) -> None:
 
 def _supervise(plan: _Plan, argv: list[str], status: int, life: int) -> int:
     kernel.adopt_orphans()
+    inherited = _descriptors()
     ready_read, ready_write = os.pipe()
     go_read, go_write = os.pipe()
     command = os.fork()
@@ -171,7 +172,15 @@ def _supervise(plan: _Plan, argv: list[str], status: int, life: int) -> int:
         os.write(status, (os.waitstatus_to_exitcode(code) & 0xFF or FAILED).to_bytes(4, "little"))
         scratch.remove(plan.temporary)
         return FAILED
+    for fd in inherited - {0, 1, 2, status, life}:
+        os.close(fd)
     return _Watch(plan, command, listener, status, life).until_done(go_write)
+
+
+def _descriptors() -> set[int]:
+    """What this process was given, which is the command's and not the supervisor's to hold open."""
+    found = {int(name) for name in os.listdir("/proc/self/fd")}
+    return {fd for fd in found if os.path.exists(f"/proc/self/fd/{fd}") or os.path.islink(f"/proc/self/fd/{fd}")}
 
 
 def _listener(command: int, ready: int) -> int:
@@ -187,7 +196,7 @@ class _Watch:
     def __init__(self, plan: _Plan, command: int, listener: int, status: int, life: int) -> None:
         self._plan, self._command, self._listener = plan, command, listener
         self._status, self._life = status, life
-        self._reporter = Reporter(plan.policy.report)
+        self._caller = Reporter(plan.policy.call)
         self._running = True
 
     def until_done(self, go: int) -> int:
@@ -196,7 +205,7 @@ class _Watch:
         os.chdir("/")
         signals.hand_on(self._command, signals.TERM, signals.HUP)
         kernel.wake_quickly(self._listener)
-        supervisor = Supervisor(self._plan.policy, self._plan.places, self._reporter)
+        supervisor = Supervisor(self._plan.policy, self._plan.places, self._caller)
         _to_null(0)
         _to_null(1)
         os.write(go, _DONE)
@@ -253,7 +262,7 @@ class _Watch:
         if not self._running:
             return
         self._running = False
-        self._reporter.finish()
+        self._caller.finish()
         code = os.waitstatus_to_exitcode(status)
         os.write(self._status, (128 - code if code < 0 else code).to_bytes(4, "little"))
         os.close(self._status)

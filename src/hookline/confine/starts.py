@@ -13,12 +13,15 @@ _SHOWN = 200
 
 
 class Start:
-    """A program about to start: the path it was called by, where that leads, its words and its folder."""
+    """A program about to start: the path it was called by, where that leads, its words and its folder.
 
-    __slots__ = ("argv", "cwd", "given", "path")
+    `opened` is a path by which the file can be opened from here, also where it has no name of its own any more.
+    """
 
-    def __init__(self, given: str, path: str, argv: list[str], cwd: str) -> None:
-        self.given, self.path, self.argv, self.cwd = given, path, argv, cwd
+    __slots__ = ("argv", "cwd", "given", "opened", "path")
+
+    def __init__(self, given: str, path: str, argv: list[str], cwd: str, opened: str = "") -> None:
+        self.given, self.path, self.argv, self.cwd, self.opened = given, path, argv, cwd, opened or path
 
     @property
     def line(self) -> str:
@@ -46,7 +49,7 @@ class Judge:
 
     def blocks(self, start: Start, depth: int = 0) -> str | None:
         """The pattern that blocks a start, or None."""
-        file = self._library.look(start.path)
+        file = self._library.look(start.opened)
         for name, words in self._readings(start, file):
             for pattern in self._patterns:
                 if _taken(pattern, name, words, start.cwd):
@@ -59,7 +62,7 @@ class Judge:
         """Every command that a start may be: by each of the program's names, and as what a multi-call program runs."""
         names = dict.fromkeys([_base(start.path), _base(start.given), start.given, *map(_base, start.argv[:1])])
         if file is not None and self._originals is not None:
-            names |= dict.fromkeys(self._originals.names_of(start.path, file))
+            names |= dict.fromkeys(self._originals.names_of(start.path, start.opened, file))
         found = [(name, start.argv[1:]) for name in names if name]
         for name in names:
             if name.startswith(MANY_IN_ONE) and len(start.argv) > 1:

@@ -69,7 +69,7 @@ class Supervisor:
         here = seen_from_here(thread, folder, given)
         path = _leads(here)
         file = self._library.look(here)
-        start, guard = Start(given, path, argv, _leads(f"/proc/{thread}/cwd")), self._policy.block_guard
+        start, guard = Start(given, path, argv, _leads(f"/proc/{thread}/cwd"), here), self._policy.block_guard
         if file is not None and file.foreign:
             return Refusal(f"`{start.line}`", guard, "programs of another architecture cannot be confined")
         pattern = self._judge.blocks(start)

@@ -13,8 +13,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from hookline.confine.policy import Policy
 from hookline.errors import HookError
-from hookline.events import PreToolUse
+from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
+from hookline.guards import confining
+from hookline.guards.confining import Confine
 from hookline.guards.looks import plain
 from hookline.guards.pattern import Pattern, caught_by, pattern_of
 from hookline.hooks import Hook, make_hook
@@ -47,17 +50,37 @@ KEEPS_TEXT = frozenset(
 
 
 def block(
-    patterns: Iterable[str], *, undecided: Undecided = "ask", match: str = SHELL_TOOLS, name: str = "commands.block"
+    patterns: Iterable[str],
+    *,
+    undecided: Undecided = "ask",
+    confine: Confine = "off",
+    match: str = SHELL_TOOLS,
+    name: str = "commands.block",
 ) -> Hook:
-    """Deny any line that would run one of these commands: `commands.block(["rm -rf *", "sudo *"])`."""
+    """Deny any line that would run one of these commands: `commands.block(["rm -rf *", "sudo *"])`.
+
+    With `confine="auto"` a line that reading cannot decide is not asked about where the kernel can hold it: it runs
+    confined, and each program is judged as it starts.
+    """
     known = [pattern_of(text) for text in _some(patterns, "pattern")]
+    policy = Policy(None, block=tuple(each.text for each in known), block_guard=name)
     _checked(undecided)
 
     async def judge(event: PreToolUse) -> Reply | None:
         answers = [judged(line, known, undecided) for line in lines_of(event.tool_input)]
         return max((each for each in answers if each), key=lambda each: each.decision, default=None)
 
-    return make_hook((PreToolUse,), judge, match=match, name=name, priority=PRIORITY)
+    async def judge_confined(event: PreToolUse | PostToolUse | PostToolUseFailure) -> Reply | None:
+        if not isinstance(event, PreToolUse):
+            return confining.afterwards(event, name)
+        if not confining.applies_to(event):
+            return await judge(event)
+        return judged(confining.line_of(event), known, None) or confining.hold(event, policy)
+
+    if not confining.checked(confine):
+        return make_hook((PreToolUse,), judge, match=match, name=name, priority=PRIORITY)
+    events = (PreToolUse, *confining.AFTERWARDS)
+    return make_hook(events, judge_confined, match=match, name=name, priority=PRIORITY)
 
 
 def only(
@@ -115,8 +138,11 @@ def _spellings(line: str) -> Iterator[str]:
         yield " ".join((part.name, *part.words[1:]))
 
 
-def judged(line: str, patterns: Sequence[Pattern], undecided: Undecided) -> Reply | None:
-    """What a line's commands mean under the patterns: a deny that names the command, a doubt, or nothing."""
+def judged(line: str, patterns: Sequence[Pattern], undecided: Undecided | None) -> Reply | None:
+    """What a line's commands mean under the patterns: a deny that names the command, a doubt, or nothing.
+
+    Without `undecided`, doubts are left to somebody who knows more.
+    """
     parsed = parse_line(line)
     doubts = [*parsed.undecidable, *parsed.code, *_runs_what_it_writes(parsed)]
     for part in parsed.commands:
@@ -130,7 +156,7 @@ def judged(line: str, patterns: Sequence[Pattern], undecided: Undecided) -> Repl
                 doubts.append(f"`{part.text[:200]}` looks like `{pattern.text}`")
             elif _handed_on(pattern, part):
                 doubts.append(f"`{part.name}` may run what it is given, which looks like `{pattern.text}`")
-    return _undecided(undecided, line, doubts) if doubts else None
+    return _undecided(undecided, line, doubts) if doubts and undecided else None
 
 
 def _runs_what_it_writes(parsed: ShellLine) -> Iterator[str]:

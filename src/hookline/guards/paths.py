@@ -17,10 +17,14 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from hookline.confine.policy import Policy
 from hookline.engine import Context
 from hookline.errors import HookError
-from hookline.events import PostToolUse, PreToolUse, SessionStart
+from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse, SessionStart
+from hookline.guards import confining
 from hookline.guards.commands import SHELL_TOOLS, lines_of
+from hookline.guards.confining import Confine
+from hookline.guards.confining import checked as checked_confine
 from hookline.guards.resolve import Astray, checked, other_names, resolved, spellings
 from hookline.hooks import Hook, make_hook
 from hookline.replies import Reply, ask, deny, rewrite, stop
@@ -102,18 +106,24 @@ def stay_inside(
     *,
     read: bool = False,
     undecided: Undecided = "ask",
+    confine: Confine = "off",
     name: str = "paths.stay_inside",
 ) -> list[Hook]:
     """Deny what would write outside `root` (default: the session's project folder) and the folders in `also`.
 
     `read=True` keeps reading inside, too. `undecided` is what happens when a shell line does not tell what it writes.
+    With `confine="auto"` such a line is not asked about where the kernel can hold it: it runs confined.
     """
     if undecided not in ("ask", "deny"):
         raise HookError(f"undecided must be `ask` or `deny`, got `{undecided}`")
-    guard = StayInside(root, (also,) if isinstance(also, (str, Path)) else tuple(also), read=read, undecided=undecided)
+    folders = (also,) if isinstance(also, (str, Path)) else tuple(also)
+    guard = StayInside(
+        root, folders, read=read, undecided=undecided, confined_by=name if checked_confine(confine) else ""
+    )
+    after = (PostToolUse, PostToolUseFailure) if guard.confined_by else (PostToolUse,)
     return [
         make_hook((PreToolUse,), guard.judge, name=name, priority=PRIORITY),
-        make_hook((PostToolUse,), guard.look_again, name=f"{name}.afterwards", priority=PRIORITY),
+        make_hook(after, guard.look_again, name=f"{name}.afterwards", priority=PRIORITY),
         make_hook((SessionStart,), guard.begin, name=f"{name}.begin", priority=PRIORITY, on_failure="continue"),
     ]
 
@@ -122,12 +132,19 @@ class StayInside:
     """The guard behind `stay_inside`: remembers where each session began, so that `cd` does not move the fence."""
 
     def __init__(
-        self, root: str | Path | None, also: tuple[str | Path, ...], *, read: bool, undecided: Undecided
+        self,
+        root: str | Path | None,
+        also: tuple[str | Path, ...],
+        *,
+        read: bool,
+        undecided: Undecided,
+        confined_by: str = "",
     ) -> None:
         self._root = root
         self._also = also
         self._answer = {"ask": ask, "deny": deny}[undecided]
         self._read = read
+        self.confined_by = confined_by
         self._begun: dict[str, str] = {}
 
     async def begin(self, event: SessionStart, ctx: Context) -> None:
@@ -147,13 +164,18 @@ class StayInside:
                 doubt = self._answer(found.problem)
             elif found.leads != path and event.tool_input.get(field) == path and field in _rewritten(event.tool_name):
                 changed[field] = found.leads
-        line = self._judge_lines(event, fence)
+        confined = bool(self.confined_by) and confining.applies_to(event)
+        line = self._judge_held(event, fence) if confined else self._judge_lines(event, fence)
         if line is not None or doubt is not None:
             return max((each for each in (line, doubt) if each), key=lambda each: each.decision)
+        if confined:
+            return self._hold(event, fence)
         return rewrite({**event.tool_input, **changed}) if changed else None
 
-    async def look_again(self, event: PostToolUse, ctx: Context) -> Reply | None:
-        """Find a path that led inside when it was judged, and outside when it was written."""
+    async def look_again(self, event: PostToolUse | PostToolUseFailure, ctx: Context) -> Reply | None:
+        """Find a path that led inside when it was judged, and outside when it was written; tell what was refused."""
+        if self.confined_by and event.tool_name == confining.TOOL:
+            return confining.afterwards(event, self.confined_by)
         fence = self._fence(event, ctx)
         for _, path in paths_of(event, read=self._read):
             found = judged(path, event.cwd, fence, write=False)
@@ -179,6 +201,22 @@ class StayInside:
         cwd = _folder(event)
         answers = [self._judge_line(line, cwd, fence) for line in lines_of(event.tool_input)]
         return max((each for each in answers if each), key=lambda each: each.decision, default=None)
+
+    def _judge_held(self, event: PreToolUse, fence: Fence) -> Reply | None:
+        """Deny a line that plainly writes outside; what its text does not tell, the kernel will."""
+        cwd = _folder(event)
+        for target in writes(confining.line_of(event)).targets:
+            for path in (target, *_meant(target, cwd)):
+                one = judged(path, cwd, fence, write=False)
+                if one.problem and one.leads:
+                    return deny(one.problem)
+        return None
+
+    def _hold(self, event: PreToolUse, fence: Fence) -> Reply | None:
+        folders = tuple(folder for folder in fence.folders if os.path.exists(folder))
+        return confining.hold(
+            event, Policy(folders, read=folders if self._read else None, write_guard=self.confined_by)
+        )
 
     def _judge_line(self, line: str, cwd: str, fence: Fence) -> Reply | None:
         found = writes(line)
@@ -210,7 +248,7 @@ def _folder(event: PreToolUse) -> str:
     return os.path.join(event.cwd, os.path.expanduser(given)) if given else event.cwd
 
 
-def paths_of(event: PreToolUse | PostToolUse, *, read: bool) -> Iterator[tuple[str, Any]]:
+def paths_of(event: PreToolUse | PostToolUse | PostToolUseFailure, *, read: bool) -> Iterator[tuple[str, Any]]:
     """The paths a call is given, with the argument of each; a writing tool's own path also when it is missing."""
     tool, given = event.tool_name, event.tool_input
     if tool in READERS and not read:

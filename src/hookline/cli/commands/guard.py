@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,6 +26,7 @@ from hookline.wire import claude
 _EXAMPLES = """in .claude/settings.json, as a command hook:
   "command": "hookline guard commands --block 'rm -rf *' --block 'sudo *'"
   "command": "hookline guard paths --also /tmp"
+  "command": "hookline guard paths --confine auto --temporary --block 'sudo *'"    (also on PostToolUse)
   "command": "hookline guard secrets"
   "command": "hookline guard approvals --allow 'ls *' --allow 'git status *'"    (on PermissionRequest)
   "command": "hookline guard budget --tool-calls 200 --per-tool Bash=50"
@@ -64,11 +66,25 @@ def _undecided(flags: argparse.ArgumentParser, default: str) -> None:
     flags.add_argument("--undecided", choices=["ask", "deny"], default=default, help="when a line cannot be read")
 
 
+def _confine(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument(
+        "--confine",
+        choices=["auto", "off"],
+        default="off",
+        help="`auto`: where the kernel can hold a shell line, run it confined instead of asking about it",
+    )
+
+
 def _paths(flags: argparse.ArgumentParser) -> None:
     flags.add_argument("--root", metavar="DIR", help="the folder to stay in (default: the project)")
     flags.add_argument("--also", action="append", default=[], metavar="DIR", help="one more folder to write in")
     flags.add_argument("--read", action="store_true", help="keep reading inside, too")
     _undecided(flags, "ask")
+    _confine(flags)
+    flags.add_argument("--temporary", action="store_true", help="the system's temporary folder may be written in, too")
+    flags.add_argument(
+        "--block", action="append", default=[], metavar="PATTERN", help="also refuse to run this, such as 'sudo *'"
+    )
 
 
 def _commands(flags: argparse.ArgumentParser) -> None:
@@ -76,6 +92,7 @@ def _commands(flags: argparse.ArgumentParser) -> None:
     flags.add_argument("--only", action="append", default=[], metavar="PATTERN", help="nothing but these")
     flags.add_argument("--containing", action="append", default=[], metavar="TEXT", help="a plain text to refuse")
     _undecided(flags, "ask")
+    _confine(flags)
 
 
 def _secrets(flags: argparse.ArgumentParser) -> None:
@@ -99,10 +116,18 @@ def _guards(args: argparse.Namespace) -> list[Hook]:
     return _MAKE[args.guard](args)
 
 
+def _make_paths(args: argparse.Namespace) -> list[Hook]:
+    also = [*args.also, *([tempfile.gettempdir()] if args.temporary else [])]
+    made = paths.stay_inside(args.root, also, read=args.read, undecided=args.undecided, confine=args.confine)
+    if args.block:
+        made.append(commands.block(args.block, undecided=args.undecided, confine=args.confine))
+    return made
+
+
 def _make_commands(args: argparse.Namespace) -> list[Hook]:
     made = []
     if args.block:
-        made.append(commands.block(args.block, undecided=args.undecided))
+        made.append(commands.block(args.block, undecided=args.undecided, confine=args.confine))
     if args.only:
         made.append(commands.only(args.only, undecided=args.undecided))
     if args.containing:
@@ -127,7 +152,7 @@ def _make_budget(args: argparse.Namespace) -> list[Hook]:
 
 
 _MAKE = {
-    "paths": lambda args: paths.stay_inside(args.root, args.also, read=args.read, undecided=args.undecided),
+    "paths": _make_paths,
     "commands": _make_commands,
     "secrets": lambda args: secrets.redact() if args.redact else secrets.block(),
     "approvals": lambda args: [approvals.auto(args.allow or approvals.SAFE, otherwise=args.otherwise)],

@@ -1,0 +1,155 @@
+"""Handing a shell line to the kernel: where it can be held, a guard rewrites it instead of asking about it.
+
+The line becomes `hookline confine … -- bash -c '<line>'`. What the guard's text reading is sure of it still denies at
+once; what reading cannot tell is left to the kernel, which judges every program as it starts and every file as it is
+opened. What was refused there is told after the call, as the guard's answer to PostToolUse.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import sys
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Literal
+
+from hookline.confine.main import Usage, parse
+from hookline.confine.policy import Policy
+from hookline.errors import HookError
+from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
+from hookline.files import state_folder
+from hookline.replies import Reply, context, rewrite
+from hookline.shell import parse_line
+
+Confine = Literal["auto", "off"]
+TOOL = "Bash"
+"""The tool whose lines run in a shell of this machine; hosts' other names for it are turned into this one."""
+AFTERWARDS = (PostToolUse, PostToolUseFailure)
+host_rewrites: ContextVar[bool] = ContextVar("host_rewrites", default=True)
+"""Whether whoever asks can be given another command to run; a host that cannot gets the answer of the text alone."""
+
+_MOVES = frozenset({"cd", "pushd", "popd"})
+_FOLLOW = ("{ d=$(", ' 9>&1 1>&8); } 8>&1; s=$?; cd "${d:-.}"; (exit $s)')
+"""Put around a line that changes the folder, so that the shell it came from follows."""
+_MOST_LINES = 20
+
+
+def checked(confine: str) -> bool:
+    """Whether lines are to be confined; anything but `auto` and `off` is refused at registration."""
+    if confine not in ("auto", "off"):
+        raise HookError(f"confine must be `auto` or `off`, got `{confine}`")
+    return confine == "auto"
+
+
+def unavailable() -> str:
+    """Why lines cannot be confined here, or nothing."""
+    from hookline.confine.check import missing, no_notifications
+
+    return missing(Policy()) or no_notifications()
+
+
+def applies_to(event: PreToolUse) -> bool:
+    """Whether a call is a shell line that can be rewritten and held."""
+    return (
+        event.tool_name == TOOL
+        and isinstance(event.tool_input.get("command"), str)
+        and host_rewrites.get()
+        and not unavailable()
+    )
+
+
+def line_of(event: PreToolUse) -> str:
+    """The line that was asked for, without a confinement that is already around it."""
+    command: str = event.tool_input["command"]
+    found = unwrapped(command)
+    return command if found is None else found[1]
+
+
+def hold(event: PreToolUse, policy: Policy) -> Reply | None:
+    """The same call, held to a policy and to what already holds it; None if nothing has to change."""
+    command: str = event.tool_input["command"]
+    found = unwrapped(command)
+    before, line = found if found is not None else (Policy(None), command)
+    joined = before.narrowed(policy)
+    joined.call = call_file(event, line)
+    note_policy(joined.call, policy)
+    if found is not None and joined == before:
+        return None
+    return rewrite({**event.tool_input, "command": wrapped(line, joined)})
+
+
+# -- the line as text --------------------------------------------------------------------------------------------
+
+
+def launcher() -> list[str]:
+    """The `hookline` of this interpreter, by its whole path: a project's own `hookline` must not be taken for it."""
+    script = Path(sys.executable).with_name("hookline")
+    return [str(script), "confine"] if script.exists() else [sys.executable, "-m", "hookline", "confine"]
+
+
+def wrapped(line: str, policy: Policy) -> str:
+    """The line as it is to be run."""
+    moves = any(part.name in _MOVES and not part.scope for part in parse_line(line).commands)
+    flags = [*policy.arguments(), *(["--tell-folder", "9"] if moves else [])]
+    text = shlex.join([*launcher(), *flags, "--", "bash", "-c", line])
+    return text.join(_FOLLOW) if moves else text
+
+
+def unwrapped(command: str) -> tuple[Policy, str] | None:
+    """The policy and the line inside a command that `wrapped` made, or one that reads exactly like it."""
+    if command.startswith(_FOLLOW[0]) and command.endswith(_FOLLOW[1]):
+        command = command[len(_FOLLOW[0]) : -len(_FOLLOW[1])]
+    words = launcher()
+    if not command.startswith(shlex.join(words) + " "):
+        return None
+    try:
+        policy, inner = parse(shlex.split(command)[len(words) :])
+    except (ValueError, Usage):
+        return None
+    if inner[:2] != ["bash", "-c"] or len(inner) != 3 or _canonical(words, policy, inner, command) is None:
+        return None
+    return policy, inner[2]
+
+
+def _canonical(words: list[str], policy: Policy, inner: list[str], command: str) -> str | None:
+    """The command, if it says the policy and the line and nothing besides."""
+    for extra in ([], ["--tell-folder", "9"]):
+        if command == shlex.join([*words, *policy.arguments(), *extra, "--", *inner]):
+            return command
+    return None
+
+
+# -- afterwards ----------------------------------------------------------------------------------------------------
+
+
+def call_file(event: PreToolUse | PostToolUse | PostToolUseFailure, line: str) -> str:
+    """Where a call's policies and refusals are noted, without an ending; outside of what the line may write to."""
+    name = "".join(char for char in event.tool_use_id if char.isalnum() or char in "_-")[:128]
+    name = name or hashlib.sha256(f"{event.session_id}\0{line}".encode("utf-8", "replace")).hexdigest()[:32]
+    folder = state_folder() / "confine"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return str(folder / name)
+
+
+def note_policy(call: str, policy: Policy) -> None:
+    """Leave a policy for whoever runs the call: where two guards rewrite at once, one rewrite is lost."""
+    with Path(f"{call}.policy").open("ab") as file:
+        file.write(policy.record())
+
+
+def afterwards(event: PostToolUse | PostToolUseFailure, guard: str) -> Reply | None:
+    """What the kernel refused of a call on this guard's behalf, which the text of the line had not shown."""
+    command = event.tool_input.get("command")
+    if event.tool_name != TOOL or not isinstance(command, str):
+        return None
+    found = unwrapped(command)
+    call = call_file(event, command if found is None else found[1])
+    Path(f"{call}.policy").unlink(missing_ok=True)
+    path = Path(f"{call}.{guard}")
+    if not path.is_file():
+        return None
+    lines = path.read_text(errors="replace").splitlines()
+    path.unlink(missing_ok=True)
+    told = "\n".join(dict.fromkeys(lines[:_MOST_LINES]))
+    return context(f"{guard} refused this while the line ran; its text had not shown it:\n{told}")
