@@ -23,16 +23,16 @@ def test_the_first_five_minutes(place: Place, path: str) -> None:
     done = place.run("init")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(
-        "wrote .claude/settings.json\nno destructive commands, no writes outside this folder\n"
+        "wrote .claude/settings.json\nno writes outside this folder and the temporary one, no `sudo`\n"
     )
 
-    assert place.run("check", "--strict", PATH=path).stdout == "2 hooks, nothing wrong\n"
+    assert place.run("check", "--strict", PATH=path).stdout == "4 hooks, nothing wrong\n"
     listed = place.run("list").stdout
-    assert "PreToolUse\n    no-destruction on Bash\n      hookline guard commands --block 'rm -rf *'" in listed
+    assert "PreToolUse\n    confined-shell on Bash\n      hookline guard paths --confine auto --temporary" in listed
 
     fired = place.run("fire", "PreToolUse", "--tool", "Bash", "--input", '{"command":"rm -rf /"}', PATH=path)
     assert fired.returncode == 2, fired.stderr
-    assert "► no-destruction" in fired.stdout
+    assert "► confined-shell" in fired.stdout
     assert place.run("fire", "PreToolUse", "--tool", "Bash", "--input", '{"command":"ls"}', PATH=path).returncode == 0
     for text in (done.stdout, listed, fired.stdout):
         assert max(map(len, text.splitlines())) <= 80
@@ -79,6 +79,6 @@ def test_local_and_json(place: Place) -> None:
     done = place.run("init", "--local", "--json")
 
     assert json.loads(done.stdout) == {
-        "wrote": ".claude/settings.local.json", "hooks": ["no-destruction", "stay-inside"]
+        "wrote": ".claude/settings.local.json", "hooks": ["confined-shell", "stay-inside", "refusals"]
     }  # fmt: skip
     assert (place.project / ".claude/settings.local.json").exists()

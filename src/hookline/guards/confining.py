@@ -30,7 +30,7 @@ host_rewrites: ContextVar[bool] = ContextVar("host_rewrites", default=True)
 """Whether whoever asks can be given another command to run; a host that cannot gets the answer of the text alone."""
 
 _MOVES = frozenset({"cd", "pushd", "popd"})
-_FOLLOW = ("{ d=$(", ' 9>&1 1>&8); } 8>&1; s=$?; cd "${d:-.}"; (exit $s)')
+_FOLLOW = ("{ d=$(", ' 9>&1 1>&8 8>&-); } 8>&1; s=$?; cd "${d:-.}"; (exit $s)')
 """Put around a line that changes the folder, so that the shell it came from follows."""
 _MOST_LINES = 20
 

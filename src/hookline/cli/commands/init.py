@@ -13,29 +13,33 @@ from hookline.cli.style import paint
 from hookline.errors import ConfigError
 from hookline.settings.trust import Trust
 
+_CONFINED = "hookline guard paths --confine auto --temporary --block 'rm -rf /' --block 'rm -rf ~' --block 'sudo *'"
+
+
+def _entry(name: str, command: str, **more: Any) -> dict[str, Any]:
+    return {"type": "command", "command": command, "timeout": 10, **more, "name": name}
+
+
 STARTER: dict[str, Any] = {
     "hooks": {
         "PreToolUse": [
+            {"matcher": "Bash", "hooks": [_entry("confined-shell", _CONFINED, onFailure="block")]},
             {
-                "matcher": "Bash",
-                "hooks": [
-                    {"type": "command", "command": "hookline guard commands --block 'rm -rf *' --block 'sudo *'",
-                     "timeout": 10, "onFailure": "block", "name": "no-destruction"},
-                ],
-            },
-            {
-                "matcher": "Write|Edit|MultiEdit|NotebookEdit|Bash",
-                "hooks": [
-                    {"type": "command", "command": "hookline guard paths", "timeout": 10, "onFailure": "block",
-                     "name": "stay-inside"},
-                ],
+                "matcher": "Write|Edit|MultiEdit|NotebookEdit",
+                "hooks": [_entry("stay-inside", "hookline guard paths --temporary", onFailure="block")],
             },
         ],
+        **{
+            event: [{"matcher": "Bash", "hooks": [_entry("refusals", _CONFINED)]}]
+            for event in ("PostToolUse", "PostToolUseFailure")
+        },
     },
-}  # fmt: skip
-"""What a new settings file says."""
+}
+"""What a new settings file says: shell lines run confined where the kernel can hold them, and edits stay inside."""
 
-_NAMES = [entry["name"] for group in STARTER["hooks"]["PreToolUse"] for entry in group["hooks"]]
+_NAMES = list(
+    dict.fromkeys(hook["name"] for groups in STARTER["hooks"].values() for group in groups for hook in group["hooks"])
+)
 
 
 def main(argv: list[str]) -> int:
@@ -81,8 +85,11 @@ def _merged(settings: dict[str, Any]) -> dict[str, Any]:
     hooks = settings.get("hooks") or {}
     if not isinstance(hooks, dict):
         raise ConfigError("hooks", "is no object; mend it first")
-    groups = [group for group in STARTER["hooks"]["PreToolUse"] if group not in hooks.get("PreToolUse", [])]
-    return {**settings, "hooks": {**hooks, "PreToolUse": [*hooks.get("PreToolUse", []), *groups]}}
+    merged = {
+        event: [*hooks.get(event, []), *(group for group in groups if group not in hooks.get(event, []))]
+        for event, groups in STARTER["hooks"].items()
+    }
+    return {**settings, "hooks": {**hooks, **merged}}
 
 
 def _next_steps(path: Path) -> str:
@@ -92,4 +99,4 @@ def _next_steps(path: Path) -> str:
         """hookline fire PreToolUse --tool Bash --input '{"command": "rm -rf /"}'""",
     )
     lines = "\n".join(f"  {paint(step, 'cyan')}" for step in steps)
-    return f"wrote {path}\nno destructive commands, no writes outside this folder\n\ntry next:\n{lines}"
+    return f"wrote {path}\nno writes outside this folder and the temporary one, no `sudo`\n\ntry next:\n{lines}"

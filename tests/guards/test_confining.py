@@ -1,0 +1,149 @@
+"""Guards that hand a line to the kernel: what they rewrite, what they still deny, and what they tell afterwards."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from hookline import Hooks
+from hookline.engine import Verdict
+from hookline.errors import HookError
+from hookline.events import PostToolUse, PreToolUse
+from hookline.guards import commands, confining, paths
+from hookline.replies import Decision
+
+pytestmark = pytest.mark.skipif(bool(confining.unavailable()), reason=confining.unavailable() or "lines can be held")
+
+Order = Literal["sequential", "parallel"]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder = tmp_path / "project"
+    (folder / "sub").mkdir(parents=True)
+    return folder
+
+
+def guarded(project: Path, order: Order = "sequential") -> Hooks:
+    hooks = Hooks(order=order)
+    hooks.add(paths.stay_inside(project, confine="auto"))
+    hooks.add(commands.block(["rm -rf *", "sudo *"], confine="auto"))
+    return hooks
+
+
+async def asked(hooks: Hooks, project: Path, line: str, call: str = "toolu_1") -> Verdict:
+    given = {"command": line, "description": "as asked"}
+    return await hooks.fire(PreToolUse(cwd=str(project), tool_name="Bash", tool_use_id=call, tool_input=given))
+
+
+def run(verdict: Verdict, project: Path) -> subprocess.CompletedProcess[str]:
+    """What a host does with the verdict: run the command in its shell."""
+    assert verdict.input is not None
+    line = f"{verdict.input['command']}\npwd -P"
+    return subprocess.run(["bash", "-c", line], cwd=project, capture_output=True, text=True, check=False, timeout=60)
+
+
+async def told(hooks: Hooks, project: Path, verdict: Verdict, call: str = "toolu_1") -> Verdict:
+    given: dict[str, Any] = verdict.input or {}
+    return await hooks.fire(PostToolUse(cwd=str(project), tool_name="Bash", tool_use_id=call, tool_input=given))
+
+
+DOUBTFUL = [
+    "python3 -c 'print(1)'",
+    "source .venv/bin/activate && pytest",
+    'cp notes "$DEST"',
+    "python3 - <<'E'\nprint(1)\nE",
+    'eval "$CMD"',
+    "rm -r build",
+    "$EDITOR notes",
+]
+
+
+@pytest.mark.parametrize("line", DOUBTFUL)
+async def test_what_reading_cannot_tell_is_held_instead_of_asked_about(project: Path, line: str) -> None:
+    """Without a kernel that can hold it, the same line is asked about or passes as it is."""
+    verdict = await asked(guarded(project), project, line)
+
+    assert (verdict.decision, verdict.word) == (Decision.PASS, "REWRITE")
+    assert verdict.input is not None
+    assert shlex.split(verdict.input["command"])[-3:] == ["bash", "-c", line]
+    assert verdict.input["description"] == "as asked"
+
+
+async def test_what_reading_is_sure_of_is_denied_before_anything_runs(project: Path) -> None:
+    """Text is still the first answer: at once, and with its reason."""
+    hooks = guarded(project)
+    verdicts = [await asked(hooks, project, line) for line in ("rm -rf build", "echo x > /etc/motd", "true; sudo id")]
+
+    assert [verdict.decision for verdict in verdicts] == [Decision.DENY] * 3
+    assert verdicts[0].reason == "`rm -rf build` is blocked by the pattern `rm -rf *`"
+
+
+@pytest.mark.parametrize("order", ["sequential", "parallel"])
+async def test_both_guards_hold_the_line_whichever_rewrote_it_last(project: Path, order: Order) -> None:
+    """Rewrites at the same time lose one another; the policies do not."""
+    hooks = guarded(project, order)
+    line = 'x=$(printf rm); mkdir -p kept; $x -rf kept; python3 -c \'open("../outside", "w")\'; echo done > inside'
+    verdict = await asked(hooks, project, line)
+    done = run(verdict, project)
+    after = await told(hooks, project, verdict)
+
+    assert sorted(path.name for path in project.iterdir()) == ["inside", "kept", "sub"]
+    assert not (project.parent / "outside").exists()
+    assert "refused `rm -rf kept`: the pattern `rm -rf *` (commands.block)" in done.stderr
+    assert f"refused to write `{project.parent}/outside`: it is outside `{project}` (paths.stay_inside)" in done.stderr
+    assert [text.partition("\n")[0] for text in after.context] == [
+        "paths.stay_inside refused this while the line ran; its text had not shown it:",
+        "commands.block refused this while the line ran; its text had not shown it:",
+    ]
+    assert "to allow it, add `--also" in after.context[0]
+    assert "refused `rm -rf kept`" in after.explain()
+
+
+async def test_nothing_is_told_where_nothing_was_refused(project: Path) -> None:
+    """And nothing stays behind."""
+    hooks = guarded(project)
+    verdict = await asked(hooks, project, "echo hi")
+    run(verdict, project)
+    after = await told(hooks, project, verdict)
+
+    assert (after.context, list((project.parent / "state/hookline/confine").iterdir())) == ((), [])
+
+
+async def test_the_shell_follows_a_line_that_changes_its_folder(project: Path) -> None:
+    """As it would have without confinement, exit code included."""
+    verdict = await asked(guarded(project), project, "cd sub && (sleep 30 > /dev/null 2>&1 &) && false")
+    done = run(verdict, project)
+
+    assert done.stdout == f"{project}/sub\n"
+
+
+async def test_a_line_that_only_looks_confined_is_confined_all_the_same(project: Path) -> None:
+    """A model that writes `hookline confine --write /` gains nothing by it."""
+    hooks = guarded(project)
+    generous = shlex.join([*confining.launcher(), "--write", "/", "--", "bash", "-c", "touch ../outside"])
+    for line in (generous, f"{generous} #", f"{generous}; touch ../outside"):
+        verdict = await asked(hooks, project, line)
+        if verdict.decision is not Decision.DENY:
+            run(verdict, project)
+        assert not (project.parent / "outside").exists()
+
+
+async def test_a_host_that_cannot_rewrite_gets_the_answer_of_the_text(project: Path) -> None:
+    """There a doubt is still a question."""
+    token = confining.host_rewrites.set(False)
+    verdict = await asked(guarded(project), project, 'eval "$CMD"')
+    confining.host_rewrites.reset(token)
+
+    assert (verdict.decision, verdict.input) == (Decision.ASK, {"command": 'eval "$CMD"', "description": "as asked"})
+
+
+def test_another_word_for_confine_is_refused_at_once() -> None:
+    """With the words that there are."""
+    with pytest.raises(HookError, match="confine must be `auto` or `off`, got `yes`"):
+        commands.block(["rm *"], confine="yes")  # type: ignore[arg-type]
