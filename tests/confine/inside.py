@@ -6,6 +6,7 @@ and vanish with the namespace. One JSON object per line comes in and one goes ou
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import json
@@ -146,18 +147,13 @@ def tried(job: dict[str, Any]) -> dict[str, Any]:
 
 def end_stragglers() -> None:
     """End what a line left running: in a namespace of our own every other process is one."""
-    me = os.getpid()
-    for name in (path.name for path in Path("/proc").iterdir()):
-        if name.isdigit() and int(name) not in (1, me):
-            try:
-                os.kill(int(name), signal.SIGKILL)
-            except OSError:
-                continue
-    try:
-        while os.waitpid(-1, 0):
-            pass
-    except ChildProcessError:
-        return
+    while others := [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and path.name != "1"]:
+        for pid in others:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
 
 
 if __name__ == "__main__":

@@ -85,7 +85,6 @@ WRITERS = [
     "csplit -sf {t} notes.txt 1",
     "patch -o {t} notes.txt < /dev/null; touch {t}",
     "wget -qO {t} file:///x; touch {t}",
-    "logsave -a {t} true; touch {t}",
     "setsid -w touch {t}",
     "(touch {t} &) ; sleep 0.2",
     "python3 -m zipfile -c {t} notes.txt",

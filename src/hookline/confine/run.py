@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 
 from hookline.confine import filter as seccomp
 from hookline.confine import kernel, scratch, signals
@@ -23,6 +24,7 @@ from hookline.confine.supervisor import Supervisor
 FAILED, CANNOT_START, NOT_FOUND = 125, 126, 127
 """Exit codes: it could not be confined; it could not be started; there is no such program."""
 _DONE = b"."
+_MOMENT = 0.002
 _EPERM, _EACCES, _EBUSY, _ENOSYS = 1, 13, 16, 38
 _WHY = {
     _EBUSY: "this process is confined already, and only one supervisor can watch it",
@@ -111,14 +113,19 @@ def _wait(supervisor: int, status: int, life: int) -> int:
 
 
 def end_children() -> None:
-    """Kill every child, and every orphan that thereby becomes one, until there is none."""
+    """Kill every child, and every orphan that thereby becomes one, until there is none.
+
+    An orphan becomes a child a moment after its parent has ended: so the children are listed again and again.
+    """
     while True:
         for child in _children():
             signals.send(child, signals.KILL)
         try:
-            os.waitpid(-1, 0)
+            ended, _ = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
             return
+        if not ended:
+            time.sleep(_MOMENT)
 
 
 def _children() -> list[int]:
