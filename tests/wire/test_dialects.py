@@ -156,9 +156,9 @@ SNAKES: list[tuple[dict[str, Any], Event]] = [
     ({"event": "post_tool_use", "tool_name": "Bash", "tool_result": {"stdout": "x"}},
      PostToolUse(tool_name="Bash", tool_response={"stdout": "x"})),
     ({"event": "subagent_start", "subagent_id": "a1", "subagent_type": "explore", "description": "look around"},
-     SubagentStart(agent_id="a1", agent_type="explore", extra={"description": "look around"})),
+     SubagentStart(agent_id="a1", agent_type="explore", description="look around")),
     ({"event": "subagent_stop", "subagent_id": "a1", "success": False, "error": "lost"},
-     SubagentStop(agent_id="a1", extra={"success": False, "error": "lost"})),
+     SubagentStop(agent_id="a1", success=False, error="lost")),
     ({"event": "stop", "metadata": {"a": 1}}, Stop(extra={"metadata": {"a": 1}})),
     ({"event": "file_changed", "file_path": "/a", "file_event": "unlink"}, FileChanged(file_path="/a", event="unlink")),
 ]  # fmt: skip

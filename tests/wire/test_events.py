@@ -8,7 +8,7 @@ import pytest
 from hookline.errors import EventError, UnknownEvent
 from hookline.events import CATALOG, FileChanged, PostToolUse, PreCompact, PreToolUse, SessionStart
 from hookline.wire import claude
-from tests.wire.samples import CONTRACT, EVENTS, every_input, full_input, least
+from tests.wire.samples import CONTRACT, EVENTS, SEED_FIELDS, every_input, full_input, least
 
 INPUTS = every_input()
 
@@ -22,7 +22,7 @@ def test_the_contract_and_the_catalogue_have_the_same_events() -> None:
 @pytest.mark.parametrize("name", EVENTS)
 def test_every_field_of_the_contract_is_a_field_of_the_event(name: str) -> None:
     """What the contract lists can be read as an attribute, and the event knows no field beyond it."""
-    fields = {*CONTRACT["base_input"], *EVENTS[name]["input"]}
+    fields = {*CONTRACT["base_input"], *EVENTS[name]["input"], *SEED_FIELDS.get(name, ())}
 
     assert set(CATALOG[name].cls.__struct_fields__) - {"timestamp", "extra"} == fields
 

@@ -1,7 +1,7 @@
 """May this call run? Hooks, rules, the mode, PermissionRequest hooks, then whoever can be asked (FACTS §3).
 
 PreToolUse's answer and the rules → allowed, denied, or somebody has to say
-somebody: PermissionRequest hooks and the host at once; nobody there means no
+somebody: PermissionRequest hooks, all of them, then the host; nobody there means no
 """
 
 from __future__ import annotations
@@ -129,18 +129,12 @@ async def _denied(
 
 
 async def _somebody_says(talk: Conversation, tool: Tool, ask: Ask) -> Reply | None:
-    """PermissionRequest hooks and the host are asked at once; a decision of either settles it, the hooks' first."""
-    hooks = asyncio.ensure_future(_hooks_say(talk, tool, ask))
-    if talk.session.policy.can_use_tool is None:
-        return await hooks
-    host = asyncio.ensure_future(_host_says(talk, ask))
-    try:
-        done, _ = await asyncio.wait({hooks, host}, return_when=asyncio.FIRST_COMPLETED)
-        if hooks in done and hooks.result() is not None:
-            return hooks.result()
-        return await host
-    finally:
-        await _dropped(hooks, host)
+    """All PermissionRequest hooks first, the strictest of them decides; only if none does is anybody else asked.
+
+    A host that says yes at once must not outrun a hook that says no, and where a hook says yes no prompt appears.
+    """
+    said = await _hooks_say(talk, tool, ask)
+    return said if said is not None else await _host_says(talk, ask)
 
 
 async def _dropped(*tasks: asyncio.Future[Any]) -> None:

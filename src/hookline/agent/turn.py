@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from typing import Any
 from uuid import uuid4
 
 from hookline.agent import hook_messages
@@ -23,7 +24,7 @@ from hookline.engine import Verdict
 from hookline.errors import ModelError
 from hookline.events import MessageDisplay, Stop, StopFailure, SubagentStop
 
-__all__ = ["take_turn"]
+__all__ = ["subagent_stops", "take_turn"]
 
 STOP_CAP = 8
 CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
@@ -159,8 +160,15 @@ async def may_stop(talk: Conversation, last_words: str, *, again: bool) -> Verdi
     about = {"stop_hook_active": again, "last_assistant_message": last_words, "background_tasks": background}
     if talk.agent_id is None:
         return await talk.fire(Stop, **about)
+    return await subagent_stops(talk, success=True, **about)
+
+
+async def subagent_stops(talk: Conversation, *, success: bool, **about: Any) -> Verdict:
+    """SubagentStop, for a subagent that is done or has failed."""
     path = str(talk.transcript.path) if talk.transcript else ""
-    return await talk.fire(SubagentStop, agent_transcript_path=path, **about)
+    return await talk.fire(
+        SubagentStop, agent_transcript_path=path, description=talk.description, success=success, **about
+    )
 
 
 def _send_back(talk: Conversation, verdict: Verdict) -> None:

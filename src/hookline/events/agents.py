@@ -15,10 +15,11 @@ class SubagentStart(Event, frozen=True, kw_only=True, eq=False):
 
     agent_id: str = ""
     agent_type: str = ""
+    description: str | None = None
 
 
 class SubagentStop(Event, frozen=True, kw_only=True, eq=False):
-    """A subagent thinks it is done; a hook may send it back to work."""
+    """A subagent thinks it is done, or failed (`success`, `error`); a hook may send one that is done back to work."""
 
     event_name = "SubagentStop"
     subject_field = "agent_type"
@@ -30,6 +31,9 @@ class SubagentStop(Event, frozen=True, kw_only=True, eq=False):
     last_assistant_message: str | None = None
     background_tasks: list[dict[str, Any]] | None = None
     session_crons: list[dict[str, Any]] | None = None
+    description: str | None = None
+    success: bool | None = None
+    error: str | None = None
 
 
 class TeammateIdle(Event, frozen=True, kw_only=True, eq=False):

@@ -15,7 +15,8 @@ import pytest
 
 from hookline import Hooks
 from hookline.events import Event
-from hookline.hosts.claude_code import ClaudeClient
+from hookline.hosts.claude_code import ClaudeClient, query
+from hookline.hosts.claude_code.messages import ResultMessage
 
 HOOKLINE = Path(sys.executable).parent / "hookline"
 HANG_GUARD = 60.0
@@ -425,6 +426,37 @@ async def test_our_client_s_hooks_hear_of_the_session_s_start_and_end(tmp_path: 
             pass
 
     assert seen == [("SessionStart", "startup"), ("UserPromptSubmit", None), ("Stop", None), ("SessionEnd", "other")]
+
+
+@pytest.mark.parametrize("way", ["query", "end_input", "end_input first"])
+async def test_a_session_s_end_is_told_however_the_input_ends(way: str, tmp_path: Path) -> None:
+    """`query()` and `end_input()` close the CLI's stdin by themselves; it asks about SessionEnd before that."""
+    (tmp_path / "turns.json").write_text(json.dumps([{"text": "one"}]))
+    hooks = Hooks()
+    seen: list[str] = []
+
+    @hooks.on("Stop", "SessionEnd")
+    async def note(event: Event) -> None:
+        seen.append(event.event_name)
+
+    words = [str(HOOKLINE), "run", "--trust", "--model", f"scripted:{tmp_path / 'turns.json'}"]
+    options: dict[str, Any] = {"cli": words, "cwd": tmp_path, "env": {**os.environ, "HOME": str(tmp_path)}}
+    async with asyncio.timeout(HANG_GUARD):
+        if way == "query":
+            said = [message async for message in query("go", hooks=hooks, **options)]
+        else:
+            async with ClaudeClient(hooks=hooks, **options) as client:
+                await client.send("go")
+                if way == "end_input first":
+                    client.end_input()
+                    said = [message async for message in client.messages()]
+                else:
+                    said = [message async for message in client.receive()]
+                    client.end_input()
+                    said += [message async for message in client.messages()]
+
+    assert seen == ["Stop", "SessionEnd"]
+    assert [message for message in said if isinstance(message, ResultMessage)]
 
 
 async def test_a_session_that_is_ended_works_on_nothing_more(tmp_path: Path) -> None:

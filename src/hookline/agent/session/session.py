@@ -118,6 +118,8 @@ class Conversation:
     agent_id: str | None = None
     agent_type: str | None = None
     parent_tool_use_id: str | None = None
+    #: what a subagent was asked to do, in a few words
+    description: str | None = None
     prompt_id: str | None = None
     model: str = ""
     system: tuple[str, ...] | None = None

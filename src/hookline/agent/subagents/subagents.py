@@ -26,6 +26,8 @@ __all__ = ["spawn_agent"]
 
 DEFAULT_KIND = "general-purpose"
 DEEPEST = 5
+STOP_WAS_ASKED = frozenset({"completed", "stop_hook_prevented"})
+"""Endings before which SubagentStop hooks were asked whether it may rest."""
 
 
 async def spawn_agent(parent: Conversation, given: dict[str, Any], tool_use_id: str) -> ToolResult:
@@ -70,6 +72,7 @@ def _conversation(
         agent_id=agent_id,
         agent_type=definition.name,
         parent_tool_use_id=tool_use_id,
+        description=given.get("description"),
         prompt_id=parent.prompt_id,
         model="" if model == "inherit" else model,
         system=(definition.prompt,) if definition.prompt else session.system,
@@ -82,14 +85,28 @@ def _conversation(
 
 async def _work(talk: Conversation, prompt: str) -> Ending:
     """Begin, and take turns until it may rest."""
-    verdict = await talk.fire(SubagentStart)
+    verdict = await talk.fire(SubagentStart, description=talk.description)
     if verdict.blocked:
         return Ending(
             reason="hook_stopped", is_error=True, text=f"SubagentStart hook: {hook_messages.reason_of(verdict)}"
         )
     talk.add(User.of(prompt))
     talk.remind_of_context(verdict)
-    return await _turn(talk)
+    try:
+        ending = await _turn(talk)
+    except Exception as problem:
+        await _failed(talk, f"{type(problem).__name__}: {problem}")
+        raise
+    if ending.reason not in STOP_WAS_ASKED:
+        await _failed(talk, "\n".join(ending.errors) or ending.reason)
+    return ending
+
+
+async def _failed(talk: Conversation, problem: str) -> None:
+    """SubagentStop for one that did not come to its end by itself: hooks hear of it, and cannot send it back."""
+    from hookline.agent.turn import subagent_stops
+
+    await subagent_stops(talk, success=False, error=problem)
 
 
 @contextmanager

@@ -18,7 +18,6 @@ import logging
 import os
 import warnings
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Self
 
 import msgspec
@@ -123,6 +122,7 @@ class ClaudeClient:
         except CliSilent as silent:
             old = too_old(await version_of(self._cli)) if self._cli is not None else None
             raise (silent if old is None else CliSilent(f"{silent.problem}; {old}", None, silent.stderr)) from None
+        session.ends_session = self.info.get("session_hooks_supported") is True and "SessionEnd" in planned.hooks
         version = self.info.get("claude_code_version")
         old = too_old(str(version)) if version is not None else None
         for problem in [*unkept(planned, self.info), *([old] if old else [])]:
@@ -134,16 +134,7 @@ class ClaudeClient:
         session, self._session = self._session, None
         if session is None:
             return
-        try:
-            await self._end(session)
-        finally:
-            await session.aclose()
-
-    async def _end(self, session: Session) -> None:
-        """Have a CLI that asks about SessionEnd ask now: with stdin closed it could not."""
-        if self.info.get("session_hooks_supported") is True and "SessionEnd" in session.answering.plan.hooks:
-            with suppress(ClaudeError):  # it has ended already, and said why to whoever listened
-                await session.request(OtherRequest.of("end_session"))
+        await session.aclose()
 
     async def __aenter__(self) -> Self:
         await self.connect()

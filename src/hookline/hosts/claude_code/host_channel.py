@@ -45,7 +45,9 @@ class Session:
         self.answering = Answering(self._connection, transport.write)
         self.inbox = Inbox(transport.pause, transport.resume)
         self._asked: dict[str, asyncio.Future[Success | Failure]] = {}
-        self._run = Run(transport.end_input, linger)
+        self._run = Run(self._end_input, linger)
+        self.ends_session = False  # whether the CLI asks about SessionEnd, which it can only while its stdin is open
+        self._leaving: asyncio.Task[None] | None = None
         self._noise: list[bytes] = []
         self._garbled: BadLine | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -96,9 +98,28 @@ class Session:
         if when_done:
             self._run.end_when_done()
         else:
+            self._end_input()
+
+    def _end_input(self) -> None:
+        if self.ends_session:
+            self._leaving = self._leaving or asyncio.get_running_loop().create_task(self.end_session())
+        else:
             self._transport.end_input()
 
+    async def end_session(self) -> None:
+        """Have a CLI that asks about SessionEnd ask now, then close its stdin."""
+        self.ends_session = False
+        try:
+            await self.request(OtherRequest.of("end_session"))
+        except ClaudeError as problem:  # it has ended already, and said why to whoever listened
+            log.debug("the session could not be ended in good order: %s", problem)
+        self._transport.end_input()
+
     async def aclose(self) -> None:
+        if self.ends_session:
+            await self.end_session()
+        elif self._leaving is not None:
+            await self._leaving
         self._run.close()
         await self.answering.aclose()
         self._over = True

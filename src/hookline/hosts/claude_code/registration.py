@@ -15,10 +15,10 @@ from typing import Any
 from msgspec import Struct
 
 from hookline.engine import Engine
-from hookline.errors import HooksNotHonoured
+from hookline.errors import HooksNotHonoured, MatcherError
 from hookline.events import CATALOG, Event, spec_of
 from hookline.hooks.hook import Hook
-from hookline.hooks.matcher import Matcher
+from hookline.hooks.matcher import Matcher, parse_matcher
 from hookline.hosts.claude_code.messages import CallbackMatcher
 from hookline.hosts.claude_code.quirks import CALLBACK_NEVER_CALLED
 
@@ -99,10 +99,10 @@ def union(event: type[Event], hooks: Iterable[Hook]) -> str | None:
 
 def _spelled(matcher: Matcher) -> tuple[list[str] | None, str | None]:
     """A matcher as exact names or as a pattern that the CLI reads as we do; neither when there is none."""
-    told = getattr(matcher.test, "__self__", None)
-    if isinstance(told, frozenset):
-        return sorted(told), None
-    if not isinstance(told, re.Pattern):
+    names = getattr(matcher.test, "__self__", None)
+    if isinstance(names, frozenset):
+        return sorted(names), None
+    if not _is_written(matcher):
         return None, None
     if _GLOB.fullmatch(matcher.pattern):
         parts = [part.strip() for part in re.split(r"[|,]", matcher.pattern) if part.strip()]
@@ -111,6 +111,14 @@ def _spelled(matcher: Matcher) -> tuple[list[str] | None, str | None]:
     if _SHARED_REGEX.fullmatch(matcher.pattern) and "(?" not in matcher.pattern:
         return None, f"(?:{matcher.pattern})"
     return None, None
+
+
+def _is_written(matcher: Matcher) -> bool:
+    """Whether `pattern` is what it tests by, and not the name of a predicate."""
+    try:
+        return not matcher.matches_all and parse_matcher(matcher.pattern) is matcher
+    except MatcherError:
+        return False
 
 
 def unkept(planned: Plan, response: Mapping[str, Any]) -> list[str]:

@@ -1,0 +1,99 @@
+"""Who says whether a call may run: every PermissionRequest hook is heard before anybody else is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookline import Hooks
+from hookline.agent import Ask
+from hookline.events import PermissionRequest
+from hookline.permissions import read_rules
+from hookline.replies import Reply, allow, deny, stop
+from tests.agent.driving import agent_on, bash, requests_of, results
+
+ONCE = bash("echo ran > out.txt")
+
+
+def hooks_that(*answers: tuple[float, Reply | None]) -> Hooks:
+    """Hooks at once, each with its answer after so many turns of the loop."""
+    hooks = Hooks(order="parallel")
+    for number, (turns, answer) in enumerate(answers):
+
+        async def hook(event: PermissionRequest, turns: float = turns, answer: Reply | None = answer) -> Reply | None:
+            for _ in range(int(turns)):
+                await asyncio.sleep(0)
+            return answer
+
+        hooks.add(PermissionRequest, hook, name=f"hook {number}")
+    return hooks
+
+
+@pytest.mark.parametrize(
+    "answers, runs, asks_host",
+    [
+        ([(0, None)], True, True),
+        ([(50, deny("no"))], False, False),
+        ([(0, allow()), (50, deny("no"))], False, False),
+        ([(50, deny("no")), (0, allow())], False, False),
+        ([(50, stop("enough"))], False, False),
+        ([(0, allow()), (50, stop("enough"))], False, False),
+        ([(50, allow())], True, False),
+        ([(0, None), (50, allow()), (10, None)], True, False),
+    ],
+)
+async def test_a_quick_host_outruns_no_hook(
+    answers: list[tuple[float, Reply | None]], runs: bool, asks_host: bool, tmp_path: Path
+) -> None:
+    """The strictest hook decides, however late it answers; where hooks decide, nobody else is asked."""
+    asked: list[Ask] = []
+
+    async def can_use_tool(ask: Ask) -> bool:
+        asked.append(ask)
+        return True
+
+    options: dict[str, Any] = {"hooks": hooks_that(*answers), "rules": read_rules({}), "can_use_tool": can_use_tool}
+    async with agent_on(tmp_path, ONCE, "done", **options) as agent:
+        await agent.run("go")
+
+    assert ((tmp_path / "out.txt").exists(), bool(asked)) == (runs, asks_host)
+
+
+@pytest.mark.parametrize("host", [True, False])
+async def test_a_hook_that_fails_closed_is_a_no_whatever_the_host_says(host: bool, tmp_path: Path) -> None:
+    """PermissionRequest is a gate: a crash there is a deny, and the host does not get to overrule it."""
+    hooks = Hooks()
+
+    async def broken(event: PermissionRequest) -> None:
+        raise RuntimeError("lost")
+
+    hooks.add(PermissionRequest, broken, name="broken")
+
+    async def can_use_tool(ask: Ask) -> bool:
+        return host
+
+    options: dict[str, Any] = {"hooks": hooks, "rules": read_rules({}), "can_use_tool": can_use_tool}
+    async with agent_on(tmp_path, ONCE, "done", **options) as agent:
+        await agent.run("go")
+        answer = results(requests_of(agent)[-1])[0]
+
+    assert not (tmp_path / "out.txt").exists()
+    assert answer.is_error
+    assert "broken" in str(answer.content)
+
+
+async def test_a_host_that_says_no_is_heard_where_hooks_say_nothing(tmp_path: Path) -> None:
+    """Nobody decided before it."""
+
+    async def can_use_tool(ask: Ask) -> Reply:
+        return deny("not today")
+
+    options: dict[str, Any] = {"hooks": hooks_that((5, None)), "rules": read_rules({}), "can_use_tool": can_use_tool}
+    async with agent_on(tmp_path, ONCE, "done", **options) as agent:
+        await agent.run("go")
+        answer = results(requests_of(agent)[-1])[0]
+
+    assert "not today" in str(answer.content)
