@@ -12,7 +12,7 @@ from io import TextIOWrapper
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "see it work, on a scripted model with guards; no key, no network"),
     "run": ("run", "run the agent; takes the Claude CLI's flags"),
-    "fire": ("fire", "send one event through the configured hooks and explain the verdict"),
+    "fire": ("fire", "send one event through the hooks and explain the verdict"),
     "list": ("listing", "which hooks there are, and which would run"),
     "check": ("check", "what is wrong with the hook files"),
     "trust": ("trust", "review and trust a project's hooks"),
@@ -26,11 +26,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "service": ("service", "the process that answers command hooks quickly"),
     "console": ("console", "look at audit logs in the browser, live"),
     "attach": ("attach", "serve a Python file's hooks to any Claude Code"),
+    "completion": ("completion", "print the completion script of a shell"),
 }
 """Every command: its module in `commands`, and one line on what it is for."""
 
 USAGE = 64
 """The exit code of a command line that cannot be understood."""
+
+EXIT_CODES = """exit codes: 0 done, or allowed; 1 something is wrong; 2 blocked;
+64 the command line was not understood; 130 Ctrl-C; 141 the reader left"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,6 +60,8 @@ def _write_anything(stream: object) -> None:
 
 def _main(argv: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["help"] and len(words) > 1:
+        words = [words[1], "--help"]
     if not words or words[0] in ("-h", "--help", "help"):
         print(usage())
         return 0 if words else USAGE
@@ -107,7 +113,7 @@ def usage() -> str:
     body = "\n".join(lines)
     return (
         "hookline: the hook system for AI agents\n\nusage: hookline COMMAND …\n\n"
-        f"{body}\n\n`hookline COMMAND --help` says more."
+        f"{body}\n\n`hookline help COMMAND` says more.\n\n{EXIT_CODES}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -30,9 +31,16 @@ def parser(name: str, about: str, epilog: str = "") -> argparse.ArgumentParser:
 
 
 class _Parser(argparse.ArgumentParser):
+    """Errors are one line, with a suggestion for a flag that was misspelled, and exit code 64."""
+
     def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(USAGE, f"{self.prog}: {message}\n")
+        self.exit(USAGE, f"{self.prog}: {message}{self._suggestion(message)}; see `{self.prog} --help`\n")
+
+    def _suggestion(self, message: str) -> str:
+        from hookline.errors import did_you_mean
+
+        unknown = re.match(r"unrecognized arguments: (--[\w-]+)", message)
+        return did_you_mean(unknown[1], self._option_string_actions) if unknown else ""
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

@@ -1,0 +1,122 @@
+"""`hookline completion`: commands and flags for bash, zsh and fish, read from the parsers themselves."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from contextlib import redirect_stdout, suppress
+from importlib import import_module
+from io import StringIO
+
+from hookline.cli.main import COMMANDS
+from hookline.cli.options import parser
+
+_EXAMPLES = """examples:
+  hookline completion bash > ~/.local/share/bash-completion/completions/hookline
+  hookline completion zsh > ~/.zfunc/_hookline
+  hookline completion fish > ~/.config/fish/completions/hookline.fish"""
+
+BASH = """# bash completion for hookline
+_hookline() {
+    local word="${COMP_WORDS[COMP_CWORD]}" command="${COMP_WORDS[1]}"
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        COMPREPLY=($(compgen -W "@COMMANDS@" -- "$word")); return
+    fi
+    case "$command" in
+@CASES@
+        *) COMPREPLY=() ;;
+    esac
+    [ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- "$word"))
+}
+complete -o filenames -F _hookline hookline
+"""
+ZSH = """#compdef hookline
+local -a commands
+commands=(
+@COMMANDS@
+)
+if (( CURRENT == 2 )); then
+    _describe 'command' commands
+    return
+fi
+case "$words[2]" in
+@CASES@
+    *) _files ;;
+esac
+"""
+
+
+def main(argv: list[str]) -> int:
+    """Print the script of one shell."""
+    flags = parser("completion", "Print the completion script of a shell.", _EXAMPLES)
+    flags.add_argument("shell", choices=tuple(SCRIPTS), help="the shell")
+    args = flags.parse_args(argv)
+    print(SCRIPTS[args.shell](all_flags()), end="")
+    return 0
+
+
+def all_flags() -> dict[str, list[str]]:
+    """The flags and subcommands of every command."""
+    return {name: _words_of(name) for name in COMMANDS if name != "completion"}
+
+
+def _words_of(name: str) -> list[str]:
+    """Ask the command for its help, and look at the parser that would print it."""
+    found: list[argparse.ArgumentParser] = []
+
+    def caught(self: argparse.ArgumentParser, *_: object, **__: object) -> None:
+        found.append(self)
+        raise _Caught
+
+    before = argparse.ArgumentParser.parse_known_args
+    argparse.ArgumentParser.parse_known_args = caught  # type: ignore[assignment,method-assign]
+    try:
+        with suppress(_Caught, SystemExit), redirect_stdout(StringIO()) as printed:
+            import_module(f"hookline.cli.commands.{COMMANDS[name][0]}").main(["--help"])
+    finally:
+        argparse.ArgumentParser.parse_known_args = before  # type: ignore[method-assign]
+    words = _words(found[0]) if found else set(re.findall(r"--[a-zA-Z][\w-]*", printed.getvalue()))
+    return sorted(words)
+
+
+class _Caught(BaseException):
+    """The parser was seen."""
+
+
+def _words(seen: argparse.ArgumentParser) -> set[str]:
+    words = {word for word in seen._option_string_actions if word.startswith("--")}  # noqa: SLF001 - no public way
+    for action in seen._actions:  # noqa: SLF001
+        if isinstance(action.choices, dict):
+            words |= set(action.choices)
+            for inner in action.choices.values():
+                words |= _words(inner)
+    return words
+
+
+def _bash(flags: dict[str, list[str]]) -> str:
+    cases = [
+        f'        {name}) COMPREPLY=($(compgen -W "{" ".join(words)}" -- "$word")) ;;' for name, words in flags.items()
+    ]
+    return BASH.replace("@COMMANDS@", " ".join([*COMMANDS, "help"])).replace("@CASES@", "\n".join(cases))
+
+
+def _zsh(flags: dict[str, list[str]]) -> str:
+    commands = "\n".join(f"    '{name}:{about.replace(chr(39), '’')}'" for name, (_, about) in COMMANDS.items())
+    cases = "\n".join(f"    {name}) compadd -- {' '.join(words)}; _files ;;" for name, words in flags.items())
+    return ZSH.replace("@COMMANDS@", commands).replace("@CASES@", cases)
+
+
+def _fish(flags: dict[str, list[str]]) -> str:
+    lines = ["# fish completion for hookline"]
+    for name, (_, about) in COMMANDS.items():
+        lines.append(f'complete -c hookline -n __fish_use_subcommand -f -a {name} -d "{about}"')
+    for name, words in flags.items():
+        seen = f'"__fish_seen_subcommand_from {name}"'
+        lines += [
+            f"complete -c hookline -n {seen} {'-l ' + word[2:] if word.startswith('--') else '-a ' + word}"
+            for word in words
+        ]
+    return "\n".join(lines) + "\n"
+
+
+SCRIPTS = {"bash": _bash, "zsh": _zsh, "fish": _fish}
