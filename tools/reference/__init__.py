@@ -19,6 +19,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "testing.md": api.testing_page,
     "errors.md": errors.page,
     "schema.json": events.schema_page,
+    "settings.schema.json": settings.schema_page,
 }
 """Every generated file and who makes it."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 
 from hookline.events import CATALOG
 from hookline.hooks.actions import DEFAULT_TIMEOUTS
 from hookline.settings.fields import COMMON, DEFAULT_TIMEOUT, DIALECTS, KINDS, REQUIRED, Field
+from hookline.settings.schema import settings_schema
 from hookline.settings.sources import MANAGED, STRENGTH
 from tools.reference.markdown import code, codes, table
 from tools.reference.words import ENTRY, SWITCHES
@@ -120,3 +122,8 @@ ENVIRONMENT = """## Environment variables
 
 A command hook sees `CLAUDE_PROJECT_DIR`, the project's folder, besides the environment of whoever fired.
 """
+
+
+def schema_page() -> str:
+    """The JSON Schema that editors read."""
+    return json.dumps(settings_schema(), indent=1) + "\n"

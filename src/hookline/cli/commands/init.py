@@ -11,6 +11,7 @@ from typing import Any
 from hookline.cli.options import add_json, add_sources, load, parser
 from hookline.cli.style import paint
 from hookline.errors import ConfigError
+from hookline.settings.schema import ADDRESS
 from hookline.settings.trust import Trust
 
 _CONFINED = "hookline guard paths --confine auto --temporary --block 'rm -rf /' --block 'rm -rf ~' --block 'sudo *'"
@@ -21,6 +22,7 @@ def _entry(name: str, command: str, **more: Any) -> dict[str, Any]:
 
 
 STARTER: dict[str, Any] = {
+    "$schema": ADDRESS,
     "hooks": {
         "PreToolUse": [
             {"matcher": "Bash", "hooks": [_entry("confined-shell", _CONFINED, onFailure="block")]},
@@ -89,7 +91,7 @@ def _merged(settings: dict[str, Any]) -> dict[str, Any]:
         event: [*hooks.get(event, []), *(group for group in groups if group not in hooks.get(event, []))]
         for event, groups in STARTER["hooks"].items()
     }
-    return {**settings, "hooks": {**hooks, **merged}}
+    return {"$schema": ADDRESS, **settings, "hooks": {**hooks, **merged}}
 
 
 def _next_steps(path: Path) -> str:
