@@ -80,7 +80,7 @@ PURE = (
 )
 WORLD = {"asyncio", "os", "time", "subprocess", "socket", "logging"}
 CORE_MAY_IMPORT = sys.stdlib_module_names | {"msgspec"}
-CORE_MAY_IMPORT_LAZILY = {"detect": {"detect_secrets"}}
+CORE_MAY_IMPORT_LAZILY = {"detect": {"detect_secrets"}, "engine.present": {"rich"}}
 MAY_IMPORT_TESTING = ("testing", "cli.commands.demo")
 MAY_IMPORT_THE_DOOR = ("testing", "cli")
 

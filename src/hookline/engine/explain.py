@@ -58,13 +58,14 @@ def _outcome_lines(outcome: Outcome, sign: str, width: int) -> Iterator[str]:
     name = _cut(one_line(outcome.hook), width)
     time = "" if outcome.status is Status.SKIPPED else f"{outcome.ms:.1f} ms"
     room = _WIDTH - len(f"  {sign} ") - width - 2 - 11
-    first, *more = _few(wrap(one_line(_said(outcome)), room), room)
+    first, *more = _few(wrap(one_line(said(outcome)), room), room)
     yield f"  {sign} {name:<{width}}  {first:<{room}} {time:>10}".rstrip()
     for line in more:
         yield f"    {'':<{width}}  {line}"
 
 
-def _said(outcome: Outcome) -> str:
+def said(outcome: Outcome) -> str:
+    """What one hook answered, or what went wrong with it, in words."""
     note = [outcome.note] if outcome.note else []
     if outcome.error:
         consequence = " → deny" if outcome.decision is Decision.DENY else ""
@@ -75,7 +76,7 @@ def _said(outcome: Outcome) -> str:
 
 
 def _decision_words(reply: Reply) -> list[str]:
-    said = {
+    words = {
         f"{reply.decision}{f': {reply.reason}' if reply.reason else ''}": reply.decision is not Decision.PASS,
         "rewrote the input": reply.input is not None,
         "replaced the output": reply.output is not msgspec.UNSET,
@@ -85,7 +86,7 @@ def _decision_words(reply: Reply) -> list[str]:
         "message": bool(reply.messages),
         "more": reply.specific is not None,
     }
-    return [word for word, true in said.items() if true]
+    return [word for word, true in words.items() if true]
 
 
 def _effects(verdict: Verdict) -> Iterator[str]:

@@ -139,6 +139,21 @@ class Verdict(msgspec.Struct):
     def __str__(self) -> str:
         return headline(self)
 
+    def __repr__(self) -> str:
+        from hookline.engine.present import short
+
+        return short(msgspec.structs.replace(self))  # looking at it must not change it
+
+    def _repr_html_(self) -> str:
+        from hookline.engine.present import html
+
+        return html(self)
+
+    def __rich__(self) -> Any:
+        from hookline.engine.present import rich
+
+        return rich(self)
+
     def explain(self) -> str:
         """Every hook, what it said, how long it took, and who won, as a text for people."""
         return explained(self)
