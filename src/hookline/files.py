@@ -27,6 +27,10 @@ if sys.platform == "win32":
                 if problem.errno != errno.EDEADLK:  # it only gave up after ten seconds of waiting
                     raise
 
+    def _lock_now(fd: int) -> None:
+        os.lseek(fd, _BEYOND, os.SEEK_SET)
+        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+
     def _unlock(fd: int) -> None:
         os.lseek(fd, _BEYOND, os.SEEK_SET)
         msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
@@ -36,6 +40,9 @@ else:
 
     def _lock(fd: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX)
+
+    def _lock_now(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _unlock(fd: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_UN)  # said aloud: a process forked meanwhile would hold it open
@@ -53,6 +60,17 @@ def locked(path: Path) -> Iterator[int]:
             _unlock(fd)
     finally:
         os.close(fd)
+
+
+def try_lock(path: Path) -> int | None:
+    """Take the lock on a file without waiting, until the descriptor is closed; `None` if somebody else holds it."""
+    fd = os.open(path, _FLAGS, 0o600)
+    try:
+        _lock_now(fd)
+    except OSError:
+        os.close(fd)
+        return None
+    return fd
 
 
 def read_at(fd: int, length: int, offset: int) -> bytes:

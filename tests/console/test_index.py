@@ -133,6 +133,20 @@ def test_an_index_that_is_damaged_or_half_made_is_made_again(log: Log, tmp_path:
     assert Indexed(tmp_path, log.path).about() == ["ls"]
 
 
+def test_a_second_console_keeps_an_index_of_its_own(log: Log, tmp_path: Path) -> None:
+    """Two processes never write one index; the second one's is gone when it ends."""
+    log.bash("ls")
+    first = Indexed(tmp_path, log.path)
+
+    second = Indexed(tmp_path, log.path)
+
+    assert second.index.path != first.index.path
+    assert first.about() == second.about() == ["ls"]
+    second.index.close()
+    assert {path.name for path in tmp_path.glob("index*")} >= {"index.sqlite"}
+    assert not second.index.path.exists()
+
+
 def test_lines_that_are_no_records_are_counted_and_passed_over(log: Log, tmp_path: Path) -> None:
     """Garbage, other JSON, and bytes that are no text cost themselves only."""
     log.bash("before")

@@ -7,6 +7,7 @@ import hashlib
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from hookline.console import schema
 from hookline.console.batch import MOST_SLOW, Batch
 from hookline.console.logs import MOST_LINE, Segment, read_at, segments
 from hookline.console.names import Names
+from hookline.errors import HooklineError
+from hookline.files import try_lock
 
 _CHUNK = 8 << 20
 _TAIL = 64
@@ -37,14 +40,15 @@ class Index:
     """
 
     def __init__(self, path: Path, logs: Iterable[Path]) -> None:
-        self.path = path
+        self.path, self._held = _own(path)
+        self._borrowed = self.path != path
         self.logs = tuple(logs)
         self.complete = False
         self.progress = (0, 0)
         self.generation = 0
         self._lock = threading.Lock()
         self._db: sqlite3.Connection
-        self._open(schema.reopen(path))
+        self._open(schema.reopen(self.path))
 
     def _open(self, db: sqlite3.Connection | None) -> None:
         self._db = schema.create(self.path) if db is None else db
@@ -57,9 +61,13 @@ class Index:
         self.last_id: int = self._db.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0]
 
     def close(self) -> None:
-        """Close the database; what was indexed stays."""
+        """Close the database; what was indexed stays, unless another process already keeps an index of these logs."""
         with self._lock:
             self._db.close()
+            os.close(self._held)
+            if self._borrowed:
+                schema.remove(self.path)
+                self.path.with_name(self.path.name + ".lock").unlink(missing_ok=True)
 
     def refresh(self, on_progress: OnProgress | None = None) -> int:
         """Read what is new in the logs; how many events that were."""
@@ -213,6 +221,16 @@ class Index:
 
     def _put(self, **values: int) -> None:
         self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", list(values.items()))
+
+
+def _own(path: Path) -> tuple[Path, int]:
+    """A path that no other process writes an index at, and the lock that says so."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for own in (path, path.with_name(f"{path.stem}-{os.getpid()}-{time.monotonic_ns()}{path.suffix}")):
+        held = try_lock(own.with_name(own.name + ".lock"))
+        if held is not None:
+            return own, held
+    raise HooklineError(f"{path}: another process keeps this index; name another file with --index")
 
 
 def _continues(found: list[Segment], known: dict[str, tuple[int, int, bytes]]) -> bool:

@@ -42,14 +42,18 @@ CREATE INDEX IF NOT EXISTS by_run ON events (run, time);
 
 def create(path: Path) -> sqlite3.Connection:
     """An empty index, open for a bulk load: fast, and worthless if it is interrupted."""
-    for name in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
-        name.unlink(missing_ok=True)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    remove(path)
     path.touch(0o600)
     db = _tuned(sqlite3.connect(path, isolation_level=None, check_same_thread=False))
     db.execute("PRAGMA journal_mode=OFF")
     db.executescript(TABLES)
     return db
+
+
+def remove(path: Path) -> None:
+    """Delete an index, and what SQLite keeps beside it."""
+    for end in ("", "-wal", "-shm"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
 
 
 def reopen(path: Path) -> sqlite3.Connection | None:
