@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fleet": ("fleet", "one policy and one audit trail over many machines"),
     "service": ("service", "the process that answers command hooks quickly"),
     "console": ("console", "look at audit logs in the browser, live"),
+    "watch": ("watch", "watch audit logs in the terminal, live"),
     "report": ("report", "write audit logs as one HTML file to share"),
     "attach": ("attach", "serve a Python file's hooks to any Claude Code"),
     "completion": ("completion", "print the completion script of a shell"),
