@@ -10,6 +10,7 @@ import msgspec
 
 from hookline.agent.stream_json.output import HookReporter, Note
 from hookline.cli.flags import CLAUDE_CODE_VERSION
+from hookline.cli.style import width
 from hookline.display import block, one_line
 from hookline.engine import Notice, Verdict
 from hookline.errors import ConfigError
@@ -105,7 +106,7 @@ def _short(given: object) -> str:
 
 def _explain(notice: Notice) -> None:
     if isinstance(notice, Verdict) and notice.outcomes:
-        print(notice.explain(), file=sys.stderr, flush=True)
+        print(notice.explain(width(sys.stderr)), file=sys.stderr, flush=True)
 
 
 FORMS: dict[str, Callable[[Made, Flags], None]] = {"text": _as_text, "json": _as_json, "stream-json": _as_stream}

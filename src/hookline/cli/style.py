@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TextIO
 
-WIDTH = 80
+LEAST, MOST = 60, 160
 
 _CODES = {
     "red": "31",
@@ -31,10 +31,24 @@ def colour_of(word: str) -> str:
     return DECISIONS.get(word, "dim")
 
 
-def colours(stream: TextIO | None = None) -> bool:
-    """Whether to use colour: on a terminal, unless NO_COLOR is set."""
+def width(stream: TextIO | None = None) -> int:
+    """How many columns to fill: those of the terminal, within reason; 80 where there is none."""
     stream = stream or sys.stdout
-    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    if not stream.isatty() and "COLUMNS" not in os.environ:
+        return 80
+    from shutil import get_terminal_size
+
+    return min(max(get_terminal_size().columns, LEAST), MOST)
+
+
+def colours(stream: TextIO | None = None) -> bool:
+    """Whether to use colour: on a terminal, or everywhere with FORCE_COLOR; never with NO_COLOR."""
+    stream = stream or sys.stdout
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR", "0") not in ("", "0", "false"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def paint(text: str, colour: str, stream: TextIO | None = None) -> str:
@@ -53,11 +67,11 @@ def painted(line: str) -> str:
 
 
 def folded(text: str, indent: int = 0, hanging: int | None = None) -> str:
-    """The text in lines of 80 columns, all but the first indented by `hanging`; words are never broken."""
+    """The text in lines as wide as the terminal, all but the first indented by `hanging`; words are never broken."""
     from textwrap import fill
 
     rest = indent if hanging is None else hanging
     return fill(
-        text, WIDTH, initial_indent=" " * indent, subsequent_indent=" " * rest, break_long_words=False,
+        text, width(), initial_indent=" " * indent, subsequent_indent=" " * rest, break_long_words=False,
         break_on_hyphens=False,
     )  # fmt: skip

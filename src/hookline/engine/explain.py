@@ -15,7 +15,7 @@ from hookline.replies import Decision, Reply
 if TYPE_CHECKING:
     from hookline.engine.verdict import Verdict
 
-_WIDTH = 80
+WIDTH = 80
 _LONGEST_NAME = 24
 _MOST_LINES = 3
 _MORE = "  │ "
@@ -27,18 +27,18 @@ def headline(verdict: Verdict) -> str:
     return one_line(_heading(verdict))
 
 
-def explained(verdict: Verdict) -> str:
+def explained(verdict: Verdict, width: int = WIDTH) -> str:
     """The headline in full, a line or more for each hook, then what the verdict brings with it.
 
     Whatever others wrote goes on behind a bar or in its own column, so that no line of theirs looks like one of these.
     """
     longest = max((len(outcome.hook) for outcome in verdict.outcomes), default=0)
     deciders = (verdict.decided_by or "").split(", ")
-    text = _folded(_heading(verdict), _WIDTH, _MORE)
+    text = _folded(_heading(verdict), width, _MORE)
     for outcome in verdict.outcomes:
         sign = "►" if outcome.hook in deciders else _SIGNS.get(outcome.status, "✗") if outcome.ok else "✗"
-        text += _outcome_lines(outcome, sign, min(longest, _LONGEST_NAME))
-    return "\n".join([*text, *_effects(verdict)])
+        text += _outcome_lines(outcome, sign, min(longest, _LONGEST_NAME), width)
+    return "\n".join([*text, *_effects(verdict, width)])
 
 
 def _heading(verdict: Verdict) -> str:
@@ -54,14 +54,14 @@ def _word(verdict: Verdict) -> str:
     return f"{word} (no hook applies)" if word == "PASS" and not verdict.outcomes else word
 
 
-def _outcome_lines(outcome: Outcome, sign: str, width: int) -> Iterator[str]:
-    name = _cut(one_line(outcome.hook), width)
+def _outcome_lines(outcome: Outcome, sign: str, column: int, width: int) -> Iterator[str]:
+    name = _cut(one_line(outcome.hook), column)
     time = "" if outcome.status is Status.SKIPPED else f"{outcome.ms:.1f} ms"
-    room = _WIDTH - len(f"  {sign} ") - width - 2 - 11
+    room = width - len(f"  {sign} ") - column - 2 - 11
     first, *more = _few(wrap(one_line(said(outcome)), room), room)
-    yield f"  {sign} {name:<{width}}  {first:<{room}} {time:>10}".rstrip()
+    yield f"  {sign} {name:<{column}}  {first:<{room}} {time:>10}".rstrip()
     for line in more:
-        yield f"    {'':<{width}}  {line}"
+        yield f"    {'':<{column}}  {line}"
 
 
 def said(outcome: Outcome) -> str:
@@ -89,7 +89,7 @@ def _decision_words(reply: Reply) -> list[str]:
     return [word for word, true in words.items() if true]
 
 
-def _effects(verdict: Verdict) -> Iterator[str]:
+def _effects(verdict: Verdict, width: int) -> Iterator[str]:
     reply = verdict.reply
     said: list[tuple[str, Any]] = [
         *([("input", reply.input)] if reply.input is not None else []),
@@ -98,7 +98,7 @@ def _effects(verdict: Verdict) -> Iterator[str]:
         *(("message", text) for text in reply.messages),
     ]
     for name, value in said:
-        first, *more = _few(_folded(str(value), _WIDTH - 10), _WIDTH - 10)
+        first, *more = _few(_folded(str(value), width - 10), width - 10)
         yield f"  {name:<7} {first}".rstrip()
         yield from (f"{'':<10}{line}" for line in more)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.engine.explain import explained, headline
+from hookline.engine.explain import WIDTH, explained, headline
 from hookline.engine.outcome import Outcome, Status
 from hookline.engine.words import Word, word_for
 from hookline.events import Event, spec_of
@@ -154,9 +154,9 @@ class Verdict(msgspec.Struct):
 
         return rich(self)
 
-    def explain(self) -> str:
-        """Every hook, what it said, how long it took, and who won, as a text for people."""
-        return explained(self)
+    def explain(self, width: int = WIDTH) -> str:
+        """Every hook, what it said, how long it took, and who won, as a text for people, `width` columns wide."""
+        return explained(self, width)
 
 
 def quick_outcomes(event: Event, reply: Reply, chosen: Sequence[Hook], marks: Sequence[float]) -> tuple[Outcome, ...]:

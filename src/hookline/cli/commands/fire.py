@@ -12,7 +12,7 @@ import msgspec
 
 from hookline.cli.options import add_hosting, add_json, add_sources, cold, hooks_of, parser
 from hookline.cli.runtime import run
-from hookline.cli.style import folded, painted
+from hookline.cli.style import folded, painted, width
 from hookline.display import one_line
 from hookline.engine import Outcome, Status, Verdict
 from hookline.errors import EventError, HooklineError
@@ -180,4 +180,4 @@ def why_not(hooks: Hooks, hook: Hook, event: Event) -> str:
 
 
 def _text(verdict: Verdict, others: list[str]) -> str:
-    return "\n".join(painted(line) for text in [verdict.explain(), *others] for line in text.splitlines())
+    return "\n".join(painted(line) for text in [verdict.explain(width()), *others] for line in text.splitlines())
