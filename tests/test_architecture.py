@@ -295,7 +295,7 @@ def test_a_kept_rule_is_no_violation(module: str, source: str) -> None:
 
 MAY_LIST_EVENTS = {
     "hosts": "a host's own names for events, and what it does on each, are facts of that host",
-    "cli.remote_hooks": "where the Claude CLI takes a host's silence for a no: a quirk of that protocol",
+    "agent.stream_json.remote_hooks": "where the Claude CLI takes a host's silence for a no: a quirk of that protocol",
     "cli.commands.demo.timeline": "the demo's words for the three events of its own story",
     "telemetry.metrics": "the events before and after one tool call, between which it is timed",
     "telemetry.otel": "the events that end a tool call, and the kind of error each means",

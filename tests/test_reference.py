@@ -1,20 +1,22 @@
 """The reference cannot go stale: it is what the code says now, and every public name is in it."""
 
+import dataclasses
 import re
 from pathlib import Path
 
 import pytest
 
 import hookline
-from hookline import cli
-from hookline.cli.flags import FLAGS
+from hookline import agent, cli
+from hookline.agent.run_options import RunOptions
 from hookline.cli.main import COMMANDS
+from hookline.cli.run_flags import FLAGS
 from hookline.events import CATALOG
 from hookline.replies import EventFields, Reply
 from hookline.settings.fields import COMMON, KINDS
 from hookline.settings.policy import SENSITIVE
 from tools.reference import FOLDER, PAGES, page
-from tools.reference.words import ENTRY, FIELDS, ON_EVENT, RUN, SWITCHES
+from tools.reference.words import ENTRY, FIELDS, ON_EVENT, SWITCHES
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -60,15 +62,21 @@ def test_every_reply_field_and_constructor_is_listed() -> None:
 
 
 def test_every_command_and_flag_is_listed() -> None:
-    """A new command appears by itself; a flag of `run` that has an effect needs a word."""
+    """A new command appears by itself, and so does a flag."""
     said = text("commands.md")
 
     assert [name for name in COMMANDS if f"\n## `hookline {name}`\n" not in said] == []
-    code = "".join(path.read_text() for path in Path(cli.__file__).parent.glob("*.py"))
-    fields = {flag: field for flag, (field, _) in FLAGS.items() if field}
-    used = {flag for flag, field in fields.items() if re.search(rf"flags\.{field}\b|listed\(\"{field}\"\)", code)}
-    assert used - set(RUN) == set()
-    assert set(RUN) - set(FLAGS) == set()
+    assert [flag for flag in FLAGS if f"`{flag}`" not in said] == []
+
+
+def test_every_option_of_a_run_is_a_flag_that_somebody_reads() -> None:
+    """No flag is taken and forgotten."""
+    rooms = [Path(cli.__file__).parent, Path(agent.__file__).parent]
+    code = "".join(path.read_text() for room in rooms for path in room.rglob("*.py"))
+    options = {field.name for field in dataclasses.fields(RunOptions)}
+
+    assert {flag.field for flag in FLAGS.values()} == options
+    assert [name for name in options if not re.search(rf"(options|self)\.{name}\b", code)] == []
 
 
 def test_every_setting_has_a_word() -> None:

@@ -13,30 +13,88 @@ from typing import Any
 
 import pytest
 
-from hookline.cli.flags import parse
+from hookline.agent.run_options import RunOptions
+from hookline.cli.run_flags import FLAGS, parse, parser
+from hookline.permissions import Mode
 
 RECORD = "import sys,json; e=json.load(sys.stdin); open('events.log','a').write(e['hook_event_name']+'\\n')"
 
 
 def test_flags_are_read_as_the_claude_cli_reads_them() -> None:
     """Switches, values, lists up to the next flag, `--flag=value`, short names, and the prompt wherever it stands."""
-    flags = parse(
+    options = parse(
         ["-p", "do it", "--allowedTools", "Bash(git *)", "Read", "--output-format=json", "-r", "--plugin-dir", "a",
-         "--plugin-dir", "b", "--strict-mcp-config"]
+         "--plugin-dir", "b", "--strict-mcp-config", "--max-turns", "3", "--permission-mode", "plan", "--tools", "",
+         "--append-system-prompt", "--not a flag", "--autocompact", "1.5k", "--setting-sources", ""]
+    ).options  # fmt: skip
+
+    assert options == RunOptions(
+        print=True, prompt="do it", allowed_tools=("Bash(git *)", "Read"), output_format="json", resume="",
+        plugin_dir=("a", "b"), strict_mcp_config=True, max_turns=3, permission_mode=Mode.PLAN, tools=("",),
+        append_system_prompt="--not a flag", autocompact=1500, setting_sources="",
     )  # fmt: skip
 
-    assert flags.prompt_text == "do it"
-    assert flags.listed("allowed_tools") == ["Bash(git *)", "Read"]
-    assert (flags.output_format, flags.resume, flags.strict_mcp_config) == ("json", "", True)
-    assert flags.listed("plugin_dir") == ["a", "b"]
-    assert flags.max_turns is None
+
+@pytest.mark.parametrize("argv, prompt", [
+    (["--model", "x", "go"], "go"), (["go", "--model", "x"], "go"), (["--verbose", "--", "-p", "x"], "-p"),
+    (["--prompt", "go"], "go"), (["-c", "go"], "go"), (["-w", "--", "go"], "go"), ([], None),
+])  # fmt: skip
+def test_the_prompt_may_stand_anywhere(argv: list[str], prompt: str | None) -> None:
+    """Before flags, after them, or after `--`."""
+    assert parse(argv).options.prompt == prompt
 
 
-def test_a_flag_nobody_knows_is_passed_over() -> None:
-    """A driver newer than we are still works."""
-    flags = parse(["--from-the-future", "-p", "go"])
+STREAM = ["--input-format", "stream-json"]
 
-    assert (flags.unknown, flags.prompt_text) == (("--from-the-future",), "go")
+
+@pytest.mark.parametrize("argv, said", [
+    (["--modle", "x"], "unknown flag `--modle`; did you mean `--model`?"),
+    (["--from-the-future"], "unknown flag `--from-the-future`"),
+    (["--mod", "x"], "unknown flag `--mod`"),
+    (["--permission-mode", "pln"], "unknown mode `pln`; did you mean `plan`?"),
+    (["--permission-mode", ""], "unknown mode ``; write one of default"),
+    (["--max-turns", "many"], "expected a number of turns, got `many`; write `10`"),
+    (["--max-turns", "0"], "expected a number of turns, got `0`"),
+    (["--max-turns", "-1"], "expected a number of turns, got `-1`"),
+    (["--cwd", "nowhere"], "`nowhere` is not a folder"),
+    (["--system-prompt-file", "nowhere"], "`nowhere` cannot be read: No such file"),
+    (["--system-prompt-file", "."], "`.` cannot be read: Is a directory"),
+    (["--append-system-prompt-file", "nowhere"], "`nowhere` cannot be read"),
+    (["--autocompact", "much"], "expected a number of tokens, got `much`"),
+    (["--output-format", "xml"], "invalid choice: 'xml'"),
+    (["--input-format", "xml"], "invalid choice: 'xml'"),
+    (["--model"], "expected one argument"),
+    (["--max-budget-usd", "1"], "--max-budget-usd: costs are not counted here"),
+    (["--json-schema", "{}"], "--json-schema: structured output is not made here"),
+    ([*STREAM, "--max-budget-usd=1"], "--max-budget-usd: costs are not counted here"),
+    ([*STREAM, "--max-turns", "many"], "expected a number of turns"),
+])  # fmt: skip
+def test_a_command_line_that_cannot_be_understood_is_refused(
+    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 64, one line that says what to write, no traceback, and no run."""
+    with pytest.raises(SystemExit) as left:
+        parse(argv)
+
+    assert left.value.code == 64
+    assert said in capsys.readouterr().err
+
+
+def test_a_host_newer_than_we_are_is_told_and_goes_on() -> None:
+    """Only a host that drives us over stream-json: a person is told what to write."""
+    parsed = parse([*STREAM, "--from-the-future", "value", "--thinking", "on", "--debug", "--trust"])
+
+    assert parsed.options == RunOptions(input_format="stream-json", trust=True)
+    assert parsed.passed_over == (
+        "flag `--from-the-future` is unknown here and passed over", "flag `--thinking` has no effect here",
+    )  # fmt: skip
+
+
+def test_every_flag_has_a_line_of_help() -> None:
+    """`hookline run --help` says what each is for."""
+    shown = parser().format_help()
+
+    assert [name for name, flag in FLAGS.items() if not flag.about or name not in shown] == []
 
 
 @pytest.fixture

@@ -6,11 +6,10 @@ import argparse
 from importlib import import_module
 from typing import Any, NoReturn
 
-from hookline.cli.flags import FLAGS, SHORT
 from hookline.cli.main import COMMANDS
+from hookline.cli.run_flags import FLAGS, REFUSED, WITHOUT_EFFECT
 from hookline.confine.main import HELP
 from tools.reference.markdown import block, code, codes, table
-from tools.reference.words import RUN
 
 INTRO = """# Commands
 
@@ -134,19 +133,18 @@ def _help(action: argparse.Action) -> str:
 
 
 def _run() -> str:
-    short = {long: word for word, long in SHORT.items()}
     rows = [
-        (codes([flag, *([short[flag]] if flag in short else [])]), _TAKES[kind], RUN[flag])
-        for flag, (_, kind) in FLAGS.items()
-        if flag in RUN
+        (codes([name, *([flag.short] if flag.short else [])]), _TAKES[flag.kind], flag.about)
+        for name, flag in FLAGS.items()
     ]
-    others = codes(flag for flag in FLAGS if flag not in RUN)
     return (
         "Run the agent. The flags are the Claude CLI's, so that whatever drives that can drive this; an unknown flag "
-        "is told on standard error and passed over. `--trust`, `--hooks FILE.py`, `--audit FILE` and `--cwd DIR` are "
-        "Hookline's own. See [Run the agent](../how-to/run-the-agent.md).\n\n"
+        "is an error, unless a host drives the run over stream-json: then it is told on standard error and passed "
+        "over. `--trust`, `--hooks FILE.py`, `--audit FILE` and `--cwd DIR` are Hookline's own. See [Run the "
+        "agent](../how-to/run-the-agent.md).\n\n"
         + block("hookline run -p PROMPT [FLAGS]", "text")
         + "\n"
         + table(("flag", "takes", "means"), rows)
-        + f"\nTaken, so that whatever drives the Claude CLI can drive this, and without effect: {others}.\n"
+        + f"\nKnown and without effect, so that who gives one is told: {codes(WITHOUT_EFFECT)}. Refused, since their "
+        f"promise would be broken: {codes(REFUSED)}.\n"
     )

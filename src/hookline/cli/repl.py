@@ -13,7 +13,7 @@ from hookline.replies import EventFields, Reply, allow, deny
 
 if TYPE_CHECKING:
     from hookline.agent import Ask
-    from hookline.cli.factory import Made
+    from hookline.agent.factory import Made
 
 ANSWERS = "[y]es, [a]lways, or no and why: "
 

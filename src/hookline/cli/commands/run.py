@@ -6,38 +6,56 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
-from hookline.cli.flags import CLAUDE_CODE_VERSION, FLAGS, Flags, parse, tell_unknown
+from hookline.agent.run_options import CLAUDE_CODE_VERSION, RunOptions
+from hookline.cli.run_flags import parse, tell
+from hookline.process.stdout import claim_stdout
 
 if TYPE_CHECKING:
+    from hookline.agent.factory import Made
     from hookline.agent.session.results import Result
-    from hookline.cli.factory import Made
+    from hookline.hookset import Hooks
+    from hookline.settings.trust import Policy
 
+Write = Callable[[bytes], None]
 FAILED, INTERRUPTED, TERMINATED = 1, 130, 143
 
 
 def main(argv: list[str]) -> int:
     """Run the agent once; exit code 0, 1 if it ended in an error, 130 after Ctrl-C."""
-    flags = parse(argv)
-    if flags.help:
-        print(usage())
-        return 0
-    if flags.version or set(argv) - {"--trust"} == {"-v"}:  # drivers ask with either, and with nothing else
+    parsed = parse(argv)
+    options = parsed.options
+    if parsed.version or set(argv) - {"--trust"} == {"-v"}:  # drivers ask with either, and with nothing else
         print(version())
         return 0
-    tell_unknown(flags)
-    _warm_up(flags)
-    if flags.cwd:
-        os.chdir(flags.cwd)
-    return asyncio.run(_run(flags))
+    tell(parsed)
+    _warm_up(options)
+    if options.cwd:
+        os.chdir(options.cwd)
+    return asyncio.run(_run(options, _answers(options)))
 
 
-def _warm_up(flags: Flags) -> None:
+def _answers(options: RunOptions) -> Write:
+    """Where programs read; what hooks print must not get in between."""
+    if options.output_format == "text" and not options.driven:
+        return _flushed(sys.stdout.buffer)
+    return _flushed(claim_stdout())
+
+
+def _flushed(stdout: BinaryIO) -> Write:
+    def write(data: bytes) -> None:
+        stdout.write(data)
+        stdout.flush()
+
+    return write
+
+
+def _warm_up(options: RunOptions) -> None:
     """Begin with what takes longest: the model's SDK is imported in a thread while all else is read."""
-    if (flags.model or "").partition(":")[0] not in ("scripted", "openai"):
+    if (options.model or "").partition(":")[0] not in ("scripted", "openai"):
         import threading
 
         from hookline.agent.models.anthropic import import_sdk
@@ -52,48 +70,40 @@ def version() -> str:
     return f"{CLAUDE_CODE_VERSION} (Hookline {installed('hookline')})"
 
 
-def usage() -> str:
-    """The help text."""
-    return (
-        "usage: hookline run -p PROMPT [flags]\n\nThe agent, with hooks on every step. Flags are the Claude CLI's:\n\n"
-        + "\n".join(f"  {name}" for name in FLAGS)
-        + "\n\n--trust runs the project's own hooks without asking; --hooks FILE.py takes hooks from Python."
-    )
-
-
-async def _run(flags: Flags) -> int:
-    from hookline.cli.factory import make
+async def _run(options: RunOptions, write: Write) -> int:
+    from hookline.agent.factory import make
+    from hookline.agent.settings_reload import keep_up
     from hookline.cli.output import shown_on
-    from hookline.cli.settings_watcher import keep_up
 
     caught = _Caught()
-    made = await make(flags, str(Path.cwd()))
-    keeping = asyncio.create_task(keep_up(made, flags))
+    cwd = str(Path.cwd())
+    made = await make(options, cwd, lambda env: make_hooks(options, cwd, env))
+    keeping = asyncio.create_task(keep_up(made, options))
     try:
-        shown_on(made, flags)
-        code = caught.code or await caught.watch(_session(made, flags))
+        shown_on(made, options, write)
+        code = caught.code or await caught.watch(_session(made, options, write))
     finally:
         keeping.cancel()
         await caught.watch(made.aclose())
     return caught.code or code
 
 
-async def _session(made: Made, flags: Flags) -> int:
-    if flags.worktree is not None:
-        await _enter_worktree(made, flags.worktree)
-    if flags.input_format == "stream-json":
-        from hookline.cli.stream_json import serve
+async def _session(made: Made, options: RunOptions, write: Write) -> int:
+    if options.worktree is not None:
+        await _enter_worktree(made, options.worktree)
+    if options.driven:
+        from hookline.agent.stream_json.host_session import serve
 
-        return await serve(made, flags)
+        return await serve(made, options, write)
     from hookline.cli.repl import converse, is_terminal, permit
 
-    if is_terminal() and not flags.print:
+    if is_terminal() and not options.print:
         made.agent.session.policy.can_use_tool = permit
-    prompt = flags.prompt_text
-    if prompt is None and is_terminal() and not flags.init_only:
+    prompt = options.prompt
+    if prompt is None and is_terminal() and not options.init_only:
         return await converse(made)
     await made.agent.start()
-    if flags.init_only:
+    if options.init_only:
         return 0
     if prompt is None:
         prompt = sys.stdin.read().strip()
@@ -104,6 +114,18 @@ async def _session(made: Made, flags: Flags) -> int:
     while (later := await made.agent.background()) is not None:
         result = later
     return code_of(result)
+
+
+def make_hooks(options: RunOptions, cwd: str, env: Mapping[str, str]) -> Hooks:
+    """The hooks of a Python file, or of the settings files once they are trusted."""
+    from hookline.agent.factory import settings_hooks
+    from hookline.cli.options import ask, from_python, governed, warn
+
+    if options.hooks:
+        return governed(from_python(options.hooks))
+    terminal = sys.stdin.isatty() and sys.stderr.isatty()
+    trust: Policy = "all" if options.trust else ask if terminal else "error"
+    return governed(settings_hooks(options, cwd, env, trust=trust, on_problem=warn))
 
 
 async def _enter_worktree(made: Made, name: str) -> None:

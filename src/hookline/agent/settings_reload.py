@@ -10,8 +10,8 @@ from hookline.events import ConfigChange
 from hookline.settings.watcher import signature
 
 if TYPE_CHECKING:
-    from hookline.cli.factory import Made
-    from hookline.cli.flags import Flags
+    from hookline.agent.factory import Made
+    from hookline.agent.run_options import RunOptions
 
 INTERVAL = 0.5
 #: which settings file is called what in the event
@@ -23,7 +23,7 @@ SOURCES = {
 }
 
 
-async def keep_up(made: Made, flags: Flags) -> None:
+async def keep_up(made: Made, options: RunOptions) -> None:
     """Look at the settings files again and again, until cancelled."""
     loaded = made.hooks.loaded
     if loaded is None:
@@ -37,7 +37,7 @@ async def keep_up(made: Made, flags: Flags) -> None:
         changed = [path for path, old, new in zip(paths, before, now, strict=True) if old != new]
         before = now
         if changed and all([await _accepted(made, kinds[path], path) for path in changed]):
-            _take(made, flags)
+            _take(made, options)
 
 
 async def _accepted(made: Made, source: str, path: str) -> bool:
@@ -48,9 +48,9 @@ async def _accepted(made: Made, source: str, path: str) -> bool:
     return not verdict.blocked
 
 
-def _take(made: Made, flags: Flags) -> None:
+def _take(made: Made, options: RunOptions) -> None:
     """Let the files say what they say now: hooks, environment, permissions."""
-    from hookline.cli.factory import permissions
+    from hookline.agent.factory import permissions
 
     change = made.hooks.refresh()
     if change is None:
@@ -59,5 +59,5 @@ def _take(made: Made, flags: Flags) -> None:
     os.environ.update(change.loaded.env)
     session.environ = dict(os.environ)
     mode = session.policy.mode
-    rules, dirs, _ = permissions(flags, made.hooks)
+    rules, dirs, _ = permissions(options, made.hooks)
     session.policy.rules, session.policy.dirs, session.policy.mode = rules, dirs, mode

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
-import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,20 +24,23 @@ from hookline.agent.context.definitions import (
 )
 from hookline.agent.hook_services import inspector, judge, mcp_caller
 from hookline.agent.models import Model, choose
+from hookline.agent.run_options import RunOptions
 from hookline.agent.session.transcript import find, latest
 from hookline.agent.tools import Tool, default_tools
-from hookline.cli.flags import Flags
 from hookline.errors import ConfigError, TranscriptError
 from hookline.hookset import Hooks
 from hookline.permissions import Rules, read_rules, removed_tools
 from hookline.runners.services import Services
 from hookline.settings import parse_hooks
 from hookline.settings.names import with_free_names
+from hookline.settings.problems import Problem
 from hookline.settings.sources import Source
+from hookline.settings.trust import Policy as Trusting
 
 if TYPE_CHECKING:
     from hookline.agent.tools.mcp import McpServers
 
+log = logging.getLogger("hookline.agent")
 NEWER = ("claude-opus-5", "claude-sonnet-5", "claude-fable-5", "claude-haiku-5")
 DEFAULT_EFFORT = "medium"
 NOBODY = AgentDefinition(name="")
@@ -69,25 +72,32 @@ class Made:
             path.unlink(missing_ok=True)
 
 
-async def make(flags: Flags, cwd: str) -> Made:
-    """Everything a run needs, nothing of it started yet but MCP servers."""
+HooksFor = Callable[[Mapping[str, str]], Hooks]
+"""Makes the hooks of a run for the environment they will see."""
+
+
+async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> Made:
+    """Everything a run needs, nothing of it started yet but MCP servers.
+
+    Where hooks come from, and who trusts them, is for the caller to say: `hooks_for` is given the environment.
+    """
     env_file = _env_file()
-    hooks = make_hooks(flags, cwd, {**os.environ, "CLAUDE_ENV_FILE": str(env_file)})
-    if flags.audit:
+    hooks = hooks_for({**os.environ, "CLAUDE_ENV_FILE": str(env_file)})
+    if options.audit:
         from hookline.audit.log import AuditLog
 
-        hooks.observe(AuditLog(flags.audit), inline=True)
+        hooks.observe(AuditLog(options.audit), inline=True)
     stated = dict(hooks.loaded.env) if hooks.loaded else {}
     os.environ.update(stated)  # settings' `env` holds for the agent itself too: keys, endpoints, retries
-    agents, skills = definitions(flags, cwd, hooks)
-    itself = session_agent(flags, agents)
-    model = make_model(flags, hooks, itself)
+    agents, skills = definitions(options, cwd, hooks)
+    itself = session_agent(options, agents)
+    model = make_model(options, hooks, itself)
     warm = getattr(model, "warm", None)
     if warm is not None:
         warm()
-    rules, dirs, mode = permissions(flags, hooks)
-    servers = make_servers(flags, cwd)
-    tools = itself.allowed(await make_tools(flags, rules, servers))
+    rules, dirs, mode = permissions(options, hooks)
+    servers = make_servers(options, cwd)
+    tools = itself.allowed(await make_tools(options, rules, servers))
     agent = Agent(
         model=model,
         hooks=hooks,
@@ -96,20 +106,20 @@ async def make(flags: Flags, cwd: str) -> Made:
         permission_mode=mode,
         rules=rules,
         dirs=dirs,
-        system=system_prompt(flags, itself),
+        system=system_prompt(options, itself),
         environ=dict(os.environ),
-        session_id=flags.session_id or None,
-        resume=resumed(flags, cwd),
-        fork=bool(flags.fork_session),
-        setup=_setup(flags),
+        session_id=options.session_id or None,
+        resume=resumed(options, cwd),
+        fork=options.fork_session,
+        setup=_setup(options),
         agents=agents,
         skills=skills,
-        instructions=_instructions(flags),
-        max_turns=int(flags.max_turns) if flags.max_turns else None,
-        compact_at=_tokens(flags.autocompact),
-        effort=effort(flags, model),
-        agent_type=flags.agent or None,
-        persist=not flags.no_session_persistence,
+        instructions=_instructions(options),
+        max_turns=options.max_turns,
+        compact_at=options.autocompact,
+        effort=effort(options, model),
+        agent_type=options.agent or None,
+        persist=not options.no_session_persistence,
     )
     agent.talk.state.env_files.append(env_file)
     give_services(agent, hooks, servers)
@@ -123,68 +133,63 @@ def _env_file() -> Path:
     return Path(name)
 
 
-def make_hooks(flags: Flags, cwd: str, env: Mapping[str, str]) -> Hooks:
-    """The hooks of a Python file, or of the settings files once they are trusted."""
-    from hookline.cli.options import ask, from_python, governed, warn
+def settings_hooks(
+    options: RunOptions, cwd: str, env: Mapping[str, str], *, trust: Trusting, on_problem: Callable[[Problem], Any]
+) -> Hooks:
+    """The hooks of the settings files, once they are trusted.
 
-    if flags.hooks:
-        return governed(from_python(flags.hooks))
-    terminal = sys.stdin.isatty() and sys.stderr.isatty()
+    A file of the project may be broken; `--settings` and `--setting-sources` are this run's own words, so they may not.
+    """
     hooks = Hooks.from_settings(
         cwd,
-        settings=flags.settings or None,
-        setting_sources=flags.setting_sources,
-        plugin_dirs=flags.listed("plugin_dir"),
-        bare=bool(flags.bare),
-        trust="all" if flags.trust else ask if terminal else "error",
+        settings=options.settings or None,
+        setting_sources=options.setting_sources,
+        plugin_dirs=options.plugin_dir,
+        bare=options.bare,
+        trust=trust,
         watch=False,
-        on_problem=warn,
+        on_problem=on_problem,
         env=env,
     )
-    _refuse_what_was_asked_for_and_is_not_there(hooks)
-    return governed(hooks)
-
-
-def _refuse_what_was_asked_for_and_is_not_there(hooks: Hooks) -> None:
-    """A file of the project may be broken; `--settings` and `--setting-sources` are this run's own words."""
     assert hooks.loaded is not None
     broken = [problem for file in hooks.loaded.broken if file.source.kind == "flag" for problem in file.problems]
     unknown = [problem for problem in hooks.loaded.source_problems if problem.where == "--setting-sources"]
     for problem in (*unknown, *broken):
         raise ConfigError(problem.where, problem.message)
+    return hooks
 
 
-def make_model(flags: Flags, hooks: Hooks, itself: AgentDefinition = NOBODY) -> Model:
+def make_model(options: RunOptions, hooks: Hooks, itself: AgentDefinition = NOBODY) -> Model:
     """The model of the flag, else of `--agent`, else of the settings, else the default."""
     own = itself.model if itself.model != "inherit" else ""
-    return choose(flags.model or own or (hooks.loaded.model if hooks.loaded else None) or "")
+    return choose(options.model or own or (hooks.loaded.model if hooks.loaded else None) or "")
 
 
-def effort(flags: Flags, model: Model) -> str | None:
+def effort(options: RunOptions, model: Model) -> str | None:
     """How hard the model should think; older ones are not asked."""
-    return flags.effort or (DEFAULT_EFFORT if model.name.startswith(NEWER) else None)
+    return options.effort or (DEFAULT_EFFORT if model.name.startswith(NEWER) else None)
 
 
-def permissions(flags: Flags, hooks: Hooks) -> tuple[Rules, tuple[str, ...], str]:
+def permissions(options: RunOptions, hooks: Hooks) -> tuple[Rules, tuple[str, ...], str]:
     """Rules, working folders and the mode of settings and flags together."""
     rows = hooks.loaded.permissions if hooks.loaded else ()
-    rules = read_rules({}, allowed=flags.listed("allowed_tools"), disallowed=flags.listed("disallowed_tools"))
-    dirs: tuple[str, ...] = tuple(flags.listed("add_dir"))
+    rules = read_rules({}, allowed=options.allowed_tools, disallowed=options.disallowed_tools)
+    dirs = options.add_dir
     mode = "default"
     for row in rows:
         rules = rules | read_rules({"allow": row.allow, "ask": row.ask, "deny": row.deny})
         dirs += row.additional_directories
         mode = row.default_mode or mode
-    if flags.skip_permissions:
+    if options.skip_permissions:
         mode = "bypassPermissions"
-    return rules, dirs, flags.permission_mode or mode
+    return rules, dirs, str(options.permission_mode or mode)
 
 
-def make_servers(flags: Flags, cwd: str) -> McpServers | None:
+def make_servers(options: RunOptions, cwd: str) -> McpServers | None:
     """The MCP servers of `--mcp-config` and, unless `--strict-mcp-config` says otherwise, of `.mcp.json`."""
-    sources = flags.listed("mcp_config")
+    sources = list(options.mcp_config)
     project = Path(cwd, ".mcp.json")
-    if flags.trust and not flags.strict_mcp_config and not flags.bare and project.is_file():
+    if options.trust and not options.strict_mcp_config and not options.bare and project.is_file():
         sources.insert(0, str(project))
     if not sources:
         return None
@@ -194,41 +199,41 @@ def make_servers(flags: Flags, cwd: str) -> McpServers | None:
     return McpServers(configs) if configs else None
 
 
-async def make_tools(flags: Flags, rules: Rules, servers: McpServers | None) -> dict[str, Tool]:
+async def make_tools(options: RunOptions, rules: Rules, servers: McpServers | None) -> dict[str, Tool]:
     """The tools the model is offered: built in or from MCP servers, less those that a bare deny rule takes away."""
     tools: dict[str, Tool] = default_tools()
-    names = [name.strip() for text in flags.listed("tools") for name in text.split(",")]
+    names = [name.strip() for text in options.tools for name in text.split(",")]
     if names and "default" not in names:
         tools = {name: tool for name, tool in tools.items() if name in names}
     if servers is not None:
         tools |= await servers.connect()
         for name, problem in servers.failures.items():
-            print(f"hookline run: MCP server `{name}`: {problem}", file=sys.stderr)
+            log.warning("MCP server `%s`: %s", name, problem)
     gone = removed_tools(rules)
     return {name: tool for name, tool in tools.items() if name not in gone}
 
 
-def definitions(flags: Flags, cwd: str, hooks: Hooks) -> tuple[dict[str, AgentDefinition], dict[str, Skill]]:
+def definitions(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[dict[str, AgentDefinition], dict[str, Skill]]:
     """Agents, skills and commands: the user's, the project's, plugins', and the flag's."""
-    if flags.bare:
+    if options.bare:
         return {}, {}
-    wanted = (flags.setting_sources if flags.setting_sources is not None else "user,project,local").split(",")
+    wanted = options.sources
     config = hooks.loaded.places.config_dir if hooks.loaded else Path("~/.claude").expanduser()
     own = [(config, "userSettings")] if "user" in wanted else []
     project = [(Path(cwd, ".claude"), "projectSettings")] if "project" in wanted else []
     skills = find_skills([*own, *project])
-    for folder in flags.listed("plugin_dir"):
+    for folder in options.plugin_dir:
         skills |= find_skills([(Path(folder), "plugin")], prefix=f"{Path(folder).name}:")
-    agents = find_agents([folder for folder, _ in (*own, *project)] + [Path(one) for one in flags.listed("plugin_dir")])
-    return agents | flag_agents(flags, hooks), skills
+    agents = find_agents([folder for folder, _ in (*own, *project)] + [Path(one) for one in options.plugin_dir])
+    return agents | flag_agents(options, hooks), skills
 
 
-def flag_agents(flags: Flags, hooks: Hooks) -> dict[str, AgentDefinition]:
+def flag_agents(options: RunOptions, hooks: Hooks) -> dict[str, AgentDefinition]:
     """The agents of `--agents`, their hooks registered for while they run."""
-    if not flags.agents:
+    if not options.agents:
         return {}
     try:
-        table = msgspec.json.decode(flags.agents)
+        table = msgspec.json.decode(options.agents)
     except msgspec.DecodeError as problem:
         raise ConfigError("--agents", f'expected JSON such as {{"reviewer": {{"prompt": "…"}}}}: {problem}') from None
     return add_agents(table, hooks)
@@ -245,54 +250,41 @@ def add_agents(table: Mapping[str, Any], hooks: Hooks) -> dict[str, AgentDefinit
     return found
 
 
-def session_agent(flags: Flags, agents: Mapping[str, AgentDefinition]) -> AgentDefinition:
+def session_agent(options: RunOptions, agents: Mapping[str, AgentDefinition]) -> AgentDefinition:
     """The agent of `--agent`: its prompt, tools, model and hooks are the session's; a host may describe it later."""
     known = {**BUILT_IN_AGENTS, **agents}
-    if not flags.agent or (flags.agent not in known and flags.input_format == "stream-json"):
+    if not options.agent or (options.agent not in known and options.driven):
         return NOBODY
-    if flags.agent not in known:
-        raise ConfigError("--agent", f"`{flags.agent}` not found; write one of {', '.join(sorted(known))}")
-    return known[flags.agent]
+    if options.agent not in known:
+        raise ConfigError("--agent", f"`{options.agent}` not found; write one of {', '.join(sorted(known))}")
+    return known[options.agent]
 
 
-def system_prompt(flags: Flags, itself: AgentDefinition = NOBODY) -> tuple[str, ...]:
+def system_prompt(options: RunOptions, itself: AgentDefinition = NOBODY) -> tuple[str, ...]:
     """The system prompt: the flag's, the one of `--agent` or our own, with what is to be added."""
-    stated = flags.system_prompt or (Path(flags.system_prompt_file).read_text() if flags.system_prompt_file else "")
-    base = stated or itself.prompt or SYSTEM
-    more = flags.append_system_prompt
-    if flags.append_system_prompt_file:
-        more = Path(flags.append_system_prompt_file).read_text()
-    return (base, more) if more else (base,)
+    base = options.system_prompt or itself.prompt or SYSTEM
+    return (base, options.append_system_prompt) if options.append_system_prompt else (base,)
 
 
-def resumed(flags: Flags, cwd: str) -> Path | None:
+def resumed(options: RunOptions, cwd: str) -> Path | None:
     """The transcript to go on with; `--continue` where nothing was said yet begins."""
-    if flags.continue_last:
+    if options.continue_last:
         with suppress(TranscriptError):
             return latest(cwd)
         return None
-    if flags.resume == "":
+    if options.resume == "":
         return latest(cwd)
-    return find(flags.resume, cwd) if flags.resume else None
+    return find(options.resume, cwd) if options.resume else None
 
 
-def _setup(flags: Flags) -> str | None:
-    if flags.init or flags.init_only:
+def _setup(options: RunOptions) -> str | None:
+    if options.init or options.init_only:
         return "init"
-    return "maintenance" if flags.maintenance else None
+    return "maintenance" if options.maintenance else None
 
 
-def _instructions(flags: Flags) -> frozenset[str]:
-    wanted = (flags.setting_sources if flags.setting_sources is not None else "user,project,local").split(",")
-    return frozenset() if flags.bare else frozenset(word.strip().capitalize() for word in wanted)
-
-
-def _tokens(given: str | None) -> int | None:
-    """`100k` or `100000` tokens."""
-    if not given:
-        return None
-    number, scale = (given[:-1], 1000) if given[-1:] in "kK" else (given, 1)
-    return int(float(number) * scale) if number.replace(".", "", 1).isdigit() else None
+def _instructions(options: RunOptions) -> frozenset[str]:
+    return frozenset() if options.bare else frozenset(word.capitalize() for word in options.sources)
 
 
 def give_services(agent: Agent, hooks: Hooks, servers: McpServers | None) -> None:

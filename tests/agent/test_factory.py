@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from hookline.agent.context.definitions import AgentDefinition
-from hookline.cli.factory import NOBODY, SYSTEM, make, session_agent, system_prompt
-from hookline.cli.flags import parse
+from hookline.agent.factory import NOBODY, SYSTEM, make, session_agent, system_prompt
+from hookline.agent.run_options import RunOptions
+from hookline.cli.run_flags import parse as parse_flags
 from hookline.errors import ConfigError
+from hookline.hookset import Hooks
+
+
+def parse(argv: list[str]) -> RunOptions:
+    return parse_flags(argv).options
+
 
 REVIEWER = AgentDefinition(name="rev", prompt="You review.", tools=("Read", "Grep"), disallowed=("Grep",))
 
@@ -45,8 +54,19 @@ async def test_an_audit_log_has_each_event_once(tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
     script = f"scripted:{tmp_path / 'turns.json'}"
     flags = ["--bare", "--model", script, "--audit", str(log), "--no-session-persistence"]
-    made = await make(parse(flags), str(tmp_path))
+    made = await make(parse(flags), str(tmp_path), lambda env: Hooks())
     await made.agent.run("go")
     await made.aclose()
 
     assert len(log.read_text().splitlines()) == 5
+
+
+def test_whoever_embeds_the_host_needs_no_command_line() -> None:
+    """The agent, its options and the stream-json host import nothing of `hookline.cli`."""
+    script = (
+        "import sys, hookline.agent.factory, hookline.agent.stream_json.host_session, hookline.agent.run_options\n"
+        "print([name for name in sys.modules if name.startswith('hookline.cli')])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+
+    assert done.stdout == "[]\n"

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from hookline.agent.factory import Made, give_services
 from hookline.agent.tools.mcp import McpServers
-from hookline.cli.factory import Made, give_services
 from hookline.hosts.claude_code.cli_channel import Server
 from hookline.hosts.claude_code.messages import McpMessage
 from hookline.permissions import removed_tools

@@ -15,14 +15,14 @@ from typing import Any
 import msgspec
 
 from hookline.agent.authorization import Ask
+from hookline.agent.factory import Made, add_agents, effort, give_services
 from hookline.agent.messages import Block, Text, User, decode_block
 from hookline.agent.models import ModelRequest, choose
+from hookline.agent.run_options import RunOptions
 from hookline.agent.session.results import Result
-from hookline.cli.factory import Made, add_agents, effort, give_services
-from hookline.cli.flags import Flags
-from hookline.cli.host_tools import HostTools
-from hookline.cli.output import say_init
-from hookline.cli.remote_hooks import host_hooks
+from hookline.agent.stream_json.host_tools import HostTools
+from hookline.agent.stream_json.init import say_init
+from hookline.agent.stream_json.remote_hooks import host_hooks
 from hookline.errors import HooklineError, HostGone, RequestRefused
 from hookline.events import DirectoryAdded, PostModelSwitch, PreModelSwitch
 from hookline.hosts.claude_code.cli_channel import Server
@@ -45,9 +45,9 @@ __all__ = ["serve"]
 PROBE = ModelRequest(messages=(User.of("Hi"),), max_tokens=1)
 
 
-async def serve(made: Made, flags: Flags) -> int:
-    """Serve a host until it closes stdin and everything it asked for is done."""
-    host = Host(made, flags)
+async def serve(made: Made, options: RunOptions, write: Callable[[bytes], None]) -> int:
+    """Serve a host until it closes stdin and everything it asked for is done; what it is told goes to `write`."""
+    host = HostSession(made, options, write)
     reading = asyncio.create_task(host.listen())
     try:
         return await host.work()
@@ -60,19 +60,19 @@ class Woken:
     """In place of a prompt: something happened in the background that the agent reacts to."""
 
 
-class Host:
+class HostSession:
     """The host and what it asks of us."""
 
-    def __init__(self, made: Made, flags: Flags) -> None:
-        self.made, self.flags = made, flags
+    def __init__(self, made: Made, options: RunOptions, write: Callable[[bytes], None]) -> None:
+        self.made, self.options = made, options
         self.agent = made.agent
-        self.server = Server(_write, also=OTHERS)
+        self.server = Server(write, also=OTHERS)
         self._tools = HostTools(made, self.server)
         self._callbacks: tuple[str, ...] = ()
         self._over = False
         self._prompts: asyncio.Queue[UserMessage | None] = asyncio.Queue()
         made.hooks.on_late = self.agent.session.wake
-        if flags.permission_prompt_tool == "stdio":
+        if options.permission_prompt_tool == "stdio":
             self.agent.session.policy.can_use_tool = self._may_run
         self.agent.session.elicit = self._elicit
 
@@ -132,7 +132,7 @@ class Host:
         await self._tools.ready()
         await self.agent.start()
         say_init(self.made)
-        if self.flags.replay_user_messages:
+        if self.options.replay_user_messages:
             self.server.say(prompt.data)
         text, blocks = _words(prompt)
         return await self.agent.run(text, blocks=blocks)
@@ -234,7 +234,7 @@ class Host:
         if verdict.decision in (Decision.DENY, Decision.ASK) or verdict.stop:
             raise RequestRefused("set_model", verdict.reason or "blocked by a hook", "blocked_by_hook")
         session.model = model
-        session.effort = effort(self.flags, model)
+        session.effort = effort(self.options, model)
         give_services(self.agent, self.made.hooks, self.made.servers)
         talk.remind_of_context(await talk.fire(PostModelSwitch, **about))
         return {}
@@ -244,7 +244,7 @@ class Host:
         given = msgspec.json.decode(request.body)
         directory = _real(given.get("directory"))
         session = self.agent.session
-        roots = [Path(session.project_dir), *(Path(folder) for folder in self.flags.listed("add_dir"))]
+        roots = [Path(session.project_dir), *(Path(folder) for folder in self.options.add_dir)]
         if not directory.is_dir() or not any(directory != root and directory.is_relative_to(root) for root in roots):
             raise ValueError(f"`{directory}` is no folder inside the working folders")
         if str(directory) in session.policy.dirs:
@@ -275,17 +275,17 @@ class Host:
         return {}
 
 
-REQUESTS: dict[str, Callable[[Host, Any], Awaitable[dict[str, Any]]]] = {
-    "initialize": Host.initialize,
-    "interrupt": Host.interrupt,
-    "set_permission_mode": Host.set_permission_mode,
-    "set_model": Host.set_model,
-    "mcp_message": Host.nothing,
-    "register_repo_root": Host.register_repo_root,
-    "mcp_status": Host.mcp_status,
-    "end_session": Host.end_session,
-    "stop_task": Host.stop_task,
-    "set_max_thinking_tokens": Host.nothing,
+REQUESTS: dict[str, Callable[[HostSession, Any], Awaitable[dict[str, Any]]]] = {
+    "initialize": HostSession.initialize,
+    "interrupt": HostSession.interrupt,
+    "set_permission_mode": HostSession.set_permission_mode,
+    "set_model": HostSession.set_model,
+    "mcp_message": HostSession.nothing,
+    "register_repo_root": HostSession.register_repo_root,
+    "mcp_status": HostSession.mcp_status,
+    "end_session": HostSession.end_session,
+    "stop_task": HostSession.stop_task,
+    "set_max_thinking_tokens": HostSession.nothing,
 }
 """What a host may ask."""
 
@@ -307,11 +307,6 @@ class _Stdin(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._server.ended()
-
-
-def _write(data: bytes) -> None:
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
 
 
 def _words(prompt: UserMessage) -> tuple[str, tuple[Block, ...]]:
