@@ -27,7 +27,8 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("adapters", "hosts"),
     ("hookset", "observe"),  # `Hooks`: the engine with its runners, files and SDK door; the names of 0.1
     ("agent", "claude", "hook_file"),
-    ("console",),
+    ("console", "install"),
+    ("prove",),
     ("fleet", "service"),
     ("cli",),
     ("__main__",),

@@ -37,7 +37,7 @@ OPENCODE = Host(
     verified="1.18.33",
     commands=("opencode",),
     events={"tool.execute.before": "PreToolUse", "tool.execute.after": "PostToolUse",
-            "chat.message": "UserPromptSubmit", "session.created": "SessionStart"},
+            "chat.message": "UserPromptSubmit"},
     says={
         "PreToolUse": {"deny": {"deny": TEXT}, "rewrite": {"args": VALUE}},
         "PostToolUse": {"deny": {"append": TEXT}, "context": {"append": TEXT}, "replace": {"output": TEXT}},

@@ -6,7 +6,7 @@ from hookline.hosts.shapes import BASH, DENY, GREP, WRITE
 VIBE = Host(
     name="vibe",
     title="Mistral Vibe",
-    verified="3.0.3",
+    verified="3.0.2",
     commands=("vibe",),
     events={"pre_tool": "PreToolUse", "post_tool": "PostToolUse", "post_agent": "Stop"},
     says={

@@ -1,0 +1,169 @@
+"""`hookline answer HOST`: the command that agent CLIs run; whatever happens, they are answered in time, in their words.
+
+A process of its own asks the hooks. This one only waits for it, with a deadline that lies before the host's: if the
+hooks hang, crash, end the program, hold the interpreter or never import, the answer is the host's own deny.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from hookline.errors import HooklineError
+from hookline.hosts.host import Host, Response
+from hookline.hosts.serve import refused, speaker
+from hookline.hosts.table import HOSTS
+
+if TYPE_CHECKING:
+    from hookline.hookset import Hooks
+
+DEADLINE = 20.0
+"""Seconds until the host is answered without the hooks, unless the command says otherwise."""
+
+MOST_BYTES = 50 * 1024 * 1024
+_USAGE = "usage: hookline answer HOST [--hooks FILE.py | --settings FILE] [--event NAME] [--deadline SECONDS]"
+
+
+class Request(NamedTuple):
+    """What the command line says."""
+
+    host: Host
+    hooks: str = ""
+    settings: str = ""
+    event: str = ""
+    scope: str = "user"
+    deadline: float = DEADLINE
+
+
+def main(argv: list[str]) -> int:
+    """Read the host's payload on stdin and answer it."""
+    started = time.monotonic()
+    if not argv or argv[0] in ("-h", "--help"):
+        print(f"{_USAGE}\n\nThe command that `hookline install` writes into an agent's configuration.")
+        return 0 if argv else 64
+    host = HOSTS.get(argv[0])
+    if host is None:
+        print(f"hookline answer: no host `{argv[0]}`; known are {', '.join(HOSTS)}", file=sys.stderr)
+        return 2  # the deny that most hosts understand
+    request, problem = parsed(host, argv[1:])
+    until = started + request.deadline
+    data = _read(0, until)
+    if problem or data is None:
+        error = HooklineError(problem or "the event did not arrive whole")
+        return _write(refused(host, error, data or b"", event=request.event))
+    return _write(answered(request, data, until))
+
+
+def parsed(host: Host, words: Sequence[str]) -> tuple[Request, str]:
+    """The command line, and what is wrong with it; it was written by us, but anybody may have edited it."""
+    given: dict[str, Any] = {}
+    rest = list(words)
+    while rest:
+        flag, _, value = rest.pop(0).partition("=")
+        name = flag.removeprefix("--")
+        if not flag.startswith("--") or name not in Request._fields[1:]:
+            return Request(host), f"unknown flag `{flag}` in the command; {_USAGE}"
+        if not value and rest:
+            value = rest.pop(0)
+        given[name] = value
+    try:
+        given["deadline"] = float(given.get("deadline", DEADLINE))
+    except ValueError:
+        return Request(host), f"--deadline: expected seconds, got `{given['deadline']}`"
+    return Request(host, **given), ""
+
+
+def _read(source: int, until: float) -> bytes | None:
+    """Everything on a descriptor; `None` if it does not end in time or is too long."""
+    data = b""
+    while len(data) <= MOST_BYTES:
+        left = until - time.monotonic()
+        if left <= 0 or not select.select([source], [], [], left)[0]:
+            return None
+        chunk = os.read(source, 1 << 16)
+        if not chunk:
+            return data
+        data += chunk
+    return None
+
+
+def _write(response: Response) -> int:
+    for descriptor, data in ((1, response.stdout), (2, response.stderr)):
+        written = 0
+        while written < len(data):
+            written += os.write(descriptor, data[written:])
+    return response.exit_code
+
+
+def answered(request: Request, data: bytes, until: float) -> Response:
+    """What the hooks say, asked in a process of their own; the host's deny if they say nothing in time."""
+    if not hasattr(os, "fork"):
+        said: list[Response] = []
+        _judge(request, data, until, said.append)  # Windows: there a hook that ends the program is not caught
+        return said[0]
+    from hookline.process.watchdog import NoAnswer, answer_in_time
+
+    def work(deliver: Callable[[bytes], None]) -> None:
+        _judge(request, data, until, lambda response: deliver(msgspec.json.encode(response)))
+
+    try:
+        return msgspec.json.decode(answer_in_time(work, until), type=Response)
+    except NoAnswer as problem:
+        return refused(request.host, HooklineError(f"the hooks {problem}"), data, event=request.event)
+
+
+def _judge(request: Request, data: bytes, until: float, deliver: Callable[[Response], None]) -> None:
+    """Load the hooks, ask them, deliver the answer; what they still do in the background comes after it."""
+    import asyncio
+
+    try:
+        host = _speaker(request, data)
+        if _judged_elsewhere(request, host):
+            return deliver(Response())
+        hooks = _load(request)
+    except (Exception, SystemExit) as problem:  # noqa: BLE001 - a hook file may raise anything
+        return deliver(refused(request.host, problem, data, event=request.event))
+    return asyncio.run(_ask(hooks, request._replace(host=host), data, until, deliver))
+
+
+async def _ask(hooks: Hooks, request: Request, data: bytes, until: float, deliver: Callable[[Response], None]) -> None:
+    from hookline.hosts.serve import serve
+
+    async with hooks:
+        left = max(until - time.monotonic() - 0.5, 0.1)  # enough to say which hook it was
+        deliver(await serve(hooks, request.host, data, event=request.event, cwd=str(Path.cwd()), deadline=left))
+
+
+def _load(request: Request) -> Hooks:
+    from hookline.cli.options import from_python
+    from hookline.hookset import Hooks
+
+    if request.hooks:
+        return from_python(request.hooks)
+    if request.settings:
+        return Hooks.from_settings(".", settings=request.settings, setting_sources="", trust="all", watch=False)
+    return Hooks.from_settings(".", trust="error", watch=False)
+
+
+def _speaker(request: Request, data: bytes) -> Host:
+    try:
+        payload = msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return request.host
+    return speaker(request.host, payload, HOSTS["grok"]) if isinstance(payload, dict) else request.host
+
+
+def _judged_elsewhere(request: Request, host: Host) -> bool:
+    """Whether the same hooks are asked by another entry of the host's files, so that this one may be silent."""
+    if host is request.host and request.scope == "user":
+        return False
+    from hookline.install.entries import asks
+
+    return asks(host, request.event, hooks=request.hooks, settings=request.settings)

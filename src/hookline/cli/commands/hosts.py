@@ -1,0 +1,44 @@
+"""`hookline hosts`: which agent CLIs there are, what holds on each, and which are hooked and proven here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from hookline.cli.options import add_json, parser
+from hookline.cli.style import paint
+from hookline.hosts.host import ABILITIES, able
+from hookline.install.survey import Row, survey
+
+_COLUMNS = ("deny", "ask", "rewr", "ctx", "repl", "prmt", "cont", "sess")
+_LEGEND = """deny, ask, rewr(ite a call), ctx (context for the model), repl(ace an output),
+prmt (refuse a prompt), cont(inue: back to work), sess(ion events)
+✓ it can · · it cannot; on a gate, what it cannot do becomes a deny
+measured: the version all this was seen on; `doc`: read in documentation only"""
+
+
+def main(argv: list[str]) -> int:
+    """Print the table."""
+    flags = parser("hosts", "Which agent CLIs there are, what holds on each, and what is installed here.")
+    flags.add_argument("--project", default=".", metavar="DIR", help="the project (default: this folder)")
+    add_json(flags)
+    args = flags.parse_args(argv)
+    rows = survey(Path(args.project).resolve())
+    if args.json:
+        print(json.dumps([row.to_dict() for row in rows], indent=2))
+        return 0
+    head = f"{'host':<9} {'measured':<8} {'here':<8} {'hooked':<6} {'proven':<6} {' '.join(_COLUMNS)}"
+    print(paint(head, "bold"))
+    for row in rows:
+        print(_line(row))
+    print(f"\n{_LEGEND}")
+    return 0
+
+
+def _line(row: Row) -> str:
+    hooked = "both" if len(row.hooked) == 2 else row.hooked[0][:6] if row.hooked else "–"
+    proven = "yes" if row.proven else "broken" if row.proof and not row.proof.holds else "–"
+    marks = [("✓" if able(row.host, name) else "·").center(len(head))
+             for name, head in zip(ABILITIES, _COLUMNS, strict=True)]  # fmt: skip
+    cells = f"{row.host.name:<9} {row.host.verified or 'doc':<8} {row.version[:8] or '–':<8} {hooked:<6}"
+    return f"{cells} {proven:<6} {' '.join(marks)}".rstrip()

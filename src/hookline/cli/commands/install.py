@@ -1,0 +1,175 @@
+"""`hookline install`: put hooks into agent CLIs' own configuration, and say what will not hold there."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hookline.cli.options import add_json, from_python, parser
+from hookline.cli.style import paint
+from hookline.errors import HooklineError
+from hookline.hosts.host import Host
+from hookline.hosts.table import HOSTS, find
+from hookline.install.entries import Source
+from hookline.install.losses import Loss, Status, report, worst
+from hookline.install.wire_up import Installed, install
+
+if TYPE_CHECKING:
+    from hookline.hooks.hook import Hook
+
+_EXAMPLES = """examples:
+  hookline install                              which agents are here? nothing is written
+  hookline install codex --hooks hooks.py       the hooks of a Python file, for every session of yours
+  hookline install gemini qwen --settings .claude/settings.json
+  hookline install claude --hooks hooks.py --scope project --strict
+
+`--strict` refuses to install where a hook would not be enforced. Codex runs hooks only once they are trusted:
+`--yes` says that you trust them."""
+
+
+def main(argv: list[str]) -> int:
+    """Write the configuration of each host named; without a name, show which are here."""
+    args = _parser().parse_args(argv)
+    if not args.host:
+        return _offer()
+    chosen = [find(name) for name in args.host]
+    source, hooks = load_source(args)
+    reports = {host.name: report(hooks, host) for host in chosen}
+    if args.strict and any(worst(losses) >= Status.OBSERVED for losses in reports.values()):
+        for host in chosen:
+            print_losses(host, reports[host.name])
+        raise HooklineError("not installed: some hooks would not be enforced (see above), and --strict was given")
+    done = []
+    for host in chosen:
+        _check_source(host, source)
+        trust = args.yes or (host.name == "codex" and _agreed(host))
+        project = Path(args.project).resolve() if args.scope == "project" else None
+        done.append(install(host, hooks, source, scope=args.scope, project=project, trust=trust))
+    if args.json:
+        print(json.dumps([_as_dict(one) for one in done], indent=2))
+    else:
+        for one in done:
+            _show(one)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    flags = parser("install", "Put hooks into an agent CLI's own configuration.", _EXAMPLES)
+    flags.add_argument("host", nargs="*", metavar="HOST", help=f"of {', '.join(HOSTS)}")
+    add_source(flags)
+    flags.add_argument("--scope", choices=["user", "project"], default="user", help="whose configuration")
+    flags.add_argument("--project", default=".", metavar="DIR", help="the project (default: this folder)")
+    flags.add_argument("--strict", action="store_true", help="refuse if a hook would not be enforced")
+    flags.add_argument("--yes", action="store_true", help="trust these hooks where the host would ask")
+    add_json(flags)
+    return flags
+
+
+def add_source(flags: argparse.ArgumentParser) -> None:
+    """Where the hooks come from."""
+    group = flags.add_mutually_exclusive_group()
+    group.add_argument("--hooks", metavar="FILE.py", help="a Python file that defines `hooks`")
+    group.add_argument("--settings", metavar="FILE", help="a settings file in Claude Code's format")
+
+
+def load_source(args: argparse.Namespace) -> tuple[Source, list[Hook]]:
+    """Where the hooks come from, as the configuration will say it, and the hooks themselves."""
+    from hookline.hookset import Hooks
+
+    if args.hooks:
+        hooks = from_python(args.hooks)
+        return Source(hooks=str(Path(args.hooks).resolve())), list(hooks.hooks)
+    if args.settings:
+        path = Path(args.settings).resolve()
+        if not path.is_file():
+            raise HooklineError(f"--settings: no such file `{args.settings}`")
+        loaded = Hooks.from_settings(".", settings=str(path), setting_sources="", trust="all", watch=False)
+        return Source(settings=str(path)), list(loaded.hooks)
+    loaded = Hooks.from_settings(".", trust="all", watch=False)
+    if not loaded.hooks:
+        raise HooklineError(
+            "there are no hooks here; name a Python file with --hooks or a settings file with --settings"
+        )
+    return Source(), list(loaded.hooks)
+
+
+def _check_source(host: Host, source: Source) -> None:
+    if host.name == "claude" and not source.flags:
+        raise HooklineError(
+            "Claude Code reads these settings files itself; name other hooks with --hooks or --settings"
+        )
+
+
+def _agreed(host: Host) -> bool:
+    """Ask whether our hooks may be trusted, if somebody is there."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print(
+        f"{host.title} runs hooks only once they are trusted. Trust these now? [y/N] ",
+        end="",
+        file=sys.stderr,
+        flush=True,
+    )
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+# -- showing --------------------------------------------------------------------------------------------------------
+
+
+def _show(done: Installed) -> None:
+    print(f"{paint(done.host.title, 'bold')}: hooked on {', '.join(done.events)}")
+    print(f"  in {done.path}")
+    for path in done.backups:
+        print(f"  as it was before: {path}")
+    print_losses(done.host, done.losses)
+    for note in done.notes:
+        print(f"  note: {note}")
+    if not done.host.verified:
+        print(
+            f"  {paint('unverified', 'yellow')}: {done.host.title} could not be measured; try it before you rely on it"
+        )
+
+
+def print_losses(host: Host, losses: Sequence[Loss]) -> None:
+    """One line for each hook that holds as it is, and one for each answer that does not."""
+    held = dict.fromkeys(loss.hook for loss in losses)
+    for loss in losses:
+        if loss.status is not Status.ENFORCED:
+            held.pop(loss.hook, None)
+    if held:
+        print(f"  {paint('enforced', 'green')}: {', '.join(held)}")
+    for loss in losses:
+        if loss.status is not Status.ENFORCED:
+            color = "yellow" if loss.status is Status.DIFFERENTLY else "red"
+            what = f"`{loss.kind}` on {loss.event}" if loss.kind else loss.event
+            print(f"  {paint(str(loss.status), color)}: {loss.hook}: {what}\n    {loss.reason}")
+
+
+def _as_dict(done: Installed) -> dict[str, Any]:
+    return {
+        "host": done.host.name,
+        "path": str(done.path),
+        "events": list(done.events),
+        "backups": [str(path) for path in done.backups],
+        "losses": [loss.to_dict() for loss in done.losses],
+        "notes": list(done.notes),
+        "verified": done.host.verified or None,
+    }
+
+
+def _offer() -> int:
+    from hookline.install.found import find_binary
+
+    here = [(host, found) for host in HOSTS.values() if (found := find_binary(host))]
+    if not here:
+        print("no agent CLI was found on this machine")
+        return 1
+    for host, found in here:
+        print(f"  {host.name:<10} {found.version or '?':<12} {found.path}")
+    names = " ".join(host.name for host, _ in here)
+    print(f"\nto hook them: {paint(f'hookline install {names} --hooks FILE.py', 'cyan')}")
+    return 0

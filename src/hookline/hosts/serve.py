@@ -1,0 +1,77 @@
+"""A host's payload in, the host's answer out: decode, ask the hooks, encode. What cannot be judged is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from functools import reduce
+from operator import or_
+from typing import Any, Protocol
+
+from hookline.engine import Verdict
+from hookline.errors import EventError
+from hookline.events import Event
+from hookline.hosts.answer import fails_closed, refusal
+from hookline.hosts.host import Host, Response
+from hookline.hosts.read import decode
+from hookline.hosts.reply import encode, refuse
+from hookline.replies import NOTHING, Reply, deny
+from hookline.wire.text import parse_object
+
+__all__ = ["Fires", "refused", "serve", "speaker"]
+
+
+class Fires(Protocol):
+    """Hooks that can be asked."""
+
+    def fire(self, event: Event, deadline: float | None = None) -> Awaitable[Verdict]:
+        """One verdict on an event."""
+        ...
+
+
+async def serve(
+    hooks: Fires, host: Host, data: bytes, *, event: str = "", cwd: str = "", deadline: float | None = None
+) -> Response:
+    """The hooks' answer to a host, in its words; `event` is the name under which it was asked.
+
+    A call that touches several files is several events: each is judged, and the strictest verdict holds for the call.
+    """
+    events: tuple[Event, ...] = ()
+    try:
+        events = decode(host, parse_object(data), event=event, cwd=cwd)
+        replies = [(await hooks.fire(each, deadline=deadline)).reply for each in events]
+        return encode(host, _joined(replies), events[0]) if events else Response()
+    except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it was, the host must not take it for a yes
+        return refused(host, problem, data, event=event, events=events)
+
+
+def _joined(replies: list[Reply]) -> Reply:
+    """One reply to a call that was judged in parts; no part of it can be rewritten alone."""
+    reply = reduce(or_, replies, NOTHING)
+    if len(replies) > 1 and reply.input is not None:
+        return reply | deny("a hook changed a part of this call; make one call for each file")
+    return reply
+
+
+def refused(
+    host: Host, problem: BaseException, data: bytes, *, event: str = "", events: tuple[Event, ...] = ()
+) -> Response:
+    """The host's deny, on what may still be prevented or may be anything; on the rest, a note on stderr."""
+    first = next(iter(events or _peek(host, data, event)), None)
+    name = first.event_name if first else host.ours(event) or ""
+    reason = refusal(problem, first)
+    return refuse(host, reason, name, first) if fails_closed(first) else Response(stderr=reason.encode())
+
+
+def _peek(host: Host, data: bytes, event: str) -> tuple[Event, ...]:
+    """The events in a payload that could not be judged, if it can be read at all."""
+    try:
+        return decode(host, parse_object(data), event=event)
+    except EventError:
+        return ()
+
+
+def speaker(host: Host, payload: Mapping[str, Any], grok: Host) -> Host:
+    """Who really asks: Grok also runs the hooks that were written for Claude Code and Cursor."""
+    if host.name in ("claude", "cursor") and "hookEventName" in payload and "workspaceRoot" in payload:
+        return grok
+    return host

@@ -1,0 +1,1 @@
+"""Putting hooks into agent CLIs' own configuration, and taking them out again."""

@@ -1,0 +1,88 @@
+"""Which agent CLIs are on this machine, and which version of each."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from hookline.hosts.host import Host
+
+_NUMBER = re.compile(r"\d+\.\d+(?:\.\d+)?(?:[-+.\w]*)?")
+
+
+class Binary(NamedTuple):
+    """An agent CLI on this machine."""
+
+    path: Path
+    version: str
+
+
+def lab() -> Path:
+    """Where `tools/hosts/install` puts the CLIs it fetches for tests and proofs."""
+    return Path(os.environ.get("HOSTLAB") or Path.home() / ".cache" / "hookline-hosts")
+
+
+def find_binary(host: Host) -> Binary | None:
+    """The host's executable: on PATH, else where the tests keep theirs."""
+    for path in _places(host):
+        if path.is_file() and os.access(path, os.X_OK):
+            return Binary(path, _asked(path) if host.name == "claude" else _version(path))
+    return None
+
+
+def _places(host: Host) -> Iterator[Path]:
+    for name in host.commands:
+        found = shutil.which(name)
+        if found:
+            yield Path(found)
+    base = lab()
+    if host.name == "claude":
+        yield from (base / "cli" / "claude" / "node_modules" / "@anthropic-ai").glob("claude-agent-sdk-linux-*/claude")
+        yield from (Path(folder) / "claude_agent_sdk" / "_bundled" / "claude" for folder in sys.path)
+    if host.name == "cline":  # its launcher leaves a daemon behind that the binary alone does not need
+        yield from (base / "cli" / "cline" / "node_modules" / "@cline").glob("cli-linux-*/bin/cline")
+    for name in host.commands:
+        yield base / "cli" / host.name / "node_modules" / ".bin" / name
+        yield base / "venv" / host.name / "bin" / name
+
+
+def _version(path: Path) -> str:
+    """The version that lies beside the binary, if one does; asking a Node program for it takes a second."""
+    return _from_package(path) or _from_wheel(path) or _asked(path)
+
+
+def _from_package(path: Path) -> str:
+    for folder in list(Path(os.path.realpath(path)).parents)[:6]:
+        file = folder / "package.json"
+        if file.is_file():
+            try:
+                found = json.loads(file.read_text())
+            except (OSError, ValueError):
+                return ""
+            return str(found.get("version") or "")
+    return ""
+
+
+def _from_wheel(path: Path) -> str:
+    """For a script that pip has made: its shebang's interpreter knows the packages beside it."""
+    site = path.parent.parent / "lib"
+    names = {"vibe": "mistral_vibe", "openhands": "openhands"}
+    for found in site.glob(f"python*/site-packages/{names.get(path.name, path.name)}-*.dist-info"):
+        return found.name.removesuffix(".dist-info").rpartition("-")[2]
+    return ""
+
+
+def _asked(path: Path) -> str:
+    try:
+        told = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    number = _NUMBER.search(told.stdout)
+    return number[0] if number else ""

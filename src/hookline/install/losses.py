@@ -1,0 +1,123 @@
+"""What becomes of each hook on each host: enforced, enforced differently, observed only, or not possible. Pure.
+
+Which answers a hook may give is read off the names its code uses (`deny`, `rewrite`, …); of a hook whose code does
+not tell, the event's own purpose is assumed: a gate's hook denies, a Stop hook sends the agent back to work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from types import CodeType
+from typing import Any, NamedTuple
+
+from hookline.events import spec_of
+from hookline.hooks.hook import Hook
+from hookline.hosts.host import NO_WORDS, Host
+
+
+class Status(IntEnum):
+    """From what holds to what does not."""
+
+    ENFORCED = 0
+    DIFFERENTLY = 1
+    OBSERVED = 2
+    IMPOSSIBLE = 3
+
+    def __str__(self) -> str:
+        return ("enforced", "enforced differently", "observed only", "not possible")[self]
+
+
+class Loss(NamedTuple):
+    """What becomes of one kind of answer of one hook on one event."""
+
+    hook: str
+    event: str
+    kind: str
+    status: Status
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, str]:
+        """As JSON says it."""
+        return {"hook": self.hook, "event": self.event, "kind": self.kind, "status": str(self.status),
+                "reason": self.reason}  # fmt: skip
+
+
+_KINDS = {"deny": "deny", "ask": "ask", "defer": "defer", "rewrite": "rewrite", "context": "context", "stop": "stop",
+          "replace_output": "replace", "keep_going": "keep_going"}  # fmt: skip
+_NATURAL = {"Stop": "keep_going", "SubagentStop": "keep_going", "PostToolUse": "context"}
+
+
+def report(hooks: Iterable[Hook], host: Host) -> list[Loss]:
+    """One line for each hook, event and kind of answer."""
+    return [loss for hook in hooks for event in sorted(hook.events, key=_name) for loss in _losses(hook, event, host)]
+
+
+def _name(event: Any) -> str:
+    return event if isinstance(event, str) else str(event.event_name)
+
+
+def _losses(hook: Hook, event: Any, host: Host) -> Iterator[Loss]:
+    name = _name(event)
+    if not host.native_events(name):
+        yield Loss(hook.name, name, "", Status.IMPOSSIBLE, f"{host.title} has no such event")
+        return
+    for kind in sorted(kinds(hook, name)):
+        status, reason = _status(host, name, kind)
+        yield Loss(hook.name, name, kind, status, reason)
+
+
+def kinds(hook: Hook, event: str) -> set[str]:
+    """The kinds of answer a hook may give to an event."""
+    spec = spec_of(event)
+    used = {_KINDS[name] for name in _names(getattr(hook.action, "call", None)) if name in _KINDS}
+    known = spec.decisions | spec.fields | {"stop", "replace" if "output" in spec.fields else "stop"}
+    if "input" in spec.fields:
+        known |= {"rewrite"}
+    fitting = used & known
+    return fitting or {"deny" if spec.gate else _NATURAL.get(event, "observe")}
+
+
+def _names(call: Any) -> set[str]:
+    """Every name that a function's code uses, inner functions included."""
+    call = getattr(call, "func", call)  # a partial
+    call = getattr(call, "__wrapped__", call)
+    function = getattr(call, "__func__", call)
+    if not hasattr(function, "__code__"):  # an object that can be called
+        function = vars(type(call)).get("__call__")
+    code = getattr(function, "__code__", None)
+    found: set[str] = set()
+    pending = [code] if isinstance(code, CodeType) else []
+    while pending:
+        one = pending.pop()
+        found.update(one.co_names)
+        pending += [inner for inner in one.co_consts if isinstance(inner, CodeType)]
+    return found
+
+
+_UNHEARD = {
+    "context": "the model will not read it",
+    "replace": "the model reads the tool's own output",
+    "keep_going": "the agent stops all the same",
+    "stop": "the agent's turn goes on",
+    "deny": "nothing can be prevented there",
+}
+
+
+def _status(host: Host, event: str, kind: str) -> tuple[Status, str]:
+    words = host.says.get(event, NO_WORDS)
+    gate = spec_of(event).gate
+    if kind == "observe" or (kind in words and not (gate and kind == "stop")):
+        return Status.ENFORCED, ""
+    if gate and "deny" in words and kind in ("ask", "defer", "rewrite", "stop"):
+        if kind == "stop" and "stop" in words:
+            return Status.ENFORCED, ""
+        return Status.DIFFERENTLY, f"{host.title} cannot `{kind}`: it becomes a deny"
+    if kind == "stop" and "deny" in words:
+        return Status.DIFFERENTLY, f"{host.title} cannot stop there: the model is told instead"
+    return Status.OBSERVED, f"{host.title} does not listen: {_UNHEARD.get(kind, 'nothing comes of it')}"
+
+
+def worst(losses: Iterable[Loss]) -> Status:
+    """The worst that becomes of any hook."""
+    return max((loss.status for loss in losses), default=Status.ENFORCED)

@@ -1,0 +1,232 @@
+"""`hookline answer HOST`: in time and in the host's words, whatever happens."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookline.hosts.table import HOSTS
+from tests.hosts.battery import recorded
+
+HOOKS = """
+import os, re, sys, time
+from hookline import Hooks, deny, rewrite, stop
+from hookline.events import PostToolUse, PreToolUse, UserPromptSubmit
+
+hooks = Hooks()
+
+@hooks.on(PreToolUse, match="Bash")
+def judge(event):
+    word = event.tool_input["command"].split()[-1]
+    print("noise on stdout", flush=True)
+    if word == "deny": return deny("because")
+    if word == "stop": return stop("enough")
+    if word == "raise": raise ValueError("boom")
+    if word == "exit": sys.exit(0)
+    if word == "end": os._exit(0)
+    if word == "hang": time.sleep(600)
+    if word == "lock": re.match(r"(a+)+$", "a" * 64 + "b")
+    if word == "nonsense": return {"decision": 3}
+    if word == "rewrite": return rewrite({**event.tool_input, "command": "echo changed"})
+
+@hooks.on(PostToolUse)
+def after(event):
+    raise ValueError("boom")
+"""
+
+
+def answer(
+    host: str, payload: Any, *flags: str, cwd: Path, deadline: float = 60, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the command as a host would: from anywhere, with next to no environment."""
+    data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    words = ["answer", host, *flags, "--deadline", str(deadline)]
+    return subprocess.run(
+        [sys.executable, "-m", "hookline", *words], input=data, capture_output=True, cwd=cwd, timeout=120, check=False,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(cwd), **(env or {})},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def hooks(tmp_path: Path) -> tuple[str, str]:
+    file = tmp_path / "my hooks.py"
+    file.write_text(HOOKS)
+    return "--hooks", str(file)
+
+
+def bash(command: str, **more: Any) -> dict[str, Any]:
+    return {
+        "hook_event_name": "PreToolUse",
+        "cwd": "/p",
+        "tool_name": "Bash",
+        "tool_input": {"command": command},
+        **more,
+    }
+
+
+def denial(run: subprocess.CompletedProcess[bytes]) -> str:
+    """The reason of a deny in Codex's words."""
+    said = json.loads(run.stdout)["hookSpecificOutput"]
+    assert said["permissionDecision"] == "deny"
+    assert run.returncode == 0
+    return str(said["permissionDecisionReason"])
+
+
+def test_what_the_hooks_allow_is_answered_with_silence(hooks: tuple[str, str], tmp_path: Path) -> None:
+    """And what a hook prints does not end up in the answer."""
+    run = answer("codex", bash("echo hi"), *hooks, cwd=tmp_path)
+
+    assert (run.returncode, run.stdout, run.stderr) == (0, b"", b"")
+
+
+def test_a_deny_has_its_reason(hooks: tuple[str, str], tmp_path: Path) -> None:
+    """The hook's own words."""
+    assert denial(answer("codex", bash("deny"), *hooks, cwd=tmp_path)) == "because"
+
+
+@pytest.mark.parametrize("word, told", [
+    ("stop", "enough"), ("raise", "boom"), ("exit", "ended the program"), ("end", "without an answer (exit code 0)"),
+    ("nonsense", "fails closed"),
+])  # fmt: skip
+def test_whatever_a_hook_does_is_a_deny(word: str, told: str, hooks: tuple[str, str], tmp_path: Path) -> None:
+    """Raising, exiting, ending the process, answering nonsense: the call does not run."""
+    assert told in denial(answer("codex", bash(word), *hooks, cwd=tmp_path))
+
+
+@pytest.mark.parametrize("word", ["hang", "lock"])
+def test_hooks_that_hang_are_denied_in_time(word: str, hooks: tuple[str, str], tmp_path: Path) -> None:
+    """Also when a regular expression holds the interpreter."""
+    started = time.monotonic()
+
+    reason = denial(answer("codex", bash(word), *hooks, cwd=tmp_path, deadline=4))
+
+    assert "gave no" in reason
+    assert time.monotonic() - started < 60
+
+
+FILES = {
+    "missing": (None, "no such file"),
+    "broken": ("def (:\n", "cannot be imported"),
+    "raising": ("raise RuntimeError('no')\n", "cannot be imported"),
+    "exiting": ("import sys; sys.exit(0)\n", "ended the program"),
+    "ending": ("import os; os._exit(0)\n", "without an answer"),
+    "hanging": ("import time; time.sleep(600)\n", "in time"),
+    "empty": ("", "defines no `hooks`"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_hook_file_that_cannot_be_had_is_a_deny(name: str, tmp_path: Path) -> None:
+    """Missing, broken, hanging: it says which file."""
+    text, told = FILES[name]
+    file = tmp_path / "hooks.py"
+    if text is not None:
+        file.write_text(text)
+
+    assert told in denial(answer("codex", bash("echo hi"), "--hooks", str(file), cwd=tmp_path, deadline=5))
+
+
+UNREADABLE = [
+    b"",
+    b"garbage",
+    b"[]",
+    b"{}",
+    b"\xff\xfe",
+    b'{"hook_event_name": 3}',
+    b'{"hook_event_name": "PreToolUse"}',
+    b'{"hook_event_name": "Nonsense"}',
+    b'{"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": "x"}',
+]
+
+
+@pytest.mark.parametrize("payload", UNREADABLE)
+@pytest.mark.parametrize("host", ["codex", "gemini", "vibe", "cline"])
+def test_a_payload_that_cannot_be_read_is_a_deny(
+    host: str, payload: bytes, hooks: tuple[str, str], tmp_path: Path
+) -> None:
+    """On a gate, whoever cannot be judged is not let through."""
+    event = next(theirs for theirs, ours in HOSTS[host].events.items() if ours == "PreToolUse")
+
+    run = answer(host, payload, *hooks, "--event", event, cwd=tmp_path)
+
+    said = json.loads(run.stdout)
+    assert "deny" in json.dumps(said) or said.get("cancel") is True or "denied: " in json.dumps(said)
+    assert b"could not be asked" in run.stdout
+
+
+@pytest.mark.parametrize("flags", [["--nonsense", "x"], ["stray"], ["--deadline", "soon"]])
+def test_a_command_line_that_somebody_broke_is_a_deny(flags: list[str], hooks: tuple[str, str], tmp_path: Path) -> None:
+    """The host would run the tool otherwise."""
+    run = subprocess.run([sys.executable, "-m", "hookline", "answer", "codex", *hooks, *flags], check=False,
+                         input=json.dumps(bash("echo hi")).encode(), capture_output=True, cwd=tmp_path)  # fmt: skip
+
+    assert denial(run)
+
+
+def test_a_failure_after_the_fact_denies_nothing(hooks: tuple[str, str], tmp_path: Path) -> None:
+    """There is nothing left to prevent."""
+    payload = {**bash("echo hi"), "hook_event_name": "PostToolUse", "tool_response": "hi"}
+
+    run = answer("codex", payload, *hooks, cwd=tmp_path)
+
+    assert (run.returncode, run.stdout) == (0, b"")
+
+
+def test_an_input_that_never_ends_is_a_deny(hooks: tuple[str, str], tmp_path: Path) -> None:
+    """A host that keeps its end open is answered all the same."""
+    read, write = os.pipe()
+    words = [sys.executable, "-m", "hookline", "answer", "codex", *hooks, "--event", "PreToolUse", "--deadline", "2"]
+    with subprocess.Popen(words, stdin=read, stdout=subprocess.PIPE, cwd=tmp_path) as process:
+        out, _ = process.communicate(timeout=60)
+    os.close(read)
+    os.close(write)
+
+    assert b'"permissionDecision":"deny"' in out
+
+
+def test_grok_is_answered_once_and_as_grok(hooks: tuple[str, str], tmp_path: Path) -> None:
+    """It runs Claude Code's hooks, too: they judge its tools by our names, unless its own file asks the same hooks."""
+    sample = next(s["payload"] for s in recorded("grok") if s["event"] == "PreToolUse")
+    payload = {**sample, "tool_input": {"command": "deny"}, "toolInput": {"command": "deny"}}
+    command = ("claude", payload, *hooks, "--event", "PreToolUse")
+
+    alone = answer(*command, cwd=tmp_path)
+    subprocess.run([sys.executable, "-m", "hookline", "install", "grok", *hooks], check=True, capture_output=True,
+                   env={**os.environ, "HOME": str(tmp_path)}, cwd=tmp_path)  # fmt: skip
+    beside = answer(*command, cwd=tmp_path)
+    own = answer("grok", payload, *hooks, "--event", "PreToolUse", cwd=tmp_path)
+
+    assert denial(alone) == "because"
+    assert (beside.returncode, beside.stdout) == (0, b"")
+    assert denial(own) == "because"
+
+
+def test_settings_files_work_as_well(tmp_path: Path) -> None:
+    """Claude Code's hooks for another host."""
+    out = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny",
+                                  "permissionDecisionReason": "from a file"}}  # fmt: skip
+    script = tmp_path / "hook.sh"
+    script.write_text(f"cat >/dev/null; printf '%s' '{json.dumps(out)}'\n")
+    settings = tmp_path / "settings.json"
+    hook = {"type": "command", "command": f"sh {script}"}
+    settings.write_text(json.dumps({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}}))
+    payload = next(s["payload"] for s in recorded("gemini") if s["event"] == "BeforeTool")
+
+    run = answer(
+        "gemini", {**payload, "cwd": str(tmp_path)}, "--settings", str(settings), "--event", "BeforeTool", cwd=tmp_path
+    )
+
+    assert json.loads(run.stdout) == {"decision": "deny", "reason": "from a file"}
+
+
+def test_help_says_what_it_is_for(tmp_path: Path) -> None:
+    """For people who find it in a file."""
+    run = subprocess.run([sys.executable, "-m", "hookline", "answer", "--help"], capture_output=True, check=False)
+
+    assert run.returncode == 0
+    assert b"hookline install" in run.stdout
