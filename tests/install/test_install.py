@@ -199,7 +199,7 @@ def test_a_read_only_file_is_an_error_and_untouched(home: Path) -> None:
     assert path.read_text() == "{}"
 
 
-BROKEN = {
+BROKEN: dict[str, tuple[str | bytes, str]] = {
     "gemini": ('{\n  "a": 1\n  "b": 2\n}', "settings.json: line 3: expected `,`"),
     "claude": ("[1, 2]", "expected an object"),
     "codex": ('{"hooks": []}', "is not an object"),
