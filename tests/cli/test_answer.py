@@ -113,7 +113,7 @@ FILES = {
     "missing": (None, "no such file"),
     "broken": ("def (:\n", "cannot be imported"),
     "raising": ("raise RuntimeError('no')\n", "cannot be imported"),
-    "exiting": ("import sys; sys.exit(0)\n", "ended the program"),
+    "exiting": ("import sys; sys.exit(0)\n", "cannot be imported: SystemExit"),
     "ending": ("import os; os._exit(0)\n", "without an answer"),
     "hanging": ("import time; time.sleep(600)\n", "in time"),
     "empty": ("", "defines no `hooks`"),

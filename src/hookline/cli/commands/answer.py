@@ -142,11 +142,20 @@ async def _ask(hooks: Hooks, request: Request, data: bytes, until: float, delive
 
 
 def _load(request: Request) -> Hooks:
-    from hookline.cli.options import from_python
+    """The hooks that the command names, and those of the fleet's policy."""
+    from hookline.fleet.enforce import policy_hooks
+
+    hooks = _own_hooks(request)
+    hooks.add(*policy_hooks())
+    return hooks
+
+
+def _own_hooks(request: Request) -> Hooks:
+    from hookline.hook_file import load_hooks
     from hookline.hookset import Hooks
 
     if request.hooks:
-        return from_python(request.hooks)
+        return load_hooks(request.hooks)
     if request.settings:
         return Hooks.from_settings(".", settings=request.settings, setting_sources="", trust="all", watch=False)
     return Hooks.from_settings(".", trust="error", watch=False)
