@@ -90,7 +90,7 @@ def test_a_deny_has_its_reason(hooks: tuple[str, str], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word, told", [
-    ("stop", "enough"), ("raise", "boom"), ("exit", "ended the program"), ("end", "without an answer (exit code 0)"),
+    ("stop", "enough"), ("raise", "boom"), ("exit", "fails closed"), ("end", "without an answer (exit code 0)"),
     ("nonsense", "fails closed"),
 ])  # fmt: skip
 def test_whatever_a_hook_does_is_a_deny(word: str, told: str, hooks: tuple[str, str], tmp_path: Path) -> None:

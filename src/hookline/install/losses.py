@@ -45,6 +45,7 @@ class Loss(NamedTuple):
 
 _KINDS = {"deny": "deny", "ask": "ask", "defer": "defer", "rewrite": "rewrite", "context": "context", "stop": "stop",
           "replace_output": "replace", "keep_going": "keep_going"}  # fmt: skip
+_FIELDS = {"input": "rewrite", "output": "replace"}
 _NATURAL = {"Stop": "keep_going", "SubagentStop": "keep_going", "PostToolUse": "context"}
 
 
@@ -71,9 +72,7 @@ def kinds(hook: Hook, event: str) -> set[str]:
     """The kinds of answer a hook may give to an event."""
     spec = spec_of(event)
     used = {_KINDS[name] for name in _names(getattr(hook.action, "call", None)) if name in _KINDS}
-    known = spec.decisions | spec.fields | {"stop", "replace" if "output" in spec.fields else "stop"}
-    if "input" in spec.fields:
-        known |= {"rewrite"}
+    known = {"stop", *spec.decisions, *(_FIELDS.get(name, name) for name in spec.fields)}
     fitting = used & known
     return fitting or {"deny" if spec.gate else _NATURAL.get(event, "observe")}
 

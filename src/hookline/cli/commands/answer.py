@@ -146,7 +146,8 @@ def _load(request: Request) -> Hooks:
     from hookline.fleet.enforce import policy_hooks
 
     hooks = _own_hooks(request)
-    hooks.add(*policy_hooks())
+    if policy := policy_hooks():
+        hooks.add(*policy)
     return hooks
 
 
