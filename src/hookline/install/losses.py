@@ -46,7 +46,6 @@ class Loss(NamedTuple):
 _KINDS = {"deny": "deny", "ask": "ask", "defer": "defer", "rewrite": "rewrite", "context": "context", "stop": "stop",
           "replace_output": "replace", "keep_going": "keep_going"}  # fmt: skip
 _FIELDS = {"input": "rewrite", "output": "replace"}
-_NATURAL = {"Stop": "keep_going", "SubagentStop": "keep_going", "PostToolUse": "context"}
 
 
 def report(hooks: Iterable[Hook], host: Host) -> list[Loss]:
@@ -74,7 +73,8 @@ def kinds(hook: Hook, event: str) -> set[str]:
     used = {_KINDS[name] for name in _names(getattr(hook.action, "call", None)) if name in _KINDS}
     known = {"stop", *spec.decisions, *(_FIELDS.get(name, name) for name in spec.fields)}
     fitting = used & known
-    return fitting or {"deny" if spec.gate else _NATURAL.get(event, "observe")}
+    purposes = ("deny",) if spec.gate else ("keep_going", "context")
+    return fitting or {next((kind for kind in purposes if kind in known), "observe")}
 
 
 def _names(call: Any) -> set[str]:
