@@ -6,10 +6,14 @@ import argparse
 from importlib import import_module
 from typing import Any, NoReturn
 
+from hookline.cli.commands.answer import HELP as ANSWER_HELP
 from hookline.cli.main import COMMANDS
 from hookline.cli.run_flags import FLAGS, REFUSED, WITHOUT_EFFECT
-from hookline.confine.main import HELP
+from hookline.confine.main import HELP as CONFINE_HELP
 from tools.reference.markdown import block, code, codes, table
+
+BY_HAND = {"answer": ANSWER_HELP, "confine": CONFINE_HELP}
+"""Commands that read their flags themselves, for the sake of their start-up."""
 
 INTRO = """# Commands
 
@@ -48,8 +52,8 @@ def page() -> str:
 def _section(name: str) -> str:
     if name == "run":
         return f"## `hookline run`\n\n{_run()}"
-    if name == "confine":  # its flags are read by hand, for the sake of its start-up
-        return f"## `hookline confine`\n\n{block(HELP, 'text')}"
+    if name in BY_HAND:
+        return f"## `hookline {name}`\n\n{block(BY_HAND[name], 'text')}"
     parser = parser_of(name)
     examples = f"\n{block(parser.epilog, 'text')}" if parser.epilog else ""
     return f"## `hookline {name}`\n\n{parser.description}\n\n{_usage(parser)}\n{_flags(parser)}{examples}"

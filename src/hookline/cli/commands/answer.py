@@ -29,6 +29,20 @@ DEADLINE = 20.0
 
 MOST_BYTES = 50 * 1024 * 1024
 _USAGE = "usage: hookline answer HOST [--hooks FILE.py | --settings FILE] [--event NAME] [--deadline SECONDS]"
+HELP = f"""{_USAGE}
+
+Answer one event of an agent CLI, read on stdin, in that agent's own words. This
+is the command that `hookline install` writes into an agent's configuration.
+
+  --hooks FILE.py     the hooks of a Python file
+  --settings FILE     the hooks of a settings file; without either, those of all
+                      settings files that are found
+  --event NAME        the agent's name for the event
+  --deadline SECONDS  answer by then, whatever happens (default: 20)
+  --scope project     stay silent if the user's own file asks the same hooks
+
+What goes wrong on the way is a deny: a crash, a hang, a hook that ends the
+program, a hook file that cannot be imported, an event that cannot be read."""
 
 
 class Request(NamedTuple):
@@ -46,7 +60,7 @@ def main(argv: list[str]) -> int:
     """Read the host's payload on stdin and answer it."""
     started = time.monotonic()
     if not argv or argv[0] in ("-h", "--help"):
-        print(f"{_USAGE}\n\nThe command that `hookline install` writes into an agent's configuration.")
+        print(HELP)
         return 0 if argv else 64
     host = HOSTS.get(argv[0])
     if host is None:
