@@ -25,7 +25,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("process",),
     ("audit", "guards", "permissions", "replay", "runners", "settings", "telemetry"),
     ("adapters", "hosts"),
-    ("hookset", "observe"),  # `Hooks`: the engine with its runners, files and SDK door; the names of 0.1
+    ("api", "observe"),  # `Hooks`: the engine with its runners, files and SDK door; the names of 0.1
     ("agent", "claude", "hook_file"),
     ("console", "install"),
     ("prove",),
@@ -358,3 +358,80 @@ def test_only_the_catalogue_lists_events() -> None:
 def test_a_table_of_events_is_found(source: str, lines: list[int]) -> None:
     """The check can fail."""
     assert [line for line, _ in event_tables(source)] == lines
+
+
+# -- a small door, and no knots ------------------------------------------------------------------------------------
+
+
+def test_a_set_of_hooks_has_few_public_names() -> None:
+    """`Hooks` is a facade; what is behind it is `hooks.engine`."""
+    made = hookline.Hooks()
+    public = {name for name in (*dir(made), *vars(made)) if not name.startswith("_")}
+
+    assert len(public) <= 16, sorted(public)
+
+
+def test_a_subclass_of_hooks_stays_its_class(tmp_path: Path) -> None:
+    """Also one that follows its settings files."""
+
+    class Mine(hookline.Hooks):
+        pass
+
+    made = Mine.from_settings(tmp_path, bare=True, home=tmp_path)
+
+    assert type(made) is Mine
+
+
+UNTIED = ("errors", "globs", "events", "replies", "hooks", "wire", "engine", "api")
+"""Packages whose modules import each other in one direction only, lazy imports and those for types included."""
+
+
+def cycles(graph: dict[str, set[str]]) -> list[tuple[str, ...]]:
+    """The groups of modules that lead back to each other."""
+    reach = {start: _reached(start, graph) for start in graph}
+    knots = {frozenset({a, *(b for b in reach[a] if a in reach.get(b, ()))}) for a in graph if a in reach[a]}
+    return sorted(tuple(sorted(knot)) for knot in knots)
+
+
+def _reached(start: str, graph: dict[str, set[str]]) -> set[str]:
+    seen: set[str] = set()
+    waiting = [*graph[start]]
+    while waiting:
+        module = waiting.pop()
+        if module not in seen:
+            seen.add(module)
+            waiting += graph.get(module, ())
+    return seen
+
+
+def import_graph(packages: tuple[str, ...]) -> dict[str, set[str]]:
+    """Who imports whom, by module; a package's own `__init__` counts only for those who are not in the package."""
+    paths = {module_name(path): path for path in SRC.rglob("*.py") if belongs(module_name(path), packages)}
+    graph: dict[str, set[str]] = {}
+    for module, path in paths.items():
+        is_package = path.name == "__init__.py"
+        found = {imp.own for imp in imports(path.read_text(), module, is_package=is_package) if imp.own}
+        below = {name for name in _submodules(path.read_text()) if name in paths}
+        graph[module] = {own for own in found if own in paths and not any(name.startswith(f"{own}.") for name in below)}
+        graph[module] |= below
+    return graph
+
+
+def _submodules(source: str) -> Iterator[str]:
+    """`events.agents` for `from hookline.events import agents`, which says more than `events`."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hookline."):
+            yield from (f"{(node.module or '').removeprefix('hookline.')}.{alias.name}" for alias in node.names)
+
+
+def test_modules_of_the_core_form_no_knot() -> None:
+    """What leads back to itself cannot be read, tested or moved on its own."""
+    assert cycles(import_graph(UNTIED)) == []
+
+
+def test_a_knot_is_found() -> None:
+    """The check can fail: a direct cycle and a longer one."""
+    assert cycles({"a": {"b"}, "b": {"a"}, "c": {"d"}, "d": {"e"}, "e": {"c"}, "f": {"a"}}) == [
+        ("a", "b"),
+        ("c", "d", "e"),
+    ]

@@ -114,7 +114,7 @@ def _firing(hooks: Hooks) -> Callable[[], Awaitable[None]]:
 
 async def _warm(hooks: Hooks) -> None:
     await hooks.fire(EVENT)
-    runner = hooks.runner_of(hooks.hooks[0])
+    runner = hooks.engine.runners.of(hooks.hooks[0])
     assert isinstance(runner, CommandRunner)
     if runner.warm is None:
         raise Unavailable("warm interpreters are turned off")

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from bench.harness import Batch, Measured, Row, Unavailable, at_least, at_most, interleave
-from hookline.engine import Engine
+from hookline.api import Hooks
 from hookline.events import PostToolUse, PreToolUse
 from hookline.hosts.claude_code import ClaudeClient
 from hookline.hosts.claude_code.find import bundled_cli
@@ -181,7 +181,7 @@ class Ours(Fed):
     @classmethod
     async def make(cls) -> "Ours":
         self = cls()
-        hooks = Engine()
+        hooks = Hooks()
 
         @hooks.on(PreToolUse, timeout=30)
         async def quiet(event: PreToolUse) -> None:
@@ -308,7 +308,7 @@ async def _real_run() -> list[float]:
         raise Unavailable("no Claude CLI; `pip install claude-agent-sdk` brings one")
     from hookline.hosts.claude_code.argv import Options, argv
 
-    hooks = Engine()
+    hooks = Hooks()
 
     @hooks.on(PreToolUse, PostToolUse, timeout=30)
     async def quiet(event: Any) -> None:

@@ -6,11 +6,11 @@ so that a command hook pays only for what it needs.
 
 TYPE_CHECKING = False  # type checkers take it for `typing.TYPE_CHECKING`, whose import would double the start-up time
 if TYPE_CHECKING:
+    from hookline.api import Hooks
     from hookline.engine import Context, Outcome, Verdict
     from hookline.errors import HooklineError, ToolDenied
     from hookline.events import Event, HookEvent
     from hookline.hooks import AgentCheck, Command, Hook, Http, McpTool, Prompt, hook
-    from hookline.hookset import Hooks
     from hookline.replies import (
         Decision,
         Reply,
@@ -66,7 +66,7 @@ _MODULES = {
     "hookline.errors": ("HooklineError", "ToolDenied"),
     "hookline.events": ("Event", "HookEvent"),
     "hookline.hooks": ("AgentCheck", "Command", "Hook", "Http", "McpTool", "Prompt", "hook"),
-    "hookline.hookset": ("Hooks",),
+    "hookline.api": ("Hooks",),
     "hookline.replies": (
         "Decision",
         "Reply",

@@ -6,8 +6,8 @@ import importlib.util
 import sys
 from pathlib import Path
 
+from hookline.api import Hooks
 from hookline.errors import ConfigError
-from hookline.hookset import Hooks
 
 
 def load_hooks(file: str | Path) -> Hooks:

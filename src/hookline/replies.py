@@ -28,10 +28,11 @@ class Decision(IntEnum):
     DENY = 4
 
     def __str__(self) -> str:
-        return _WORDS[self]
+        return WORDS[self]
 
 
-_WORDS = tuple(decision.name.lower() for decision in Decision)
+WORDS = tuple(decision.name.lower() for decision in Decision)
+"""The decisions as words, in their order."""
 
 
 Action = Literal["accept", "decline", "cancel"]

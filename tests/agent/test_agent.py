@@ -298,7 +298,7 @@ async def test_a_background_answer_arrives_with_a_later_request(tmp_path: Path) 
         return context("LATE")
 
     arrived = asyncio.Event()
-    hooks.on_late = lambda outcome: arrived.set()
+    hooks.engine.on_late = lambda outcome: arrived.set()
     hooks.add(PreToolUse, _always(background(late())), name="slow", match="Bash")
     async with agent_on(tmp_path, bash("true"), "one", "two", hooks=hooks) as agent:
         await agent.run("go")

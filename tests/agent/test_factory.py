@@ -11,9 +11,9 @@ import pytest
 from hookline.agent.context.definitions import AgentDefinition
 from hookline.agent.factory import NOBODY, SYSTEM, make, session_agent, system_prompt
 from hookline.agent.run_options import RunOptions
+from hookline.api import Hooks
 from hookline.cli.run_flags import parse as parse_flags
 from hookline.errors import ConfigError
-from hookline.hookset import Hooks
 
 
 def parse(argv: list[str]) -> RunOptions:

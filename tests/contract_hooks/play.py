@@ -13,7 +13,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from hookline.agent.hook_services import inspector, judge, mcp_caller
 from hookline.agent.models import choose
 from hookline.agent.tools import SessionState, ToolEnv, default_tools
 from hookline.agent.tools.mcp import McpServers, read_config
-from hookline.engine import Engine, Runner
+from hookline.engine import Runner
 from hookline.events import (
     Event,
     PermissionRequest,
@@ -162,9 +162,9 @@ class Play:
             if servers is not None:
                 await servers.aclose()
 
-    def runner(self, engine: Engine, kind: type[Any]) -> Runner:
+    def runner(self, kind: type[Any], services: Callable[[], Services]) -> Runner:
         """All cases share their warm interpreters."""
-        return _Shared(self.commands) if kind is Command else runner_for(engine, kind)
+        return _Shared(self.commands) if kind is Command else runner_for(kind, services)
 
     # ---- its events
 

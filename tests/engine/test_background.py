@@ -66,7 +66,7 @@ def _returning(make: Any) -> Any:
 async def test_a_host_may_be_told_of_late_outcomes_as_they_come() -> None:
     """They can be collected all the same."""
     hooks, told = Hooks(), asyncio.Event()
-    hooks.on_late = lambda outcome: told.set()
+    hooks.engine.on_late = lambda outcome: told.set()
     hooks.on(PreToolUse, background=True)(_returning(lambda: context("late")))
     await hooks.fire(BASH)
     await asyncio.wait_for(told.wait(), 10)
@@ -128,7 +128,7 @@ async def test_a_background_hook_cancelled_before_it_began_is_dropped() -> None:
     hooks = Hooks()
     hooks.on(PreToolUse, background=True)(_returning(lambda: None))
     await hooks.fire(BASH)
-    assert len(hooks._background) == 1
+    assert len(hooks.engine.background) == 1
     for task in asyncio.all_tasks() - {asyncio.current_task()}:
         task.cancel()
 
@@ -173,7 +173,7 @@ def test_background_hooks_of_a_loop_that_is_gone_are_not_waited_for() -> None:
     hooks.on(PreToolUse, background=True)(_returning(lambda: None))
     loop = asyncio.new_event_loop()
     loop.run_until_complete(hooks.fire(BASH))
-    (task,) = hooks._background._tasks
+    (task,) = hooks.engine.background._tasks
     task._log_destroy_pending = False  # type: ignore[attr-defined]  # that it never ran is the point
     loop.close()
 
@@ -209,7 +209,7 @@ async def test_what_goes_on_can_be_ended_while_the_set_stays_open() -> None:
         await for_ever.wait()
 
     await hooks.fire(BASH)
-    ended = await hooks.end_background(0.05)
+    ended = await hooks.engine.end_background(0.05)
 
     assert {outcome.hook: outcome.status for outcome in ended} == {"quick": Status.OK, "slow": Status.CANCELLED}
     assert len((await hooks.fire(BASH)).outcomes) == 2

@@ -7,7 +7,7 @@ from typing import Any
 
 from hookline import Hooks
 from hookline.engine import Cancelled, Context
-from hookline.engine.context import Seat
+from hookline.engine.context import bind
 from hookline.events import PreToolUse, Stop
 
 
@@ -19,7 +19,7 @@ async def test_a_context_says_where_and_when_a_hook_runs() -> None:
     @hooks.on(PreToolUse, name="mine", timeout=5)
     async def check(event: Any, ctx: Context) -> None:
         seen.append((ctx.session_id, ctx.cwd, dict(ctx.env), ctx.tool_use_id, ctx.timeout, ctx.log.name))
-        assert 0 < ctx.deadline - hooks.clock() <= 5
+        assert 0 < ctx.deadline - hooks.engine.clock() <= 5
         ctx.progress("stdout", "nobody watches")
 
     verdict = await hooks.fire(PreToolUse(session_id="s", cwd="/x", tool_use_id="t"))
@@ -31,7 +31,7 @@ async def test_a_context_says_where_and_when_a_hook_runs() -> None:
 async def test_without_an_environment_of_its_own_a_set_has_the_process_environment() -> None:
     """And an event without a tool has no tool call."""
     hooks = Hooks()
-    ctx = Context(Stop(), Seat(hooks.add(Stop, lambda event: None)[0], hooks))
+    ctx = Context(Stop(), bind(hooks.add(Stop, lambda event: None)[0], hooks.engine))
 
     assert ctx.env is os.environ
     assert ctx.tool_use_id == ""

@@ -15,7 +15,7 @@ from hookline.engine import engine as engine_module
 from hookline.engine.outcome import Status
 from hookline.errors import Closed, DuplicateHook, EventError, HookError, UnknownEvent, UnknownHook
 from hookline.events import Event, Notification, PreToolUse, SessionStart, Stop
-from hookline.hooks import Command, Function
+from hookline.hooks import Command, Function, make_hook
 
 BASH = PreToolUse(tool_name="Bash", tool_input={"command": "ls"})
 
@@ -413,8 +413,8 @@ async def test_a_single_rewriter_is_heard_and_others_see_its_input() -> None:
 async def test_an_engine_without_runners_says_what_to_do() -> None:
     """Async functions need none; the rest does."""
     engine = Engine()
-    engine.on(PreToolUse, match="Bash")(no)
-    engine.add(PreToolUse, Command(command="true"), match="Read")
+    engine.registry.add([make_hook([PreToolUse], no, match="Bash")], named=False)
+    engine.registry.add([make_hook([PreToolUse], Command(command="true"), match="Read")], named=False)
 
     assert (await engine.fire(BASH)).reason == "no"
     assert "no runner for Command hooks" in (await engine.fire(PreToolUse(tool_name="Read"))).reason
@@ -429,10 +429,10 @@ async def test_hooks_can_be_switched_off_and_on() -> None:
     hooks.on(PreToolUse)(no)
 
     assert (await hooks.fire(BASH)).blocked
-    hooks.enabled = False
+    hooks.engine.enabled = False
     assert not (await hooks.fire(BASH)).blocked
     assert not (await hooks.fire(BASH)).blocked
-    hooks.enabled = True
+    hooks.engine.enabled = True
     assert (await hooks.fire(BASH)).blocked
 
 
@@ -461,7 +461,7 @@ async def test_the_warning_is_given_once_for_all_sets(
     monkeypatch.setenv("HOOKLINE_ENABLED", " Off")
     hooks = [Hooks(), Hooks()]
 
-    assert not any(each.enabled for each in hooks)
+    assert not any(each.engine.enabled for each in hooks)
     assert len(caplog.records) == 1
 
 
@@ -472,11 +472,11 @@ async def test_runners_that_need_no_closing_are_left_alone() -> None:
         async def run(self, hook: Hook, event: Event, ctx: Context) -> Reply:
             return deny("ran")
 
-    engine = Engine(runners=lambda engine, kind: Runs())
-    engine.add(PreToolUse, Command(command="true"))
+    hooks = Hooks(runners=lambda kind, services: Runs())
+    hooks.add(PreToolUse, Command(command="true"))
 
-    assert (await engine.fire(BASH)).reason == "ran"
-    assert await engine.aclose() == []
+    assert (await hooks.fire(BASH)).reason == "ran"
+    assert await hooks.aclose() == []
 
 
 async def test_a_crash_among_several_hooks_is_found_on_the_quick_way_too() -> None:
@@ -515,10 +515,9 @@ async def test_what_concerns_a_hook() -> None:
     hooks = Hooks()
     (made,) = hooks.add(PreToolUse, nothing, match="Bash", when="Bash(ls*)")
 
-    assert hooks.concerns(made, BASH)
-    assert not hooks.concerns(made, PreToolUse(tool_name="Bash", tool_input={"command": "cat"}))
-    assert not hooks.concerns(made, SessionStart())
-    assert hooks.place.home
+    assert hooks.engine.applies_to(made, BASH)
+    assert not hooks.engine.applies_to(made, PreToolUse(tool_name="Bash", tool_input={"command": "cat"}))
+    assert not hooks.engine.applies_to(made, SessionStart())
 
 
 async def test_an_if_never_holds_on_an_event_without_a_tool() -> None:

@@ -101,25 +101,25 @@ async def test_a_slow_observer_slows_nothing_and_what_it_misses_is_counted(caplo
     hooks = Hooks()
     hooks.observe(lambda notice: go_on.wait(20))
     for _ in range(10_010):
-        hooks.tell(HookStarted(hook_id="", hook_name="", hook_event=""))
+        hooks.engine.observers.notify(HookStarted(hook_id="", hook_name="", hook_event=""))
 
-    assert hooks.observers.dropped >= 9
-    closing = asyncio.create_task(hooks.observers.aclose(0.01))
+    assert hooks.engine.observers.dropped >= 9
+    closing = asyncio.create_task(hooks.engine.observers.aclose(0.01))
     await asyncio.sleep(0.02)
     go_on.set()
     await closing
     assert "observers were too slow" in caplog.text
-    hooks.tell(HookStarted(hook_id="", hook_name="", hook_event=""))  # nobody is there any more
+    hooks.engine.observers.notify(HookStarted(hook_id="", hook_name="", hook_event=""))  # nobody is there any more
 
 
 async def test_an_observer_may_leave() -> None:
     """Events after that take the quick way again."""
     hooks, seen = watched()
-    hooks.observers.remove(seen.append)
+    hooks.engine.observers.remove(seen.append)
     await hooks.fire(BASH)
 
     assert seen == []
-    assert not hooks.observers
+    assert not hooks.engine.observers
 
 
 async def test_an_inline_observer_may_answer_a_verdict() -> None:
@@ -161,7 +161,7 @@ def test_flush_says_if_it_took_too_long() -> None:
     """Waiting for a slow observer is bounded."""
     observers, go_on = Observers(), threading.Event()
     observers.add(lambda notice: go_on.wait(20), inline=False)
-    observers.tell(HookStarted(hook_id="", hook_name="", hook_event=""))
+    observers.notify(HookStarted(hook_id="", hook_name="", hook_event=""))
 
     assert not observers.flush(0.01)
     go_on.set()
@@ -182,7 +182,7 @@ async def test_an_observer_of_verdicts_only_leaves_events_on_the_quick_way() -> 
             self.seen.append(notice)
 
     hooks, _ = watched()
-    hooks.observers.clear()
+    hooks.engine.observers.clear()
     observer = Verdicts()
     hooks.observe(observer, inline=True)
     verdicts = [await hooks.fire(BASH) for _ in range(3)]

@@ -134,9 +134,9 @@ async def test_functions_that_hang_are_abandoned_counted_and_end_by_themselves()
     verdicts = await asyncio.gather(*(hooks.fire(PreToolUse(tool_name="Bash")) for _ in range(5)))
 
     assert {verdict.outcomes[0].status for verdict in verdicts} == {Status.TIMEOUT}
-    assert hooks.abandoned == 5
+    assert hooks.engine.runners.abandoned == 5
     let_go.set()
-    await asyncio.to_thread(_until, lambda: hooks.abandoned == 0)
+    await asyncio.to_thread(_until, lambda: hooks.engine.runners.abandoned == 0)
     await hooks.aclose()
     await asyncio.get_running_loop().shutdown_default_executor()
     _until(lambda: threading.active_count() <= before)

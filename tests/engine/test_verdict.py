@@ -183,7 +183,7 @@ def test_outcomes_of_the_quick_way_are_made_when_asked_for() -> None:
 
     verdict = asyncio.run(run())
 
-    assert verdict.told is None
+    assert verdict.known is None
     assert verdict.outcomes is verdict.outcomes
     assert [(o.hook, o.status, o.reply, o.ms, o.note) for o in verdict.outcomes] == [
         ("a", Status.OK, NOTHING, 1000.0, None),

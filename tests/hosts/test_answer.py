@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hookline.engine import Engine
+from hookline.api import Hooks
 from hookline.events import CATALOG, Event, PostToolUse, PreToolUse, spec_of
 from hookline.hosts.answer import answer
 from hookline.hosts.claude_code.quirks import QUIRKS
@@ -35,8 +35,8 @@ class Plain:
         return deny(f"refused: {type(problem).__name__}, {event.event_name if event else 'no event'}")
 
 
-def hooks_that(reply: Any, name: str) -> Engine:
-    hooks = Engine()
+def hooks_that(reply: Any, name: str) -> Hooks:
+    hooks = Hooks()
 
     async def hook(event: Event) -> Any:
         return reply
@@ -88,7 +88,7 @@ async def test_an_interrupt_is_not_an_answer() -> None:
 @pytest.mark.parametrize("payload", [{}, {"hook_event_name": "Zebra"}, {"hook_event_name": "PreToolUse"}])
 async def test_an_event_that_cannot_be_read_is_refused(payload: dict[str, Any]) -> None:
     """What nobody can judge is not let through."""
-    said = await answer(Engine(), payload, Plain())
+    said = await answer(Hooks(), payload, Plain())
 
     assert said.reasons[0].endswith("no event")
 

@@ -279,7 +279,7 @@ async def test_python_scripts_run_warm_from_the_second_time_on(tmp_path: Path) -
     script.write_text("import os, sys, json\nprint(json.load(sys.stdin)['prompt'], os.getppid())\n")
     async with Hooks() as hooks:
         [hook] = hooks.add(UserPromptSubmit, Command(command=f"{sys.executable} {script}"))
-        runner = hooks.runner_of(hook)
+        runner = hooks.engine.runners.of(hook)
         assert isinstance(runner, CommandRunner)
         assert runner.warm is not None
         await hooks.fire(UserPromptSubmit(prompt="one"))

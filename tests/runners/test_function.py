@@ -88,7 +88,7 @@ async def test_a_def_that_outlives_its_time_is_abandoned_and_counted(caplog: pyt
     hooks.on(PreToolUse, timeout=0.03)(slow)
     verdict = await hooks.fire(BASH)
     assert verdict.outcomes[0].status is Status.TIMEOUT
-    assert hooks.abandoned == 1
+    assert hooks.engine.runners.abandoned == 1
     await hooks.aclose()
     assert "1 function hook(s) still run in abandoned threads" in caplog.text
     let_go.set()

@@ -29,7 +29,7 @@ async def test_hooks_of_files_judge_events(world: World) -> None:
     async with hooks(world) as made:
         verdict = await made.fire(BASH)
 
-    assert (made.order, verdict.blocked, verdict.reason) == ("parallel", True, "no")
+    assert (made.engine.order, verdict.blocked, verdict.reason) == ("parallel", True, "no")
     assert [o.source for o in verdict.outcomes] == ["~/.claude/settings.json: hooks.PreToolUse[0].hooks[0]"]
 
 
@@ -56,7 +56,8 @@ async def test_without_watch_an_edit_waits_for_refresh(world: World) -> None:
     async with hooks(world, watch=False) as made:
         world.write("home/.claude/settings.json", run(DENY % "two"))
         before = (await made.fire(BASH)).reason
-        made.refresh()
+        assert made.settings is not None
+        made.settings.refresh()
         after = (await made.fire(BASH)).reason
 
     assert (before, after) == ("one", "two")
@@ -125,8 +126,8 @@ async def test_a_skills_hooks_may_be_added_and_are_refused_alike(world: World) -
     event = PreToolUse(tool_name="Bash", tool_input={}, cwd=str(world.project))
 
     async with hooks(world, trust=lambda status: True, on_problem=lambda _: None) as made:
-        assert made.loaded is not None
-        made.add(*made.loaded.skills[0].hooks)
+        assert made.settings is not None
+        made.add(*made.settings.loaded.skills[0].hooks)
         blocked = [(await made.fire(event)).blocked]
         script.write_text("#!/bin/sh\ntrue\n")
         blocked.append((await made.fire(event)).blocked)
@@ -134,20 +135,21 @@ async def test_a_skills_hooks_may_be_added_and_are_refused_alike(world: World) -
         blocked.append((await made.fire(event)).blocked)
 
     assert blocked == [False, True, False]
-    assert [hook.action for hook in made.hooks] == [hook.action for hook in made.loaded.skills[0].hooks]
+    assert [hook.action for hook in made.hooks] == [hook.action for hook in made.settings.loaded.skills[0].hooks]
 
 
 async def test_a_host_may_look_before_an_edit_takes_effect(world: World) -> None:
-    """`look` says which files changed, `take` lets them."""
+    """`poll` says which files changed, `apply` lets them."""
     file = world.write("home/.claude/settings.json", run(DENY % "one"))
 
     async with hooks(world, watch=False) as made:
         world.write("home/.claude/settings.json", run(DENY % "two"))
-        change = made.look()
+        assert made.settings is not None
+        change = made.settings.poll()
         assert change is not None
         assert [(source.kind, source.path) for source in change.sources] == [("user", str(file))]
         before = (await made.fire(BASH)).reason
-        made.take(change)
+        made.settings.apply(change)
         after = (await made.fire(BASH)).reason
 
     assert (before, after) == ("one", "two")
@@ -155,7 +157,7 @@ async def test_a_host_may_look_before_an_edit_takes_effect(world: World) -> None
 
 def test_a_set_without_files_has_nothing_to_refresh() -> None:
     """Sets made in code stay as they are."""
-    assert (Hooks().refresh(), Hooks().loaded) == (None, None)
+    assert Hooks().settings is None
 
 
 async def test_a_relative_project_stays_where_it_was(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,4 +191,4 @@ def test_problems_are_logged_unless_somebody_wants_them(world: World, caplog: py
     with caplog.at_level(logging.WARNING, logger="hookline.settings"):
         made = hooks(world)
 
-    assert [record.getMessage() for record in caplog.records] == [str(p) for p in made.loaded.problems]  # type: ignore[union-attr]
+    assert [record.getMessage() for record in caplog.records] == [str(p) for p in made.settings.loaded.problems]  # type: ignore[union-attr]

@@ -209,7 +209,7 @@ async def test_hooks_and_verdicts_are_measured(telemetry: Telemetry) -> None:
 async def test_from_a_thread_of_its_own_the_spans_are_the_same() -> None:
     """Observed without `inline`, spans are made later, with the times at which things happened."""
     telemetry = Telemetry()
-    telemetry.hooks.observers.clear()
+    telemetry.hooks.engine.observers.clear()
     telemetry.hooks.observe(telemetry.observer)
     await telemetry.hooks.fire(bash("ls", tool_use_id="t1", timestamp=START))
     await telemetry.hooks.fire(

@@ -418,7 +418,7 @@ class TestMethod:
         await hooks.fire(bash("ls"))
 
 def test_closed():
-    assert [hooks._closed for hooks in kept] == [True, True, True]
+    assert [hooks.engine._closed for hooks in kept] == [True, True, True]
     assert [task.done() for task in loose] == [True, True, True]
     assert len(set(map(id, kept))) == 3
 

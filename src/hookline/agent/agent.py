@@ -33,10 +33,10 @@ from hookline.agent.tool_calls import call_tools
 from hookline.agent.tools import SessionState, Tool, default_tools
 from hookline.agent.tools.jobs import Job
 from hookline.agent.turn import take_turn
-from hookline.engine import Engine
+from hookline.api import Hooks
+from hookline.engine import HookSet
 from hookline.errors import AgentError, HooklineError
 from hookline.permissions import Mode, Rules
-from hookline.runners import runner_for
 
 __all__ = ["Agent"]
 
@@ -56,7 +56,7 @@ class Agent:
         self,
         *,
         model: Model,
-        hooks: Engine | None = None,
+        hooks: HookSet | None = None,
         cwd: str | Path | None = None,
         tools: Mapping[str, Tool] | None = None,
         permission_mode: str = "default",
@@ -87,7 +87,7 @@ class Agent:
         session_id = session_id or str(uuid4())
         self.output = Output(session_id)
         self.session = Session(
-            hooks=Engine(runners=runner_for, project_dir=folder) if hooks is None else hooks,
+            hooks=Hooks(project_dir=folder) if hooks is None else hooks,
             model=model,
             tools=dict(default_tools() if tools is None else tools),
             policy=Policy(rules, Mode(permission_mode), dirs, can_use_tool),

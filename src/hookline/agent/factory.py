@@ -27,8 +27,8 @@ from hookline.agent.models import Model, choose
 from hookline.agent.run_options import RunOptions
 from hookline.agent.session.transcript import find, latest
 from hookline.agent.tools import Tool, default_tools
+from hookline.api import Hooks
 from hookline.errors import ConfigError, TranscriptError
-from hookline.hookset import Hooks
 from hookline.permissions import Rules, read_rules, removed_tools
 from hookline.runners.services import Services
 from hookline.settings import parse_hooks
@@ -60,7 +60,7 @@ class Made:
 
     async def aclose(self) -> None:
         """End everything, in order; what still runs in the background goes first, then what SessionEnd started."""
-        await self.hooks.end_background(LAST_MOMENT)
+        await self.hooks.engine.end_background(LAST_MOMENT)
         await self.agent.aclose()
         await self.hooks.aclose()
         if self.servers is not None:
@@ -87,7 +87,7 @@ async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> Made:
         from hookline.audit.log import AuditLog
 
         hooks.observe(AuditLog(options.audit), inline=True)
-    stated = dict(hooks.loaded.env) if hooks.loaded else {}
+    stated = dict(hooks.settings.loaded.env) if hooks.settings else {}
     os.environ.update(stated)  # settings' `env` holds for the agent itself too: keys, endpoints, retries
     agents, skills = definitions(options, cwd, hooks)
     itself = session_agent(options, agents)
@@ -151,9 +151,11 @@ def settings_hooks(
         on_problem=on_problem,
         env=env,
     )
-    assert hooks.loaded is not None
-    broken = [problem for file in hooks.loaded.broken if file.source.kind == "flag" for problem in file.problems]
-    unknown = [problem for problem in hooks.loaded.source_problems if problem.where == "--setting-sources"]
+    assert hooks.settings is not None
+    broken = [
+        problem for file in hooks.settings.loaded.broken if file.source.kind == "flag" for problem in file.problems
+    ]
+    unknown = [problem for problem in hooks.settings.loaded.source_problems if problem.where == "--setting-sources"]
     for problem in (*unknown, *broken):
         raise ConfigError(problem.where, problem.message)
     return hooks
@@ -162,7 +164,7 @@ def settings_hooks(
 def make_model(options: RunOptions, hooks: Hooks, itself: AgentDefinition = NOBODY) -> Model:
     """The model of the flag, else of `--agent`, else of the settings, else the default."""
     own = itself.model if itself.model != "inherit" else ""
-    return choose(options.model or own or (hooks.loaded.model if hooks.loaded else None) or "")
+    return choose(options.model or own or (hooks.settings.loaded.model if hooks.settings else None) or "")
 
 
 def effort(options: RunOptions, model: Model) -> str | None:
@@ -172,7 +174,7 @@ def effort(options: RunOptions, model: Model) -> str | None:
 
 def permissions(options: RunOptions, hooks: Hooks) -> tuple[Rules, tuple[str, ...], str]:
     """Rules, working folders and the mode of settings and flags together."""
-    rows = hooks.loaded.permissions if hooks.loaded else ()
+    rows = hooks.settings.loaded.permissions if hooks.settings else ()
     rules = read_rules({}, allowed=options.allowed_tools, disallowed=options.disallowed_tools)
     dirs = options.add_dir
     mode = "default"
@@ -218,7 +220,7 @@ def definitions(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[dict[str, 
     if options.bare:
         return {}, {}
     wanted = options.sources
-    config = hooks.loaded.places.config_dir if hooks.loaded else Path("~/.claude").expanduser()
+    config = hooks.settings.loaded.places.config_dir if hooks.settings else Path("~/.claude").expanduser()
     own = [(config, "userSettings")] if "user" in wanted else []
     project = [(Path(cwd, ".claude"), "projectSettings")] if "project" in wanted else []
     skills = find_skills([*own, *project])

@@ -25,9 +25,9 @@ SOURCES = {
 
 async def keep_up(made: Made, options: RunOptions) -> None:
     """Look at the settings files again and again, until cancelled."""
-    loaded = made.hooks.loaded
-    if loaded is None:
+    if made.hooks.settings is None:
         return
+    loaded = made.hooks.settings.loaded
     kinds = {file.source.path: SOURCES[file.source.kind] for file in loaded.files if file.source.kind in SOURCES}
     paths = [path for path in kinds if path]
     before = signature(paths)
@@ -52,7 +52,7 @@ def _take(made: Made, options: RunOptions) -> None:
     """Let the files say what they say now: hooks, environment, permissions."""
     from hookline.agent.factory import permissions
 
-    change = made.hooks.refresh()
+    change = made.hooks.settings.refresh() if made.hooks.settings else None
     if change is None:
         return
     session = made.agent.session

@@ -8,14 +8,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from hookline.api import Hooks
 from hookline.errors import ConfigError
 from hookline.files import state_folder
 from hookline.hooks.actions import Command
-from hookline.hookset import Hooks
 from hookline.runners import runner_for
 
 if TYPE_CHECKING:
-    from hookline.engine import Engine, Runner, RunnerFor
+    from collections.abc import Callable
+
+    from hookline.api import RunnerFor
+    from hookline.engine import Runner
+    from hookline.runners.services import Services
     from hookline.settings import Loaded, Problem
     from hookline.settings.trust import Policy, Status
 
@@ -136,20 +140,22 @@ def governed(hooks: Hooks) -> Hooks:
 
 
 def _refuse_unreadable(hooks: Hooks) -> None:
-    assert hooks.loaded is not None
-    unread = [problem for file in hooks.loaded.broken for problem in file.problems if problem.severity == "error"]
-    wrong = [problem for problem in hooks.loaded.source_problems if problem.severity == "error"]
+    assert hooks.settings is not None
+    unread = [
+        problem for file in hooks.settings.loaded.broken for problem in file.problems if problem.severity == "error"
+    ]
+    wrong = [problem for problem in hooks.settings.loaded.source_problems if problem.severity == "error"]
     for problem in (*wrong, *unread):
         raise ConfigError(problem.where, f"{problem.message} (`hookline check` shows everything that is wrong)")
 
 
-def cold(engine: Engine, kind: type[Any]) -> Runner:
+def cold(kind: type[Any], services: Callable[[], Services]) -> Runner:
     """Runners for one event: no interpreter is kept warm for a second one."""
     if kind is Command:
         from hookline.runners.command import CommandRunner
 
         return CommandRunner(warm=False)
-    return runner_for(engine, kind)
+    return runner_for(kind, services)
 
 
 def ask(status: Status) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from hookline.api import Hooks
 from hookline.hooks import AgentCheck, McpTool, Prompt
-from hookline.hookset import Hooks
 
 
 @asynccontextmanager

@@ -1,9 +1,12 @@
 """Input → select → execute → merge → verdict."""
 
 from hookline.engine.context import Cancelled, Context
-from hookline.engine.engine import Engine, Order, RunnerFor
+from hookline.engine.dispatch import Order
+from hookline.engine.engine import Engine
+from hookline.engine.hook_set import HookSet
 from hookline.engine.observers import HookProgress, HookResponse, HookStarted, Notice, Observer
-from hookline.engine.outcome import Answer, Outcome, Ran, Runner, Status
+from hookline.engine.outcome import Answer, Outcome, RunnerResult, Status
+from hookline.engine.runner import Runner, RunnerFactory
 from hookline.engine.verdict import Verdict
 
 __all__ = [
@@ -13,14 +16,15 @@ __all__ = [
     "Engine",
     "HookProgress",
     "HookResponse",
+    "HookSet",
     "HookStarted",
     "Notice",
     "Observer",
     "Order",
     "Outcome",
-    "Ran",
     "Runner",
-    "RunnerFor",
+    "RunnerFactory",
+    "RunnerResult",
     "Status",
     "Verdict",
 ]

@@ -4,33 +4,59 @@ from __future__ import annotations
 
 import inspect
 from asyncio import CancelledError
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from hookline.engine.outcome import Outcome, Ran, Status
+from hookline.engine.outcome import Outcome, RunnerResult, Status
 from hookline.errors import HookCancelled, HookExited, HookFailed, HookTimeout, ReplyError
 from hookline.events import Event, EventSpec
 from hookline.events.frozen import freeze
 from hookline.hooks.hook import Hook
-from hookline.replies import NOTHING, Reply, check_fits, check_types, deny
+from hookline.replies import NOTHING, WORDS, Reply, check_fits, check_types, deny, only_decides
 from hookline.wire.exit_codes import no
 from hookline.wire.mappings import decode_mapping
+from hookline.wire.reading import only_decision
 
 
-def understood(answer: Any, event: Event, spec: EventSpec) -> Ran:
+def parse_decision(answer: Any, spec: EventSpec) -> Reply | None:
+    """The reply of an answer that decides and says nothing else, as most do that speak; any other is `None`."""
+    if answer.__class__ is Reply:
+        return answer if only_decides(answer) and WORDS[answer.decision] in spec.decisions else None
+    return only_decision(answer, spec.name) if answer.__class__ is dict else None
+
+
+def decision_parser(spec: EventSpec) -> Callable[[Any], Reply | None]:
+    """`parse_decision` for one event; the very reply it read last is not read again, since replies do not change."""
+    last: Reply | None = None
+
+    def parse(answer: Any) -> Reply | None:
+        nonlocal last
+        if last is not None and answer is last:
+            return last
+        reply = parse_decision(answer, spec)
+        last = reply if reply is answer else last
+        return reply
+
+    return parse
+
+
+def parse_answer(answer: Any, event: Event, spec: EventSpec) -> RunnerResult:
     """A raw answer as a checked reply; what does not fit is a `ReplyError`."""
-    ran = answer if isinstance(answer, Ran) else Ran(reply=_reply(answer, event))
-    reply = ran.reply
+    decided = parse_decision(answer, spec)
+    if decided is not None:
+        return RunnerResult(reply=decided)
+    result = answer if isinstance(answer, RunnerResult) else RunnerResult(reply=_reply(answer, event))
+    reply = result.reply
     if reply is None or reply is NOTHING:
-        return ran
+        return result
     check_types(reply)
     check_fits(reply, spec.name, spec.decisions, spec.fields)
     if reply.input is None:
-        return ran
+        return result
     frozen = msgspec.structs.replace(reply, input=freeze(reply.input))  # what is judged from here on is what runs
-    return msgspec.structs.replace(ran, reply=frozen)
+    return msgspec.structs.replace(result, reply=frozen)
 
 
 def _reply(answer: Any, event: Event) -> Reply | None:
@@ -56,7 +82,7 @@ def _not_an_answer(answer: Any) -> str:
     return f"answered with `{type(answer).__name__}`; {_SAY}"
 
 
-def failure(hook: Hook, event: Event, spec: EventSpec, error: BaseException, ms: float) -> Outcome:
+def failure_outcome(hook: Hook, event: Event, spec: EventSpec, error: BaseException, ms: float) -> Outcome:
     """A run that went wrong, with its consequence: the one place that knows fail-open from fail-closed (law 3)."""
     closed = hook.on_failure == "block" or (hook.on_failure is None and spec.gate)
     problem = _problem(error)

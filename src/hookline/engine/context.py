@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import msgspec
 
+from hookline.engine.outcome import Outcome
+from hookline.engine.verdict import Verdict
 from hookline.errors import HookError
 from hookline.events import Event
+from hookline.hooks.actions import Function
 from hookline.hooks.hook import Hook
-
-if TYPE_CHECKING:
-    from hookline.engine.engine import Engine
-    from hookline.engine.verdict import Verdict
+from hookline.hooks.signature import can_wait
 
 _firing: ContextVar[tuple[Hook, ...]] = ContextVar("_firing", default=())
 """The hooks whose `ctx.fire` led to where we are."""
@@ -58,7 +58,7 @@ def _resolve(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-class Circumstances(msgspec.Struct):
+class RunOptions(msgspec.Struct):
     """What most runs never need: a deadline of the whole `fire`, somebody who watches, a cancellation."""
 
     fire_deadline: float | None = None
@@ -67,37 +67,81 @@ class Circumstances(msgspec.Struct):
     cancelled: Cancelled | None = None
 
 
-class Seat(msgspec.Struct, frozen=True):
-    """A hook, and the set it runs in."""
+class HookScope(Protocol):
+    """What a run may know of the set of hooks it belongs to."""
+
+    timeout: float | None
+    env: Mapping[str, str] | None
+    grace: float
+    clock: Callable[[], float]
+    on_late: Callable[[Outcome], Any] | None
+
+    @property
+    def project_dir(self) -> str:
+        """What conditions on paths are relative to, or the empty string."""
+
+    def fire(self, event: Event) -> Coroutine[Any, Any, Verdict]:
+        """Send an event through the set."""
+
+    def applies_to(self, hook: Hook, event: Event) -> bool:
+        """Whether the hook would be asked about the event."""
+
+
+class Binding(msgspec.Struct, frozen=True):
+    """A hook in its set, with what can be known before it runs.
+
+    `call` is the function of a plain hook, which needs no runner; `waits` says whether it may ever have to wait.
+    """
 
     hook: Hook
-    engine: Engine
+    scope: HookScope
+    limit: float
+    call: Callable[..., Any] | None = None
+    wants_context: bool = False
+    waits: bool = True
+
+
+def bind(hook: Hook, scope: HookScope) -> Binding:
+    """Settle what does not depend on the event."""
+    action, limit = hook.action, hook.limit(scope.timeout)
+    if not hook.plain or not isinstance(action, Function):
+        return Binding(hook, scope, limit)
+    return Binding(hook, scope, limit, action.call, action.takes_context, can_wait(action.call))
 
 
 class Context(msgspec.Struct):
-    """Where and when a hook runs; made anew for each run, most of it looked up only when asked for."""
+    """Where and when a hook runs; made for each run, most of it looked up only when asked for."""
 
     event: Event
-    seat: Seat
+    binding: Binding
     started: float | None = None
-    more: Circumstances | None = None
+    options: RunOptions | None = None
 
     @property
     def hook(self) -> Hook:
         """The hook that runs."""
-        return self.seat.hook
+        return self.binding.hook
 
     @property
-    def engine(self) -> Engine:
+    def scope(self) -> HookScope:
         """The set of hooks it runs in."""
-        return self.seat.engine
+        return self.binding.scope
 
     @property
-    def circumstances(self) -> Circumstances:
-        """What else there is to know of this run."""
-        if self.more is None:
-            self.more = Circumstances()
-        return self.more
+    def project_dir(self) -> str:
+        """The project that the set of hooks belongs to, or the empty string."""
+        return self.scope.project_dir
+
+    @property
+    def can_wake(self) -> bool:
+        """Whether somebody is there to be told of what a background hook says late."""
+        return self.scope.on_late is not None
+
+    def with_options(self) -> RunOptions:
+        """What else there is to know of this run, to be filled in."""
+        if self.options is None:
+            self.options = RunOptions()
+        return self.options
 
     @property
     def session_id(self) -> str:
@@ -112,7 +156,7 @@ class Context(msgspec.Struct):
     @property
     def env(self) -> Mapping[str, str]:
         """The environment that hooks of this set see."""
-        return self.engine.env if self.engine.env is not None else os.environ
+        return self.scope.env if self.scope.env is not None else os.environ
 
     @property
     def tool_use_id(self) -> str:
@@ -122,28 +166,28 @@ class Context(msgspec.Struct):
     @property
     def timeout(self) -> float:
         """Seconds this run may take."""
-        return self.hook.limit(self.engine.timeout)
+        return self.binding.limit
 
     @property
     def deadline(self) -> float:
         """When the answer is due, in the event loop's time."""
         if self.started is None:
-            self.started = self.engine.clock()
+            self.started = self.scope.clock()
         due, last = self.started + self.timeout, self.fire_deadline
         return due if last is None else min(due, last)
 
     @property
     def fire_deadline(self) -> float | None:
         """When all hooks of this `fire` have to be done, if somebody said so."""
-        return None if self.more is None else self.more.fire_deadline
+        return None if self.options is None else self.options.fire_deadline
 
     @property
     def cancelled(self) -> Cancelled:
         """Ask `ctx.cancelled.is_set()`, or `await ctx.cancelled.wait()`."""
-        more = self.circumstances
-        if more.cancelled is None:
-            more.cancelled = Cancelled()
-        return more.cancelled
+        options = self.with_options()
+        if options.cancelled is None:
+            options.cancelled = Cancelled()
+        return options.cancelled
 
     @property
     def log(self) -> logging.Logger:
@@ -153,24 +197,24 @@ class Context(msgspec.Struct):
     async def fire(self, event: Event) -> Verdict:
         """Send another event through the same set of hooks; not one that this hook, or one that led here, handles."""
         chain = (*_firing.get(), self.hook)
-        looping = next((hook for hook in chain if self.engine.concerns(hook, event)), None)
+        looping = next((hook for hook in chain if self.scope.applies_to(hook, event)), None)
         if looping is not None:
             raise HookError(f"hook `{looping.name}` fires `{event.event_name}`, which it handles itself: a loop")
         token = _firing.set(chain)
         try:
-            return await self.engine.fire(event)
+            return await self.scope.fire(event)
         finally:
             _firing.reset(token)
 
     @property
     def watched(self) -> bool:
         """Whether somebody wants to know what the hook prints."""
-        return self.more is not None and self.more.on_progress is not None
+        return self.options is not None and self.options.on_progress is not None
 
     def progress(self, stream: str, text: str) -> None:
         """Tell observers what the hook printed so far."""
-        if self.more is not None and self.more.on_progress is not None:
-            self.more.on_progress(stream, text)
+        if self.options is not None and self.options.on_progress is not None:
+            self.options.on_progress(stream, text)
 
     def cancel(self, reason: str) -> None:
         """The answer is no longer wanted; only the engine says so."""

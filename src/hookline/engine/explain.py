@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 
 from hookline.display import lines, one_line
 from hookline.engine.outcome import Outcome, Status
+from hookline.events import Event
 from hookline.replies import Decision, Reply
 
-if TYPE_CHECKING:
-    from hookline.engine.verdict import Verdict
+
+class Explainable(Protocol):
+    """What there is to tell of a verdict."""
+
+    @property
+    def event(self) -> Event: ...
+    @property
+    def reply(self) -> Reply: ...
+    @property
+    def word(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def decided_by(self) -> str | None: ...
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]: ...
+
 
 WIDTH = 80
 _LONGEST_NAME = 24
@@ -22,12 +38,12 @@ _MORE = "  │ "
 _SIGNS = {Status.OK: "✓", Status.SKIPPED: "·", Status.BACKGROUND: "…"}
 
 
-def headline(verdict: Verdict) -> str:
+def headline(verdict: Explainable) -> str:
     """One line: the event, the decision, who decided and why."""
     return one_line(_heading(verdict))
 
 
-def explained(verdict: Verdict, width: int = WIDTH) -> str:
+def explained(verdict: Explainable, width: int = WIDTH) -> str:
     """The headline in full, a line or more for each hook, then what the verdict brings with it.
 
     Whatever others wrote goes on behind a bar or in its own column, so that no line of theirs looks like one of these.
@@ -41,7 +57,7 @@ def explained(verdict: Verdict, width: int = WIDTH) -> str:
     return "\n".join([*text, *_effects(verdict, width)])
 
 
-def _heading(verdict: Verdict) -> str:
+def _heading(verdict: Explainable) -> str:
     event = verdict.event
     about = f"{event.event_name}({one_line(event.subject)})" if event.subject else event.event_name
     by = f" by {one_line(verdict.decided_by)}" if verdict.decided_by else ""
@@ -49,7 +65,7 @@ def _heading(verdict: Verdict) -> str:
     return f"{about} → {_word(verdict)}{by}{why}"
 
 
-def _word(verdict: Verdict) -> str:
+def _word(verdict: Explainable) -> str:
     word = verdict.word
     return f"{word} (no hook applies)" if word == "PASS" and not verdict.outcomes else word
 
@@ -89,7 +105,7 @@ def _decision_words(reply: Reply) -> list[str]:
     return [word for word, true in words.items() if true]
 
 
-def _effects(verdict: Verdict, width: int) -> Iterator[str]:
+def _effects(verdict: Explainable, width: int) -> Iterator[str]:
     reply = verdict.reply
     said: list[tuple[str, Any]] = [
         *([("input", reply.input)] if reply.input is not None else []),

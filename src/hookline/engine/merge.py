@@ -16,7 +16,7 @@ from hookline.replies import NOTHING, Decision, Reply
 
 def merge(event: Event, outcomes: Sequence[Outcome]) -> Verdict:
     """One verdict of all outcomes; which decision wins never depends on their order."""
-    return Verdict(event, merge_replies(outcome.reply for outcome in outcomes), told=tuple(outcomes))
+    return Verdict(event, merge_replies(outcome.reply for outcome in outcomes), known=tuple(outcomes))
 
 
 def merge_replies(replies: Iterable[Reply]) -> Reply:

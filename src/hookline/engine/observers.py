@@ -123,11 +123,11 @@ class Observers:
         self.detailed = not all(getattr(o, "verdicts_only", False) for o in (*self._inline, *self._aside))
         self._changed()
 
-    def tell(self, notice: Notice) -> Reply:
+    def notify(self, notice: Notice) -> Reply:
         """Pass a notice on; what inline observers answer to it comes back merged."""
         reply = NOTHING
         for observer in self._inline:
-            answer = _told(observer, notice)
+            answer = _notified(observer, notice)
             if isinstance(answer, Reply):
                 reply = reply | answer
         if self._aside:
@@ -156,7 +156,7 @@ class Observers:
                 notice = self._queue.popleft()
                 self._busy = True
             for observer in self._aside:
-                _told(observer, notice)
+                _notified(observer, notice)
 
     def flush(self, timeout: float = 5.0) -> bool:
         """Wait until everything said so far was delivered; `False` if it took too long."""
@@ -208,7 +208,7 @@ def _closed(observer: Observer) -> None:
         log.exception("an observer could not be closed")
 
 
-def _told(observer: Observer, notice: Notice) -> Any:
+def _notified(observer: Observer, notice: Notice) -> Any:
     try:
         return observer(notice)
     except (Exception, SystemExit, KeyboardInterrupt):

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from hookline.engine.context import Context
-from hookline.events import Event
-from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Decision, Reply
 
 
@@ -67,7 +64,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-class Ran(msgspec.Struct, frozen=True, kw_only=True):
+class RunnerResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a runner brings back: the reply, and what else is known of the run."""
 
     reply: Reply | None = None
@@ -76,12 +73,5 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     stderr: str = ""
 
 
-Answer = Ran | Reply | Mapping[str, Any] | None
+Answer = RunnerResult | Reply | Mapping[str, Any] | None
 """What one run may come back with."""
-
-
-class Runner(Protocol):
-    """Performs one kind of action."""
-
-    async def run(self, hook: Hook, event: Event, ctx: Context) -> Answer:
-        """Run the hook once; a run that goes wrong raises `HookFailed`."""

@@ -6,14 +6,11 @@ What hooks and agents wrote is text in all of them: no markup of theirs is obeye
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hookline.display import one_line
-from hookline.engine.explain import explained, headline, said
+from hookline.engine.explain import Explainable, explained, headline, said
 from hookline.engine.outcome import Outcome, Status
-
-if TYPE_CHECKING:
-    from hookline.engine.verdict import Verdict
 
 _LONGEST_REPR = 200
 _LONGEST_CELL = 500
@@ -27,12 +24,12 @@ _COLOURS = {
 """For each word its colour on a page, and on a terminal."""
 
 
-def short(verdict: Verdict) -> str:
+def short(verdict: Explainable) -> str:
     """One line that says what it is."""
     return f"<Verdict {one_line(headline(verdict), _LONGEST_REPR)}>"
 
 
-def html(verdict: Verdict) -> str:
+def html(verdict: Explainable) -> str:
     """A small table for notebooks: the verdict, then a row per hook."""
     colour = _COLOURS[verdict.word][0]
     rows = "".join(_row(outcome) for outcome in verdict.outcomes)
@@ -52,7 +49,7 @@ def _text(text: str) -> str:
     return escape(one_line(text, _LONGEST_CELL))
 
 
-def rich(verdict: Verdict) -> Any:
+def rich(verdict: Explainable) -> Any:
     """What `rich.print(verdict)` shows: the explanation, its first line in the verdict's colour."""
     from rich.text import Text
 

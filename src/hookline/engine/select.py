@@ -14,13 +14,6 @@ from hookline.hooks.hook import Hook
 _MOST_SUBJECTS = 512
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where conditions on paths are read from."""
-
-    project_dir: str = ""
-    home: str = ""
-
-
 class Row(msgspec.Struct):
     """The hooks of one event, and the selections already made for it."""
 
@@ -34,18 +27,24 @@ class Index(msgspec.Struct, frozen=True):
 
     hooks: tuple[Hook, ...] = ()
     rows: Mapping[type[Event], Row] = MappingProxyType({})
-    place: Place = Place()
+    project_dir: str = ""
+    home: str = ""
 
 
-def index(hooks: Iterable[Hook], place: Place = Place()) -> Index:  # noqa: B008 - frozen
-    """Sort hooks for selection: higher priority first, equal ones in the order given."""
+def index(hooks: Iterable[Hook], project_dir: str = "", home: str = "") -> Index:
+    """Sort hooks for selection: higher priority first, equal ones in the order given.
+
+    Conditions on paths are read from `project_dir` and `home`.
+    """
     ordered = tuple(sorted(hooks, key=lambda hook: -hook.priority))
-    events = dict.fromkeys(cls for hook in ordered for cls in hook.events)
-    return Index(ordered, {cls: _row(cls, ordered) for cls in events}, place)
+    by_event: dict[type[Event], list[Hook]] = {}
+    for hook in ordered:
+        for cls in hook.events:
+            by_event.setdefault(cls, []).append(hook)
+    return Index(ordered, {cls: _row(tuple(hooks)) for cls, hooks in by_event.items()}, project_dir, home)
 
 
-def _row(cls: type[Event], ordered: tuple[Hook, ...]) -> Row:
-    hooks = tuple(hook for hook in ordered if cls in hook.events)
+def _row(hooks: tuple[Hook, ...]) -> Row:
     conditional = any(hook.condition is not None or hook.when is not None for hook in hooks)
     return Row(hooks, {}, conditional)
 
@@ -60,7 +59,7 @@ def select(event: Event, among: Index) -> tuple[Hook, ...]:
     if chosen is None:
         chosen = _matching(row, subject)
     if row.conditional:
-        return tuple(hook for hook in chosen if wanted(hook, event, among.place))
+        return tuple(hook for hook in chosen if conditions_hold(hook, event, among))
     return chosen
 
 
@@ -74,31 +73,37 @@ def class_of(event: Event) -> type[Event]:
 def _matching(row: Row, subject: str | None) -> tuple[Hook, ...]:
     if len(row.cache) >= _MOST_SUBJECTS:
         row.cache.clear()
-    chosen = row.cache[subject] = tuple(hook for hook in row.hooks if meant(hook, subject))
+    chosen = row.cache[subject] = tuple(hook for hook in row.hooks if matches_subject(hook, subject))
     return chosen
 
 
-def meant(hook: Hook, subject: str | None) -> bool:
+def matches_subject(hook: Hook, subject: str | None) -> bool:
     """Whether the hook's matcher names this subject."""
     return _unless_it_raises(lambda: hook.matcher.matches(subject))
 
 
-def wanted(hook: Hook, event: Event, place: Place) -> bool:
+def conditions_hold(hook: Hook, event: Event, among: Index) -> bool:
     """Whether the hook's own conditions hold for this event."""
-    if hook.condition is not None and not _unless_it_raises(lambda: _holds(hook, event, place)):
+    if hook.condition is not None and not _unless_it_raises(lambda: _rule_holds(hook, event, among)):
         return False
     when = hook.when
     return when is None or _unless_it_raises(lambda: bool(when(event)))
 
 
-def _holds(hook: Hook, event: Event, place: Place) -> bool:
+def applies_to(hook: Hook, event: Event, among: Index) -> bool:
+    """Whether `hook` would be asked about `event`."""
+    named = class_of(event) in hook.events and matches_subject(hook, event.subject)
+    return named and conditions_hold(hook, event, among)
+
+
+def _rule_holds(hook: Hook, event: Event, among: Index) -> bool:
     assert hook.condition is not None
     tool = getattr(event, "tool_name", None)
     if tool is None:
         return False  # FACTS §5: on an event without a tool a hook with `if` never runs
     inputs = getattr(event, "tool_input", None) or {}
     return hook.condition.matches(
-        tool, inputs, cwd=event.cwd, project_dir=place.project_dir or event.cwd, home=place.home
+        tool, inputs, cwd=event.cwd, project_dir=among.project_dir or event.cwd, home=among.home
     )
 
 

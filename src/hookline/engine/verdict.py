@@ -28,15 +28,15 @@ class Verdict(msgspec.Struct):
     chosen: tuple[Hook, ...] = ()
     started: float = 0.0
     answered: float | list[float] = 0.0
-    told: tuple[Outcome, ...] | None = None
+    known: tuple[Outcome, ...] | None = None
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
         """One per hook that was selected, in the order they ran."""
-        if self.told is None:
+        if self.known is None:
             answered = self.answered if isinstance(self.answered, list) else [self.answered]
-            self.told = quick_outcomes(self.event, self.reply, self.chosen, [self.started, *answered])
-        return self.told
+            self.known = silent_outcomes(self.event, self.reply, self.chosen, [self.started, *answered])
+        return self.known
 
     @property
     def decision(self) -> Decision:
@@ -120,8 +120,8 @@ class Verdict(msgspec.Struct):
 
     @property
     def failures(self) -> tuple[Outcome, ...]:
-        """The runs that went wrong; on the quick way none can."""
-        return () if self.told is None else tuple(outcome for outcome in self.outcomes if not outcome.ok)
+        """The runs that went wrong; on the fast path none can."""
+        return () if self.known is None else tuple(outcome for outcome in self.outcomes if not outcome.ok)
 
     def to_dict(self) -> dict[str, Any]:
         """The object `hookline fire --json` prints."""
@@ -159,7 +159,7 @@ class Verdict(msgspec.Struct):
         return explained(self, width)
 
 
-def quick_outcomes(event: Event, reply: Reply, chosen: Sequence[Hook], marks: Sequence[float]) -> tuple[Outcome, ...]:
+def silent_outcomes(event: Event, reply: Reply, chosen: Sequence[Hook], marks: Sequence[float]) -> tuple[Outcome, ...]:
     """The outcomes of hooks that answered at once: all but the last with nothing, and the rest, if any, skipped.
 
     `marks` has the time before the first answer and after each.

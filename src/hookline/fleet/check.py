@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
+from hookline.api import Hooks
 from hookline.errors import HooklineError
 from hookline.fleet.bundle import TESTS
 from hookline.fleet.enforce import load_policy
-from hookline.hookset import Hooks
 
 SECONDS = 120.0
 

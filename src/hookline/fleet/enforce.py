@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hookline.api import Hooks
 from hookline.audit import AuditLog
 from hookline.errors import HooklineError
 from hookline.events import CATALOG, Event
 from hookline.fleet.machine import Enrolment, Machine
 from hookline.hook_file import load_hooks
 from hookline.hooks import Hook, make_hook
-from hookline.hookset import Hooks
 from hookline.replies import Reply, ask, deny
 
 if TYPE_CHECKING:

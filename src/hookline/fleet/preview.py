@@ -6,8 +6,8 @@ import time
 from functools import partial
 from pathlib import Path
 
+from hookline.api import Hooks
 from hookline.fleet.enforce import load_policy
-from hookline.hookset import Hooks
 from hookline.replay.compare import Report, replay
 
 DAYS = 7.0

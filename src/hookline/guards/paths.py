@@ -188,7 +188,7 @@ class StayInside:
         return Fence(tuple(os.path.realpath(os.path.expanduser(str(one))) for one in (folder, *self._also)))
 
     def _project(self, event: Any, ctx: Context) -> str:
-        known = ctx.engine.place.project_dir or ctx.env.get("CLAUDE_PROJECT_DIR")
+        known = ctx.project_dir or ctx.env.get("CLAUDE_PROJECT_DIR")
         if known:
             return known
         if event.session_id not in self._begun and len(self._begun) >= _MOST_SESSIONS:

@@ -40,7 +40,7 @@ class _Parameters(msgspec.Struct):
     names: tuple[str, ...]
     required: int
     variadic: bool
-    annotations: dict[str, Any]
+    annotation: Callable[[str], Any]
     keyword_only: str | None = None
 
 
@@ -60,7 +60,7 @@ def _takes_context(call: Callable[..., Any]) -> bool:
     if len(given.names) < 2:
         return given.variadic
     second = given.names[1]
-    return given.required == 2 or second in ("ctx", "context") or _is_context(given.annotations.get(second))
+    return given.required == 2 or second in ("ctx", "context") or _is_context(given.annotation(second))
 
 
 def _is_context(annotation: Any) -> bool:
@@ -79,7 +79,7 @@ def _parameters(call: Callable[..., Any]) -> _Parameters:
         tuple(p.name for p in positional),
         len(required),
         any(p.kind is p.VAR_POSITIONAL for p in parameters),
-        {p.name: p.annotation for p in positional},
+        lambda name: next(p.annotation for p in positional if p.name == name),
         needed,
     )
 
@@ -92,7 +92,7 @@ def _parameters_of_code(call: FunctionType) -> _Parameters:
         code.co_varnames[:count],
         count - len(call.__defaults__ or ()),
         bool(code.co_flags & CO_VARARGS),
-        call.__annotations__,
+        lambda name: call.__annotations__.get(name),  # noqa: PLW0108 - only when asked: looking makes a dict that stays
         next((name for name in only if name not in defaults), None),
     )
 

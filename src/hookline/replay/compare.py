@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.engine import Engine, Verdict
+from hookline.engine import HookSet, Verdict
 from hookline.errors import HooklineError
 from hookline.replay.reader import Call, Range
 from hookline.replies import Decision
@@ -26,7 +26,7 @@ from hookline.replies import Decision
 CHUNK = 4 * 1024 * 1024
 MOST_FLIPS = 10_000
 _BREATH = 64
-MakeHooks = Callable[[], Engine]
+MakeHooks = Callable[[], HookSet]
 OnProgress = Callable[[int, "Report"], None]
 
 _STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
@@ -133,7 +133,7 @@ _worker: dict[str, Any] = {}
 
 def _start(make_hooks: MakeHooks) -> None:
     hooks = make_hooks()
-    hooks.observers.clear()
+    hooks.engine.observers.clear()
     _worker.update(hooks=hooks, runner=asyncio.Runner())
     Finalize(None, _stop, exitpriority=100)
 
@@ -156,13 +156,13 @@ def _work(piece: Piece) -> Part:
     return Part(report, recorded.lines)
 
 
-async def judge(recorded: Iterable[Call], hooks: Engine) -> Report:
+async def judge(recorded: Iterable[Call], hooks: HookSet) -> Report:
     """Fire every recorded call and compare."""
     report = Report()
     for call in recorded:
         verdict = await hooks.fire(call.event)
         report.calls += 1
-        report.failures += bool(verdict.told and verdict.failures)
+        report.failures += bool(verdict.failures)
         now = decided(verdict)
         report.counts[call.decided, now] += 1
         if report.calls % _BREATH == 0:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hookline.hooks.actions import AgentCheck, Command, Function, Http, McpTool, Prompt
 
 if TYPE_CHECKING:
-    from hookline.engine import Engine, Runner
+    from hookline.engine import Runner
+    from hookline.runners.services import Services
 
 RUNNERS: dict[type[Any], tuple[str, str]] = {
     Function: ("function", "FunctionRunner"),
@@ -21,9 +23,9 @@ RUNNERS: dict[type[Any], tuple[str, str]] = {
 """Which class performs which action: action → (module, class)."""
 
 
-def runner_for(engine: Engine, kind: type[Any]) -> Runner:
-    """A runner for one kind of action; a class that wants its engine takes it as `engine=`."""
+def runner_for(kind: type[Any], services: Callable[[], Services]) -> Runner:
+    """A runner for one kind of action; a class that needs something of its host takes `services`."""
     module, name = RUNNERS[kind]
     cls = getattr(import_module(f"hookline.runners.{module}"), name)
-    made: Runner = cls(engine=engine) if getattr(cls, "wants_engine", False) else cls()
+    made: Runner = cls(services) if getattr(cls, "wants_services", False) else cls()
     return made

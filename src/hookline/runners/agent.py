@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from hookline.engine import Context, Ran
+from hookline.engine import Context, RunnerResult
 from hookline.errors import HookFailed
 from hookline.events import CATALOG, Event
 from hookline.hooks.actions import AgentCheck
 from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Reply, deny, keep_going, stop
 from hookline.runners.prompt import Answer, question, understand
-from hookline.runners.services import missing, services_of
-
-if TYPE_CHECKING:
-    from hookline.engine import Engine
+from hookline.runners.services import Services, missing
 
 
 class AgentRunner:
     """Hands the question to the host's agent, which may use the session's tools."""
 
-    wants_engine = True
+    wants_services = True
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, services: Callable[[], Services]) -> None:
+        self._services = services
 
-    async def run(self, hook: Hook, event: Event, ctx: Context) -> Ran:
+    async def run(self, hook: Hook, event: Event, ctx: Context) -> RunnerResult:
         """Let the agent look; no answer is a failure."""
         action = hook.action
         assert isinstance(action, AgentCheck)
-        inspector = services_of(self._engine).inspector
+        inspector = self._services().inspector
         if inspector is None:
             raise missing("an agent", "inspector")
         answer = await inspector(question(action, event))
         if answer is None:
             raise HookFailed("got no answer from its agent")
-        return Ran(reply=consequence(understand(answer), event))
+        return RunnerResult(reply=consequence(understand(answer), event))
 
 
 def consequence(answer: Answer, event: Event) -> Reply:

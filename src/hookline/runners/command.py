@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from hookline.engine import Context, Ran
+from hookline.engine import Context, RunnerResult
 from hookline.errors import HookFailed, ReplyError, ReplyMismatch
 from hookline.events import Event
 from hookline.hooks.actions import Command
@@ -50,7 +50,7 @@ class CommandRunner:
         """The interpreters kept warm, or None if that is turned off."""
         return self._warm
 
-    async def run(self, hook: Hook, event: Event, ctx: Context) -> Ran | Reply:
+    async def run(self, hook: Hook, event: Event, ctx: Context) -> RunnerResult | Reply:
         """Run the command once; cancelling this ends everything it started."""
         action = hook.action
         assert isinstance(action, Command)
@@ -59,12 +59,12 @@ class CommandRunner:
         if action.persistent:
             return await self._asked(hook, action, event, ctx)
         one = _One(hook, event, ctx, limit=self._limit, warm=self._warm, environments=self._environments)
-        wakes = action.async_rewake and ctx.engine.on_late is not None  # somebody is there to be woken
+        wakes = action.async_rewake and ctx.can_wake  # somebody is there to be woken
         if (action.asynchronous or wakes) and not hook.background:
             return background(one.whole())
         return await one.first_part()
 
-    async def _asked(self, hook: Hook, action: Command, event: Event, ctx: Context) -> Ran:
+    async def _asked(self, hook: Hook, action: Command, event: Event, ctx: Context) -> RunnerResult:
         """One line to a process that stays, one line back."""
         key = (hook.name, action.command, action.args, *sorted(action.env.items()))
         process = self._persistent.get(key)
@@ -74,7 +74,7 @@ class CommandRunner:
             self._persistent[key] = process
         line = await process.ask(dialect(action.dialect).encode_event(event))
         text = line.decode("utf-8", "replace")
-        return Ran(reply=_decoded(text, action, event, exit_code=None, stderr=""), stdout=text)
+        return RunnerResult(reply=_decoded(text, action, event, exit_code=None, stderr=""), stdout=text)
 
     async def aclose(self) -> None:
         """End the processes that stay, and the warm interpreters."""
@@ -114,7 +114,7 @@ class _One:
         self.skip = 0
         self.tell = _Teller(ctx) if ctx.watched else None
 
-    async def first_part(self) -> Ran | Reply:
+    async def first_part(self) -> RunnerResult | Reply:
         """The answer, or, if the first line printed is `{"async": true}`, the promise of one."""
         env_file = own_env_file(self.event, self.ctx.env)
         try:
@@ -130,16 +130,16 @@ class _One:
             return background(_done(self._answer(finished)))
         return self._answer(finished)
 
-    async def whole(self) -> Ran:
+    async def whole(self) -> RunnerResult:
         """The answer, however long it takes."""
         answer = await self.first_part()
         if isinstance(answer, Reply):
             assert answer.later is not None
-            late: Ran = await answer.later
+            late: RunnerResult = await answer.later
             return late
         return answer
 
-    async def _second_part(self, process: Process, env_file: Path | None) -> Ran:
+    async def _second_part(self, process: Process, env_file: Path | None) -> RunnerResult:
         try:
             finished = await process.finish()
         finally:
@@ -185,7 +185,7 @@ class _One:
             if self.hook.on_failure != "block":  # one that fails closed must be seen to the end
                 self.process.detach()
 
-    def _answer(self, finished: Finished) -> Ran:
+    def _answer(self, finished: Finished) -> RunnerResult:
         late = bool(self.skip) or self.hook.background or self.action.asynchronous
         return answer(self.hook, self.action, self.event, finished, skip=self.skip, limit=self.limit, late=late)
 
@@ -215,7 +215,7 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), word)
 
 
-async def _done(ran: Ran) -> Ran:
+async def _done(ran: RunnerResult) -> RunnerResult:
     return ran
 
 
@@ -229,7 +229,7 @@ def _remove(path: Path | None) -> None:
 
 def answer(
     hook: Hook, action: Command, event: Event, finished: Finished, *, skip: int, limit: int, late: bool = False
-) -> Ran:
+) -> RunnerResult:
     """What a command's output and its end mean together; a failure is raised as `HookFailed`.
 
     A `late` answer may stand among other lines: in the background, the first line that is a JSON object is it, and
@@ -252,7 +252,7 @@ def answer(
         reply = _despite(hook, action, event, stdout) if end in (End.OTHER, End.SIGNAL) else None
     if reply is None:
         raise HookFailed(_failed(finished, end, limit), exit_code=code, stdout=printed, stderr=stderr)
-    return Ran(reply=reply, exit_code=code, stdout=printed, stderr=stderr)
+    return RunnerResult(reply=reply, exit_code=code, stdout=printed, stderr=stderr)
 
 
 def _first_object(text: str) -> str:

@@ -21,7 +21,7 @@ def given(action: Command) -> dict[str, str]:
 
 def project_dir(ctx: Context) -> str:
     """The project's root, which stays when the agent changes directory."""
-    return ctx.engine.place.project_dir or ctx.event.cwd or str(Path.cwd())
+    return ctx.project_dir or ctx.event.cwd or str(Path.cwd())
 
 
 def environment(action: Command, event: Event, ctx: Context, env_file: Path | None) -> dict[str, str]:

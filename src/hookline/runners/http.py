@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from hookline.engine import Context, Ran
+from hookline.engine import Context, RunnerResult
 from hookline.errors import HookFailed, MissingExtra, ReplyError
 from hookline.events import Event
 from hookline.hooks.actions import Http
@@ -35,7 +35,7 @@ class HttpRunner:
     def __init__(self) -> None:
         self._kept: dict[asyncio.AbstractEventLoop, Kept] = {}
 
-    async def run(self, hook: Hook, event: Event, ctx: Context) -> Ran:
+    async def run(self, hook: Hook, event: Event, ctx: Context) -> RunnerResult:
         """Ask the endpoint once; anything but a 2xx with a JSON object, or nothing, is a failure."""
         action = hook.action
         assert isinstance(action, Http)
@@ -44,7 +44,7 @@ class HttpRunner:
         text = body.decode("utf-8", "replace")
         if not 200 <= status < 300:
             raise HookFailed(f"got {status} from {action.url}{_hint(status)}", exit_code=status, stdout=text)
-        return Ran(reply=_reply(text, event, status), exit_code=status, stdout=text)
+        return RunnerResult(reply=_reply(text, event, status), exit_code=status, stdout=text)
 
     async def _posted(self, action: Http, body: bytes, env: Mapping[str, str]) -> tuple[int, bytes]:
         kept = self._kept.get(asyncio.get_running_loop())

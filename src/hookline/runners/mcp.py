@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from hookline.engine import Context, Ran
+from hookline.engine import Context, RunnerResult
 from hookline.errors import HookFailed, ReplyError
 from hookline.events import Event
 from hookline.hooks.actions import McpTool
 from hookline.hooks.hook import Hook
-from hookline.runners.services import missing, services_of
+from hookline.runners.services import Services, missing
 from hookline.wire import claude
-
-if TYPE_CHECKING:
-    from hookline.engine import Engine
 
 _PLACEHOLDER = re.compile(r"\$\{([\w.]+)\}")
 
@@ -23,16 +20,16 @@ _PLACEHOLDER = re.compile(r"\$\{([\w.]+)\}")
 class McpRunner:
     """Calls the tool through the session's own connection to the server."""
 
-    wants_engine = True
+    wants_services = True
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, services: Callable[[], Services]) -> None:
+        self._services = services
 
-    async def run(self, hook: Hook, event: Event, ctx: Context) -> Ran:
+    async def run(self, hook: Hook, event: Event, ctx: Context) -> RunnerResult:
         """Call the tool; a tool error or an unknown server is a failure."""
         action = hook.action
         assert isinstance(action, McpTool)
-        call = services_of(self._engine).mcp
+        call = self._services().mcp
         if call is None:
             raise missing("MCP servers", "mcp")
         arguments = filled(action.input, claude.event_object(event))
@@ -41,7 +38,7 @@ class McpRunner:
             raise HookFailed(
                 f"asked tool `{action.tool}` of `{action.server}`, which failed: {result.text}", stdout=result.text
             )
-        return Ran(reply=_reply(result.text, event), stdout=result.text)
+        return RunnerResult(reply=_reply(result.text, event), stdout=result.text)
 
 
 def _reply(text: str, event: Event) -> Any:

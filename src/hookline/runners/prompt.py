@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 
-from hookline.engine import Context, Ran
+from hookline.engine import Context, RunnerResult
 from hookline.errors import HookFailed
 from hookline.events import Event, spec_of
 from hookline.hooks.actions import AgentCheck, Prompt
 from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Reply, deny, keep_going, stop
-from hookline.runners.services import Question, missing, services_of
+from hookline.runners.services import Question, Services, missing
 from hookline.wire import claude
-
-if TYPE_CHECKING:
-    from hookline.engine import Engine
 
 #: models like to put their JSON between marks
 _FENCE = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
@@ -39,21 +36,21 @@ class Answer(msgspec.Struct):
 class PromptRunner:
     """Asks the session's model, or the one the hook names."""
 
-    wants_engine = True
+    wants_services = True
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, services: Callable[[], Services]) -> None:
+        self._services = services
 
-    async def run(self, hook: Hook, event: Event, ctx: Context) -> Ran:
+    async def run(self, hook: Hook, event: Event, ctx: Context) -> RunnerResult:
         """Ask once; an answer that cannot be understood is a failure."""
         action = hook.action
         assert isinstance(action, Prompt)
-        judge = services_of(self._engine).judge
+        judge = self._services().judge
         if judge is None:
             raise missing("a model", "judge")
         text = await judge(question(action, event))
         answer = understand(text)
-        return Ran(reply=consequence(answer, action, event), stdout=text)
+        return RunnerResult(reply=consequence(answer, action, event), stdout=text)
 
 
 def question(action: Prompt | AgentCheck, event: Event) -> Question:

@@ -6,15 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from hookline.errors import HookFailed
 from hookline.events import Event
-
-if TYPE_CHECKING:
-    from hookline.engine import Engine
 
 ANSWER_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -69,12 +66,6 @@ class Services(msgspec.Struct):
     judge: Judge | None = None
     inspector: Inspector | None = None
     mcp: McpCaller | None = None
-
-
-def services_of(engine: Engine) -> Services:
-    """The services of a set of hooks; a bare engine has none."""
-    found = getattr(engine, "services", None)
-    return found if isinstance(found, Services) else Services()
 
 
 def missing(what: str, kind: str) -> HookFailed:

@@ -23,7 +23,7 @@ from hookline.service.stamps import Stamps
 
 TARGET = "hookline.cli.main"
 PRELOAD = (
-    "argparse", "asyncio", "json", "msgspec", "hookline.hookset", "hookline.engine", "hookline.wire.claude",
+    "argparse", "asyncio", "json", "msgspec", "hookline.api", "hookline.engine", "hookline.wire.claude",
     "hookline.wire.dialects", "hookline.guards", "hookline.settings", "hookline.settings.trust",
     "hookline.runners.command", "hookline.runners.function", "hookline.cli.commands.guard",
     "hookline.cli.commands.pipe", "hookline.cli.commands.fire", "hookline.cli.services",

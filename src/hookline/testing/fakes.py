@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hookline.engine import Answer, Context, Engine, HookResponse, HookStarted, Notice, Outcome, Runner, Verdict
+from hookline.engine import Answer, Context, HookResponse, HookStarted, Notice, Outcome, Runner, Verdict
 from hookline.events import Event
 from hookline.hooks.actions import Function
 from hookline.hooks.hook import Hook
@@ -78,7 +78,7 @@ class FakeRunner:
         self.default = default
         self.calls: list[tuple[str, Event]] = []
 
-    def __call__(self, engine: Engine, kind: type[Any]) -> Runner:
+    def __call__(self, kind: type[Any], services: object) -> Runner:
         return FunctionRunner() if kind is Function else self
 
     async def run(self, hook: Hook, event: Event, ctx: Context) -> Answer:

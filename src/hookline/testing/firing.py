@@ -8,13 +8,13 @@ import threading
 from typing import Any, Unpack, get_args
 from weakref import WeakKeyDictionary, finalize
 
-from hookline.engine import Engine, Verdict
+from hookline.api import Hooks
+from hookline.engine import Verdict
 from hookline.errors import HookError, HooklineError
 from hookline.events import Event
 from hookline.hooks.actions import Action
 from hookline.hooks.declare import Options
 from hookline.hooks.hook import HookLike
-from hookline.hookset import Hooks
 
 
 async def fire(what: Any, event: Event, **options: Unpack[Options]) -> Verdict:
@@ -23,14 +23,14 @@ async def fire(what: Any, event: Event, **options: Unpack[Options]) -> Verdict:
     `what` is a `Hooks`, a function or an action such as `Command(…)`, or whatever `hooks.add` takes. A function or an
     action is asked about every event of the given kind, unless `options` (those of `hooks.on`) say otherwise.
     """
-    if isinstance(what, Engine):
+    if isinstance(what, Hooks):
         return await what.fire(event)
     async with Hooks() as hooks:
         register(hooks, what, event, **options)
         return await hooks.fire(event)
 
 
-def register(hooks: Engine, what: Any, event: Event, **options: Unpack[Options]) -> None:
+def register(hooks: Hooks, what: Any, event: Event, **options: Unpack[Options]) -> None:
     """Add whatever a test calls a hook; what does not name its events gets those of `event`'s kind."""
     if _is_bare(what):
         hooks.add(type(event), what, **options)
@@ -46,7 +46,7 @@ def _is_bare(what: Any) -> bool:
     return isinstance(what, get_args(Action)) or (callable(what) and not named)
 
 
-_RUNNERS: WeakKeyDictionary[Engine, asyncio.Runner] = WeakKeyDictionary()
+_RUNNERS: WeakKeyDictionary[Hooks, asyncio.Runner] = WeakKeyDictionary()
 
 
 def fire_sync(what: Any, event: Event, **options: Unpack[Options]) -> Verdict:
@@ -54,13 +54,13 @@ def fire_sync(what: Any, event: Event, **options: Unpack[Options]) -> Verdict:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        if isinstance(what, Engine):
+        if isinstance(what, Hooks):
             return runner_of(what).run(what.fire(event))
         return asyncio.run(fire(what, event, **options))
     raise HooklineError("`fire_sync` was called where an event loop runs; write `await fire(…)` instead")
 
 
-def runner_of(hooks: Engine) -> asyncio.Runner:
+def runner_of(hooks: Hooks) -> asyncio.Runner:
     """The event loop in which `fire_sync` asks this set of hooks; it ends with the set."""
     runner = _RUNNERS.get(hooks)
     if runner is None:
@@ -76,7 +76,7 @@ def _end(runner: asyncio.Runner) -> None:
     thread.join()
 
 
-def close_sync(hooks: Engine) -> None:
+def close_sync(hooks: Hooks) -> None:
     """End a set of hooks in the loop it was used in."""
     with runner_of(hooks) as runner:
         runner.run(hooks.aclose())

@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from hookline.engine import Context, Engine
+from hookline.api import Hooks
+from hookline.engine import Context
 from hookline.events import CATALOG, Event
 from hookline.hosts.claude_code import CanUseTool, ClaudeClient, ResultMessage, ToolServer, for_sdk, tool
 from tests.hosts.claude_code.scenarios import HANG, HookSpec, Scenario
@@ -64,7 +65,7 @@ class Played:
     def __init__(self, scenario: Scenario) -> None:
         self.seen = Seen()
         self.hanging = asyncio.Event()
-        self.engine = Engine()
+        self.engine = Hooks()
         self._scenario = scenario
         for number, spec in enumerate(scenario.hooks):
             options: dict[str, Any] = {"match": spec.matcher, "timeout": spec.timeout, "name": f"hook{number}"}

@@ -13,7 +13,7 @@ import pytest
 from msgspec import Raw
 
 from hookline import Hooks
-from hookline.engine import Context, Engine
+from hookline.engine import Context
 from hookline.errors import (
     ClaudeError,
     CliDied,
@@ -65,7 +65,7 @@ def replying(reply: Any) -> Any:
     return answer
 
 
-async def asked(hooks: Engine, **event: Any) -> dict[str, Any]:
+async def asked(hooks: Hooks, **event: Any) -> dict[str, Any]:
     """What the client answers when the CLI calls the first callback."""
     cli = FakeCli()
     async with ClaudeClient(hooks=hooks, transport=cli):
@@ -79,7 +79,7 @@ async def asked(hooks: Engine, **event: Any) -> dict[str, Any]:
 
 async def test_hooks_are_registered_one_callback_an_event() -> None:
     """The CLI gets each event once: the union of the matchers, a timeout beyond ours, and the failure policy."""
-    hooks = Engine()
+    hooks = Hooks()
     hooks.on(PreToolUse, match="Write|Edit", timeout=2, name="a")(replying(None))
     hooks.on(PreToolUse, match="Bash", timeout=3, name="b")(replying(None))
     hooks.on(PostToolUse, timeout=4, name="c")(replying(None))
@@ -115,7 +115,7 @@ async def test_hooks_are_registered_one_callback_an_event() -> None:
 )
 async def test_the_matcher_sent_leaves_out_nothing_a_hook_means(matchers: tuple[Any, ...], sent: str | None) -> None:
     """What the CLI would read differently from us is not sent at all; the engine decides then."""
-    hooks = Engine()
+    hooks = Hooks()
     for number, matcher in enumerate(matchers):
         hooks.on(PreToolUse, match=matcher, name=str(number))(replying(None))
     cli = FakeCli()
@@ -127,7 +127,7 @@ async def test_the_matcher_sent_leaves_out_nothing_a_hook_means(matchers: tuple[
 
 async def test_hooks_added_later_are_registered_before_the_next_prompt() -> None:
     """A second `initialize` replaces the callbacks, so a hook added in between is not forgotten."""
-    hooks = Engine()
+    hooks = Hooks()
     cli = FakeCli(turns=[[RESULT], [RESULT]])
     async with ClaudeClient(hooks=hooks, transport=cli) as claude:
         await claude.send("one")
@@ -141,7 +141,7 @@ async def test_hooks_added_later_are_registered_before_the_next_prompt() -> None
 
 async def test_a_hook_that_must_block_refuses_a_cli_that_cannot() -> None:
     """`on_failure="block"` is a promise; a CLI that drops it is not started with."""
-    hooks = Engine()
+    hooks = Hooks()
     hooks.on(PreToolUse, on_failure="block", name="guard")(replying(None))
     cli = FakeCli({"hooks_applied": True})
 
@@ -152,7 +152,7 @@ async def test_a_hook_that_must_block_refuses_a_cli_that_cannot() -> None:
 
 async def test_a_cli_that_knows_no_hooks_is_warned_about() -> None:
     """Hooks that will never run are not passed over in silence."""
-    hooks = Engine()
+    hooks = Hooks()
     hooks.on(PreToolUse)(replying(None))
 
     with pytest.warns(HooksIgnored, match="none of them will run"):
@@ -169,7 +169,7 @@ async def test_a_cli_that_is_too_old_is_warned_about() -> None:
 
 async def test_events_the_cli_never_calls_are_warned_about() -> None:
     """The real CLI registers SessionStart callbacks and never calls them (FACTS §10); ours does call them."""
-    hooks = Engine()
+    hooks = Hooks()
     hooks.on(SessionStart)(replying(None))
 
     with pytest.warns(HooksIgnored, match="SessionStart"):
@@ -181,11 +181,11 @@ async def test_events_the_cli_never_calls_are_warned_about() -> None:
 
 async def test_clients_and_hooks_of_several_threads_do_not_mix() -> None:
     """Each thread's client answers with its own hooks, and hooks registered from many threads are all there."""
-    shared = Engine()
+    shared = Hooks()
     got: dict[int, str] = {}
 
     def work(number: int) -> None:
-        hooks = Engine()
+        hooks = Hooks()
         hooks.on(PreToolUse)(replying(deny(f"thread {number}")))
         shared.on(Stop, name=f"stop {number}")(replying(None))
         said = asyncio.run(asked(hooks, **BASH))
@@ -233,7 +233,7 @@ async def test_clients_and_hooks_of_several_threads_do_not_mix() -> None:
 )
 async def test_a_verdict_goes_back_in_the_clis_words(event: Any, reply: Reply | None, said: dict[str, Any]) -> None:
     """What hooks decided is what the CLI is told; a stopped gate is denied too, since the CLI would go on."""
-    hooks = Engine()
+    hooks = Hooks()
     hooks.on(event)(replying(reply))
 
     body = {**BASH, "tool_response": "x", "prompt": "p", "hook_event_name": event.event_name}
@@ -253,7 +253,7 @@ async def test_a_plain_function_is_a_hook_too() -> None:
 
 async def test_what_runs_is_what_was_judged() -> None:
     """A guard judges the input another hook made, though the CLI would have asked them separately (law 4)."""
-    hooks = Engine()
+    hooks = Hooks()
 
     @hooks.on(PreToolUse, priority=10)
     async def guard(event: PreToolUse) -> Reply | None:
@@ -269,7 +269,7 @@ async def test_what_runs_is_what_was_judged() -> None:
 
 async def test_a_crashing_hook_denies_at_a_gate_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """The CLI takes an error for silence, so a gate answers with a deny; the traceback is in the log."""
-    hooks = Engine()
+    hooks = Hooks()
 
     @hooks.on(PreToolUse)
     async def broken(event: PreToolUse) -> None:
@@ -283,7 +283,7 @@ async def test_a_crashing_hook_denies_at_a_gate_and_is_logged(caplog: pytest.Log
 
 async def test_hooks_that_cannot_be_asked_deny_at_a_gate_and_fail_elsewhere(caplog: pytest.LogCaptureFixture) -> None:
     """A closed set of hooks, or an event that cannot be read, fails closed too."""
-    hooks = Engine()
+    hooks = Hooks()
     hooks.on(PreToolUse)(replying(None))
     hooks.on(PostToolUse)(replying(None))
     cli = FakeCli()
@@ -304,7 +304,7 @@ async def test_hooks_that_cannot_be_asked_deny_at_a_gate_and_fail_elsewhere(capl
 
 async def test_an_answer_that_is_no_json_denies_at_a_gate() -> None:
     """A rewrite with a value that cannot be sent is caught before it is sent."""
-    hooks = Engine()
+    hooks = Hooks()
     hooks.on(PreToolUse)(replying(rewrite({"command": object()})))
 
     said = await asked(hooks, **BASH)
@@ -328,7 +328,7 @@ async def test_an_unknown_callback_is_a_structured_error(caplog: pytest.LogCaptu
 
 async def test_a_cancel_request_cancels_the_running_hook() -> None:
     """The hook hears of it (`ctx.cancelled`), and nothing is answered."""
-    hooks = Engine()
+    hooks = Hooks()
     began, ended = asyncio.Event(), asyncio.Event()
     told: list[bool] = []
 
@@ -357,7 +357,7 @@ async def test_a_cancel_request_cancels_the_running_hook() -> None:
 
 async def test_a_request_cancelled_before_it_was_served_never_runs() -> None:
     """It may come in the same chunk as its cancellation."""
-    hooks = Engine()
+    hooks = Hooks()
     ran: list[str] = []
 
     @hooks.on(PreToolUse)
@@ -404,7 +404,7 @@ async def test_what_cannot_be_served_is_refused_with_a_code(caplog: pytest.LogCa
 
 async def test_a_slow_hook_holds_nobody_up() -> None:
     """Requests that come with a slow one, or after it, are answered meanwhile."""
-    hooks = Engine()
+    hooks = Hooks()
     release = asyncio.Event()
 
     @hooks.on(PreToolUse)
@@ -430,7 +430,7 @@ async def test_a_slow_hook_holds_nobody_up() -> None:
 
 async def test_a_burst_is_answered_in_order_with_one_write() -> None:
     """A thousand quick callbacks that arrive together leave together."""
-    hooks = Engine()
+    hooks = Hooks()
 
     @hooks.on(PreToolUse)
     async def quiet(event: PreToolUse) -> None:
@@ -451,7 +451,7 @@ async def test_a_burst_is_answered_in_order_with_one_write() -> None:
 @pytest.mark.parametrize("cli_dies", [False, True])
 async def test_the_end_of_the_conversation_stops_running_hooks(cli_dies: bool) -> None:
     """Nothing of a hook is left, whether the client is closed or the CLI is gone."""
-    hooks = Engine()
+    hooks = Hooks()
     began, stopped = asyncio.Event(), asyncio.Event()
 
     @hooks.on(PreToolUse)

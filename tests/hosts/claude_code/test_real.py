@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hookline.engine import Engine
+from hookline.api import Hooks
 from hookline.errors import CliDied, RequestRefused
 from hookline.events import PreToolUse, Stop
 from hookline.hosts.claude_code import AssistantMessage, ClaudeClient, ResultMessage, query
@@ -42,7 +42,7 @@ async def test_one_question_is_one_call(stage: Stage, api: Any) -> None:
 async def test_hooks_and_modes_change_between_turns(stage: Stage, api: Any) -> None:
     """A hook added after the first turn is registered anew; mode and model are switched; a refusal has its code."""
     api.main["turns"] = [{"tools": [BASH]}, {"text": "one"}, {"tools": [BASH]}, {"text": "two"}]
-    hooks = Engine()
+    hooks = Hooks()
 
     @hooks.on(Stop)
     async def quiet(event: Stop) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hookline.engine import Engine
+from hookline.api import Hooks
 from hookline.events import PostToolUse, PreToolUse
 from hookline.hosts.claude_code import for_sdk
 from hookline.replies import Reply, deny, stop
@@ -15,8 +15,8 @@ sdk = pytest.importorskip("claude_agent_sdk")
 BASH = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t"}
 
 
-def hooks_that(answer: Reply | None) -> Engine:
-    hooks = Engine()
+def hooks_that(answer: Reply | None) -> Hooks:
+    hooks = Hooks()
 
     @hooks.on(PreToolUse, match="Bash", timeout=2)
     async def gate(event: PreToolUse) -> Reply | None:

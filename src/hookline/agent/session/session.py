@@ -20,7 +20,7 @@ from hookline.agent.messages import Message, Reminder, Usage, User
 from hookline.agent.session.inbox import Inbox
 from hookline.agent.stream_json.output import Output
 from hookline.agent.tools import SessionState, Tool, ToolEnv
-from hookline.engine import Engine, Outcome, Verdict
+from hookline.engine import HookSet, Outcome, Verdict
 from hookline.events import Event, spec_of
 from hookline.hooks.hook import Hook
 from hookline.settings.names import with_free_names
@@ -48,7 +48,7 @@ OBJECTS = 2
 class Session:
     """One run of the agent."""
 
-    hooks: Engine
+    hooks: HookSet
     model: Model
     tools: dict[str, Tool]
     policy: Policy
@@ -92,7 +92,7 @@ class Session:
     def woken_by(self, outcome: Outcome) -> str:
         """What such a hook says to an agent that is at work; nothing if it has woken it already."""
         text = self._objection(outcome)
-        return text if self.hooks.on_late is None or self.inbox.withdraw(outcome) else ""
+        return text if self.hooks.engine.on_late is None or self.inbox.withdraw(outcome) else ""
 
     def _objection(self, outcome: Outcome) -> str:
         hook = next((hook for hook in self.hooks.hooks if hook.name == outcome.hook), None)

@@ -71,7 +71,7 @@ class HostSession:
         self._callbacks: tuple[str, ...] = ()
         self._over = False
         self._prompts: asyncio.Queue[UserMessage | None] = asyncio.Queue()
-        made.hooks.on_late = self.agent.session.wake
+        made.hooks.engine.on_late = self.agent.session.wake
         if options.permission_prompt_tool == "stdio":
             self.agent.session.policy.can_use_tool = self._may_run
         self.agent.session.elicit = self._elicit

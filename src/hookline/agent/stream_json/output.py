@@ -15,7 +15,7 @@ import msgspec
 from hookline.agent.messages import Assistant, ToolOutput, User, encode_block
 from hookline.agent.models.base import Delta
 from hookline.agent.session.results import Result
-from hookline.engine import Engine, Verdict
+from hookline.engine import HookSet, Verdict
 from hookline.engine.observers import HookProgress, HookResponse, HookStarted, Notice
 from hookline.events import CATALOG
 from hookline.hooks.actions import Command, Http
@@ -111,7 +111,7 @@ class Output:
 class HookReporter:
     """An observer that turns what hooks do into messages: started, progress, response."""
 
-    def __init__(self, output: Output, hooks: Engine, only: frozenset[str] | None = None) -> None:
+    def __init__(self, output: Output, hooks: HookSet, only: frozenset[str] | None = None) -> None:
         self._output = output
         self._hooks = hooks
         self._only = only

@@ -22,7 +22,7 @@ from hookline.hosts.serve import refused, speaker
 from hookline.hosts.table import HOSTS
 
 if TYPE_CHECKING:
-    from hookline.hookset import Hooks
+    from hookline.api import Hooks
 
 DEADLINE = 20.0
 """Seconds until the host is answered without the hooks, unless the command says otherwise."""
@@ -166,8 +166,8 @@ def _load(request: Request) -> Hooks:
 
 
 def _own_hooks(request: Request) -> Hooks:
+    from hookline.api import Hooks
     from hookline.hook_file import load_hooks
-    from hookline.hookset import Hooks
 
     if request.hooks:
         return load_hooks(request.hooks)

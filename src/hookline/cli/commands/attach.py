@@ -9,10 +9,10 @@ import signal
 import sys
 from pathlib import Path
 
+from hookline.api import Hooks
 from hookline.cli.options import default_project, from_python, parser
 from hookline.cli.style import paint
 from hookline.engine import Notice, Verdict
-from hookline.hookset import Hooks
 from hookline.hosts.claude_code.attach import put_in, serving, settings_for, take_out, unasked
 
 _EXAMPLES = """examples:

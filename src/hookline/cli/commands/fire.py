@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from hookline.api import Hooks
 from hookline.cli.options import add_hosting, add_json, add_sources, cold, hooks_of, parser
 from hookline.cli.runtime import run
 from hookline.cli.style import folded, painted, width
@@ -18,7 +19,6 @@ from hookline.engine import Outcome, Status, Verdict
 from hookline.errors import EventError, HooklineError
 from hookline.events import Event, spec_of
 from hookline.hooks import Hook
-from hookline.hookset import Hooks
 from hookline.hosts.answer import fails_closed
 from hookline.process.stdout import borrowed_stdout, claim_stdout
 from hookline.process.supervised import Death, supervise
@@ -61,7 +61,7 @@ def main(argv: list[str]) -> int:
             hook="a hook", source="", event=event.event_name, status=Status.FAILED, reply=deny(death.reason), ms=0.0,
             exit_code=death.exit_code, error=str(death), stderr=death.stderr,
         )  # fmt: skip
-        _tell(Verdict(event, outcome.reply, told=(outcome,)), [], args, sys.stdout.buffer)
+        _tell(Verdict(event, outcome.reply, known=(outcome,)), [], args, sys.stdout.buffer)
         return BLOCKED
 
     return supervise(work, lost, "hookline fire")
@@ -78,7 +78,7 @@ class _Judged(msgspec.Struct):
 def _judge(event: Event, args: argparse.Namespace) -> _Judged:
     hooks = hooks_of(args, runners=cold)
     verdict, others = run(_fire(hooks, event, args))
-    return _Judged(verdict, others, len(hooks.loaded.errors) if hooks.loaded else 0)
+    return _Judged(verdict, others, len(hooks.settings.loaded.errors) if hooks.settings else 0)
 
 
 def _tell(verdict: Verdict, others: list[str], args: argparse.Namespace, stdout: BinaryIO) -> None:
@@ -166,7 +166,7 @@ def _not_asked(hooks: Hooks, event: Event) -> Iterator[str]:
 
 def why_not(hooks: Hooks, hook: Hook, event: Event) -> str:
     """Why a hook of the event does not run, or nothing if it does."""
-    if hooks.concerns(hook, event):
+    if hooks.engine.applies_to(hook, event):
         return ""
     if not hook.matcher.matches(event.subject):
         return f"its matcher `{hook.matcher.pattern}` does not match `{event.subject}`"

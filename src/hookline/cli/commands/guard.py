@@ -12,12 +12,12 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
+from hookline.api import Hooks
 from hookline.cli.options import governed, parser
 from hookline.errors import HooklineError
 from hookline.events import Event
 from hookline.guards import approvals, commands, paths, secrets
 from hookline.hooks import Hook
-from hookline.hookset import Hooks
 from hookline.hosts.answer import answer
 from hookline.process.stdout import claim_stdout
 from hookline.replies import Reply

@@ -78,7 +78,7 @@ def add_source(flags: argparse.ArgumentParser) -> None:
 
 def load_source(args: argparse.Namespace) -> tuple[Source, list[Hook]]:
     """Where the hooks come from, as the configuration will say it, and the hooks themselves."""
-    from hookline.hookset import Hooks
+    from hookline.api import Hooks
 
     if args.hooks:
         hooks = from_python(args.hooks)

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
+from hookline.api import Hooks
 from hookline.cli.commands.fire import why_not
 from hookline.cli.options import add_json, add_sources, hooks_of, parser
 from hookline.cli.style import folded, paint
 from hookline.display import one_line
 from hookline.events import CATALOG, Event, spec_of
 from hookline.hooks import Hook
-from hookline.hookset import Hooks
 from hookline.settings.trust import what_runs
 
 _EXAMPLES = """examples:
@@ -72,7 +72,7 @@ def _row(hooks: Hooks, hook: Hook, event: Event | None) -> dict[str, Any]:
         "if": str(hook.condition) if hook.condition is not None else None,
         "kind": type(hook.action).__name__.lower(),
         "runs": what_runs(hook),
-        "timeout": hook.limit(hooks.timeout),
+        "timeout": hook.limit(hooks.engine.timeout),
         "on_failure": _on_failure(hook),
         "source": hook.source,
     }

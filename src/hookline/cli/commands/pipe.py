@@ -12,10 +12,10 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import BinaryIO
 
+from hookline.api import Hooks
 from hookline.cli.options import add_hosting, add_sources, hooks_of, parser
 from hookline.cli.runtime import run
 from hookline.cli.services import hosted
-from hookline.hookset import Hooks
 from hookline.hosts.answer import answer
 from hookline.hosts.dialect_lines import MOST_BYTES, LineCodec, refused
 from hookline.process.stdout import claim_stdout

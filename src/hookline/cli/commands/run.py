@@ -17,7 +17,7 @@ from hookline.process.stdout import claim_stdout
 if TYPE_CHECKING:
     from hookline.agent.factory import Made
     from hookline.agent.session.results import Result
-    from hookline.hookset import Hooks
+    from hookline.api import Hooks
     from hookline.settings.trust import Policy
 
 Write = Callable[[bytes], None]

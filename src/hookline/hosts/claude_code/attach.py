@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.engine import Engine
+from hookline.engine import HookSet
 from hookline.errors import ConfigError, HooklineError, MissingExtra
 from hookline.events import Event
 from hookline.hosts.answer import answer, fails_closed, refusal
@@ -46,7 +46,7 @@ class Endpoint(msgspec.Struct, frozen=True):
     token: str
 
 
-def settings_for(hooks: Engine, endpoint: Endpoint) -> dict[str, Any]:
+def settings_for(hooks: HookSet, endpoint: Endpoint) -> dict[str, Any]:
     """The `hooks` table that makes a CLI ask this endpoint, one entry per event."""
     table: dict[str, Any] = {}
     for name, entries in plan(hooks).hooks.items():
@@ -66,13 +66,13 @@ def settings_for(hooks: Engine, endpoint: Endpoint) -> dict[str, Any]:
     return table
 
 
-def unasked(hooks: Engine) -> list[str]:
+def unasked(hooks: HookSet) -> list[str]:
     """The events of these hooks that a Claude Code will not ask about."""
     return [name for name in plan(hooks).hooks if name in HTTP_NEVER_ASKED.events]
 
 
 @asynccontextmanager
-async def serving(hooks: Engine, *, port: int = 0) -> AsyncIterator[Endpoint]:
+async def serving(hooks: HookSet, *, port: int = 0) -> AsyncIterator[Endpoint]:
     """Serve the hooks on loopback for as long as this lasts."""
     try:
         from aiohttp import web

@@ -22,7 +22,7 @@ from typing import Any, Self
 
 import msgspec
 
-from hookline.engine import Engine
+from hookline.engine import HookSet
 from hookline.errors import ClaudeError, CliSilent, HooksIgnored
 from hookline.hosts.claude_code.argv import Options, argv
 from hookline.hosts.claude_code.find import Cli, Command, find_cli, too_old, version_of
@@ -61,7 +61,7 @@ class ClaudeClient:
     def __init__(
         self,
         *,
-        hooks: Engine | None = None,
+        hooks: HookSet | None = None,
         can_use_tool: CanUse | None = None,
         mcp_servers: Mapping[str, Any] | None = None,
         cli: Command | None = None,
@@ -196,7 +196,7 @@ class ClaudeClient:
         return self._session
 
 
-async def query(prompt: Prompts, *, hooks: Engine | None = None, **options: Any) -> AsyncIterator[Message]:
+async def query(prompt: Prompts, *, hooks: HookSet | None = None, **options: Any) -> AsyncIterator[Message]:
     """Ask once and read the answer; takes what `ClaudeClient` takes."""
     async with ClaudeClient(hooks=hooks, **options) as client:
         asking = asyncio.get_running_loop().create_task(_asked(client, prompt))

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from hookline.engine import Engine
+from hookline.engine import Engine, HookSet
 from hookline.errors import HooksNotHonoured, MatcherError
 from hookline.events import CATALOG, Event, spec_of
 from hookline.hooks.hook import Hook
@@ -36,11 +36,12 @@ class Plan(Struct, frozen=True):
     missed: tuple[str, ...] = ()  # events no host is told of, with hooks that do not say on_failure="continue"
 
 
-def plan(engine: Engine) -> Plan:
+def plan(hook_set: HookSet) -> Plan:
     """The callbacks for the hooks there are now: `hook_0`, `hook_1`, … one for each event."""
+    engine = hook_set.engine
     wanted = engine.observers.wanted
     by_event: dict[type[Event], list[Hook]] = {CATALOG[name].cls: [] for name in CATALOG if name in wanted}
-    for hook in engine.hooks:
+    for hook in hook_set.hooks:
         for event in hook.events:
             by_event.setdefault(event, []).append(hook)
     entries: dict[str, list[CallbackMatcher]] = {}
@@ -56,7 +57,7 @@ def plan(engine: Engine) -> Plan:
                 on_failure="block" if closes(event, hooks) else None,
             )
         ]
-    must_block = tuple(hook.name for hook in engine.hooks if hook.on_failure == "block")
+    must_block = tuple(hook.name for hook in hook_set.hooks if hook.on_failure == "block")
     return Plan(entries, events, must_block, tuple(_missed(by_event)))
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from hookline.engine import Engine, Verdict
-from hookline.engine.step import UNWANTED
+from hookline.engine import HookSet, Verdict
+from hookline.engine.coroutine_driver import UNWANTED
 from hookline.errors import RequestClosed
 from hookline.events import Event
 from hookline.hosts.answer import Fires, fails_closed, refusal
@@ -58,7 +58,7 @@ class Answering:
     def serve(
         self,
         *,
-        engine: Engine | None = None,
+        engine: HookSet | None = None,
         can_use_tool: CanUse | None = None,
         servers: Mapping[str, InProcess] | None = None,
     ) -> None:

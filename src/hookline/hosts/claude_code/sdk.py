@@ -13,8 +13,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from hookline.engine import Engine, Verdict
-from hookline.engine.step import UNWANTED
+from hookline.engine import HookSet, Verdict
+from hookline.engine.coroutine_driver import UNWANTED
 from hookline.errors import MissingExtra
 from hookline.events import Event
 from hookline.hosts.answer import answer, fails_closed, refusal
@@ -25,7 +25,7 @@ from hookline.wire import claude
 Callback = Callable[[Any, str | None, Any], Awaitable[Any]]
 
 
-def for_sdk(hooks: Engine) -> dict[Any, list[Any]]:
+def for_sdk(hooks: HookSet) -> dict[Any, list[Any]]:
     """What `ClaudeAgentOptions(hooks=…)` takes: one `HookMatcher` for each event the hooks there are now listen to."""
     try:
         from claude_agent_sdk import HookMatcher
@@ -47,7 +47,7 @@ def for_sdk(hooks: Engine) -> dict[Any, list[Any]]:
     }
 
 
-def callback(hooks: Engine, kind: type[Event]) -> Callback:
+def callback(hooks: HookSet, kind: type[Event]) -> Callback:
     """The function the SDK calls for one event; a crash of a gate is a deny, elsewhere the SDK's to report."""
     asked, host = _Cancellable(hooks), _SdkCodec(kind)
 
@@ -77,7 +77,7 @@ class _SdkCodec(Struct, frozen=True):
 class _Cancellable(Struct, frozen=True):
     """Hooks that are told when the SDK cancels its callback: their answer is no longer wanted."""
 
-    hooks: Engine
+    hooks: HookSet
 
     async def fire(self, event: Event) -> Verdict:
         task = asyncio.ensure_future(self.hooks.fire(event))

@@ -67,7 +67,7 @@ idle: list[Stepper] = [new_stepper() for _ in range(4)]
 _MOST_IDLE = 64
 
 
-def first_step(coroutine: Coroutine[Any, Any, Any]) -> Any:
+def start(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """The coroutine's answer, or `Raised`, or `Suspended` if it has to wait."""
     try:
         stepper = idle.pop()
@@ -80,9 +80,9 @@ def first_step(coroutine: Coroutine[Any, Any, Any]) -> Any:
         return Raised(error)
     if waits_for is not ANSWERED:
         return Suspended(stepper, waits_for)
-    said, answer[0] = answer[0], None
+    value, answer[0] = answer[0], None
     idle.append(stepper)
-    return said
+    return value
 
 
 def _step(suspended: Suspended, resume: Callable[[Any], Any], value: Any) -> Any:
@@ -94,10 +94,10 @@ def _step(suspended: Suspended, resume: Callable[[Any], Any], value: Any) -> Any
     if suspended.waits_for is not ANSWERED:
         return suspended
     _, answer, _ = suspended.stepper
-    said, answer[0] = answer[0], None
+    value, answer[0] = answer[0], None
     if len(idle) < _MOST_IDLE:
         idle.append(suspended.stepper)
-    return said
+    return value
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -109,7 +109,7 @@ class Limits(msgspec.Struct, frozen=True):
     stated: float | None = None
 
 
-class finish(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await finish(suspended, limits)`
+class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await drive(suspended, limits)`
     """Go on with a suspended coroutine until it answers, or to `Raised`: what it raised, or that its time is up.
 
     Only a cancellation from outside is raised here. Who cancelled is told by counting requests: those from before do

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from hookline import Hooks, deny
-from hookline.engine import Context, Verdict, step
+from hookline.engine import Context, Verdict, coroutine_driver
+from hookline.engine.coroutine_driver import UNWANTED, Limits, Suspended, drive, start
 from hookline.engine.outcome import Status
-from hookline.engine.step import UNWANTED, Limits, Suspended, finish, first_step
 from hookline.errors import HookFailed, HookTimeout
 from hookline.events import Notification, PreToolUse
 
@@ -452,10 +452,10 @@ async def test_a_hook_that_waits_in_a_bare_callback_fails_too() -> None:
         await asyncio.sleep(0)
 
     def callback() -> None:
-        suspended = first_step(waits())
+        suspended = start(waits())
         assert isinstance(suspended, Suspended)
         try:
-            finish(suspended, Limits(1, 1, lambda reason: None)).__await__().send(None)
+            drive(suspended, Limits(1, 1, lambda reason: None)).__await__().send(None)
         except StopIteration as done:
             problems.append(done.value.error)
 
@@ -476,8 +476,8 @@ async def test_closing_the_one_who_waits_closes_the_hook() -> None:
         finally:
             closed.append(True)
 
-    suspended = first_step(waits())
-    driver = finish(suspended, Limits(20, 1, lambda reason: None)).__await__()
+    suspended = start(waits())
+    driver = drive(suspended, Limits(20, 1, lambda reason: None)).__await__()
     driver.send(None)
     driver.close()
 
@@ -490,9 +490,9 @@ async def test_the_limit_that_was_stated_is_the_one_told() -> None:
     async def waits() -> None:
         await for_ever().wait()
 
-    suspended = first_step(waits())
+    suspended = start(waits())
 
-    late = await finish(suspended, Limits(0.01, 1, lambda reason: None, stated=5.0))
+    late = await drive(suspended, Limits(0.01, 1, lambda reason: None, stated=5.0))
 
     assert isinstance(late.error, HookTimeout)
     assert "within 5 s" in str(late.error)
@@ -527,7 +527,7 @@ async def test_a_great_many_hooks_that_waited_at_once_leave_little_behind() -> N
     hooks = set_of(waits)
     await asyncio.gather(*(hooks.fire(BASH) for _ in range(500)))
 
-    assert 0 < len(step.idle) <= step._MOST_IDLE
+    assert 0 < len(coroutine_driver.idle) <= coroutine_driver._MOST_IDLE
 
 
 async def test_an_answer_is_not_kept_by_whoever_stepped_the_hook() -> None:

@@ -1,0 +1,121 @@
+"""The fast path: async functions that have nothing to say, which is what most hooks are most of the time.
+
+They are called in order for as long as they answer `None`; no task or outcome is made for that, and a timer only for
+those that wait. The first that says something is handed, as far as it came, to the dispatcher, which goes on from
+there; only a bare decision that is the last word anyway becomes a verdict here, read by the same `parse_decision` as
+there. A function whose code has no `await` in it can never wait, so it is awaited like any other coroutine; of
+the others the first step is taken by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from hookline.engine.answers import decision_parser
+from hookline.engine.context import Binding, Context, bind
+from hookline.engine.coroutine_driver import Raised, Suspended, blocked_loop, drive, start
+from hookline.engine.dispatch import Dispatcher, Run, StartedRun, limits
+from hookline.engine.select import Index, class_of
+from hookline.engine.verdict import Verdict, silent_outcomes
+from hookline.events import Event, spec_of
+from hookline.hooks.hook import Hook
+from hookline.replies import NOTHING, Decision
+
+Fire = Callable[[Any], Coroutine[Any, Any, Verdict]]
+"""Takes an event through the hooks chosen for it."""
+
+_MOST_SUBJECTS = 512
+_DENY = Decision.DENY  # looking a member up in its enum takes as long as the hook, on Python 3.11
+
+
+class FastPaths:
+    """The fast paths found so far, by kind of event; what has none goes to `otherwise`. A changed set starts over."""
+
+    def __init__(self, dispatcher: Dispatcher, otherwise: Fire) -> None:
+        self.of: dict[type[Event], Fire] = {}
+        self._dispatcher = dispatcher
+        self._otherwise = otherwise
+        self._subjects: dict[type[Event], dict[str | None, Fire]] = {}
+
+    def remember(self, event: Event, chosen: tuple[Hook, ...], among: Index,
+                 notify: Callable[[Verdict], Verdict] | None) -> Fire | None:  # fmt: skip
+        """Find the fast path for events like this one, if they have one."""
+        cls, row = event.__class__, among.rows.get(class_of(event))
+        if (row is not None and row.conditional) or not all(hook.plain for hook in chosen):
+            return None
+        fire = fast_path(self._dispatcher, cls, chosen, among)
+        fire = fire if notify is None else _notifying(fire, notify)
+        if row is None or cls.subject_field is None or all(hook.matcher.matches_all for hook in row.hooks):
+            self.of[cls] = fire
+            return fire
+        known = self._subjects.setdefault(cls, {})
+        if len(known) >= _MOST_SUBJECTS:
+            known.clear()
+        known[event.subject] = fire
+        self.of.setdefault(cls, _by_subject(cls.subject_field, known, self._otherwise))
+        return fire
+
+
+def _notifying(fire: Fire, notify: Callable[[Verdict], Verdict]) -> Fire:
+    async def notifying(event: Event) -> Verdict:
+        return notify(await fire(event))
+
+    return notifying
+
+
+def _by_subject(field: str, paths: dict[str | None, Fire], otherwise: Fire) -> Fire:
+    def fire(event: Event) -> Coroutine[Any, Any, Verdict]:
+        return paths.get(getattr(event, field), otherwise)(event)
+
+    return fire
+
+
+def fast_path(dispatcher: Dispatcher, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Fire:
+    """What asks `chosen`, all of them plain, about one kind of event."""
+    scope, parse, last = dispatcher.scope, decision_parser(spec_of(cls)), len(chosen)
+    clock = scope.clock
+    bindings = [bind(hook, scope) for hook in chosen]
+    steps: list[tuple[Binding, Any, bool, bool, float]] = [
+        (binding, binding.call, binding.wants_context, binding.waits, binding.limit) for binding in bindings
+    ]
+
+    async def fire(event: Event) -> Verdict:
+        now = started = clock()
+        answered: list[float] = []
+        for binding, call, wants_context, waits, limit in steps:
+            ctx = None
+            try:
+                if wants_context:
+                    ctx = Context(event, binding, now)
+                    begun = call(event, ctx)
+                else:
+                    begun = call(event)
+                answer = start(begun) if waits else await begun
+            except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, by the dispatcher
+                answer = Raised(error)
+            if waits and answer.__class__ is Suspended:
+                ctx = ctx or Context(event, binding, now)
+                answer = await drive(answer, limits(ctx))
+            before, now = now, clock()
+            answered.append(now)
+            if now - before > limit and answer.__class__ is not Raised:
+                answer = Raised(blocked_loop(now - before, limit))
+            if answer is not None:
+                reply = parse(answer)
+                if reply is not None and (len(answered) == last or reply.decision is _DENY):
+                    return Verdict(event, reply, chosen, started, answered)
+                run = Run(event, chosen, among)
+                return await _go_on(
+                    dispatcher, run, [started, *answered], ctx or Context(event, binding, before), answer
+                )
+        return Verdict(event, NOTHING, chosen, started, answered)
+
+    return fire
+
+
+async def _go_on(dispatcher: Dispatcher, run: Run, marks: Sequence[float], ctx: Context, step: Any) -> Verdict:
+    """Hand over to the dispatcher; `marks` has the start, and when each hook had answered."""
+    done = len(marks) - 2
+    silent = silent_outcomes(run.event, NOTHING, run.chosen[:done], marks[: done + 1])
+    return await dispatcher.dispatch(run, "sequential", silent, StartedRun(ctx, step))

@@ -1,0 +1,76 @@
+"""A set of hooks that follows its settings files: an edit takes effect with the next event."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from hookline.engine import Engine
+from hookline.hooks.hook import Hook
+from hookline.settings.load import Loaded
+from hookline.settings.names import with_free_names
+from hookline.settings.problems import Problem
+from hookline.settings.watcher import Change, Reloader, unless_refused
+
+log = logging.getLogger("hookline.settings")
+
+
+class LiveSettings:
+    """The settings behind a set of hooks: `loaded` is what the files say, `refresh` looks for edits."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        reloader: Reloader,
+        env: Mapping[str, str] | None,
+        on_problem: Callable[[Problem], Any] | None,
+    ) -> None:
+        self._engine = engine
+        self._reloader = reloader
+        self._env = env
+        self._on_problem = on_problem or _log
+        self._from_files: dict[int, Hook] = {}
+        self._refused: dict[int, Hook] = {}
+        self.loaded = reloader.loaded
+        self._apply(reloader.loaded, reloader.hooks, {})
+        self._report(reloader.loaded.problems)
+
+    def refresh(self) -> Change | None:
+        """Look for edits now and let them take effect; sets made with `watch=True` do so before every event."""
+        change = self.poll()
+        if change is not None:
+            self.apply(change)
+        return change
+
+    def poll(self) -> Change | None:
+        """What the files say now, if that has changed; nothing takes effect before `apply`."""
+        return self._reloader.refresh()
+
+    def apply(self, change: Change) -> None:
+        """Let an edit take effect; hooks that were added by hand stay."""
+        self._apply(change.loaded, change.hooks, change.refused)
+        self._report(change.problems)
+
+    def _apply(self, loaded: Loaded, hooks: Iterable[Hook], refused: Mapping[str, str]) -> None:
+        registry = self._engine.registry
+        present = registry.index.hooks
+        by_hand = [self._refused.get(id(hook), hook) for hook in present if id(hook) not in self._from_files]
+        added = [unless_refused(hook, refused) for hook in by_hand]
+        self._refused = {id(now): hook for now, hook in zip(added, by_hand, strict=True) if now is not hook}
+        fresh = with_free_names(hooks, (hook.name for hook in added))
+        self._from_files = {id(hook): hook for hook in fresh}
+        self.loaded = loaded
+        base = os.environ if self._env is None else self._env
+        self._engine.env = {**base, **loaded.env} if loaded.env else self._env
+        registry.replace((*fresh, *added))
+
+    def _report(self, problems: Iterable[Problem]) -> None:
+        for problem in problems:
+            if problem.severity != "note":
+                self._on_problem(problem)
+
+
+def _log(problem: Problem) -> None:
+    log.log(logging.WARNING if problem.severity == "error" else logging.INFO, "%s", problem)
