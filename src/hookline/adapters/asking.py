@@ -7,9 +7,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
-from hookline.adapters.blocking import wait_for
 from hookline.adapters.contract import Question, Run, Steps, current_run
 from hookline.engine import Verdict
+from hookline.engine.loop_thread import run_sync
 from hookline.events import Event, spec_of
 from hookline.replies import NOTHING, Reply, deny
 
@@ -26,6 +26,9 @@ class Fires(Protocol):
 
     def fire(self, event: Event) -> Awaitable[Verdict]:
         """Send an event through the hooks."""
+
+    def fire_sync(self, event: Event) -> Verdict:
+        """The same for a caller that cannot await."""
 
 
 class Asking:
@@ -52,16 +55,26 @@ class Asking:
             return done.value
 
     def run_sync(self, steps: Steps[T]) -> T:
-        """The same for a caller without an event loop; hooks run in a loop of their own."""
-        return wait_for(lambda: self.run(steps))
+        """The same for a caller that cannot await."""
+        try:
+            wanted = next(steps)
+            while True:
+                answer = run_sync(self._asked(wanted)) if isinstance(wanted, Question) else self._fired_sync(wanted)
+                wanted = steps.send(answer)
+        except StopIteration as done:
+            return done.value
 
     async def _fired(self, event: Event) -> Verdict:
         try:
             return await self.hooks.fire(event)
-        except (Exception, SystemExit) as problem:
-            log.exception("hooks on %s could not be asked", event.event_name)
-            reason = f"hooks could not be asked: {type(problem).__name__}: {problem}; {event.event_name} fails closed"
-            return Verdict(event, deny(reason) if spec_of(event).gate else NOTHING)
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it is, a gate must close
+            return _unasked(event, problem)
+
+    def _fired_sync(self, event: Event) -> Verdict:
+        try:
+            return self.hooks.fire_sync(event)
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it is, a gate must close
+            return _unasked(event, problem)
 
     async def _asked(self, question: Question) -> Answer:
         if self.on_ask is None:
@@ -72,3 +85,10 @@ class Asking:
         except (Exception, SystemExit) as problem:
             log.exception("on_ask failed")
             return deny(f"on_ask failed: {type(problem).__name__}: {problem}")
+
+
+def _unasked(event: Event, problem: BaseException) -> Verdict:
+    """The verdict on an event that hooks could not be asked about: a gate is closed."""
+    log.error("hooks on %s could not be asked", event.event_name, exc_info=problem)
+    reason = f"hooks could not be asked: {type(problem).__name__}: {problem}; {event.event_name} fails closed"
+    return Verdict(event, deny(reason) if spec_of(event).gate else NOTHING)

@@ -20,6 +20,7 @@ from hookline.adapters.values import plain, text_of
 from hookline.engine import Verdict
 from hookline.events import (
     Event,
+    PermissionRequest,
     PostToolUse,
     PostToolUseFailure,
     PreToolUse,
@@ -227,7 +228,7 @@ def judge(run: Run, name: str, arguments: Mapping[str, Any], id: str = "") -> St
     run.stop(verdict)
     refused = _refusal(name, verdict)
     if refused is None and verdict.decision is Decision.ASK:
-        answer = yield Question(verdict)
+        answer = yield from _asked(run, verdict)
         verdict, refused = _answered(name, verdict, answer)
     if refused is not None:
         text = "\n\n".join((refused, *verdict.context))
@@ -235,6 +236,18 @@ def judge(run: Run, name: str, arguments: Mapping[str, Any], id: str = "") -> St
     rewritten = verdict.reply.input is not None
     judged = verdict.input if rewritten and verdict.input is not None else given
     return ToolCall(name, judged, id, rewritten=rewritten, notes=verdict.context, started=perf_counter())
+
+
+def _asked(run: Run, verdict: Verdict) -> Steps[Any]:
+    """PermissionRequest hooks decide; if they leave it open, whoever can be asked does."""
+    event = verdict.event
+    assert isinstance(event, PreToolUse)
+    request = PermissionRequest(**run.identity, tool_name=event.tool_name, tool_input=verdict.input or {})
+    permission: Verdict = yield request
+    run.stop(permission)
+    if permission.decision is Decision.PASS and not permission.stop:
+        return (yield Question(verdict))
+    return permission.reply
 
 
 def _refusal(name: str, verdict: Verdict) -> str | None:

@@ -1,0 +1,45 @@
+"""One `Hooks` in one program, inside agents of two frameworks: `python tests/adapters/drive/two_frameworks.py FOLDER`."""
+
+import json
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).resolve().parents[3])
+
+from tests.adapters.drive import langchain_sync, pydantic_ai_agent  # noqa: E402
+from tests.adapters.drive.scenarios import LS, RM, Seen  # noqa: E402
+
+from hookline import Hooks, Verdict, deny  # noqa: E402
+from hookline.audit.log import AuditLog  # noqa: E402
+from hookline.events import PreToolUse  # noqa: E402
+from hookline.telemetry.metrics import Metrics  # noqa: E402
+
+audit = Path(sys.argv[1]) / "audit.jsonl"
+hooks, metrics, explained = Hooks(), Metrics(), []
+hooks.observe(AuditLog(audit, sync="line"), inline=True)
+hooks.observe(metrics, inline=True)
+
+
+def explain(notice: object) -> None:
+    if isinstance(notice, Verdict) and notice.blocked:
+        explained.append(notice.explain())
+
+
+hooks.observe(explain, inline=True)
+
+
+@hooks.on(PreToolUse, match="shell")
+async def no_rm(event: PreToolUse) -> object:
+    return deny("never") if "rm" in event.tool_input["command"] else None
+
+
+seen = {"langchain": Seen(), "pydantic-ai": Seen()}
+langchain_sync.run(seen["langchain"], [RM, LS, "done"], "hello", hooks, on_ask=None, inner=())
+pydantic_ai_agent.run(seen["pydantic-ai"], [RM, LS, "done"], "hello", hooks, on_ask=None, inner=())
+facts = {
+    "calls": {name: one.calls for name, one in seen.items()},
+    "audit": [json.loads(line) for line in audit.read_text().splitlines()],
+    "metrics": metrics.text(),
+    "explained": explained,
+}
+print("FACTS " + json.dumps(facts))

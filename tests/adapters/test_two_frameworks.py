@@ -1,0 +1,31 @@
+"""Agents of two frameworks in one program, governed by one set of hooks."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools.frameworks import FOLDER, ROOT, python_of
+
+SCRIPT = Path(__file__).parent / "drive" / "two_frameworks.py"
+
+
+def test_two_frameworks_share_one_log_one_page_and_one_explanation(tmp_path: Path) -> None:
+    """One audit log, one metrics page and one `explain()` cover both agents."""
+    if not (FOLDER / "pydantic-ai" / ".ready").exists():
+        pytest.skip("the environment `pydantic-ai` is not there; run `make frameworks`")
+    command = [str(python_of("pydantic-ai")), str(SCRIPT), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280, cwd=ROOT)
+    [line] = [line for line in done.stdout.splitlines() if line.startswith("FACTS ")] or pytest.fail(done.stderr)
+    facts = json.loads(line.removeprefix("FACTS "))
+
+    assert facts["calls"] == {"langchain": ["ls"], "pydantic-ai": ["ls"]}
+    tools = [row for row in facts["audit"] if row["event"] == "PreToolUse"]
+    assert [row["decision"] for row in tools] == ["deny", "pass", "deny", "pass"]
+    assert len({row["session_id"] for row in tools}) == 2
+    [denied] = re.findall(r'^hookline_\w*total\{.*decision="deny".*\} (\S+)$', facts["metrics"], re.MULTILINE)
+    assert float(denied) == 2
+    assert [text.splitlines()[0] for text in facts["explained"]] == [facts["explained"][0].splitlines()[0]] * 2
+    assert all("no_rm" in text and "never" in text for text in facts["explained"])
