@@ -24,8 +24,8 @@ def test_two_frameworks_share_one_log_one_page_and_one_explanation(tmp_path: Pat
     assert facts["calls"] == {"langchain": ["ls"], "pydantic-ai": ["ls"]}
     tools = [row for row in facts["audit"] if row["event"] == "PreToolUse"]
     assert [row["decision"] for row in tools] == ["deny", "pass", "deny", "pass"]
-    assert len({row["session_id"] for row in tools}) == 2
-    [denied] = re.findall(r'^hookline_\w*total\{.*decision="deny".*\} (\S+)$', facts["metrics"], re.MULTILINE)
+    assert len({row["run"] for row in tools}) == 2
+    [denied] = re.findall(r'^hookline_verdicts_total\{.*decision="deny".*\} (\S+)$', facts["metrics"], re.MULTILINE)
     assert float(denied) == 2
     assert [text.splitlines()[0] for text in facts["explained"]] == [facts["explained"][0].splitlines()[0]] * 2
     assert all("no_rm" in text and "never" in text for text in facts["explained"])
