@@ -11,7 +11,7 @@ from hookline import agent, cli
 from hookline.agent.run_options import RunOptions
 from hookline.cli.main import COMMANDS
 from hookline.cli.run_flags import FLAGS
-from hookline.events import CATALOG
+from hookline.events import CATALOG, spec_of
 from hookline.replies import EventFields, Reply
 from hookline.settings.fields import COMMON, KINDS
 from hookline.settings.policy import SENSITIVE
@@ -92,7 +92,7 @@ def test_no_word_is_left_of_a_field_that_is_gone() -> None:
     fields = {field for spec in CATALOG.values() for field in spec.cls.__struct_fields__}
 
     assert set(FIELDS) <= fields
-    assert [pair for pair in ON_EVENT if pair[1] not in CATALOG[pair[0]].cls.__struct_fields__] == []
+    assert [pair for pair in ON_EVENT if pair[1] not in spec_of(pair[0]).cls.__struct_fields__] == []
 
 
 def test_every_public_name_is_somewhere_in_the_reference() -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 from inspect import get_annotations
 
-from hookline.events import CATALOG, Event, EventSpec
+from hookline.events import CATALOG, OWN_EVENTS, Event, EventSpec
 from hookline.wire.exit_codes import End, Meaning, meaning, no
 from hookline.wire.outputs import fields_of
 from hookline.wire.schema import schema
@@ -30,6 +30,14 @@ The same as JSON Schema, events and answers: [schema.json](schema.json).
 """
 
 
+OWN = """## Events of Hookline's own
+
+No CLI sends these, and settings files do not take them. Hookline's agent fires them if a hook in Python listens, and
+[AGENT-HOOKS](../how-to/agent-hooks.md) hosts have interception points for them. All are gates.
+
+"""
+
+
 def page() -> str:
     """All events: a table, what they share, then one section each."""
     rows = [
@@ -39,7 +47,8 @@ def page() -> str:
     overview = table(("event", "", "matcher looks at", "may also decide", "what happened"), rows)
     shared = _fields(Event, Event.__struct_fields__, COMMON.__getitem__)
     sections = "\n".join(_section(spec) for spec in CATALOG.values())
-    return f"{INTRO}{overview}\n## What every event has\n\n{shared}\n{sections}"
+    own = "\n".join(_section(spec) for spec in OWN_EVENTS.values())
+    return f"{INTRO}{overview}\n## What every event has\n\n{shared}\n{sections}\n{OWN}{own}"
 
 
 def schema_page() -> str:

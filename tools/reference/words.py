@@ -113,6 +113,12 @@ ON_EVENT = {
     ("ConfigChange", "source"): "`user_settings`, `project_settings`, `local_settings`, `policy_settings` or `skills`",
     ("PermissionDenied", "reason"): "why it was refused",
     ("Elicitation", "message"): "what the server asks",
+    ("PreModelCall", "messages"): "the request's messages, each with `role` and `content`",
+    ("PreModelCall", "tools"): "the names of the tools that the model is offered",
+    ("PostModelCall", "text"): "what the model said",
+    ("PostModelCall", "tool_calls"): "one object per call that the model asks for: `id`, `name`, `args`",
+    ("PostModelCall", "stop_reason"): "why the model stopped: `end_turn`, `tool_use`, `max_tokens`, …",
+    ("PreOutput", "text"): "the answer that is about to be returned",
 }
 
 ENTRY = Words({

@@ -49,7 +49,7 @@ class Asking:
         try:
             wanted = next(steps)
             while True:
-                answer = await self._asked(wanted) if isinstance(wanted, Question) else await self._fired(wanted)
+                answer = await self.ask(wanted.verdict) if isinstance(wanted, Question) else await self.fire(wanted)
                 wanted = steps.send(answer)
         except StopIteration as done:
             return done.value
@@ -59,12 +59,15 @@ class Asking:
         try:
             wanted = next(steps)
             while True:
-                answer = run_sync(self._asked(wanted)) if isinstance(wanted, Question) else self._fired_sync(wanted)
+                answer = (
+                    run_sync(self.ask(wanted.verdict)) if isinstance(wanted, Question) else self._fired_sync(wanted)
+                )
                 wanted = steps.send(answer)
         except StopIteration as done:
             return done.value
 
-    async def _fired(self, event: Event) -> Verdict:
+    async def fire(self, event: Event) -> Verdict:
+        """The verdict on one event; a gate whose hooks cannot be asked is closed."""
         try:
             return await self.hooks.fire(event)
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it is, a gate must close
@@ -76,11 +79,12 @@ class Asking:
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it is, a gate must close
             return _unasked(event, problem)
 
-    async def _asked(self, question: Question) -> Answer:
+    async def ask(self, verdict: Verdict) -> Answer:
+        """What whoever can be asked says to a verdict of `ask`; `None` if there is nobody."""
         if self.on_ask is None:
             return None
         try:
-            answer = self.on_ask(question.verdict)
+            answer = self.on_ask(verdict)
             return await answer if inspect.isawaitable(answer) else answer
         except (Exception, SystemExit) as problem:
             log.exception("on_ask failed")

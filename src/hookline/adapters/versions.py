@@ -36,6 +36,7 @@ KNOWN = MappingProxyType({
         Known("google-adk", "google-adk", "2.13", "3"),
         Known("openai-agents", "openai-agents", "0.24", "0.25"),
         Known("crewai", "crewai", "1.15", "2"),
+        Known("agent-hooks-sdk", "agent-hooks", "0.1.0b3", "0.2"),
     )
 })  # fmt: skip
 """Extra → the versions its adapter knows."""

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from hookline.agent import hook_messages
+from hookline.agent import hook_messages, model_calls
 from hookline.agent.context.compaction import compact_if_full
 from hookline.agent.messages import Assistant, Text, User
 from hookline.agent.models import ModelRequest, ModelResponse
@@ -56,7 +56,7 @@ class _Turn:
                 answer = await self._ask()
             except ModelError as problem:
                 return await _failed(self.talk, problem)
-            ending = await self._act(answer)
+            ending = answer if isinstance(answer, Ending) else await self._act(answer)
             if ending is not None:
                 return ending
             if self._spent():
@@ -72,14 +72,19 @@ class _Turn:
         limit = self.talk.max_turns
         return limit is not None and self.answers >= limit
 
-    async def _ask(self) -> Assistant:
-        """One request, with everything that waits to be told."""
+    async def _ask(self) -> Assistant | Ending:
+        """One request, with everything that waits to be told; an ending if a hook withholds the question or answer."""
         talk = self.talk
         await compact_if_full(talk)
         await load_again(talk)
         talk.collect_late()
+        refused = await model_calls.may_ask(talk)
+        if refused is not None:
+            return refused
         talk.deliver()
-        response = await _respond(talk)
+        response = await model_calls.judged(talk, await _respond(talk))
+        if isinstance(response, Ending):
+            return response
         self.answers += 1
         message = await _shown(talk, response.message)
         talk.add(response.message)
@@ -106,7 +111,7 @@ class _Turn:
             self.talk.remind(hook_messages.reminder_of_stop(verdict))
             return Ending(reason="stop_hook_prevented", text=answer.text, stop_reason=answer.stop_reason)
         if not verdict.keep_going and not verdict.context:
-            return done
+            return await model_calls.may_return(self.talk, done)
         self.sent_back += 1
         if self.sent_back > _cap(self.talk):
             self.talk.session.output.inform(f"Stop hooks blocked {self.sent_back} times in a row; ending", "warning")

@@ -2,7 +2,8 @@
 
 from hookline.events.agents import SubagentStart, SubagentStop, TaskCompleted, TaskCreated, TeammateIdle
 from hookline.events.base import Event
-from hookline.events.catalog import CATALOG, EventSpec, HookEvent, spec_of
+from hookline.events.catalog import CATALOG, OWN_EVENTS, EventSpec, HookEvent, spec_of
+from hookline.events.model_calls import PostModelCall, PreModelCall, PreOutput
 from hookline.events.session import (
     Elicitation,
     ElicitationResult,
@@ -40,6 +41,7 @@ from hookline.events.workspace import (
 
 __all__ = [
     "CATALOG",
+    "OWN_EVENTS",
     "ConfigChange",
     "CwdChanged",
     "DirectoryAdded",
@@ -55,12 +57,15 @@ __all__ = [
     "PermissionDenied",
     "PermissionRequest",
     "PostCompact",
+    "PostModelCall",
     "PostModelSwitch",
     "PostToolBatch",
     "PostToolUse",
     "PostToolUseFailure",
     "PreCompact",
+    "PreModelCall",
     "PreModelSwitch",
+    "PreOutput",
     "PreToolUse",
     "SessionEnd",
     "SessionStart",

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from hookline.errors import UnknownEvent
-from hookline.events import agents, session, tools, workspace
+from hookline.events import agents, model_calls, session, tools, workspace
 from hookline.events.base import Event
 
 
@@ -148,6 +148,15 @@ _ROWS = (
 CATALOG = MappingProxyType({row.name: row for row in _ROWS})
 """Every event by its name on the wire."""
 
+_OWN_ROWS = (
+    _gate(model_calls.PreModelCall, "context", reported=False),
+    _gate(model_calls.PostModelCall, "output", reported=False),
+    _gate(model_calls.PreOutput, "output", reported=False),
+)
+
+OWN_EVENTS = MappingProxyType({row.name: row for row in _OWN_ROWS})
+"""Events that Claude Code does not have: Hookline's agent fires them if a hook listens, and no CLI ever sends one."""
+
 HookEvent = StrEnum("HookEvent", {name: name for name in CATALOG})  # type: ignore[misc]  # the names are the table's
 """The 33 names, for those who like to write `HookEvent.PreToolUse`."""
 
@@ -158,4 +167,6 @@ def spec_of(event: Event | type[Event] | str) -> EventSpec:
     try:
         return CATALOG[name]
     except KeyError:
-        raise UnknownEvent(str(name), tuple(CATALOG)) from None
+        if name in OWN_EVENTS:
+            return OWN_EVENTS[name]
+        raise UnknownEvent(str(name), (*CATALOG, *OWN_EVENTS)) from None

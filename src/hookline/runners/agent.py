@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from hookline.engine import Context, RunnerResult
 from hookline.errors import HookFailed
-from hookline.events import CATALOG, Event
+from hookline.events import Event, spec_of
 from hookline.hooks.actions import AgentCheck
 from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Reply, deny, keep_going, stop
@@ -40,7 +40,7 @@ def consequence(answer: Answer, event: Event) -> Reply:
     if answer.ok:
         return NOTHING
     reason = f"the agent's check was not met: {answer.reason}"
-    spec = CATALOG[event.event_name]
+    spec = spec_of(event)
     if "keep_going" in spec.fields:
         return keep_going(reason)
     return deny(reason) if "deny" in spec.decisions else stop(reason)

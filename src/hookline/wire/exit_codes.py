@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from types import MappingProxyType
 
-from hookline.events import CATALOG
+from hookline.events import spec_of
 from hookline.replies import NOTHING, Reply, deny, keep_going, specific
 
 
@@ -59,7 +59,7 @@ def meaning(end: End, event_name: str) -> Meaning:
 
 def no(event_name: str, reason: str) -> Reply | None:
     """The reply of a command that says no by exit code 2; None on an event that cannot be blocked."""
-    spec = CATALOG[event_name]
+    spec = spec_of(event_name)
     if spec.keeps_going:
         return keep_going(reason)
     return deny(reason) if "deny" in spec.decisions else None
@@ -73,7 +73,7 @@ def no_reason(command: str, stderr: str) -> str:
 def text_reply(event_name: str, text: str) -> Reply:
     """What plain text on stdout means: context on some events, a path on one, nothing elsewhere."""
     said = text.strip()
-    field = CATALOG[event_name].stdout
+    field = spec_of(event_name).stdout
     if not said or not field:
         return NOTHING
     if field == "context":

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from hookline.events import CATALOG
+from hookline.events import CATALOG, spec_of
 from hookline.replies import NOTHING, Decision, EventFields, Reply
 from hookline.wire.outputs import CHOICE, DECISION, REASON, WIRE_NAMES, Allowed, Output, fields_of
 
@@ -80,7 +80,7 @@ def _plain(said: Said, output: Any, event_name: str) -> None:
 
 
 def _top_decision(said: Said, output: Any, event_name: str) -> None:
-    spec = CATALOG[event_name]
+    spec = spec_of(event_name)
     if output.decision == "block" and spec.keeps_going:
         said["keep_going"] = True
         said["keep_going_reasons"] = (output.reason,) if output.reason else ()

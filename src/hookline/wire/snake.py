@@ -43,7 +43,7 @@ def decode_event(data: bytes | str | Mapping[str, Any]) -> Event:
     if snake not in NAMES:
         raise UnknownEvent(snake, tuple(NAMES))
     name = NAMES[snake]
-    theirs = CATALOG[name].snake
+    theirs = spec_of(name).snake
     moment = _moment(payload.pop("timestamp", None), snake)
     plain = {theirs.get(key, key): value for key, value in payload.items()}
     event = claude.event_from({**plain, "hook_event_name": name})
@@ -64,7 +64,7 @@ def _moment(said: Any, snake: str) -> datetime | None:
 def encode_event(event: Event) -> bytes:
     """The event as one line of JSON, without the newline."""
     name = event.event_name
-    theirs = {plain: snake for snake, plain in CATALOG[name].snake.items()}
+    theirs = {plain: snake for snake, plain in spec_of(name).snake.items()}
     body = {theirs.get(key, key): value for key, value in claude.event_object(event).items()}
     del body["hook_event_name"]
     head = {"event": _SNAKE[name], "timestamp": event.timestamp}

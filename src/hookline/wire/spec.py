@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from hookline.errors import ReplyError
-from hookline.events import CATALOG, Event
+from hookline.events import Event, spec_of
 from hookline.replies import NOTHING, Reply
 from hookline.wire.claude import decode_event, encode_event, event_name, reply_object
 from hookline.wire.outputs import typed
@@ -20,7 +20,7 @@ __all__ = ["decode_event", "decode_reply", "encode_event", "encode_reply"]
 
 def _keeps_going(event_name: str) -> bool:
     """Where the agent itself, not a teammate, is about to stop."""
-    spec = CATALOG[event_name]
+    spec = spec_of(event_name)
     return spec.keeps_going and hasattr(spec.cls, "stop_hook_active")
 
 

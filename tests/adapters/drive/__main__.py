@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[3])  # `tests.…` in an environment that has no pytest
 
-from tests.adapters.drive.scenarios import SCENARIOS, play  # noqa: E402
+from tests.adapters.drive.scenarios import SCENARIOS, play
 
 framework, *chosen = sys.argv[1:]
 run = importlib.import_module(f"tests.adapters.drive.{framework}").run

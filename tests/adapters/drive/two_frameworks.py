@@ -1,4 +1,4 @@
-"""One `Hooks` in one program, inside agents of two frameworks: `python tests/adapters/drive/two_frameworks.py FOLDER`."""
+"""One `Hooks` inside agents of two frameworks: `python tests/adapters/drive/two_frameworks.py FOLDER`."""
 
 import json
 import sys
@@ -6,16 +6,16 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[3])
 
-from tests.adapters.drive import langchain_sync, pydantic_ai_agent  # noqa: E402
-from tests.adapters.drive.scenarios import LS, RM, Seen  # noqa: E402
-
-from hookline import Hooks, Verdict, deny  # noqa: E402
-from hookline.audit.log import AuditLog  # noqa: E402
-from hookline.events import PreToolUse  # noqa: E402
-from hookline.telemetry.metrics import Metrics  # noqa: E402
+from hookline import Hooks, Verdict, deny
+from hookline.audit.log import AuditLog
+from hookline.events import PreToolUse
+from hookline.telemetry.metrics import Metrics
+from tests.adapters.drive import langchain_sync, pydantic_ai_agent
+from tests.adapters.drive.scenarios import LS, RM, Seen
 
 audit = Path(sys.argv[1]) / "audit.jsonl"
-hooks, metrics, explained = Hooks(), Metrics(), []
+hooks, metrics = Hooks(), Metrics()
+explained: list[str] = []
 hooks.observe(AuditLog(audit, sync="line"), inline=True)
 hooks.observe(metrics, inline=True)
 

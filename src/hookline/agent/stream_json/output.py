@@ -17,7 +17,7 @@ from hookline.agent.models.base import Delta
 from hookline.agent.session.results import Result
 from hookline.engine import HookSet, Verdict
 from hookline.engine.observers import HookProgress, HookResponse, HookStarted, Notice
-from hookline.events import CATALOG
+from hookline.events import spec_of
 from hookline.hooks.actions import Command, Http
 from hookline.hooks.hook import Hook
 
@@ -134,7 +134,7 @@ class HookReporter:
             self._output.system("hook_response", **names, **said, **_ended(notice, hook))
 
     def _reported(self, notice: HookStarted | HookProgress | HookResponse, hook: Hook | None) -> bool:
-        if not CATALOG[notice.hook_event].reported or (self._only is not None and notice.hook_event not in self._only):
+        if not spec_of(notice.hook_event).reported or (self._only is not None and notice.hook_event not in self._only):
             return False
         return hook is None or isinstance(hook.action, Command | Http)
 

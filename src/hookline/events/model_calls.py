@@ -1,0 +1,40 @@
+"""Events of Hookline's own, around a call of the model and the agent's last words; Claude Code has no such events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import field
+
+from hookline.events.base import Event
+
+
+class PreModelCall(Event, frozen=True, kw_only=True, eq=False):
+    """The model is about to be asked; a matcher looks at its name."""
+
+    event_name = "PreModelCall"
+    subject_field = "model"
+
+    model: str = ""
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    tools: list[str] = field(default_factory=list)
+
+
+class PostModelCall(Event, frozen=True, kw_only=True, eq=False):
+    """The model has answered; the agent has not acted on it yet."""
+
+    event_name = "PostModelCall"
+    subject_field = "model"
+
+    model: str = ""
+    text: str = ""
+    tool_calls: list[dict[str, Any]] = field(default_factory=list)
+    stop_reason: str | None = None
+
+
+class PreOutput(Event, frozen=True, kw_only=True, eq=False):
+    """The agent is done and its answer is about to be returned to whoever gave the prompt."""
+
+    event_name = "PreOutput"
+
+    text: str = ""
