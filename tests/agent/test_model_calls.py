@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hookline import Hooks, context, deny, replace_output
+from hookline import Command, Hooks, context, deny, replace_output
 from hookline.events import CATALOG, OWN_EVENTS, HookEvent, PostModelCall, PreModelCall, PreOutput, spec_of
 from tests.agent.driving import agent_on, bash, recorded, reminders, requests_of
 
@@ -111,3 +111,15 @@ async def test_a_failing_hook_closes_the_gate(tmp_path: Path) -> None:
 
     assert result.is_error
     assert "boom" in result.text
+
+
+async def test_a_command_may_listen_too(tmp_path: Path) -> None:
+    """Exit code 2 of a command is a deny here as on any gate."""
+    hooks = Hooks()
+    hooks.add(PreModelCall, Command(command="echo not today >&2; exit 2"))
+
+    async with agent_on(tmp_path, "done", hooks=hooks) as agent:
+        result = await agent.run("go")
+    await hooks.aclose()
+
+    assert (result.is_error, result.text.strip()) == (True, "not today")
