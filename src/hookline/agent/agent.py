@@ -50,6 +50,7 @@ class Agent:
 
     `resume` is the path of a transcript to go on with (`fork=True` goes on in a copy). `can_use_tool` is asked when
     neither hooks nor rules decide. Without `hooks` nothing is judged but by `rules` and `permission_mode`.
+    `confine=True` holds every Bash line to the project and the temporary folder (Linux).
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Agent:
         effort: str | None = None,
         agent_type: str | None = None,
         persist: bool = True,
+        confine: bool = False,
     ) -> None:
         folder = os.path.realpath(cwd or Path.cwd())
         variables = dict(os.environ if environ is None else environ)
@@ -102,6 +104,7 @@ class Agent:
             skills=dict(skills or {}),
             agent_type=agent_type,
             instructions=instructions,
+            confine=confine,
         )
         self.talk = Conversation(self.session, SessionState(folder), max_turns=max_turns)
         self.session.watcher = Watcher(self.talk)

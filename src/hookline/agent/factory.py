@@ -120,6 +120,7 @@ async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> Made:
         effort=effort(options, model),
         agent_type=options.agent or None,
         persist=not options.no_session_persistence,
+        confine=options.confine,
     )
     agent.talk.state.env_files.append(env_file)
     give_services(agent, hooks, servers)

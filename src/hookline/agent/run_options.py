@@ -52,6 +52,7 @@ class RunOptions:
     fork_session: bool = False
     session_id: str | None = None
     no_session_persistence: bool = False
+    confine: bool = False
     init: bool = False
     init_only: bool = False
     maintenance: bool = False

@@ -124,6 +124,7 @@ FLAGS: dict[str, Flag] = {
     "--maintenance": Flag("maintenance", "switch", "fire Setup with `maintenance` first"),
     "--worktree": Flag("worktree", "maybe", "work in a git worktree made for the session", "-w"),
     "--audit": Flag("audit", "value", "write an audit log to this file"),
+    "--confine": Flag("confine", "switch", "run every Bash line confined to the folder and the temporary one"),
     "--cwd": Flag("cwd", "value", "the folder to work in"),
 }
 """The flags that do something."""

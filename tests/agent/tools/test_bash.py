@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from hookline.agent.tools import ToolEnv, ToolResult
+from hookline.agent.tools.base import SessionState
 from hookline.agent.tools.bash import OUTPUT_LIMIT, Bash, TaskStop
 from hookline.agent.tools.shell import Bounded
+from hookline.guards.confining import unavailable
 from tests.agent.processes import alive
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="descriptors are counted in /proc")
@@ -261,3 +263,23 @@ def test_bounded_output_keeps_both_ends(size: int, step: int) -> None:
     if size > 100:
         expected = f"{data[:50].decode()}\n\n… {size - 100} bytes of output left out …\n\n{data[-50:].decode()}"
     assert sink.text() == expected
+
+
+@pytest.mark.skipif(bool(unavailable()), reason=unavailable() or "lines can be held")
+async def test_a_confined_session_holds_lines_to_its_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model reads why, the folder is followed, and background commands are held, too."""
+    project, temporary = tmp_path / "project", tmp_path / "temporary"
+    (project / "sub").mkdir(parents=True)
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    env = ToolEnv(state=SessionState(str(project)), confine=True)
+    refused = await bash(env, "cd sub && touch here && touch ../../outside")
+    moved = await bash(env, f"cd sub; touch {temporary}/there; pwd")
+    await bash(env, f"sleep 0.1; touch {tmp_path}/later; touch done", run_in_background=True)
+    await until((project / "sub" / "done").exists)
+
+    assert isinstance(refused.content, str)
+    assert f"refused to write `{tmp_path}/outside`: it is outside `{project}`" in refused.content
+    assert (moved.content, env.cwd) == (f"{project}/sub", f"{project}/sub")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["project", "temporary"]
+    await env.state.jobs.aclose()

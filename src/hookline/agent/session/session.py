@@ -64,6 +64,8 @@ class Session:
     agent_type: str | None = None
     #: whose instructions are read: User, Project, Local
     instructions: frozenset[str] = frozenset()
+    #: whether Bash runs confined, whatever hooks say
+    confine: bool = False
     elicit: Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None
     inbox: Inbox = field(default_factory=Inbox)
     #: subagents at work in the background
@@ -246,6 +248,7 @@ class Conversation:
             tool_use_id=tool_use_id,
             agent_id=self.agent_id,
             environ=session.environ,
+            confine=session.confine,
             tools=lambda: self.tool_set,
             **more,
         )

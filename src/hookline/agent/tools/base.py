@@ -99,6 +99,8 @@ class ToolEnv:
     tool_use_id: str = ""
     agent_id: str | None = None
     environ: Mapping[str, str] = field(default_factory=dict)
+    #: whether shell lines are held to the project and the temporary folder by the kernel
+    confine: bool = False
     #: sends an event through the engine: `await env.fire(event) -> Verdict`
     fire: Callable[..., Awaitable[Any]] | None = None
     #: told of output while a tool runs: `env.progress("stdout", "…")`

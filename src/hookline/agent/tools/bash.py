@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
 from hookline.agent.tools.shell import Bounded, Shell
+from hookline.confine.policy import Policy
+from hookline.guards.confining import unavailable, unwrapped, wrapped
 
 __all__ = ["Bash", "TaskStop"]
 
@@ -49,7 +52,10 @@ class Bash(Tool):
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
         """Run it; a command that fails is an error whose first line is its exit code."""
-        shell = Shell(given["command"], existing(env), environment(env), env.state.env_files)
+        reason = unavailable() if env.confine else ""
+        if reason:
+            return failure(f"this session runs commands confined, and here that is not possible: {reason}")
+        shell = Shell(line_to_run(given["command"], env), existing(env), environment(env), env.state.env_files)
         if given.get("run_in_background"):
             return await in_background(shell, given, env)
         sink = Bounded(OUTPUT_LIMIT)
@@ -88,6 +94,16 @@ class TaskStop(Tool):
         if job is None:
             return failure(f"no background command has the id `{given['task_id']}`")
         return ToolResult(f"Stopped {job.id}: {job.command}", {"task_id": job.id, "command": job.command})
+
+
+def line_to_run(line: str, env: ToolEnv) -> str:
+    """The line, held to the project and the temporary folder if the session is confined; what a guard added stays."""
+    if not env.confine:
+        return line
+    root = os.path.realpath(env.state.project_dir)
+    policy = Policy((root, os.path.realpath(tempfile.gettempdir())), write_guard="--confine")
+    held = unwrapped(line)
+    return wrapped(line, policy) if held is None else wrapped(held[1], policy.narrowed(held[0]))
 
 
 async def in_background(shell: Shell, given: dict[str, Any], env: ToolEnv) -> ToolResult:
