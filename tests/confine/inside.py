@@ -133,7 +133,7 @@ def tried(job: dict[str, Any]) -> dict[str, Any]:
         stderr=subprocess.STDOUT, start_new_session=True, text=True, errors="replace",
     )  # fmt: skip
     try:
-        output, _ = process.communicate(timeout=SECONDS)
+        output, _ = process.communicate(timeout=job.get("seconds", SECONDS))
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()

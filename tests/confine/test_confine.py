@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import shlex
 import subprocess
 from typing import Any
 
@@ -12,8 +14,8 @@ from tests.confine import arena
 pytestmark = pytest.mark.skipif(bool(arena.possible()), reason=arena.possible() or "lines can be tried")
 
 
-def run(line: str, *, setup: str = "", **policy: Any) -> dict[str, Any]:
-    [result] = arena.tried([{"line": line, "setup": setup, "prefix": arena.confined(**policy)}])
+def run(line: str, *, seconds: int = 60, **policy: Any) -> dict[str, Any]:
+    [result] = arena.tried([{"line": line, "seconds": seconds, "prefix": arena.confined(**policy)}])
     return result
 
 
@@ -63,3 +65,148 @@ def test_flags_that_cannot_be_understood_run_nothing(flags: list[str], code: int
     done = subprocess.run([*arena.HOOKLINE, *flags], capture_output=True, text=True, check=False)
 
     assert (done.returncode, said in done.stdout + done.stderr) == (code, True)
+
+
+def test_what_would_fail_anyway_fails_as_it_always_does() -> None:
+    """Nobody is told of a refusal where nothing would have been changed."""
+    result = run(
+        "mkdir -p $OUT/folder && rm -f $OUT/none && ! rmdir $OUT/none && ! chmod 700 $OUT/none && ! ls > $OUT/a/b"
+    )
+
+    assert (result["code"], "refused" in result["output"]) == (0, False)
+
+
+def test_a_line_may_start_thousands_of_programs() -> None:
+    """Each is judged, and none is lost."""
+    result = run("for i in {1..10000}; do /bin/true; done; echo $?", seconds=240, block=["rm *"])
+
+    assert result["output"].splitlines()[0] == "0"
+
+
+def test_without_a_network_nothing_is_reached() -> None:
+    """Not even this machine; and programs that do not need it go on."""
+    server = "python3 -m http.server 8765 --bind 127.0.0.1 & sleep 1; "
+    reach = "python3 -c 'import urllib.request as u; u.urlopen(\"http://127.0.0.1:8765\")' && echo reached"
+    closed = run(f"{reach}; echo > /dev/tcp/127.0.0.1/8765; git init -q x && echo fine", extra=["--no-network"])
+    own = run(f"{server}{reach}; kill %1", extra=["--loopback"])
+
+    assert "hookline: refused the network: this line runs without one (--no-network)" in closed["output"]
+    assert ("reached" in closed["output"], "fine" in closed["output"]) == (False, True)
+    assert "reached" in own["output"]
+
+
+def test_reading_can_be_kept_inside_too() -> None:
+    """What the system needs to run programs can still be read."""
+    project = "/tmp/arena/home/project"
+    line = "cat ~/.ssh/id; cat notes.txt; ls > listed; cat listed"
+    open_ = run(line)
+    held = run(line, extra=["--read", project])
+
+    assert "nobody may change" in open_["output"]
+    assert "nobody may change" not in held["output"]
+    assert "some notes" in held["output"]
+
+
+def test_background_programs_stay_inside_and_nobody_waits_for_them() -> None:
+    """The caller gets the exit code at once; the supervisor stays as long as they do."""
+    line = "(sleep 0.5; touch made; touch $OUT/new; rm -rf victim) > /dev/null 2>&1 & echo started"
+    result = run(f"{line}; sleep 1.5; ls", block=["rm -rf *"])
+
+    assert (result["outside"], result["commands"]) == ([], [])
+    assert "made" in result["output"]
+
+
+LEFT = """
+import os, subprocess, sys, time
+line = "sleep 300 & setsid sleep 300 & (setsid bash -c 'while :; do sleep 300; done' &); echo ready; wait"
+process = subprocess.Popen([*sys.argv[2:], "bash", "-c", line], stdout=subprocess.PIPE, text=True)
+process.stdout.readline()
+def processes(): return {int(n): open(f"/proc/{n}/cmdline").read() for n in os.listdir("/proc") if n.isdigit()}
+launcher = process.pid
+supervisor = int(open(f"/proc/{launcher}/task/{launcher}/children").read().split()[0])
+for victim in {"supervisor": [supervisor], "launcher": [launcher], "both": [supervisor, launcher]}[sys.argv[1]]:
+    os.kill(victim, 9)
+def left(): return [line for line in processes().values() if "sleep" in line and "process" not in line]
+deadline = time.monotonic() + 20
+while left() and time.monotonic() < deadline: time.sleep(0.05)
+print("left", len(left()), "code", process.wait())
+"""
+
+
+@pytest.mark.parametrize("victim", ["supervisor", "launcher"])
+def test_a_line_without_its_supervisor_or_launcher_is_ended(victim: str) -> None:
+    """Nothing goes on unwatched, sessions of its own included."""
+    line = f"python3 -c {shlex.quote(LEFT)} {victim} {shlex.join(arena.confined())}"
+    [result] = arena.tried([{"line": line}])
+
+    assert "left 0" in result["output"]
+
+
+def test_an_unprivileged_user_is_confined_as_well() -> None:
+    """Neither Landlock nor notifications need root."""
+    setup = "chmod 777 /tmp/arena /tmp/arena/home . ; chmod 777 $OUT $OUT/file"
+    nobody = ["setpriv", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
+    line = "touch made; touch $OUT/new; chmod 700 $OUT/file; x=$(echo rm); $x -rf victim; ls"
+    jobs = [{"line": line, "setup": setup, "prefix": [*nobody, *arena.confined(block=["rm -rf *"])]}]
+    [result] = arena.tried(jobs)
+
+    assert (result["outside"], result["commands"]) == ([], [])
+    assert "made" in result["output"]
+
+
+NO_CALLS = """
+import ctypes, os, struct, sys
+numbers, errno = [int(n) for n in sys.argv[1].split(",")], int(sys.argv[2])
+code = [(0x20, 0, 0, 0)]
+for number in numbers: code += [(0x15, 0, 1, number), (0x06, 0, 0, 0x50000 | errno)]
+code = b"".join(struct.pack("HBBI", *each) for each in [*code, (0x06, 0, 0, 0x7FFF0000)])
+class Program(ctypes.Structure): _fields_ = [("n", ctypes.c_ushort), ("f", ctypes.c_void_p)]
+buffer = ctypes.create_string_buffer(code, len(code))
+libc = ctypes.CDLL(None); libc.prctl(38, 1, 0, 0, 0)
+assert libc.prctl(22, 2, ctypes.byref(Program(len(code) // 8, ctypes.cast(buffer, ctypes.c_void_p).value))) == 0
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
+POOR_KERNELS = [
+    ("444,445,446", 38, "this kernel has no Landlock"),
+    ("444,445,446", 1, "this kernel has no Landlock"),
+    ("317", 38, "does not allow Landlock or seccomp notifications"),
+    ("317", 1, "does not allow Landlock or seccomp notifications"),
+    ("446", 1, "does not allow Landlock or seccomp notifications"),
+    ("438", 38, "cannot watch the command"),
+]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers are x86-64's")
+@pytest.mark.parametrize("numbers, errno, said", POOR_KERNELS)
+def test_where_the_kernel_cannot_hold_it_a_line_does_not_run(numbers: str, errno: int, said: str) -> None:
+    """Real system calls that fail as they do on older kernels and in strict containers."""
+    prefix = ["python3", "-c", NO_CALLS, numbers, str(errno), *arena.confined()]
+    [result] = arena.tried([{"line": "touch made; echo ran", "prefix": prefix}])
+
+    assert (result["code"], "ran" in result["output"]) == (125, False)
+    assert said in result["output"]
+
+
+def test_without_landlock_program_starts_can_still_be_judged() -> None:
+    """Asked for by name: nobody is told that writes are held."""
+    flags = ["--write-anywhere", "--block", "rm -rf *", "--"]
+    prefix = ["python3", "-c", NO_CALLS, "444,445,446", "38", *arena.HOOKLINE, *flags]
+    [result] = arena.tried([{"line": "x=$(echo rm); $x -rf victim; echo ran", "prefix": prefix}])
+
+    assert (result["commands"], "ran" in result["output"]) == ([], True)
+
+
+def test_a_confined_line_in_a_confined_line_says_so() -> None:
+    """Only one supervisor can watch a process; the inner line does not run."""
+    inner = shlex.join([*arena.confined(), "echo", "ran"])
+    result = run(inner)
+
+    assert "ran" not in result["output"].splitlines()
+    assert "this process is confined already" in result["output"]
+
+
+def test_the_check_says_what_there_is() -> None:
+    """And tries it."""
+    done = subprocess.run([*arena.HOOKLINE, "--check"], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, "confine    works: a write outside was refused" in done.stdout) == (0, True)

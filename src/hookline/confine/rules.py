@@ -20,7 +20,7 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
            "/dev/shm", "/dev/dri")  # fmt: skip
 """What programs write to as a matter of course; none of it is anybody's file."""
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/proc", "/sys", "/dev",
-          "/run", "/var", "/nix", "/snap", "/tmp")  # fmt: skip
+          "/run", "/var", "/nix", "/snap")  # fmt: skip
 """What programs must read to run at all, where reading is restricted."""
 
 

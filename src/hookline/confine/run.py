@@ -175,8 +175,8 @@ def _supervise(plan: _Plan, argv: list[str], status: int, life: int) -> int:
         listener = -1
     if listener < 0:
         os.close(go_write)
-        _, code = os.waitpid(command, 0)
-        os.write(status, (os.waitstatus_to_exitcode(code) & 0xFF or FAILED).to_bytes(4, "little"))
+        os.waitpid(command, 0)
+        os.write(status, FAILED.to_bytes(4, "little"))
         scratch.remove(plan.temporary)
         return FAILED
     for fd in inherited - {0, 1, 2, status, life}:
@@ -291,6 +291,20 @@ def _to_null(fd: int) -> None:
 # -- the command -----------------------------------------------------------------------------------------------------
 
 
+def _execute(argv: list[str], environment: dict[str, str]) -> None:
+    """Turn into a program that is looked for in PATH; nothing is imported here, since it might not be readable now."""
+    places = [""] if "/" in argv[0] else environment.get("PATH", "/usr/bin:/bin").split(":")
+    problem: OSError = FileNotFoundError()
+    for place in places:
+        try:
+            os.execve(f"{place or '.'}/{argv[0]}" if "/" not in argv[0] else argv[0], argv, environment)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            problem = error
+    raise problem
+
+
 def _confined(plan: _Plan) -> int:
     """Confine this process; where that is not possible it ends here, with the reason."""
     try:
@@ -312,7 +326,7 @@ def _become(plan: _Plan, argv: list[str], ready: int, go: int) -> None:
             os._exit(FAILED)
         os.close(listener)
         signals.default(signals.PIPE, signals.XFSZ)  # Python ignores these; a command expects to be ended by them
-        os.execvpe(argv[0], argv, plan.environment())
+        _execute(argv, plan.environment())
     except FileNotFoundError:
         _say(f"`{argv[0]}`: no such program")
         os._exit(NOT_FOUND)

@@ -86,22 +86,34 @@ class Supervisor:
         call = syscalls.WRITES.get(name) or syscalls.METADATA[name]
         flags = arguments[call.flags] if call.flags >= 0 else 0
         follow = call.follow and not flags & syscalls.AT_NO_FOLLOW
-        for folder, path in call.pairs:
+        for position, (folder, path) in enumerate(call.pairs):
             at = syscalls.AT_FDCWD if folder < 0 else _signed(arguments[folder])
             text = os.fsdecode(self._memory.text(thread, arguments[path])) if path >= 0 and arguments[path] else ""
             if not text and path >= 0 and folder < 0:
                 return None  # the kernel answers an empty path itself
             place = real(seen_from_here(thread, at, text), follow=follow or not text)
-            if not self._places.hold(place) and not self._reads_only(name, notice):
-                return self._outside(name, place)
+            if self._places.hold(place):
+                continue
+            return None if self._fails_anyway(name, notice, position, place) else self._outside(name, place)
         return None
 
-    def _reads_only(self, name: str, notice: Notice) -> bool:
-        """Whether an `openat2` only reads: its flags are in memory, where the filter cannot look."""
-        if name != "openat2":
-            return False
-        flags = struct.unpack("Q", self._memory.read(notice[1], notice[6 + 2], 8))[0]
-        return not flags & syscalls.O_WRITES
+    def _fails_anyway(self, name: str, notice: Notice, position: int, place: str) -> bool:
+        """Whether the kernel answers a call itself: what is to be made is there, or what is to be changed is not."""
+        exists = os.path.lexists(place)
+        flags = self._open_flags(name, notice)
+        if flags is not None:
+            return not flags & syscalls.O_WRITES or _open_fails(flags, exists=exists)
+        if name in syscalls.MAKES or (name in ("link", "linkat") and position):
+            return exists
+        return not exists and not position
+
+    def _open_flags(self, name: str, notice: Notice) -> int | None:
+        """What a file is opened for; the flags of `openat2` are in memory, where the filter cannot look."""
+        if name == "openat2":
+            flags: int = struct.unpack("Q", self._memory.read(notice[1], notice[6 + 2], 8))[0]
+            return flags
+        at = syscalls.OPEN_FLAGS.get(name)
+        return None if at is None else notice[6 + at]
 
     def _outside(self, name: str, place: str) -> Refusal:
         what = "change" if name in syscalls.METADATA else "write"
@@ -130,6 +142,12 @@ class Supervisor:
             return None
         whom = "every process" if target == -1 else f"process {abs(target)}"
         return Refusal(f"a signal to {whom}", self._policy.write_guard, "this line did not start it")
+
+
+def _open_fails(flags: int, *, exists: bool) -> bool:
+    if exists:
+        return flags & syscalls.O_EXCLUSIVE == syscalls.O_EXCLUSIVE
+    return not flags & syscalls.O_CREATE
 
 
 def worth_allowing(place: str) -> str:

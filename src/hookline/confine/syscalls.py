@@ -110,6 +110,11 @@ FILE_FLAGS = (0x40086602, 0x40046602, 0x401C5820, 0x40047602)
 """FS_IOC_SETFLAGS, its 32-bit form, FS_IOC_FSSETXATTR and FS_IOC_SETVERSION: what `chattr` does."""
 O_WRITES = 0x1 | 0x2 | 0x40 | 0x200
 """O_WRONLY, O_RDWR, O_CREAT and O_TRUNC."""
+O_CREATE, O_EXCLUSIVE = 0x40, 0xC0
+OPEN_FLAGS = {"open": 1, "openat": 2}
+"""Where the flags of the calls that open files are."""
+MAKES = ("mkdir", "mkdirat", "mknod", "mknodat", "symlink", "symlinkat")
+"""Calls that fail where something is already."""
 AT_FDCWD = -100
 AT_NO_FOLLOW = 0x100
 AT_EMPTY_PATH = 0x1000
