@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from hookline.confine import gitconfig
 from hookline.confine.patterns import STAR, CommandPattern, shortest
 from hookline.confine.programs import MANY_IN_ONE, Library, Originals, ProgramFile, is_loader, loaded
 
@@ -18,10 +19,13 @@ class Start:
     `opened` is a path by which the file can be opened from here, also where it has no name of its own any more.
     """
 
-    __slots__ = ("argv", "cwd", "given", "opened", "path")
+    __slots__ = ("argv", "cwd", "given", "opened", "path", "variables")
 
-    def __init__(self, given: str, path: str, argv: list[str], cwd: str, opened: str = "") -> None:
+    def __init__(
+        self, given: str, path: str, argv: list[str], cwd: str, *, opened: str = "", variables: tuple[str, ...] = ()
+    ) -> None:
         self.given, self.path, self.argv, self.cwd, self.opened = given, path, argv, cwd, opened or path
+        self.variables = list(variables)
 
     @property
     def line(self) -> str:
@@ -56,7 +60,15 @@ class Judge:
                     return pattern.text
         if file is not None and file.interpreter and depth < _MOST_INTERPRETERS:
             return self.blocks(_interpreted(start, file), depth + 1)
-        return None
+        return self._forced_push(start)
+
+    def _forced_push(self, start: Start) -> str | None:
+        """The pattern that blocks a push which only the repository's configuration makes a forced one."""
+        if not pushes(start.given, start.argv):
+            return None
+        words = [*start.argv[1:], "--force"]
+        pattern = next((one for one in self._patterns if one.takes("git", words)), None)
+        return pattern.text if pattern and gitconfig.forces(start.cwd, words, start.variables) else None
 
     def _readings(self, start: Start, file: ProgramFile | None) -> list[tuple[str, list[str]]]:
         """Every command that a start may be: by each of the program's names, and as what a multi-call program runs."""
@@ -76,6 +88,11 @@ class Judge:
     def _loaded(self, words: list[str], start: Start) -> list[tuple[str, list[str]]]:
         path = os.path.join(start.cwd, words[0])
         return self._readings(Start(words[0], os.path.realpath(path), words, start.cwd), self._library.look(path))
+
+
+def pushes(given: str, argv: list[str]) -> bool:
+    """Whether a start is one of `git push`, by its words."""
+    return _base(given) == "git" and "push" in argv
 
 
 def _base(path: str) -> str:

@@ -11,7 +11,7 @@ from hookline.confine.policy import Policy
 from hookline.confine.programs import Library
 from hookline.confine.reports import Refusal, Reporter, quiet
 from hookline.confine.sockets import Sockets
-from hookline.confine.starts import Judge, Start, quoted
+from hookline.confine.starts import Judge, Start, pushes, quoted
 
 EPERM, EACCES, EINVAL, ESRCH = 1, 13, 22, 3
 _MOST_WORDS = 1_000_000
@@ -69,13 +69,20 @@ class Supervisor:
         here = seen_from_here(thread, folder, given)
         path = _leads(here)
         file = self._library.look(here)
-        start, guard = Start(given, path, argv, _leads(f"/proc/{thread}/cwd"), here), self._policy.block_guard
+        variables = self._variables(thread, arguments[at + 2]) if pushes(given, argv) else ()
+        start, guard = (
+            Start(given, path, argv, _leads(f"/proc/{thread}/cwd"), here, variables),
+            self._policy.block_guard,
+        )
         if file is not None and file.foreign:
             return Refusal(f"`{start.line}`", guard, "programs of another architecture cannot be confined")
         pattern = self._judge.blocks(start)
         if pattern is None:
             return None
         return Refusal(f"`{start.line}`", guard, f"the pattern `{pattern}`")
+
+    def _variables(self, thread: int, address: int) -> tuple[str, ...]:
+        return tuple(os.fsdecode(pair) for pair in self._memory.texts(thread, address, _MOST_WORDS))
 
     # -- files ---------------------------------------------------------------------------------------------------
 
