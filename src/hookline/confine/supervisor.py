@@ -70,10 +70,8 @@ class Supervisor:
         path = _leads(here)
         file = self._library.look(here)
         variables = self._variables(thread, arguments[at + 2]) if pushes(given, argv) else ()
-        start, guard = (
-            Start(given, path, argv, _leads(f"/proc/{thread}/cwd"), here, variables),
-            self._policy.block_guard,
-        )
+        cwd, guard = _leads(f"/proc/{thread}/cwd"), self._policy.block_guard
+        start = Start(given, path, argv, cwd, opened=here, variables=variables)
         if file is not None and file.foreign:
             return Refusal(f"`{start.line}`", guard, "programs of another architecture cannot be confined")
         pattern = self._judge.blocks(start)
