@@ -14,7 +14,7 @@ from hookline.cli.run_flags import FLAGS
 from hookline.events import CATALOG, spec_of
 from hookline.replies import EventFields, Reply
 from hookline.settings.fields import COMMON, KINDS
-from hookline.settings.policy import SENSITIVE
+from hookline.settings.policy import OWN_KEYS
 from tools.reference import FOLDER, PAGES, page
 from tools.reference.words import ENTRY, FIELDS, ON_EVENT, SWITCHES
 
@@ -84,7 +84,7 @@ def test_every_setting_has_a_word() -> None:
     keys = {*COMMON, *(key for fields in KINDS.values() for key in fields)}
 
     assert keys == set(ENTRY) - {"type"}
-    assert set(SENSITIVE) <= set(SWITCHES)
+    assert set(OWN_KEYS) <= set(SWITCHES)
 
 
 def test_no_word_is_left_of_a_field_that_is_gone() -> None:

@@ -13,7 +13,8 @@ HooklineError
 ├── HookFailed               one run of one hook that went wrong
 │   ├── HookTimeout          it gave no reply in time
 │   ├── HookExited           it tried to end the process; `exit_code` 2 says no
-│   └── HookCancelled        it was cancelled from outside before it replied
+│   ├── HookCancelled        it was cancelled from outside before it replied
+│   └── Unsealed             its files are not what was trusted, so it was not run
 ├── ToolDenied               a call of a wrapped tool that hooks did not allow; has the verdict
 ├── ConfigError              a settings file, with file and key path
 │   └── Untrusted            a project's hooks that nobody has trusted yet
@@ -174,6 +175,10 @@ class ToolDenied(HooklineError):
         self.tool = tool
         self.reason = str(self)
         self.verdict = verdict
+
+
+class Unsealed(HookFailed):
+    """The files of a trusted hook are no longer what was trusted."""
 
 
 class ConfigError(HooklineError):

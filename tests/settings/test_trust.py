@@ -36,7 +36,8 @@ def test_what_was_trusted_stays_trusted(world: World) -> None:
 
     trusted(world)
     assert status(world).trusted
-    assert ensure(world.load(), "error", world.trust).hooks == world.load().hooks
+    ensured = ensure(world.load(), "error", world.trust)
+    assert [hook.name for hook in ensured.hooks] == [hook.name for hook in world.load().hooks]
 
 
 @pytest.mark.parametrize("where", ["home/.claude/settings.json", "etc/managed-settings.json", "flag.json"])
@@ -118,10 +119,11 @@ def test_a_script_that_appears_or_goes_asks_again(world: World) -> None:
     assert status(world).trusted
 
     helper = world.write("proj/hooks/helper.py", "x = 1\n")
-    assert [(c.kind, c.path) for c in status(world).changes] == [("new", str(helper))]
+    listed = f"{helper.parent}/"
+    assert [(c.kind, c.path) for c in status(world).changes] == [("changed", listed), ("new", str(helper))]
     trusted(world)
     helper.unlink()
-    assert [(c.kind, c.path) for c in status(world).changes] == [("gone", str(helper))]
+    assert [(c.kind, c.path) for c in status(world).changes] == [("changed", listed), ("gone", str(helper))]
 
 
 def test_other_settings_of_a_project_may_change(world: World) -> None:
@@ -143,9 +145,9 @@ def test_env_and_switches_of_strangers_take_no_effect_until_trusted(world: World
     assert (loaded.hooks, loaded.env) == ((), {"PATH": "/evil"})
 
     ensured = ensure(loaded, "error", world.trust)
-    assert ([h.name for h in ensured.hooks], ensured.env, ensured.model) == (["mine"], {}, "m")
+    assert ([h.name for h in ensured.hooks], ensured.env, ensured.model) == (["mine"], {}, None)
     assert [str(p) for p in ensured.problems] == [
-        ".claude/settings.json: its hooks, `env` and switches take no effect until you run `hookline trust`"
+        ".claude/settings.json: `env`, `disableAllHooks`, `model` take no effect until you run `hookline trust`"
     ]
 
     trusted(world)
@@ -186,7 +188,7 @@ def test_whoever_is_asked_decides(world: World) -> None:
 
     [item] = asked[0].items
     assert (item.runs, [script.text for script in item.scripts]) == (
-        ("PreToolUse: python hooks/guard.py",), ["print(1)\n"],
+        ("PreToolUse: python hooks/guard.py",), ["print(1)\n", ""],
     )  # fmt: skip
     assert status(world).trusted
 

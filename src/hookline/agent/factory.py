@@ -96,7 +96,7 @@ async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> Made:
     if warm is not None:
         warm()
     rules, dirs, mode = permissions(options, hooks)
-    servers = make_servers(options, cwd)
+    servers = make_servers(options, cwd, hooks)
     tools = itself.allowed(await make_tools(options, rules, servers))
     agent = Agent(
         model=model,
@@ -188,12 +188,12 @@ def permissions(options: RunOptions, hooks: Hooks) -> tuple[Rules, tuple[str, ..
     return rules, dirs, str(options.permission_mode or mode)
 
 
-def make_servers(options: RunOptions, cwd: str) -> McpServers | None:
-    """The MCP servers of `--mcp-config` and, unless `--strict-mcp-config` says otherwise, of `.mcp.json`."""
+def make_servers(options: RunOptions, cwd: str, hooks: Hooks) -> McpServers | None:
+    """The MCP servers of `--mcp-config` and of a trusted `.mcp.json`, which `--strict-mcp-config` leaves out."""
     sources = list(options.mcp_config)
-    project = Path(cwd, ".mcp.json")
-    if options.trust and not options.strict_mcp_config and not options.bare and project.is_file():
-        sources.insert(0, str(project))
+    if not options.strict_mcp_config and hooks.loaded is not None:
+        trusted = [file.source for file in hooks.loaded.files if file.source.path not in hooks.loaded.refused]
+        sources[:0] = [source.path for source in trusted if source.kind == "mcp"]
     if not sources:
         return None
     from hookline.agent.tools.mcp import McpServers, read_config
@@ -228,7 +228,13 @@ def definitions(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[dict[str, 
     for folder in options.plugin_dir:
         skills |= find_skills([(Path(folder), "plugin")], prefix=f"{Path(folder).name}:")
     agents = find_agents([folder for folder, _ in (*own, *project)] + [Path(one) for one in options.plugin_dir])
-    return agents | flag_agents(options, hooks), skills
+    refused = hooks.loaded.refused if hooks.loaded else frozenset()
+    return {name: _restrained(agent, refused) for name, agent in agents.items()} | flag_agents(options, hooks), skills
+
+
+def _restrained(agent: AgentDefinition, refused: frozenset[str]) -> AgentDefinition:
+    """An agent whose file nobody has trusted brings neither hooks nor a model of its own."""
+    return msgspec.structs.replace(agent, hooks={}, model="") if agent.path in refused else agent
 
 
 def flag_agents(options: RunOptions, hooks: Hooks) -> dict[str, AgentDefinition]:

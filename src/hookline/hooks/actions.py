@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -15,6 +15,17 @@ class Function(msgspec.Struct, frozen=True):
     call: Callable[..., Any]
     is_async: bool = False
     takes_context: bool = False
+
+
+class Sealed(Protocol):
+    """The files that a trusted command may run, compared at every run; see `hookline.settings.seal`."""
+
+    @property
+    def python(self) -> bool:
+        """Whether Python code is among them."""
+
+    def check(self, action: Command, cwd: str) -> Callable[[], None]:
+        """Raise `HookFailed` unless all is as it was trusted; what is returned does so again after the run."""
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +42,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     plugin_root: str | None = None
     plugin_data: str | None = None
     plugin: str | None = None
+    seal: Sealed | None = None
 
 
 class Http(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,21 +6,21 @@ import codecs
 import os
 import re
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from hookline.engine import Context, RunnerResult
-from hookline.errors import HookFailed, ReplyError, ReplyMismatch
-from hookline.events import Event
+from hookline.errors import HookFailed, ReplyError, ReplyMismatch, Unsealed
+from hookline.events import Event, spec_of
 from hookline.hooks.actions import Command
 from hookline.hooks.hook import Hook
 from hookline.process.limiter import slots
 from hookline.process.pipes import OUTPUT_LIMIT, Finished, Process, Stream, start_process
 from hookline.process.spawn import NOT_EXECUTABLE, NOT_FOUND, ProcessSpec, not_started, spawn
-from hookline.replies import NOTHING, Decision, Reply, background
+from hookline.replies import NOTHING, Decision, Reply, background, deny
 from hookline.runners.environment import Environments, environment, given, own_env_file, project_dir
 from hookline.runners.persistent import Persistent
 from hookline.wire.dialects import dialect
@@ -56,6 +56,14 @@ class CommandRunner:
         assert isinstance(action, Command)
         if os.name == "nt":
             raise HookFailed("needs process groups, which Windows does not have; use a function or an HTTP hook")
+        try:
+            return await self._run(hook, action, event, ctx)
+        except Unsealed as problem:
+            if not spec_of(event).gate:
+                raise
+            return RunnerResult(reply=deny(f"hook `{hook.name}` {problem}"))  # whatever it does about other failures
+
+    async def _run(self, hook: Hook, action: Command, event: Event, ctx: Context) -> RunnerResult | Reply:
         if action.persistent:
             return await self._asked(hook, action, event, ctx)
         one = _One(hook, event, ctx, limit=self._limit, warm=self._warm, environments=self._environments)
@@ -66,6 +74,7 @@ class CommandRunner:
 
     async def _asked(self, hook: Hook, action: Command, event: Event, ctx: Context) -> RunnerResult:
         """One line to a process that stays, one line back."""
+        _check_seal(action, event)
         key = (hook.name, action.command, action.args, *sorted(action.env.items()))
         process = self._persistent.get(key)
         if process is None:
@@ -109,6 +118,7 @@ class _One:
         self.limit, self.launch = limit, warm.launch if warm is not None else spawn
         self.environments = environments
         self.process: Process | None = None
+        self.check_again: Callable[[], None] = _nothing
         self.first_line = bytearray()
         self.decided = False
         self.skip = 0
@@ -120,6 +130,8 @@ class _One:
         try:
             process = await self._start(env_file)
             finished = await process.finish()
+            if finished is not None:
+                self.check_again()
         except BaseException:
             _remove(env_file)
             raise
@@ -145,11 +157,13 @@ class _One:
         finally:
             _remove(env_file)
         assert finished is not None
+        self.check_again()
         return self._answer(finished)
 
     async def _start(self, env_file: Path | None) -> Process:
         async with slots().hold() as slot:  # first of all: a hundred that get ready at once would hold the loop up
             spec = self._spec(env_file)
+            self.check_again = _check_seal(self.action, self.event)
             try:
                 self.process = await start_process(
                     spec, limit=self.limit, on_output=self._printed, launch=self.launch, slot=slot
@@ -188,6 +202,17 @@ class _One:
     def _answer(self, finished: Finished) -> RunnerResult:
         late = bool(self.skip) or self.hook.background or self.action.asynchronous
         return answer(self.hook, self.action, self.event, finished, skip=self.skip, limit=self.limit, late=late)
+
+
+def _check_seal(action: Command, event: Event) -> Callable[[], None]:
+    """Compare the files of a trusted command right before it starts; what is returned does so once it has ended."""
+    if action.seal is None:
+        return _nothing
+    return action.seal.check(action, event.cwd)
+
+
+def _nothing() -> None:
+    """A command that nobody had to trust."""
 
 
 # ---- what to start

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from hookline.engine import Context
 from hookline.events import Event, spec_of
+from hookline.files import state_folder
 from hookline.hooks.actions import Command
 from hookline.hooks.hook import Hook
 
@@ -44,6 +45,8 @@ def environment(action: Command, event: Event, ctx: Context, env_file: Path | No
         **given(action),
         **action.env,
     }
+    if action.seal is not None and action.seal.python:
+        env["PYTHONPYCACHEPREFIX"] = str(state_folder() / "pycache")  # byte code beside a script may be anybody's
     return env
 
 

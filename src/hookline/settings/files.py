@@ -117,9 +117,9 @@ def canonical(value: Any) -> bytes:
     return msgspec.json.encode(value)
 
 
-def pretty(value: Any) -> str:
-    """The value for people, over several lines."""
-    return msgspec.json.format(canonical(value), indent=2).decode()
+def pretty(value: Any, indent: int = 2) -> str:
+    """The value for people, over several lines; with no indent, on one."""
+    return msgspec.json.format(canonical(value), indent=indent).decode()
 
 
 def parse_json(text: str, label: str) -> tuple[Any, tuple[Problem, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,14 @@ from hookline.errors import MissingExtra
 from hookline.hooks.hook import Hook
 from hookline.settings.files import parse_json, plain, read_text
 from hookline.settings.frontmatter import Markdown, parse_markdown
+from hookline.settings.memory import memory_sources, outside_imports
 from hookline.settings.names import with_free_names, without_duplicates
 from hookline.settings.parse import parse_hooks
 from hookline.settings.policy import (
-    SENSITIVE,
     Permissions,
     Stated,
     Switches,
+    harmless,
     merged,
     misspelt,
     read_env,
@@ -27,10 +29,12 @@ from hookline.settings.policy import (
 )
 from hookline.settings.problems import Problem, shown
 from hookline.settings.sources import (
+    HEADERS,
     Places,
     Source,
     enabled_plugins,
     header_sources,
+    mcp_sources,
     places,
     plugin_sources,
     settings_sources,
@@ -49,7 +53,7 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Skill(msgspec.Struct, frozen=True, kw_only=True):
-    """Hooks in a skill's header: they count from the moment the skill is used. `hooks.add(*skill.hooks)` does that."""
+    """Hooks in the header of a skill or a command: they count from the moment that it is used, when they are added."""
 
     name: str
     source: Source
@@ -61,6 +65,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
 
     `hooks` are in configured order, each under a name of its own; hooks in agents' headers are among them and apply
     while that agent runs. `raw` is all other settings merged; `permissions` has one row per file, the weakest first.
+    `refused` has the paths of files that are not trusted: they have no say, whoever reads them.
     """
 
     places: Places
@@ -74,6 +79,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     raw: Mapping[str, Any] = msgspec.field(default_factory=dict)
     watched: tuple[str, ...] = ()
     source_problems: tuple[Problem, ...] = ()
+    refused: frozenset[str] = frozenset()
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -116,8 +122,12 @@ def load(
         return settle(where, files, problems)
     brought, more = _plugin_files(files, plugin_dirs, where, headers=headers)
     files += brought
+    kinds = {source.kind for source in sources}
     if headers:
-        files += [read_header(one) for one in _headers(where, {source.kind for source in sources})]
+        files += [read_header(one) for one in _headers(where, kinds)]
+    if "project" in kinds:
+        files += [read_settings(source) for source in mcp_sources(where)]
+        files += [read_memory(source) for source in memory_sources(where)]
     return settle(where, files, (*problems, *more))
 
 
@@ -136,7 +146,7 @@ def _plugin_files(
 
 def _plugin_headers(found: Sequence[Source], where: Places) -> Iterable[Source]:
     for one in found[:1]:
-        for kind in ("agent", "skill"):
+        for kind in HEADERS:
             yield from header_sources(Path(one.root), kind, where, root=one.root, foreign=True, plugin=one.plugin)
 
 
@@ -145,7 +155,7 @@ def _headers(where: Places, kinds: Iterable[str]) -> Iterable[Source]:
     at_home = where.config_dir == folder
     kinds = set(kinds)
     own = "user" in kinds or (at_home and "project" in kinds)
-    for kind in ("agent", "skill"):
+    for kind in HEADERS:
         if own:
             yield from header_sources(where.config_dir, kind, where, root=str(where.home), foreign=False)
         if "project" in kinds and not at_home:
@@ -182,12 +192,16 @@ def _given(value: Any, label: str) -> tuple[Any, tuple[Problem, ...]]:
         return None, (Problem(label, "is nested too deeply"),)
 
 
+_HEADER_KEYS = ("hooks", "model", "permissionMode", "mcpServers")
+_TELLING = re.compile(r"hooks|permissionMode|mcpServers|^model:[^\n]*:", re.MULTILINE)
+
+
 def read_header(source: Source) -> File:
-    """Read the header of an agent's or skill's markdown file; YAML is parsed only where `hooks` is mentioned."""
+    """Read the header of an agent's, skill's or command's markdown file; YAML is parsed only where it may matter."""
     text, problems = read_text(source.path, source.label)
     if text is None:
         return File(source=source, problems=problems, broken=bool(problems), found=bool(problems))
-    if "hooks" not in text.partition("\n---")[0]:
+    if not _TELLING.search(text.partition("\n---")[0]):
         return File(source=source, found=True)
     try:
         markdown = parse_markdown(text, source.label)
@@ -196,11 +210,29 @@ def read_header(source: Source) -> File:
     fallback = Path(source.path).parent.name if source.kind == "skill" else Path(source.path).stem
     name = markdown.header.get("name")
     owner = name if isinstance(name, str) and name else fallback
-    raw = {"hooks": markdown.header["hooks"]} if markdown.header.get("hooks") is not None else {}
+    raw = {key: markdown.header[key] for key in _HEADER_KEYS if markdown.header.get(key) is not None}
+    if ":" not in str(raw.get("model", "")):  # the name of a model can do nothing; where to find one can
+        raw.pop("model", None)
     return File(
         source=msgspec.structs.replace(source, owner=owner), raw=raw, markdown=markdown, problems=markdown.problems,
         broken=bool(markdown.problems), found=True,
     )  # fmt: skip
+
+
+def read_memory(source: Source) -> File:
+    """What a CLAUDE.md of the project takes in from outside it."""
+    imports = outside_imports(Path(source.path), Path(source.root))
+    return File(source=source, raw={"imports": list(imports)} if imports else {}, found=True)
+
+
+def trusted_imports(loaded: Loaded) -> frozenset[str]:
+    """The files outside the project that its instructions may take in."""
+    return frozenset(
+        str(path)
+        for file in loaded.files
+        if file.source.kind == "memory" and file.source.path not in loaded.refused
+        for path in file.raw.get("imports", ())
+    )
 
 
 def settle(
@@ -227,8 +259,7 @@ def settle(
 
 
 def _muted(file: File) -> File:
-    raw = {key: value for key, value in file.raw.items() if key not in SENSITIVE}
-    return msgspec.structs.replace(file, raw=raw)
+    return msgspec.structs.replace(file, raw=harmless(file.raw))
 
 
 def _stated(files: Iterable[File]) -> list[Stated]:
@@ -246,7 +277,7 @@ def _hooks(files: Sequence[File], switches: Switches) -> tuple[tuple[Hook, ...],
         problems += parsed.problems
         if not switches.allows(file.source):
             continue
-        if file.source.kind == "skill":
+        if file.source.kind in ("skill", "command"):
             skills.append(Skill(name=file.source.owner or "", source=file.source, hooks=parsed.hooks))
         else:
             hooks += parsed.hooks
@@ -269,7 +300,7 @@ def _watched(where: Places, files: Iterable[File]) -> tuple[str, ...]:
     folder = where.project_dir / ".claude"
     roots = dict.fromkeys([where.config_dir, folder, *(Path(f.source.root) for f in files if f.source.plugin)])
     manifests = [root / ".claude-plugin" / "plugin.json" for root in roots if root not in (where.config_dir, folder)]
-    parents = [Path(file.source.path).parent for file in files if file.source.kind in ("agent", "skill")]
-    folders = [root / name for root in roots for name in ("agents", "skills")]
+    parents = [Path(file.source.path).parent for file in files if file.source.kind in HEADERS]
+    folders = [root / name for root in roots for name in ("agents", "skills", "commands")]
     paths = [*(Path(f.source.path) for f in files if f.source.path), *manifests, *folders, *parents]
     return tuple(dict.fromkeys(map(str, paths)))

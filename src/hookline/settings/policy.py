@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,8 +12,34 @@ from hookline.settings.parse import HttpRules
 from hookline.settings.problems import Problem, shown
 from hookline.settings.sources import STRENGTH, Source
 
-SENSITIVE = ("hooks", "env", "disableAllHooks", "allowedHttpHookUrls", "httpHookAllowedEnvVars")
-"""What of somebody else's file takes no effect before it is trusted."""
+OWN_KEYS = ("hooks", "env", "disableAllHooks", "allowedHttpHookUrls", "httpHookAllowedEnvVars")
+"""The keys that are ours to read; `permissions`, `model` and the rest are the agent's."""
+
+HARMLESS = frozenset(
+    {
+        "$schema", "description", "name", "version", "author", "theme", "language", "cleanupPeriodDays",
+        "spinnerTipsEnabled", "includeCoAuthoredBy", "autoUpdatesChannel", "verbose",
+    }
+)  # fmt: skip
+"""What of somebody else's file takes effect before it is trusted, besides rules that only restrict."""
+_RESTRICTING = ("deny", "ask")
+
+
+def sensitive(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What of somebody else's file takes no effect before it is trusted: all but what can do no harm."""
+    kept = {key: value for key, value in raw.items() if key not in HARMLESS}
+    rules = kept.get("permissions")
+    if isinstance(rules, dict):
+        kept["permissions"] = {key: value for key, value in rules.items() if key not in _RESTRICTING}
+    return {key: value for key, value in kept.items() if key != "permissions" or value}
+
+
+def harmless(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The rest of it: rules that deny or ask hold at once, since they only restrict."""
+    kept = {key: value for key, value in raw.items() if key in HARMLESS}
+    rules = raw.get("permissions")
+    restricting = {key: rules[key] for key in _RESTRICTING if key in rules} if isinstance(rules, dict) else {}
+    return {**kept, "permissions": restricting} if restricting else kept
 
 
 class Permissions(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,7 +206,7 @@ def _over(weak: Any, strong: Any) -> Any:
 
 def misspelt(one: Stated) -> list[Problem]:
     """What is said of keys that are nearly a key of ours: `hook` for `hooks`."""
-    known = {*SENSITIVE, "allowManagedHooksOnly"}
+    known = {*OWN_KEYS, "allowManagedHooksOnly"}
     near = [(key, did_you_mean(key, known)) for key in one.raw if key not in known]
     close = [(key, hint) for key, hint in near if key.lower() in _NEARLY]
     return [Problem(f"{one.source.label}: {key}", f"unknown key `{key}`{hint}") for key, hint in close]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-CODE = frozenset([".py", ".sh", ".bash", ".zsh", ".js", ".mjs", ".cjs", ".ts", ".mts", ".rb", ".pl", ".php", ".lua", ".ps1"])
+CODE = frozenset(
+    [".py", ".sh", ".bash", ".zsh", ".js", ".mjs", ".cjs", ".ts", ".mts", ".rb", ".pl", ".php", ".lua", ".ps1"]
+)
 """What files of code are called."""
 
 RECIPES = {
@@ -55,6 +57,6 @@ INLINE_FILES = re.compile(r"require|import|load|open|exec|source|include|spawn|\
 
 ANSWERED = re.compile(
     r"^`(?:\.|source)` runs the commands in |reads from its input$|^which (?:program|file) |is a program in a home|"
-    r"`PATH=…` changes|^the text that `eval`"
+    r"`PATH=…` changes"
 )
 """What the shell reader cannot tell, and this one has looked at itself or notes in its own words."""

@@ -63,10 +63,13 @@ class Named(msgspec.Struct, frozen=True):
 
 def named_by(hook: Hook, roots: Iterable[str], project_dir: str, env: Mapping[str, str] | None = None) -> Named:
     """The files inside `roots` that the hook's command runs, what they import included; `env` is its file's own."""
-    if not isinstance(hook.action, Command):
-        return Named()
+    return named_in(hook.action, roots, project_dir, env) if isinstance(hook.action, Command) else Named()
+
+
+def named_in(action: Command, roots: Iterable[str], project_dir: str, env: Mapping[str, str] | None = None) -> Named:
+    """The same, for a command that is not a hook's."""
     inside = tuple(dict.fromkeys(Path(root) for root in roots if root))
-    reader = _CommandReader(hook.action, inside, Path(project_dir), {**(env or {}), **hook.action.env})
+    reader = _CommandReader(action, inside, Path(project_dir), {**(env or {}), **action.env})
     reader.read_action()
     return reader.named()
 
@@ -255,8 +258,10 @@ class _CommandReader:
             return self._note(where, f"which module `{command.name} -m` runs is known only when it runs")
         found = False
         for base in bases:
-            package = base.joinpath(*name.split("."))
-            for file in (package.with_suffix(".py"), package / "__init__.py", package / "__main__.py"):
+            steps = name.split(".")
+            package = base.joinpath(*steps)
+            around = [base.joinpath(*steps[:count], "__init__.py") for count in range(1, len(steps) + 1)]
+            for file in (package.with_suffix(".py"), package / "__main__.py", *around):
                 if _is_inside(file, self._inside):
                     found = found or is_file(file)
                     self._add_file(file, where, start=base)

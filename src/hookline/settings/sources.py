@@ -20,7 +20,9 @@ from hookline.errors import did_you_mean
 from hookline.settings.files import is_dir, read_json
 from hookline.settings.problems import Problem, shown
 
-Kind = Literal["managed", "user", "project", "local", "flag", "plugin", "agent", "skill"]
+Kind = Literal["managed", "user", "project", "local", "flag", "plugin", "agent", "skill", "command", "mcp", "memory"]
+HeaderKind = Literal["agent", "skill", "command"]
+HEADERS: tuple[HeaderKind, ...] = ("agent", "skill", "command")
 SETTING_SOURCES = ("user", "project", "local")
 STRENGTH: tuple[Kind, ...] = ("user", "project", "local", "flag", "managed")
 """Who wins where only one value can: the later, the stronger."""
@@ -110,19 +112,25 @@ def places(
 ) -> Places:
     """Find the folders.
 
-    `CLAUDE_CONFIG_DIR` moves the user's own, `HOOKLINE_MANAGED_SETTINGS` the administrator's file.
+    `CLAUDE_CONFIG_DIR` moves the user's own. `HOOKLINE_MANAGED_SETTINGS` names the administrator's file only where none
+    is in its usual place: whoever starts a program can set a variable, and must not drop what stands there.
     """
     moved = env is not None or home is None  # a home folder given by hand is meant, unless the environment is, too
     env = os.environ if env is None else env
     at_home = whole(home or env.get("HOME") or "~")
     config_dir = env.get("CLAUDE_CONFIG_DIR") if moved else None
-    managed = managed or env.get(MANAGED_VARIABLE) or MANAGED.get(sys.platform, _MANAGED_ELSEWHERE)
+    managed = managed or _managed(env)
     return Places(
         project_dir=whole(project_dir),
         home=at_home,
         config_dir=whole(config_dir or at_home / ".claude"),
         managed=whole(managed),
     )
+
+
+def _managed(env: Mapping[str, str]) -> str:
+    usual = MANAGED.get(sys.platform, _MANAGED_ELSEWHERE)
+    return usual if os.path.lexists(usual) else env.get(MANAGED_VARIABLE) or usual
 
 
 def settings_sources(
@@ -199,6 +207,12 @@ def _flag(given: str | Path | Mapping[str, Any], where: Places) -> Source:
     return Source(kind="flag", label=where.label(path), path=str(path))
 
 
+def mcp_sources(where: Places) -> tuple[Source, ...]:
+    """The project's `.mcp.json`, whose servers are programs that it wants started."""
+    path = where.project_dir / ".mcp.json"
+    return (_project_file("mcp", path, where, foreign=True),) if path.is_file() else ()
+
+
 def plugin_sources(folder: str | Path, where: Places, name: str = "") -> tuple[tuple[Source, ...], tuple[Problem, ...]]:
     """What a plugin's folder declares: `hooks/hooks.json` and what its `plugin.json` says under `hooks`.
 
@@ -267,11 +281,11 @@ def _install_path(entry: object) -> str | None:
 
 
 def header_sources(
-    folder: Path, kind: Literal["agent", "skill"], where: Places, *, root: str, foreign: bool, plugin: str | None = None
+    folder: Path, kind: HeaderKind, where: Places, *, root: str, foreign: bool, plugin: str | None = None
 ) -> tuple[Source, ...]:
-    """The agent or skill markdown files of a `.claude` (or plugin) folder, sorted by name."""
-    if kind == "agent":
-        paths = sorted(_markdown(folder / "agents", levels=4))
+    """The agents', skills' or commands' markdown files of a `.claude` (or plugin) folder, sorted by name."""
+    if kind != "skill":
+        paths = sorted(_markdown(folder / f"{kind}s", levels=4))
     else:
         paths = sorted(_markdown(folder / "skills", levels=2, name="SKILL.md"))
     return tuple(

@@ -1,8 +1,9 @@
 """Somebody else's hooks run only when they have been looked at: what was trusted, and what has changed since.
 
-Trusted is what a file says (hooks, `env`, switches) and the scripts it names, byte for byte. The record lies in the
-user's own configuration folder, with copies, so that a change can be shown. Managed and user settings and `--settings`
-files need no trust: whoever wrote them could run anything anyway.
+Trusted is everything that a file says and that can do anything (hooks, `env`, permissions, `model`, servers, imports
+from outside the project), and the scripts that its hooks run, byte for byte. The record lies in the user's own
+configuration folder, with copies, so that a change can be shown. Managed and user settings and `--settings` files need
+no trust: whoever wrote them could run anything anyway.
 """
 
 from __future__ import annotations
@@ -12,19 +13,21 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from hookline.errors import ConfigError, Untrusted
-from hookline.hooks.actions import AgentCheck, Command, Http, McpTool, Prompt
+from hookline.hooks.actions import AgentCheck, Command, Http, McpTool, Prompt, Sealed
 from hookline.hooks.hook import Hook
 from hookline.settings.files import parse_json, pretty, read_text
 from hookline.settings.load import File, Loaded, settle
+from hookline.settings.modules import Listing
 from hookline.settings.parse import parse_hooks
-from hookline.settings.policy import SENSITIVE
+from hookline.settings.policy import sensitive
 from hookline.settings.problems import Problem
-from hookline.settings.scripts import Named, Script, named_by, read_script
+from hookline.settings.scripts import Named, Script, named_by, named_in, read_listing, read_script
+from hookline.settings.seal import Seal
 from hookline.settings.sources import whole
 
 Policy = Literal["error", "all"] | Callable[["Status"], bool]
@@ -34,8 +37,9 @@ Policy = Literal["error", "all"] | Callable[["Status"], bool]
 class Item(msgspec.Struct, frozen=True, kw_only=True):
     """One file of somebody else's: what it says, and the scripts it names.
 
-    `runs` lists what its hooks run, unless a switch keeps them from it; `named` says which hook (by its `source`) names
-    which files.
+    `runs` lists what its hooks run, unless a switch keeps them from it; `sets` what else it says. `named` says which
+    hook (by its `source`) runs which files, `notes` where that cannot be told: those hooks are trusted as commands, not
+    by content.
     """
 
     path: str
@@ -43,6 +47,8 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     root: str
     definitions: str
     runs: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     scripts: tuple[Script, ...] = ()
     named: Mapping[str, Named] = msgspec.field(default_factory=dict)
 
@@ -212,7 +218,7 @@ def items_of(loaded: Loaded) -> tuple[Item, ...]:
     """Everything of these settings that is somebody else's and takes effect."""
     found: dict[str, Item] = {}
     for file in loaded.files:
-        if file.source.foreign and any(key in file.raw for key in SENSITIVE):
+        if file.source.foreign and sensitive(file.raw):
             item = _item(file, loaded)
             other = found.get(item.path)
             found[item.path] = item if other is None else _together(other, item)
@@ -222,20 +228,54 @@ def items_of(loaded: Loaded) -> tuple[Item, ...]:
 def _item(file: File, loaded: Loaded) -> Item:
     source = file.source
     hooks = parse_hooks(file.raw.get("hooks", {}), source).hooks
-    said = {key: file.raw[key] for key in SENSITIVE if key in file.raw}
+    kept = sensitive(file.raw)
     runs = hooks if loaded.switches.allows(source) else ()
     project = str(loaded.places.project_dir)
-    named = {hook.source: named_by(hook, (source.root, project), project) for hook in hooks}
-    paths = sorted({path for one in named.values() for path in one.files})
+    env = dict(loaded.env)
+    named = {hook.source: named_by(hook, (source.root, project), project, env) for hook in hooks}
+    named |= {name: named_in(action, (source.root, project), project) for name, action in _servers(file)}
+    named = _same_listings(named)
     return Item(
         path=source.path,
         label=source.label,
         root=source.root,
-        definitions=pretty(said),
+        definitions=pretty(kept),
         runs=tuple(dict.fromkeys(f"{event_of(hook)}: {what_runs(hook)}" for hook in runs)),
-        scripts=tuple(script for path in paths if (script := read_script(Path(path))) is not None),
+        sets=tuple(stated(kept)),
+        notes=tuple(dict.fromkeys(note for one in named.values() for note in one.notes)),
+        scripts=_scripts(named.values()),
         named=named,
     )
+
+
+def _servers(file: File) -> Iterator[tuple[str, Command]]:
+    """The programs of a `.mcp.json`: what they run is looked at like what hooks run."""
+    servers = file.raw.get("mcpServers")
+    for name, entry in servers.items() if isinstance(servers, dict) and file.source.kind == "mcp" else ():
+        if isinstance(entry, dict) and isinstance(entry.get("command"), str):
+            args = tuple(str(word) for word in entry.get("args") or ())
+            yield f"server {name}", Command(command=entry["command"], args=args)
+
+
+def _same_listings(named: dict[str, Named]) -> dict[str, Named]:
+    """One listing of each folder: whatever any of the hooks may import from it."""
+    wanted: dict[str, set[str] | None] = {}
+    for listing in (listing for one in named.values() for listing in one.listings):
+        before = wanted.get(listing.folder, set())
+        wanted[listing.folder] = None if before is None or not listing.names else before | set(listing.names)
+    merged = {folder: Listing(folder, tuple(sorted(names or ()))) for folder, names in wanted.items()}
+    return {
+        hook: msgspec.structs.replace(one, listings=tuple(dict.fromkeys(merged[each.folder] for each in one.listings)))
+        for hook, one in named.items()
+    }
+
+
+def _scripts(named: Iterable[Named]) -> tuple[Script, ...]:
+    named = tuple(named)
+    paths = sorted({path for one in named for path in one.files})
+    listings = sorted({one for each in named for one in each.listings}, key=lambda one: (one.folder, one.names))
+    found = [script for path in paths if (script := read_script(path)) is not None]
+    return (*found, *(read_listing(one) for one in listings))
 
 
 def _together(a: Item, b: Item) -> Item:
@@ -243,8 +283,30 @@ def _together(a: Item, b: Item) -> Item:
     scripts = {one.path: one for one in (*a.scripts, *b.scripts)}
     return msgspec.structs.replace(
         a, definitions=f"{a.definitions}\n{b.definitions}", runs=(*a.runs, *b.runs), named={**a.named, **b.named},
+        sets=(*a.sets, *b.sets), notes=(*a.notes, *b.notes),
         scripts=tuple(scripts[path] for path in sorted(scripts)),
     )  # fmt: skip
+
+
+def stated(kept: Mapping[str, Any]) -> Iterator[str]:
+    """What a file says besides its hooks, one line each."""
+    for key, value in kept.items():
+        if key == "hooks":
+            continue
+        if key in _EACH and isinstance(value, dict):
+            for name, entry in value.items():
+                yield from (f"{key}.{name}: {_brief(one)}" for one in (entry if isinstance(entry, list) else [entry]))
+        elif isinstance(value, list):
+            yield from (f"{key}: {_brief(one)}" for one in value)
+        else:
+            yield f"{key}: {_brief(value)}"
+
+
+_EACH = ("env", "permissions", "mcpServers", "enabledPlugins", "extraKnownMarketplaces", "sandbox")
+
+
+def _brief(value: Any) -> str:
+    return value if isinstance(value, str) else pretty(value, indent=0)
 
 
 def event_of(hook: Hook) -> str:
@@ -295,13 +357,50 @@ def ensure(loaded: Loaded, policy: Policy = "error", trust: Trust | None = None)
     trust = trust or Trust.load()
     status = trust.status(loaded)
     if status.trusted:
-        return loaded
+        return sealed(loaded, status.items)
     if callable(policy) and policy(status):
         trust.record(status.items)
-        return loaded
+        return sealed(loaded, status.items)
     if status.blocking:
         raise untrusted(status, loaded, trust)
     return _without(loaded, status)
+
+
+def sealed(loaded: Loaded, items: Iterable[Item]) -> Loaded:
+    """These settings, each trusted hook bound to the files it was trusted with: they are compared at every run."""
+    seals = {hook: _seal(item, named, loaded) for item in items for hook, named in item.named.items()}
+    skills = tuple(msgspec.structs.replace(one, hooks=_bound(one.hooks, seals)) for one in loaded.skills)
+    return msgspec.structs.replace(loaded, hooks=_bound(loaded.hooks, seals), skills=skills)
+
+
+def _seal(item: Item, named: Named, loaded: Loaded) -> Seal:
+    known = {script.path: script.sha256 for script in item.scripts}
+    project = str(loaded.places.project_dir)
+    return Seal(
+        files=tuple((path, known[path]) for path in named.files if path in known),
+        absent=tuple(path for path in named.watch if path not in known and path + os.sep not in known),
+        listings=tuple((one, known[one.folder + os.sep]) for one in named.listings),
+        roots=(item.root, project),
+        project=project,
+    )
+
+
+def resealed(hook: Hook, loaded: Loaded) -> Hook:
+    """A hook that was added by hand, with the seal that the files have for it now."""
+    if getattr(hook.action, "seal", None) is None:
+        return hook
+    fresh = (*loaded.hooks, *(one for skill in loaded.skills for one in skill.hooks))
+    seals = {one.source: one.action.seal for one in fresh if isinstance(one.action, Command) and one.action.seal}
+    return _bound((hook,), seals)[0]
+
+
+def _bound(hooks: Iterable[Hook], seals: Mapping[str, Sealed]) -> tuple[Hook, ...]:
+    return tuple(
+        msgspec.structs.replace(hook, action=msgspec.structs.replace(hook.action, seal=seals[hook.source]))
+        if hook.source in seals and isinstance(hook.action, Command)
+        else hook
+        for hook in hooks
+    )
 
 
 def untrusted(status: Status, loaded: Loaded, trust: Trust) -> Untrusted:
@@ -329,10 +428,17 @@ def _without(loaded: Loaded, status: Status) -> Loaded:
     paths = {item.path: item.label for item in status.untrusted}
     settled = settle(loaded.places, loaded.files, effective=lambda file: file.source.path not in paths)
     said = tuple(
-        Problem(label, "its hooks, `env` and switches take no effect until you run `hookline trust`", "warning")
-        for label in paths.values()
+        Problem(item.label, f"{_keys(item)} take no effect until you run `hookline trust`", "warning")
+        for item in status.untrusted
     )
-    return msgspec.structs.replace(settled, problems=(*loaded.problems, *said))
+    trusted = sealed(settled, (item for item in status.items if item.path not in paths))
+    return msgspec.structs.replace(trusted, problems=(*loaded.problems, *said), refused=frozenset(paths))
+
+
+def _keys(item: Item) -> str:
+    """What a file sets, by its keys."""
+    keys = dict.fromkeys(line.partition(":")[0].partition(".")[0] for line in item.sets)
+    return ", ".join(f"`{key}`" for key in keys) or "its hooks"
 
 
 __all__ = ["Change", "Item", "Policy", "Status", "Trust", "ensure", "event_of", "items_of", "trust_file", "what_runs"]

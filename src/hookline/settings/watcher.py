@@ -124,7 +124,9 @@ def signature(paths: Iterable[str]) -> Signature:
         except (OSError, ValueError):
             found.append(None)
         else:
-            found.append((it.st_mtime_ns, it.st_size, it.st_ino, it.st_mode))
+            found.append(
+                (max(it.st_mtime_ns, it.st_ctime_ns), it.st_mtime_ns, it.st_size, it.st_ino, it.st_mode, it.st_ctime_ns)
+            )
     return tuple(found)
 
 

@@ -20,14 +20,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from hookline.agent.tools.search import glob_pattern
+from hookline.settings.memory import MOST_HOPS, includes, is_outside
 
 __all__ = ["Instructions", "discover", "nested"]
 
-INCLUDE = re.compile(r"(?:^|\s)@((?:[^\s\\`]|\\ )+)")
-FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
-CODE = re.compile(r"`[^`\n]*`")
 HEADER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
-MOST_HOPS = 5
 SIZE_LIMIT = 1 << 20
 
 
@@ -48,14 +45,19 @@ def discover(
     environ: Mapping[str, str] = os.environ,
     *,
     sources: frozenset[str] = frozenset({"User", "Project", "Local"}),
+    outside: frozenset[str] = frozenset(),
 ) -> list[Instructions]:
-    """What holds for a session in `cwd`, the user's first, then from the outermost folder inwards; each file once."""
+    """What holds for a session in `cwd`, the user's first, then from the outermost folder inwards; each file once.
+
+    `outside` has the files that a project may take in from outside its own folder: those that somebody trusted.
+    """
     home = _config_home(environ)
     found: list[Instructions] = []
     seen: set[str] = set()
     for kind, path in _session_files(Path(cwd), home):
         if kind in sources and _globs(path) is None:
-            found += _load(path, Instructions(str(path), "", kind), seen)
+            fence = None if kind == "User" else _Fence(_root_of(path, Path(cwd)), outside)
+            found += _load(path, Instructions(str(path), "", kind), seen, fence)
     return found
 
 
@@ -76,12 +78,12 @@ def nested(file_path: str, cwd: str, known: set[str]) -> list[Instructions]:
         for kind, file in _folder_files(folder):
             if _globs(file) is None:
                 about = Instructions(str(file), "", kind, "nested_traversal", trigger_file_path=file_path)
-                found += _load(file, about, known)
+                found += _load(file, about, known, _Fence(root))
     for rule in [rule for folder in (root, *folders) for rule in _rules(folder / ".claude")]:
         globs = _globs(rule)
         if globs and any(_covers(glob, path, root) for glob in globs):
             about = Instructions(str(rule), "", "Project", "path_glob_match", trigger_file_path=file_path, globs=globs)
-            found += _load(rule, about, known)
+            found += _load(rule, about, known, _Fence(root))
     return found
 
 
@@ -105,10 +107,27 @@ def _rules(settings: Path) -> list[Path]:
     return sorted((settings / "rules").rglob("*.md"))
 
 
-def _load(path: Path, about: Instructions, seen: set[str], hops: int = 0) -> list[Instructions]:
-    """The file and, after it, what it includes; nothing when it is missing, unreadable or was loaded before."""
+class _Fence(Struct, frozen=True):
+    """The folder that a project's instructions may be taken from, and what somebody trusted besides."""
+
+    root: Path
+    outside: frozenset[str] = frozenset()
+
+    def admits(self, path: Path) -> bool:
+        return not is_outside(path, self.root) or os.path.realpath(path) in self.outside
+
+
+def _root_of(path: Path, cwd: Path) -> Path:
+    """The project's folder; for a file of a folder above it, that folder."""
+    return cwd if path.is_relative_to(cwd) else path.parent.parent if path.parent.name == ".claude" else path.parent
+
+
+def _load(
+    path: Path, about: Instructions, seen: set[str], fence: _Fence | None = None, hops: int = 0
+) -> list[Instructions]:
+    """The file and, after it, what it includes; nothing when it is missing, unreadable, fenced off or loaded before."""
     real = os.path.realpath(path)
-    if real in seen or not _readable(path):
+    if real in seen or not _readable(path) or (fence is not None and not fence.admits(path)):
         return []
     seen.add(real)
     content = HEADER.sub("", path.read_text("utf-8", "replace"), count=1)
@@ -125,17 +144,10 @@ def _load(path: Path, about: Instructions, seen: set[str], hops: int = 0) -> lis
     ]
     if hops >= MOST_HOPS:
         return loaded
-    for target in _includes(content, path.parent):
+    for target in includes(content, path.parent):
         inner = Instructions(str(target), "", about.memory_type, "include", str(path), about.trigger_file_path)
-        loaded += _load(target, inner, seen, hops + 1)
+        loaded += _load(target, inner, seen, fence, hops + 1)
     return loaded
-
-
-def _includes(content: str, folder: Path) -> list[Path]:
-    """The files a text names with `@path`, outside code; a name that is no file is just a word."""
-    prose = CODE.sub("", FENCE.sub("", content))
-    names = [name.replace("\\ ", " ") for name in INCLUDE.findall(prose)]
-    return [Path(folder, Path(name).expanduser()) for name in names]
 
 
 def _readable(path: Path) -> bool:

@@ -85,6 +85,10 @@ def activate(session: Session, skill: Skill) -> None:
     if not skill.hooks or skill.name in session.active_skills:
         return
     session.active_skills.add(skill.name)
+    loaded = getattr(session.hooks, "loaded", None)
+    if loaded is not None:  # they were read with the settings: if they are trusted, they are there
+        session.add_hooks([hook for one in loaded.skills if one.source.path == skill.path for hook in one.hooks])
+        return
     source = Source(kind="skill", label=skill.path, path=skill.path, root=session.project_dir, owner=skill.name)
     parsed = parse_hooks(skill.hooks, source)
     for problem in parsed.problems:

@@ -10,8 +10,10 @@ from typing import Any
 
 from hookline.cli.options import add_json, add_sources, load, parser
 from hookline.cli.style import paint
+from hookline.display import one_line
 from hookline.errors import ConfigError
 from hookline.settings.schema import ADDRESS
+from hookline.settings.sources import whole
 from hookline.settings.trust import Trust
 
 _CONFINED = "hookline guard paths --confine auto --temporary --block 'rm -rf /' --block 'rm -rf ~' --block 'sudo *'"
@@ -53,12 +55,27 @@ def main(argv: list[str]) -> int:
         print(f"{path} has hooks already; nothing was changed (`--force` adds the guards to them)", file=sys.stderr)
         return 1
     merged = _merged(settings)
+    trust = Trust.load()
+    unseen = _unseen(trust, args)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(merged, indent=2) + "\n")
-    trust = Trust.load()
-    trust.record(trust.status(load(args)).items)
+    _trust_own(trust, args, path, unseen)
     print(json.dumps({"wrote": str(path), "hooks": _NAMES}) if args.json else _next_steps(path))
+    if unseen:
+        labels = ", ".join(map(one_line, unseen.values()))
+        print(f"not trusted, because it was there before: {labels}; run `hookline trust` to look", file=sys.stderr)
     return 0
+
+
+def _unseen(trust: Trust, args: argparse.Namespace) -> dict[str, str]:
+    """What was there before and nobody has trusted: its path and how it is called."""
+    return {item.path: item.label for item in trust.status(load(args)).untrusted}
+
+
+def _trust_own(trust: Trust, args: argparse.Namespace, path: Path, unseen: dict[str, str]) -> None:
+    """Trust the file that was just written, unless it already said something that nobody has trusted."""
+    items = trust.status(load(args)).items
+    trust.record([item for item in items if Path(item.path) == whole(path) and item.path not in unseen])
 
 
 def _parser() -> argparse.ArgumentParser:

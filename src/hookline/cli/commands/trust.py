@@ -12,7 +12,8 @@ from hookline.cli.options import add_json, add_sources, load, parser
 from hookline.cli.style import paint
 from hookline.display import lines as lines_of
 from hookline.display import one_line
-from hookline.settings.trust import Change, Status, Trust
+from hookline.settings.scripts import Script
+from hookline.settings.trust import Change, Item, Status, Trust
 
 _TRUSTED = "trusted from now on; any change will be asked about again"
 _EXAMPLES = """examples:
@@ -38,6 +39,9 @@ def main(argv: list[str]) -> int:
     if status.trusted:
         labels = ", ".join(one_line(item.label) for item in status.items)
         print(f"trusted: {labels}" if status.items else "nothing needs trust")
+        for item in status.items:
+            if item.notes:
+                print("\n".join([one_line(item.label), *_by_command(item)]))
         return 0
     return _ask(trust, status)
 
@@ -83,9 +87,27 @@ def shown(status: Status) -> str:
     lines: list[str] = []
     for item in status.untrusted:
         lines += [paint(one_line(item.label), "bold"), *(f"  runs  {one_line(run)}" for run in item.runs)]
-        lines += [f"  file  {one_line(script.path)}" for script in item.scripts]
+        lines += [f"  sets  {one_line(said)}" for said in item.sets]
+        lines += [f"  file  {_named(script)}" for script in item.scripts if script.text or not _is_folder(script)]
+        lines += _by_command(item)
         lines += [line for change in status.changes if change.item.path == item.path for line in _change(change)]
     return "\n".join(lines)
+
+
+def _is_folder(script: Script) -> bool:
+    return script.path.endswith("/")
+
+
+def _named(script: Script) -> str:
+    return one_line(script.path) + (" (the names that an import may find there)" if _is_folder(script) else "")
+
+
+def _by_command(item: Item) -> list[str]:
+    """Where content cannot be vouched for: it is said aloud."""
+    if not item.notes:
+        return []
+    head = paint("  trusted as a command, not by content:", "yellow")
+    return [head, *(f"    {one_line(note)}" for note in item.notes)]
 
 
 def _change(change: Change) -> list[str]:
@@ -102,7 +124,14 @@ def _json(status: Status) -> str:
     said = {
         "trusted": status.trusted,
         "files": [
-            {"file": item.label, "runs": item.runs, "scripts": [s.path for s in item.scripts]} for item in status.items
+            {
+                "file": item.label,
+                "runs": item.runs,
+                "sets": item.sets,
+                "scripts": [script.path for script in item.scripts],
+                "not_by_content": item.notes,
+            }
+            for item in status.items
         ],
         "changes": [{"file": change.path, "kind": change.kind, "diff": change.diff} for change in status.changes],
     }
