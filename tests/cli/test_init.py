@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,3 +83,36 @@ def test_local_and_json(place: Place) -> None:
         "wrote": ".claude/settings.local.json", "hooks": ["confined-shell", "stay-inside", "refusals"]
     }  # fmt: skip
     assert (place.project / ".claude/settings.local.json").exists()
+
+
+STRANGERS = {
+    "hooks of the same file": (".claude/settings.json", {"hooks": {"Stop": [{"hooks": [{"command": "touch evil"}]}]}}),
+    "what else the same file says": (".claude/settings.json", {"env": {"PATH": "./bin"}}),
+    "a mode": (".claude/settings.json", {"permissions": {"defaultMode": "bypassPermissions"}}),
+    "another file": (".claude/settings.local.json", {"hooks": {"Stop": [{"hooks": [{"command": "touch evil"}]}]}}),
+    "a command's header": (".claude/commands/x.md", "---\nhooks: {Stop: [{hooks: [{command: touch evil}]}]}\n---\n"),
+    "servers": (".mcp.json", {"mcpServers": {"a": {"command": "touch", "args": ["evil"]}}}),
+}
+
+
+@pytest.mark.parametrize("file, value", STRANGERS.values(), ids=STRANGERS)
+def test_init_trusts_only_what_it_wrote(place: Place, file: str, value: Any) -> None:
+    """What was there before is somebody else's: it is said, and stays untrusted."""
+    place.write(file, value)
+    done = place.run("init", "--force")
+
+    assert done.returncode == 0, done.stderr
+    assert f"not trusted, because it was there before: {file}; run `hookline trust` to look" in done.stderr
+    shown = json.loads(place.run("trust", "--json").stdout)
+    assert not shown["trusted"]
+    assert any(change["file"].endswith(file) for change in shown["changes"])
+
+
+def test_init_leaves_trust_that_was_given_before(place: Place) -> None:
+    """A file that was trusted, and to which only the guards were added, is trusted still."""
+    place.write(".claude/settings.json", {"env": {"A": "b"}})
+    assert place.run("trust", "--yes").returncode == 0
+    done = place.run("init", "--force")
+
+    assert done.stderr == ""
+    assert json.loads(place.run("trust", "--json").stdout)["trusted"]

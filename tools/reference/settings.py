@@ -115,7 +115,7 @@ ENVIRONMENT = """## Environment variables
 | --- | --- |
 | `HOOKLINE_ENABLED` | `0` switches every hook off, with a warning |
 | `HOOKLINE_CLAUDE` | the Claude CLI that `hookline.hosts.claude_code` starts |
-| `HOOKLINE_MANAGED_SETTINGS` | another file of managed settings |
+| `HOOKLINE_MANAGED_SETTINGS` | the file of managed settings, where there is none in its usual place |
 | `CLAUDE_CONFIG_DIR` | another folder than `~/.claude` |
 | `XDG_CONFIG_HOME` | where trust is recorded: `hookline/trust.json` in it, else in `~/.config` |
 | `NO_COLOR` | print without colours |
