@@ -191,9 +191,10 @@ def permissions(options: RunOptions, hooks: Hooks) -> tuple[Rules, tuple[str, ..
 def make_servers(options: RunOptions, cwd: str, hooks: Hooks) -> McpServers | None:
     """The MCP servers of `--mcp-config` and of a trusted `.mcp.json`, which `--strict-mcp-config` leaves out."""
     sources = list(options.mcp_config)
-    if not options.strict_mcp_config and hooks.loaded is not None:
-        trusted = [file.source for file in hooks.loaded.files if file.source.path not in hooks.loaded.refused]
-        sources[:0] = [source.path for source in trusted if source.kind == "mcp"]
+    if not options.strict_mcp_config and hooks.settings is not None:
+        loaded = hooks.settings.loaded
+        found = [file.source.path for file in loaded.files if file.source.kind == "mcp"]
+        sources[:0] = [path for path in found if path not in loaded.refused]
     if not sources:
         return None
     from hookline.agent.tools.mcp import McpServers, read_config
@@ -228,7 +229,7 @@ def definitions(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[dict[str, 
     for folder in options.plugin_dir:
         skills |= find_skills([(Path(folder), "plugin")], prefix=f"{Path(folder).name}:")
     agents = find_agents([folder for folder, _ in (*own, *project)] + [Path(one) for one in options.plugin_dir])
-    refused = hooks.loaded.refused if hooks.loaded else frozenset()
+    refused = hooks.settings.loaded.refused if hooks.settings else frozenset()
     return {name: _restrained(agent, refused) for name, agent in agents.items()} | flag_agents(options, hooks), skills
 
 

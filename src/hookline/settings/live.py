@@ -12,6 +12,7 @@ from hookline.hooks.hook import Hook
 from hookline.settings.load import Loaded
 from hookline.settings.names import with_free_names
 from hookline.settings.problems import Problem
+from hookline.settings.trust import resealed
 from hookline.settings.watcher import Change, Reloader, unless_refused
 
 log = logging.getLogger("hookline.settings")
@@ -56,7 +57,8 @@ class LiveSettings:
     def _apply(self, loaded: Loaded, hooks: Iterable[Hook], refused: Mapping[str, str]) -> None:
         registry = self._engine.registry
         present = registry.index.hooks
-        by_hand = [self._refused.get(id(hook), hook) for hook in present if id(hook) not in self._from_files]
+        kept = [self._refused.get(id(hook), hook) for hook in present if id(hook) not in self._from_files]
+        by_hand = [resealed(hook, loaded) for hook in kept]
         added = [unless_refused(hook, refused) for hook in by_hand]
         self._refused = {id(now): hook for now, hook in zip(added, by_hand, strict=True) if now is not hook}
         fresh = with_free_names(hooks, (hook.name for hook in added))
@@ -70,6 +72,12 @@ class LiveSettings:
         for problem in problems:
             if problem.severity != "note":
                 self._on_problem(problem)
+
+
+def loaded_by(hooks: object) -> Loaded | None:
+    """What the settings files of a set of hooks say, if it was made from some."""
+    settings = getattr(hooks, "settings", None)
+    return settings.loaded if isinstance(settings, LiveSettings) else None
 
 
 def _log(problem: Problem) -> None:

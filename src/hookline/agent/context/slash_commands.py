@@ -10,6 +10,7 @@ from hookline.agent.context.definitions import Skill
 from hookline.agent.session.lifecycle import session_ends, session_starts
 from hookline.agent.session.session import Conversation, Session
 from hookline.agent.tools import ToolResult, failure
+from hookline.settings.live import loaded_by
 from hookline.settings.parse import parse_hooks
 from hookline.settings.sources import Source
 
@@ -85,7 +86,7 @@ def activate(session: Session, skill: Skill) -> None:
     if not skill.hooks or skill.name in session.active_skills:
         return
     session.active_skills.add(skill.name)
-    loaded = getattr(session.hooks, "loaded", None)
+    loaded = loaded_by(session.hooks)
     if loaded is not None:  # they were read with the settings: if they are trusted, they are there
         session.add_hooks([hook for one in loaded.skills if one.source.path == skill.path for hook in one.hooks])
         return

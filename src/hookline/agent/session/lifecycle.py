@@ -11,6 +11,7 @@ from hookline.agent.messages import Reminder
 from hookline.agent.session.session import Conversation
 from hookline.engine import Verdict
 from hookline.events import InstructionsLoaded, SessionEnd, SessionStart, Setup
+from hookline.settings.live import loaded_by
 from hookline.settings.load import trusted_imports
 
 __all__ = [
@@ -60,8 +61,8 @@ async def session_ends(talk: Conversation, reason: str) -> None:
 async def load_instructions(talk: Conversation, reason: str = "session_start") -> None:
     """Read CLAUDE.md and its kin into the conversation, each announced by InstructionsLoaded."""
     session = talk.session
-    loaded = getattr(session.hooks, "loaded", None)
-    outside = frozenset() if loaded is None else trusted_imports(loaded)
+    loaded = loaded_by(session.hooks)
+    outside = trusted_imports(loaded) if loaded is not None else frozenset()
     found = discover(session.project_dir, session.environ, sources=session.instructions, outside=outside)
     talk.instructions_seen.update(one.file_path for one in found)
     talk.instructions_seen.update(reminder.file for reminder in instructions_told(talk))
