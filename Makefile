@@ -20,10 +20,10 @@ CORE := src/hookline/events/*,src/hookline/replies.py,src/hookline/hooks/*,src/h
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint types pythons repeat bench docs frameworks node_modules clean
+.PHONY: help demo fleet-demo test check lint types pythons repeat bench docs frameworks node_modules clean
 
 help:  ## what there is
-	@grep -hE '^[a-z_]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z_-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
 
 demo: $(CORE_READY)  ## an agent, guarded by hooks; no key, no network
 	@$(BIN)/hookline demo
@@ -42,6 +42,9 @@ lint: $(READY)
 
 types: $(READY)
 	@$(BIN)/mypy
+
+fleet-demo: $(READY)  ## a hub and three machines on this computer; no network
+	@$(BIN)/python -m tools.fleet_demo
 
 pythons: $(READY)  ## the tests of the core on every other supported Python that is installed
 	@$(BIN)/python -m tools.pythons $(ARGS)

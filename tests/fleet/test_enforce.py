@@ -16,7 +16,7 @@ from hookline.errors import FleetError
 from hookline.events import PreToolUse, Stop
 from hookline.fleet.bundle import MANIFEST, SIGNATURE, pack, unpack
 from hookline.fleet.check import check_in_process
-from hookline.fleet.enforce import policy_hooks
+from hookline.fleet.enforce import govern, policy_hooks
 from hookline.fleet.keys import TeamKey
 from hookline.fleet.machine import Enrolment, Machine, Stale
 
@@ -70,8 +70,19 @@ async def test_a_policy_in_force_decides(tmp_path: Path) -> None:
     machine = enrolled(tmp_path)
     put_in_force(machine, {"hooks.py": POLICY})
 
-    assert await decided(machine, PUSH) == ("deny", "no_push")
+    assert await decided(machine, PUSH) == ("deny", "fleet/no_push")
     assert await decided(machine, READ) == ("pass", None)
+
+
+async def test_a_hook_of_the_same_name_is_not_in_the_way(tmp_path: Path) -> None:
+    """The team and the user both block commands; both are asked."""
+    machine = enrolled(tmp_path)
+    put_in_force(machine, {"hooks.py": POLICY.replace(b"no_push", b"mine")})
+    hooks = Hooks()
+    hooks.add(PreToolUse, lambda event: None, name="mine")
+    govern(hooks, machine)
+
+    assert [hook.name for hook in hooks.hooks] == ["mine", "fleet/mine"]
 
 
 async def test_no_fleet_and_no_policy_yet_change_nothing(tmp_path: Path) -> None:
@@ -128,8 +139,8 @@ async def test_nothing_appears_beside_signed_files(tmp_path: Path) -> None:
     machine = enrolled(tmp_path)
     put_in_force(machine, {"hooks.py": b"import helper\n" + POLICY, "helper.py": b""})
 
-    assert await decided(machine, PUSH) == ("deny", "no_push")
-    assert await decided(machine, PUSH) == ("deny", "no_push")
+    assert await decided(machine, PUSH) == ("deny", "fleet/no_push")
+    assert await decided(machine, PUSH) == ("deny", "fleet/no_push")
 
 
 @pytest.mark.parametrize("when_stale, decision", [("keep", "pass"), ("ask", "ask"), ("deny", "deny")])
@@ -205,4 +216,4 @@ def test_the_command_line_is_governed_and_recorded(tmp_path: Path) -> None:
 
     assert "the team pushes through CI" in ran.stdout + ran.stderr
     assert AuditFile(tmp_path / "logs" / "audit.jsonl").verify() == []
-    assert b'"by":"no_push"' in (tmp_path / "logs" / "audit.jsonl").read_bytes()
+    assert b'"by":"fleet/no_push"' in (tmp_path / "logs" / "audit.jsonl").read_bytes()

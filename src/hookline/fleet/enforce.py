@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from hookline.api import Hooks
 from hookline.audit import AuditLog
 from hookline.errors import HooklineError
@@ -29,14 +31,17 @@ PRIORITY = 1_000
 
 
 def policy_hooks(machine: Machine | None = None) -> tuple[Hook, ...]:
-    """The hooks of the policy in force; none on a machine that is in no fleet, or has not been given one yet."""
+    """The hooks of the policy in force; none on a machine that is in no fleet, or has not been given one yet.
+
+    They are called `fleet/…`, so that nobody's own hook of the same name is in the way, and a verdict says whose it is.
+    """
     machine = machine or Machine()
     if not machine.enrolled:
         return ()
     try:
         folder = machine.verified_policy()
         hooks = load_policy(folder) if folder is not None else ()
-        return (*hooks, *_stale(machine))
+        return (*(msgspec.structs.replace(hook, name=f"fleet/{hook.name}") for hook in hooks), *_stale(machine))
     except HooklineError as problem:
         return (_refuse_all(f"the fleet's policy cannot be used: {problem}"),)
 
