@@ -34,7 +34,7 @@ def colour_of(word: str) -> str:
 def width(stream: TextIO | None = None) -> int:
     """How many columns to fill: those of the terminal, within reason; 80 where there is none."""
     stream = stream or sys.stdout
-    if not stream.isatty() and "COLUMNS" not in os.environ:
+    if not stream.isatty():
         return 80
     from shutil import get_terminal_size
 
