@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hookline.hooks import AgentCheck, Command, Hook, Http, McpTool, Prompt, hook
     from hookline.replies import (
         Decision,
+        HookAnswer,
         Reply,
         allow,
         ask,
@@ -36,6 +37,7 @@ __all__ = [
     "Decision",
     "Event",
     "Hook",
+    "HookAnswer",
     "HookEvent",
     "HooklineError",
     "Hooks",
@@ -69,6 +71,7 @@ _MODULES = {
     "hookline.api": ("Hooks",),
     "hookline.replies": (
         "Decision",
+        "HookAnswer",
         "Reply",
         "allow",
         "ask",

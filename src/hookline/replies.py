@@ -224,6 +224,9 @@ _OWN = tuple(row.name for row in _OWN_ROWS)
 NOTHING = Reply()
 """The answer of a hook that has nothing to say."""
 
+HookAnswer = Reply | Mapping[str, Any] | None
+"""What a hook may return: nothing, a reply, or a mapping in the wire format."""
+
 
 _PASS, _ALLOW, _ASK, _DEFER, _DENY = Decision  # a look-up in an enum costs as much as the reply, on Python 3.11
 

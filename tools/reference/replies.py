@@ -16,7 +16,8 @@ CONSTRUCTORS = (
 
 INTRO = """# Replies
 
-A hook answers `None` (nothing to say), a `Reply`, or a mapping in the wire format, which is checked. Replies are made
+A hook answers `None` (nothing to say), a `Reply`, or a mapping in the wire format, which is checked: its type is
+`HookAnswer`. Replies are made
 by the functions below and joined with `|`: `deny("no") | message("asked the on-call person")`.
 
 ## Decisions

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 from msgspec import field
 
+from hookline.errors import EventError
 from hookline.events.base import Event
+from hookline.events.frozen import thaw
+
+T = TypeVar("T")
 
 
 class ToolEvent(Event, frozen=True, kw_only=True, eq=False):
@@ -17,6 +22,33 @@ class ToolEvent(Event, frozen=True, kw_only=True, eq=False):
     tool_name: str = ""
     tool_input: dict[str, Any] = field(default_factory=dict)
     mcp_server: dict[str, Any] | None = None
+
+    @property
+    def command(self) -> str:
+        """The command line that the call would run, or the empty string."""
+        return self._text("command")
+
+    @property
+    def file_path(self) -> str:
+        """The file that the call is about, or the empty string."""
+        return self._text("file_path") or self._text("notebook_path")
+
+    @property
+    def url(self) -> str:
+        """The address that the call would fetch, or the empty string."""
+        return self._text("url")
+
+    def _text(self, name: str) -> str:
+        value = self.tool_input.get(name)
+        return value if isinstance(value, str) else ""
+
+    def input_as(self, shape: type[T]) -> T:
+        """The input as one of `hookline.events.tool_inputs`; one that does not have the shape is an `EventError`."""
+        try:
+            return msgspec.convert(thaw(self.tool_input), shape)
+        except msgspec.ValidationError as problem:
+            name = getattr(shape, "__name__", str(shape))
+            raise EventError(f"input of `{self.tool_name}` is not a {name}: {problem}") from None
 
 
 class PreToolUse(ToolEvent, frozen=True, kw_only=True, eq=False):
