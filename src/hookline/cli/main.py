@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "install": ("install", "put hooks into an agent CLI's configuration"),
     "uninstall": ("uninstall", "take them out again"),
     "hosts": ("hosts", "which agent CLIs there are, and what holds on each"),
+    "prove": ("prove", "run your agent on a scripted model: do the hooks hold?"),
     "audit": ("audit", "show or verify an audit log"),
     "replay": ("replay", "run today's hooks against what was recorded"),
     "fleet": ("fleet", "one policy and one audit trail over many machines"),

@@ -29,6 +29,11 @@ def without_entries(host: Host, text: str) -> str:
 
 def our_commands(host: Host, text: str) -> list[tuple[str, str]]:
     """Our entries in a configuration file: the host's event, and the command."""
+    return [(event, command) for event, command in all_commands(host, text) if is_ours(command, host)]
+
+
+def all_commands(host: Host, text: str) -> list[tuple[str, str]]:
+    """Every command in a host's hook file, whoever wrote it: the host's event, and the command."""
     found: list[tuple[Any, Any]]
     if host.config.shape == "toml":
         rows = toml_block.checked(text).get("hooks", [])
@@ -37,8 +42,9 @@ def our_commands(host: Host, text: str) -> list[tuple[str, str]]:
         pairs = json.loads(text.partition("/*commands*/")[2].partition("/*end*/")[0] or "[]")
         found = [(event, command) for event, command in pairs]
     else:
-        found = _commands(jsonc.parse(text).value)
-    return [(str(event), command) for event, command in found if is_ours(command, host)]
+        value = jsonc.parse(text).value
+        found = _commands(value.get("hooks")) if isinstance(value, dict) else []
+    return [(str(event), command) for event, command in found if isinstance(command, str)]
 
 
 def _commands(value: Any, event: str = "") -> list[tuple[Any, Any]]:

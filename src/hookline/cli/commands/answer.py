@@ -28,6 +28,7 @@ DEADLINE = 20.0
 """Seconds until the host is answered without the hooks, unless the command says otherwise."""
 
 MOST_BYTES = 50 * 1024 * 1024
+_PROVING = "HOOKLINE_PROVE"
 _USAGE = "usage: hookline answer HOST [--hooks FILE.py | --settings FILE] [--event NAME] [--deadline SECONDS]"
 HELP = f"""{_USAGE}
 
@@ -72,7 +73,18 @@ def main(argv: list[str]) -> int:
     if problem or data is None:
         error = HooklineError(problem or "the event did not arrive whole")
         return _write(refused(host, error, data or b"", event=request.event))
+    if _PROVING in os.environ:
+        until = _noted(request, data, until, started)
     return _write(answered(request, data, until))
+
+
+def _noted(request: Request, data: bytes, until: float, started: float) -> float:
+    """Tell a proof that we were asked; the canary that hangs is given up sooner."""
+    from hookline.prove import canary
+
+    kind = next((kind for kind in canary.KINDS if f"{canary.TOKEN}-{kind}".encode() in data), "")
+    canary.note(os.environ[_PROVING], asked_for=request.event, canary=kind)
+    return min(until, started + canary.PATIENCE) if kind == "hang" else until
 
 
 def parsed(host: Host, words: Sequence[str]) -> tuple[Request, str]:
@@ -162,6 +174,10 @@ def _load(request: Request) -> Hooks:
     hooks = _own_hooks(request)
     if policy := policy_hooks():
         hooks.add(*policy)
+    if _PROVING in os.environ:
+        from hookline.prove.canary import attach
+
+        attach(hooks, os.environ)
     return hooks
 
 

@@ -1,0 +1,80 @@
+"""`hookline prove`: run your own agent on a scripted model and see whether the hooks hold. No key, no network."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hookline.cli.options import add_json, parser
+from hookline.cli.style import paint
+from hookline.hosts.host import Host
+from hookline.hosts.table import HOSTS, find
+from hookline.install.survey import Proof, hooked, note_proof
+from hookline.prove.agents import AGENTS
+from hookline.prove.proof import Finding, Proven, prove
+
+_EXAMPLES = """examples:
+  hookline prove                    every agent that is hooked here
+  hookline prove claude codex       these
+  hookline prove --json             for CI
+
+Your agent runs headless in a copy of its configuration, in a folder of its own,
+against a model that follows a script: it tries calls that must run, must be
+refused, rewritten, or refused because a hook hangs, crashes or exits. Your files
+are only read. Hooks of yours that write elsewhere do so here, too.
+
+exit code: 0 if all that is configured is enforced, 1 if not"""
+_WIDTH = 80
+
+
+def main(argv: list[str]) -> int:
+    """Prove each host named, or each that is hooked."""
+    flags = parser("prove", "Run your own agent on a scripted model: do the hooks hold?", _EXAMPLES)
+    flags.add_argument("host", nargs="*", metavar="HOST", help=f"of {', '.join(AGENTS)}")
+    flags.add_argument("--project", default=".", metavar="DIR", help="the project (default: this folder)")
+    add_json(flags)
+    args = flags.parse_args(argv)
+    project = Path(args.project).resolve()
+    chosen = [find(name) for name in args.host] or [host for host in HOSTS.values() if hooked(host, project)]
+    if not chosen:
+        print("no agent is hooked here; run `hookline install HOST --hooks FILE.py` first", file=sys.stderr)
+        return 1
+    proven = [_prove(host, project, quiet=args.json) for host in chosen]
+    if args.json:
+        print(json.dumps([one.to_dict() for one in proven], indent=2))
+    return 0 if all(one.holds for one in proven) else 1
+
+
+def _prove(host: Host, project: Path, *, quiet: bool) -> Proven:
+    if not quiet:
+        print(paint(host.title, "bold"), end=" ", flush=True)
+    found = prove(host, project)
+    if found.version and found.seconds:
+        note_proof(host, Proof(found.version, datetime.now(UTC).date().isoformat(), found.holds))
+    if not quiet:
+        _show(found)
+    return found
+
+
+def _show(found: Proven) -> None:
+    print(f"{found.version} ({found.seconds:.0f} s)" if found.version else "")
+    for finding in found.findings:
+        print(_line(finding))
+    bad = sum(not finding.good for finding in found.findings)
+    held = (
+        paint("all of it holds", "green")
+        if found.holds
+        else paint(f"{bad} of {len(found.findings)} do not hold", "red")
+    )
+    print(f"  → {held}\n")
+
+
+def _line(finding: Finding) -> str:
+    colour = "red" if not finding.good else "dim" if finding.status == "not tried" else "green"
+    head = f"  {finding.what:<18} {finding.status:<11} "
+    first, *rest = textwrap.wrap(finding.detail, _WIDTH - len(head), break_long_words=True) or [""]
+    lines = [head.replace(finding.status, paint(finding.status, colour), 1) + first]
+    return "\n".join([*lines, *(" " * len(head) + line for line in rest)]).rstrip()

@@ -1,0 +1,105 @@
+"""One hook file, installed with `hookline install`, on the real agent CLIs: what was promised is what happens.
+
+Each CLI runs headless against a scripted model on loopback, in a home of its own. A CLI that is not on this machine is
+a skip that says how to get it; the slow ones run with HOOKLINE_HOSTS=all (`make hosts`).
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from hookline.hosts.host import able
+from hookline.hosts.table import find
+from hookline.install.found import find_binary
+from hookline.prove.agents import AGENTS
+from hookline.prove.model import Turn
+from hookline.prove.run import Place, Run, folders, run
+
+QUICK = ("claude", "codex", "gemini", "grok", "copilot")
+SLOW = tuple(name for name in AGENTS if name not in QUICK)
+CHOSEN = os.environ.get("HOOKLINE_HOSTS", " ".join(QUICK))
+NAMES = tuple(AGENTS) if CHOSEN == "all" else tuple(CHOSEN.split())
+pytestmark = [pytest.mark.real_hosts, pytest.mark.timeout(900)]
+
+HOOKS = """
+import os, time
+from hookline import Hooks, deny, rewrite
+from hookline.events import PreToolUse, UserPromptSubmit
+
+hooks = Hooks()
+
+@hooks.on(PreToolUse, match="Bash", timeout=4)
+def judge(event):
+    kind = event.tool_input["command"].rpartition("-")[2]
+    if kind == "denied": return deny("REASON_DENIED")
+    if kind == "crashed": raise ValueError("REASON_CRASHED")
+    if kind == "exited": os._exit(0)
+    if kind == "hung": time.sleep(600)
+    if kind == "old": return rewrite({**event.tool_input, "command": event.tool_input["command"].replace("old", "new")})
+
+@hooks.on(UserPromptSubmit)
+def prompts(event):
+    if "forbidden" in event.prompt: return deny("REASON_PROMPT")
+"""
+
+
+class Lab(NamedTuple):
+    """A home and a project with hooks installed, and a CLI to run there."""
+
+    name: str
+    place: Place
+
+    def run(self, prompt: str, *kinds: str) -> Run:
+        """Let the CLI work on a prompt; the model asks for one command of each kind."""
+        agent = AGENTS[self.name]
+        turns = [Turn(tools=(agent.shell(f"touch {self.place.project}/mark-{kind}"),)) for kind in kinds]
+        return run(agent, self.place, prompt, turns, env={"HOOKLINE_SERVICE": "0"}, limit=400)
+
+    def ran(self, kind: str) -> bool:
+        return (self.place.project / f"mark-{kind}").exists()
+
+
+@pytest.fixture(params=NAMES)
+def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+    name: str = request.param
+    binary = find_binary(find(name))
+    if binary is None:
+        pytest.skip(f"{name} is not on this machine; run tools/hosts/install {name}")
+    hooks = tmp_path / "hooks.py"
+    hooks.write_text(HOOKS)
+    with folders() as (home, project):
+        words = ["install", name, "--hooks", str(hooks), "--scope", "user", "--yes"]
+        done = subprocess.run([sys.executable, "-m", "hookline", *words], cwd=project, capture_output=True, check=False,
+                              env={"HOME": str(home), "PATH": "/usr/bin:/bin"})  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        yield Lab(name, Place(binary, home, project))
+
+
+def test_calls_are_allowed_denied_rewritten_and_refused_when_a_hook_fails(lab: Lab) -> None:
+    """Allowed: it runs. Denied, crashed, exited, hung: it does not, and the model reads why."""
+    rewrites = able(find(lab.name), "rewrite")
+    done = lab.run("please run it", "allowed", "denied", "crashed", "exited", *(["old"] if rewrites else []), "hung")
+
+    assert lab.ran("allowed"), done.stderr[-2000:]
+    assert [kind for kind in ("denied", "crashed", "exited", "hung", "old") if lab.ran(kind)] == []
+    assert lab.ran("new") is rewrites
+    assert done.model.read("REASON_DENIED")
+    assert done.model.read("REASON_CRASHED")
+    assert done.model.read("ended without an answer")
+    assert done.model.read("gave no reply within")
+
+
+def test_a_prompt_is_refused_where_the_host_can(lab: Lab) -> None:
+    """The model never sees it; without the word it does."""
+    done = lab.run("this is forbidden", "allowed")
+
+    if able(find(lab.name), "gate prompt"):
+        assert done.model.turns_asked == 0
+        assert not lab.ran("allowed")
+    else:
+        assert lab.ran("allowed")

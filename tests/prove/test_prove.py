@@ -1,0 +1,175 @@
+"""`hookline prove`: what is configured and does not run is found and named."""
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookline.hosts.table import find
+from hookline.install.found import find_binary, lab
+from hookline.prove.model import Turn, serving
+from hookline.prove.programs import missing_programs
+
+HOOKS = """
+from hookline import Hooks, deny
+from hookline.events import PreToolUse, UserPromptSubmit
+
+hooks = Hooks()
+
+@hooks.on(PreToolUse, match="Bash")
+def no_rm(event):
+    return deny("no") if "rm " in event.tool_input["command"] else None
+
+@hooks.on(UserPromptSubmit)
+def watch(event):
+    pass
+"""
+
+
+def hookline(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
+    env = {"HOME": str(home), "PATH": os.environ["PATH"], "HOSTLAB": str(lab()), "HOOKLINE_SERVICE": "0"}
+    return subprocess.run([sys.executable, "-m", "hookline", *words], cwd=home / "project", env=env, text=True,
+                          capture_output=True, check=False, timeout=600)  # fmt: skip
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "hooks.py").write_text(HOOKS)
+    return tmp_path
+
+
+def proven(home: Path, host: str) -> tuple[int, dict[str, Any]]:
+    run = hookline("prove", host, "--json", home=home)
+    (found,) = json.loads(run.stdout)
+    return run.returncode, found
+
+
+def by_name(found: dict[str, Any]) -> dict[str, str]:
+    return {finding["what"]: finding["status"] for finding in found["findings"]}
+
+
+def needs(host: str) -> None:
+    if find_binary(find(host)) is None:
+        pytest.skip(f"{host} is not on this machine; run tools/hosts/install {host}")
+
+
+@pytest.mark.real_hosts
+def test_what_holds_is_proven_and_the_users_files_are_not_touched(home: Path) -> None:
+    """Every canary, every event, every hook; and `hookline hosts` remembers it."""
+    needs("codex")
+    hookline("install", "codex", "--hooks", str(home / "hooks.py"), "--yes", home=home)
+    before = {path: path.read_bytes() for path in (home / ".codex").iterdir()}
+
+    code, found = proven(home, "codex")
+
+    assert code == 0, found
+    assert by_name(found) == {
+        "PreToolUse": "fired", "UserPromptSubmit": "fired", "allow": "enforced", "deny": "enforced",
+        "rewrite": "enforced", "a hook hangs": "enforced", "a hook crashes": "enforced", "a hook exits": "enforced",
+        "prompt gate": "enforced", "hook no_rm": "fired", "hook watch": "fired",
+    }  # fmt: skip
+    assert {path: path.read_bytes() for path in (home / ".codex").iterdir()} == before
+    row = next(row for row in json.loads(hookline("hosts", "--json", home=home).stdout) if row["host"] == "codex")
+    assert (row["hooked"], row["proven"]) == (["user"], True)
+
+
+@pytest.mark.real_hosts
+def test_hooks_that_codex_would_skip_are_found(home: Path) -> None:
+    """Untrusted hooks vanish without a word; here they do not."""
+    needs("codex")
+    hookline("install", "codex", "--hooks", str(home / "hooks.py"), home=home)
+
+    code, found = proven(home, "codex")
+
+    assert code == 1
+    assert by_name(found)["trust"] == "silent"
+    assert by_name(found)["PreToolUse"] == "silent"
+    assert by_name(found)["deny"] == "silent"
+
+
+@pytest.mark.real_hosts
+def test_a_wrong_path_in_the_hosts_file_is_found_and_named(home: Path) -> None:
+    """The loudest complaint in every tracker: hooks that silently do not run."""
+    needs("grok")
+    hookline("install", "grok", "--hooks", str(home / "hooks.py"), home=home)
+    file = home / ".grok" / "hooks" / "hookline.json"
+    settings = json.loads(file.read_text())
+    hook = settings["hooks"]["PreToolUse"][0]["hooks"][0]
+    hook["command"] = "/wrong/place/hookline" + hook["command"][hook["command"].index(" answer") :]
+    file.write_text(json.dumps(settings))
+
+    run = hookline("prove", "grok", home=home)
+
+    assert run.returncode == 1
+    assert "`/wrong/place/hookline` does not" in run.stdout
+    assert "do not hold" in run.stdout
+    assert max(map(len, run.stdout.splitlines())) <= 80
+
+
+def test_a_host_that_is_not_hooked_is_not_proven(home: Path) -> None:
+    """It says what to do."""
+    run = hookline("prove", home=home)
+    assert run.returncode == 1
+    assert "hookline install HOST" in run.stderr
+
+
+def test_a_binary_that_is_missing_is_said(home: Path) -> None:
+    """Nothing is proven by leaving it out."""
+    env = {"HOME": str(home), "PATH": "/nowhere", "HOSTLAB": "/nowhere", "HOOKLINE_SERVICE": "0"}
+    run = subprocess.run([sys.executable, "-m", "hookline", "prove", "codex"], env=env, text=True, capture_output=True,
+                         check=False)  # fmt: skip
+
+    assert run.returncode == 1
+    assert "no `codex` on PATH" in run.stdout
+
+
+PROGRAMS = {
+    "/wrong/hook.sh --flag": "/wrong/hook.sh",
+    "no-such-program-here x": "no-such-program-here",
+    "sh -c 'x'": None,
+    "X=1 no-such-program-here": "no-such-program-here",
+    '"$CLAUDE_PROJECT_DIR"/hook.sh': None,
+    "if true; then x; fi": None,
+    "cd x && y": None,
+    "'unended": None,
+}
+
+
+@pytest.mark.parametrize("command", PROGRAMS)
+def test_programs_that_are_not_there_are_named(command: str, tmp_path: Path) -> None:
+    """Other people's hooks, too; what only a shell can tell is left to it."""
+    path = tmp_path / "hooks.json"
+    path.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}}))
+
+    found = list(missing_programs(find("codex"), path))
+
+    assert found == ([("Stop", PROGRAMS[command])] if PROGRAMS[command] else [])
+
+
+def ask(url: str, path: str, body: dict[str, Any]) -> str:
+    data = json.dumps({"tools": [{}], **body}).encode()
+    request = urllib.request.Request(url + path, data, {"content-type": "application/json"})
+    with urllib.request.urlopen(request) as answer:
+        return str(answer.read().decode())
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/chat/completions", "/v1/responses",
+                                  "/v1beta/models/x:generateContent"])  # fmt: skip
+def test_the_scripted_model_follows_its_script_in_every_protocol(path: str, stream: bool) -> None:
+    """A call first, then a word; requests without tools take nothing from the script."""
+    with serving([Turn(tools=(("shell", {"command": "ls"}),)), Turn("over")]) as model:
+        path = path.replace("generate", "streamGenerate") if stream and "generate" in path else path
+        assert "ok" in ask(model.url, path, {"stream": stream, "tools": []})
+        first = ask(model.url, path, {"stream": stream})
+        second = ask(model.url, path, {"stream": stream, "say": "REASON"})
+
+        assert "shell" in first
+        assert "over" in second
+        assert (model.turns_asked, model.read("REASON"), model.read("NOT SAID")) == (2, True, False)
