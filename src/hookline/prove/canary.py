@@ -18,7 +18,7 @@ from hookline.events import Event, PreToolUse, UserPromptSubmit
 from hookline.replies import Reply, deny, rewrite
 
 if TYPE_CHECKING:
-    from hookline.hookset import Hooks
+    from hookline.api import Hooks
 
 VARIABLE = "HOOKLINE_PROVE"
 TOKEN = "hookline-canary"  # noqa: S105 - a word to look for, not a secret
