@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from hookline.engine import Context, Outcome, Verdict
     from hookline.errors import HooklineError, ToolDenied
     from hookline.events import Event, HookEvent
-    from hookline.hooks import AgentCheck, Command, Hook, Http, McpTool, Prompt, hook
+    from hookline.hooks import AgentCheck, Cedar, Command, Hook, Http, McpTool, Prompt, Rego, hook
     from hookline.replies import (
         Decision,
         HookAnswer,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "AgentCheck",
+    "Cedar",
     "Command",
     "Context",
     "Decision",
@@ -45,6 +46,7 @@ __all__ = [
     "McpTool",
     "Outcome",
     "Prompt",
+    "Rego",
     "Reply",
     "ToolDenied",
     "Verdict",
@@ -67,7 +69,7 @@ _MODULES = {
     "hookline.engine": ("Context", "Outcome", "Verdict"),
     "hookline.errors": ("HooklineError", "ToolDenied"),
     "hookline.events": ("Event", "HookEvent"),
-    "hookline.hooks": ("AgentCheck", "Command", "Hook", "Http", "McpTool", "Prompt", "hook"),
+    "hookline.hooks": ("AgentCheck", "Cedar", "Command", "Hook", "Http", "McpTool", "Prompt", "Rego", "hook"),
     "hookline.api": ("Hooks",),
     "hookline.replies": (
         "Decision",

@@ -127,7 +127,7 @@ CLOSED = "; read as `block`, to be on the safe side"
 EXAMPLE = '{"type": "command", "command": "./check.sh"}'
 BAD: list[tuple[Any, str, str, bool]] = [
     ({"type": "nope", "command": "x"}, ".type",
-     'unknown kind of hook `"nope"`; write one of command, prompt, agent, http, mcp_tool', False),
+     'unknown kind of hook `"nope"`; write one of command, prompt, agent, http, mcp_tool, cedar, rego', False),
     ({"type": "comand", "command": "x"}, ".type", 'unknown kind of hook `"comand"`; did you mean `command`?', False),
     ({"type": "command"}, "", '`command` is missing; write `"command": "./check.sh"`', False),
     ({}, "", f"says nothing to run; write `{EXAMPLE}`", False),

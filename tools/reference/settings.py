@@ -41,6 +41,8 @@ _ABOUT = {
     "prompt": "A question to a model, which answers ok or not ok.",
     "agent": "A small agent with tools that looks for itself before it answers ok or not ok.",
     "mcp_tool": "A tool of an MCP server; its text is read as a command's output is.",
+    "cedar": "[Cedar policies](../how-to/policies.md#cedar); where they fail, a gate is closed.",
+    "rego": "[Rego policies](../how-to/policies.md#rego); where they fail, a gate is closed.",
 }
 
 

@@ -147,6 +147,8 @@ ENTRY = Words({
     "server": "the MCP server",
     "tool": "its tool",
     "input": "the tool's arguments; `${tool_input.file_path}` is filled in from the event",
+    "policies": "which files, from the project's folder",
+    "entities": "the groups that policies speak of",
 })  # fmt: skip
 
 SWITCHES = {

@@ -1,6 +1,6 @@
 """What to run, and when."""
 
-from hookline.hooks.actions import Action, AgentCheck, Command, Function, Http, McpTool, Prompt
+from hookline.hooks.actions import Action, AgentCheck, Cedar, Command, Function, Http, McpTool, Prompt, Rego
 from hookline.hooks.declare import declared, hook, make_hook
 from hookline.hooks.hook import Hook, HookLike
 from hookline.hooks.matcher import Matcher, parse_matcher
@@ -8,6 +8,7 @@ from hookline.hooks.matcher import Matcher, parse_matcher
 __all__ = [
     "Action",
     "AgentCheck",
+    "Cedar",
     "Command",
     "Function",
     "Hook",
@@ -16,6 +17,7 @@ __all__ = [
     "Matcher",
     "McpTool",
     "Prompt",
+    "Rego",
     "declared",
     "hook",
     "make_hook",

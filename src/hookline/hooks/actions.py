@@ -77,7 +77,20 @@ class McpTool(msgspec.Struct, frozen=True, kw_only=True):
     input: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
-Action = Function | Command | Http | Prompt | AgentCheck | McpTool
+class Cedar(msgspec.Struct, frozen=True, kw_only=True):
+    """Cedar policies in the files that a pattern matches; `entities` is a JSON file of the groups they speak of."""
+
+    policies: str
+    entities: str | None = None
+
+
+class Rego(msgspec.Struct, frozen=True, kw_only=True):
+    """Rego policies in the files that a pattern matches."""
+
+    policies: str
+
+
+Action = Function | Command | Http | Prompt | AgentCheck | McpTool | Cedar | Rego
 
 DEFAULT_TIMEOUTS: Mapping[type[Any], float] = MappingProxyType({
     Function: 30.0,
@@ -86,5 +99,7 @@ DEFAULT_TIMEOUTS: Mapping[type[Any], float] = MappingProxyType({
     Prompt: 30.0,
     AgentCheck: 60.0,
     McpTool: 60.0,
+    Cedar: 10.0,
+    Rego: 10.0,
 })  # fmt: skip
 """Seconds a kind of hook may take when neither the hook nor its set says."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hookline.hooks.actions import AgentCheck, Command, Function, Http, McpTool, Prompt
+from hookline.hooks.actions import AgentCheck, Cedar, Command, Function, Http, McpTool, Prompt, Rego
 
 if TYPE_CHECKING:
     from hookline.engine import Runner
@@ -19,6 +19,8 @@ RUNNERS: dict[type[Any], tuple[str, str]] = {
     Prompt: ("prompt", "PromptRunner"),
     AgentCheck: ("agent", "AgentRunner"),
     McpTool: ("mcp", "McpRunner"),
+    Cedar: ("cedar", "CedarRunner"),
+    Rego: ("rego", "RegoRunner"),
 }
 """Which class performs which action: action → (module, class)."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hookline.errors import did_you_mean
 from hookline.events import CATALOG, spec_of
-from hookline.hooks.actions import AgentCheck, Command, Http, McpTool, Prompt
+from hookline.hooks.actions import AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
 from hookline.hooks.condition import advice
 from hookline.hooks.hook import Hook
 from hookline.settings.fields import default_timeout
@@ -35,6 +35,8 @@ _KINDS: dict[type[Any], str] = {
     Prompt: "prompt",
     AgentCheck: "agent",
     McpTool: "mcp_tool",
+    Cedar: "cedar",
+    Rego: "rego",
 }
 _BUILTINS = frozenset({
     ".", ":", "[", "alias", "bg", "cd", "command", "echo", "eval", "exec", "exit", "export", "false", "fg", "getopts",

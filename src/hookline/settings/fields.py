@@ -101,6 +101,11 @@ KINDS: Mapping[str, Mapping[str, Field]] = {
         "tool": Field(_text, "the name of its tool", '"check"', "drop"),
         "input": Field(lambda v: isinstance(v, dict), "an object", '{"path": "${tool_input.file_path}"}', "drop"),
     },
+    "cedar": {
+        "policies": Field(_text, "a pattern of files", '"policies/*.cedar"', "drop"),
+        "entities": Field(_text, "a JSON file", '"policies/entities.json"', "drop"),
+    },
+    "rego": {"policies": Field(_text, "a pattern of files", '"policies/*.rego"', "drop")},
 }
 """Keys by kind of hook."""
 
@@ -110,11 +115,24 @@ REQUIRED = {
     "agent": ("prompt",),
     "http": ("url",),
     "mcp_tool": ("server", "tool"),
+    "cedar": ("policies",),
+    "rego": ("policies",),
 }
+FAIL_CLOSED = frozenset({"cedar", "rego"})
+"""Kinds that Claude Code does not have: an entry that does not say blocks when it fails."""
+
 TELLTALE = {"command": "command", "url": "http", "prompt": "prompt", "server": "mcp_tool"}
 """The key that gives an entry's kind away when it does not say."""
 
-DEFAULT_TIMEOUT = {"command": 600.0, "http": 600.0, "mcp_tool": 600.0, "prompt": 30.0, "agent": 60.0}
+DEFAULT_TIMEOUT = {
+    "command": 600.0,
+    "http": 600.0,
+    "mcp_tool": 600.0,
+    "prompt": 30.0,
+    "agent": 60.0,
+    "cedar": 10.0,
+    "rego": 10.0,
+}
 """Seconds an entry may take that does not say, by kind."""
 
 

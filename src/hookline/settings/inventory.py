@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.hooks.actions import AgentCheck, Command, Http, McpTool, Prompt
+from hookline.hooks.actions import AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
 from hookline.hooks.hook import Hook
 from hookline.settings.files import pretty
 from hookline.settings.load import File, Loaded
@@ -145,5 +145,7 @@ def what_runs(hook: Hook) -> str:
         return f"POST {action.url}"
     if isinstance(action, McpTool):
         return f"mcp {action.server}.{action.tool}"
+    if isinstance(action, Cedar | Rego):
+        return f"{type(action).__name__.lower()} {action.policies}"
     kind = {Prompt: "prompt", AgentCheck: "agent"}.get(type(action), "function")
     return f"{kind} {getattr(action, 'prompt', '')!r}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.hooks.actions import Action, AgentCheck, Command, Http, McpTool, Prompt
+from hookline.hooks.actions import Action, AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
 from hookline.hooks.hook import Hook
 from hookline.hooks.matcher import EVERYTHING, Matcher
 from hookline.settings.files import canonical
@@ -39,6 +39,8 @@ def _short(action: Action) -> str:
         return f"{action.server}.{action.tool}"
     if isinstance(action, Prompt | AgentCheck):
         return " ".join(action.prompt.split())
+    if isinstance(action, Cedar | Rego):
+        return action.policies
     return "hook"
 
 

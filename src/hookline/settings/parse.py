@@ -16,11 +16,11 @@ import msgspec
 from hookline.errors import ConditionError, MatcherError, did_you_mean
 from hookline.events import Event, Stop, SubagentStop
 from hookline.events.catalog import CATALOG, EventSpec
-from hookline.hooks.actions import Action, AgentCheck, Command, Http, McpTool, Prompt
+from hookline.hooks.actions import Action, AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
 from hookline.hooks.condition import AnyRule, Rule, parse_rule
 from hookline.hooks.hook import Hook
 from hookline.hooks.matcher import EVERYTHING, Matcher, parse_matcher
-from hookline.settings.fields import COMMON, KINDS, REQUIRED, TELLTALE, default_timeout
+from hookline.settings.fields import COMMON, FAIL_CLOSED, KINDS, REQUIRED, TELLTALE, default_timeout
 from hookline.settings.names import short_name
 from hookline.settings.problems import Problem, Severity, is_misspelling, shown
 from hookline.settings.sources import Source
@@ -202,7 +202,7 @@ class _Reader:
             when=when,
             priority=values.get("priority", 0),
             timeout=timeout and float(timeout),
-            on_failure=values.get("onFailure", "continue"),
+            on_failure=values.get("onFailure", None if kind in FAIL_CLOSED else "continue"),
             background=values.get("async", False) and not values.get("asyncRewake", False),
             once=values.get("once", False),
             source=f"{self.source.label}: {entry.at}",
@@ -289,6 +289,10 @@ class _Reader:
             return self._http(entry, values)
         if kind == "mcp_tool":
             return McpTool(server=values["server"], tool=values["tool"], input=values.get("input", {}))
+        if kind == "cedar":
+            return Cedar(policies=self._filled(values["policies"]), entities=values.get("entities"))
+        if kind == "rego":
+            return Rego(policies=self._filled(values["policies"]))
         if kind == "agent":
             return AgentCheck(prompt=values["prompt"], model=values.get("model"))
         going = values.get("continueOnBlock", False)

@@ -1,0 +1,120 @@
+"""Cedar policies answer: what no policy permits is denied, and so is what one forbids.
+
+The principal is the agent, the action the event, the resource the tool; the event's fields are the context:
+
+    @id("no-rm") @reason("rm is never allowed")
+    forbid(principal, action == Action::"PreToolUse", resource == Tool::"Bash")
+    when { context.tool_input has command && context.tool_input.command like "rm *" };
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hookline.engine import Context, RunnerResult
+from hookline.errors import HookFailed, MissingExtra
+from hookline.events import Event
+from hookline.hooks.actions import Cedar
+from hookline.hooks.hook import Hook
+from hookline.replies import NOTHING, deny
+from hookline.runners.policies import PolicyCache
+from hookline.wire import claude
+
+_MOST = 2**63
+
+
+class _Compiled:
+    """Parsed policies, and what each is called."""
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        cedarpy = _cedarpy()
+        texts: list[str] = []
+        self.named: dict[str, tuple[str, str]] = {}
+        for name, text in files.items():
+            try:
+                found = json.loads(cedarpy.policies_to_json_str(text))
+            except ValueError as problem:
+                raise HookFailed(f"cannot parse `{name}`: {problem}") from None
+            for number, policy in enumerate(found["staticPolicies"].values()):
+                notes = policy.get("annotations") or {}
+                known = (notes.get("id") or f"{name}#{number + 1}", notes.get("reason") or "")
+                self.named[f"policy{len(self.named)}"] = known
+            texts.append(text)
+        self.policies = cedarpy.PolicySet.from_str("\n".join(texts))
+
+
+class CedarRunner:
+    """Asks Cedar, in this process."""
+
+    def __init__(self) -> None:
+        self._cache = PolicyCache(_Compiled)
+
+    async def run(self, hook: Hook, event: Event, ctx: Context) -> RunnerResult:
+        """Authorize the event; a policy that cannot be evaluated is a failure, never a permit."""
+        action = hook.action
+        assert isinstance(action, Cedar)
+        compiled = self._cache.get(action.policies, ctx)
+        answer = _cedarpy().is_authorized(_request(event), compiled.policies, _entities(action, ctx))
+        errors = [str(error) for error in answer.diagnostics.errors]
+        if errors:
+            raise HookFailed(f"could not evaluate its policies: {_with_names('; '.join(errors), compiled.named)}")
+        if answer.allowed:
+            return RunnerResult(reply=NOTHING)
+        told = [_told(*compiled.named[policy]) for policy in answer.diagnostics.reasons]
+        return RunnerResult(reply=deny("\n".join(told) or f"no policy permits {_what(event)}"))
+
+
+def _told(policy: str, reason: str) -> str:
+    return f"policy `{policy}` forbids it" + (f": {reason}" if reason else "")
+
+
+def _with_names(text: str, named: Mapping[str, tuple[str, str]]) -> str:
+    for policy, (name, _) in named.items():
+        text = text.replace(f"`{policy}`", f"`{name}`")
+    return text
+
+
+def _what(event: Event) -> str:
+    return f"`{event.subject}` on {event.event_name}" if event.subject else event.event_name
+
+
+def _request(event: Event) -> dict[str, Any]:
+    tool = getattr(event, "tool_name", None)
+    return {
+        "principal": {"type": "Agent", "id": event.agent_type or "main"},
+        "action": {"type": "Action", "id": event.event_name},
+        "resource": {"type": "Tool", "id": tool} if tool else {"type": "Event", "id": event.event_name},
+        "context": _value(claude.event_object(event)),
+    }
+
+
+def _value(value: Any) -> Any:
+    """The value as Cedar has it: no null, no fractions, whole numbers of 64 bits; others become texts."""
+    if isinstance(value, Mapping):
+        return {str(key): _value(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return [_value(item) for item in value if item is not None]
+    if isinstance(value, bool | str) or (isinstance(value, int) and -_MOST <= value < _MOST):
+        return value
+    return str(value)
+
+
+def _entities(action: Cedar, ctx: Context) -> Any:
+    if action.entities is None:
+        return []
+    path = Path(ctx.project_dir or ctx.cwd or ".", Path(action.entities).expanduser())
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise HookFailed(f"cannot read entities `{action.entities}`: {problem}") from None
+
+
+def _cedarpy() -> Any:
+    try:
+        import cedarpy
+    except ImportError:
+        raise MissingExtra("a hook of type `cedar`", "cedar") from None
+    return cedarpy
