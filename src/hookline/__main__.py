@@ -10,9 +10,15 @@ import sys
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    words = sys.argv[1:]
+    if words[:1] == ["confine"]:  # stands before every shell line of an agent, and needs nothing else
+        from hookline.confine.main import main as confine
+
+        code = confine(words[1:])
+        sys.stdout.flush()
+        os._exit(code)
     from hookline.service import client
 
-    words = sys.argv[1:]
     how = client.way(words)
     if how and client.take_stdin(how):
         try:

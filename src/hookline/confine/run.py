@@ -19,7 +19,10 @@ from hookline.confine.places import Places
 from hookline.confine.policy import Policy
 from hookline.confine.reports import Reporter
 from hookline.confine.rules import DEVICES, SCOPED_SINCE, SYSTEM, Rules
-from hookline.confine.supervisor import Supervisor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hookline.confine.supervisor import Supervisor
 
 FAILED, CANNOT_START, NOT_FOUND = 125, 126, 127
 """Exit codes: it could not be confined; it could not be started; there is no such program."""
@@ -212,6 +215,8 @@ class _Watch:
         os.chdir("/")
         signals.hand_on(self._command, signals.TERM, signals.HUP)
         kernel.wake_quickly(self._listener)
+        from hookline.confine.supervisor import Supervisor  # read while the command confines itself
+
         supervisor = Supervisor(self._plan.policy, self._plan.places, self._caller)
         _to_null(0)
         _to_null(1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from hookline.confine import gitconfig
 from hookline.confine.patterns import STAR, CommandPattern, shortest
 from hookline.confine.programs import MANY_IN_ONE, Library, Originals, ProgramFile, is_loader, loaded
 
@@ -66,6 +65,8 @@ class Judge:
         """The pattern that blocks a push which only the repository's configuration makes a forced one."""
         if not pushes(start.given, start.argv):
             return None
+        from hookline.confine import gitconfig
+
         words = [*start.argv[1:], "--force"]
         pattern = next((one for one in self._patterns if one.takes("git", words)), None)
         return pattern.text if pattern and gitconfig.forces(start.cwd, words, start.variables) else None

@@ -1,0 +1,54 @@
+"""The starter's guards in the real Claude CLI: a scripted model tries twenty ways out, and reads why none works."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookline.cli.commands.init import STARTER
+from hookline.guards.confining import unavailable
+from hookline.hosts.claude_code import query
+from hookline.hosts.claude_code.find import bundled_cli
+from tests.confine import escapes
+from tests.hosts.claude_code.hosts import stage_for
+
+pytestmark = pytest.mark.skipif(bool(unavailable()), reason=unavailable() or "lines can be held")
+
+
+async def test_twenty_escapes_have_no_effect_and_the_model_reads_why(tmp_path: Path, api: Any) -> None:
+    """Ordinary work goes on in between, and what the kernel refused reaches the model."""
+    cli = bundled_cli()
+    if cli is None:
+        pytest.skip("no Claude CLI: run `pip install claude-agent-sdk`")
+    stage = stage_for(str(cli), tmp_path, api)
+    project, outside, temporary = Path(stage.cwd), tmp_path / "outside", tmp_path / "temporary"
+    (project / ".claude").mkdir()
+    (project / ".claude" / "settings.json").write_text(json.dumps(STARTER))
+    (project / "README.md").write_text("# Project\n")
+    temporary.mkdir()
+    before = escapes.prepare(outside)
+    lines = [*escapes.lines(outside), "echo fine > made && mkdir -p sub && cd sub", "pwd > ../where"]
+    api.main["turns"] = [
+        *({"tools": [["Bash", {"command": line, "description": "d"}]]} for line in lines),
+        {"text": "end"},
+    ]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {**stage.env, "PATH": path, "TMPDIR": str(temporary)}
+
+    async for _ in query(
+        "go", cli=stage.cli, cwd=stage.cwd, env=env, allowed_tools=["Bash"], setting_sources=["project"]
+    ):
+        pass
+
+    assert escapes.state(outside) == before
+    assert ((project / "made").read_text(), (project / "where").read_text()) == ("fine\n", f"{project}/sub\n")
+    read = json.dumps([one["request"]["messages"] for one in api.requests if one["lane"] == "main"][-1])
+    assert read.count("tool_use_id") >= len(lines)
+    assert "is outside" in read
+    assert "(paths.stay_inside)" in read
+    assert "refused this while the line ran; its text had not shown it" in read
