@@ -306,3 +306,78 @@ def test_no_prompt_is_an_error_of_a_session_that_began_and_ended(project: Path, 
     assert (run.returncode, out) == (1, "")
     assert "there is no prompt" in err
     assert _events(project) == ["SessionStart", "SessionEnd"]
+
+
+STOPPING = '{"continue": false, "stopReason": "enough for today"}'
+
+
+@pytest.mark.parametrize("event", ["Stop", "PreToolUse"])
+def test_a_stop_is_shown_with_its_reason_and_the_answer_once(event: str, project: Path) -> None:
+    """The user reads why the agent stopped; what it said is not said twice."""
+    entry = [{"hooks": [{"type": "command", "command": f"echo '{STOPPING}'"}]}]
+    (project / ".claude" / "settings.json").write_text(json.dumps({"hooks": {event: entry}}))
+    run = _start(project, [{"text": "looking", **_bash("ls")}, {"text": "my answer"}], "-p", "go")
+    out, err = run.communicate(timeout=60)
+
+    assert "enough for today" in err
+    assert out.count("my answer") == (1 if event == "Stop" else 0)
+    assert out.count("looking") == 1
+
+
+@pytest.mark.parametrize("form", ["json", "stream-json"])
+def test_what_a_hook_prints_does_not_get_between_the_lines(form: str, project: Path) -> None:
+    """Programs read stdout: every line of it is a message of ours."""
+    (project / "hooks.py").write_text(
+        "import os, subprocess, sys\n"
+        "from hookline import Hooks, deny\n"
+        "hooks = Hooks()\n"
+        "print('at import')\n"
+        "@hooks.on('PreToolUse', 'Stop', 'SessionStart', 'SessionEnd')\n"
+        "async def noisy(event):\n"
+        "    print('noise', end=''); os.write(1, b'noise'); subprocess.run('echo noise', shell=True)\n"
+        "    return deny('never') if event.event_name == 'PreToolUse' else None\n"
+    )
+    turns = [_bash("echo ran > out.txt"), {"text": "done"}]
+    run = _start(project, turns, "-p", "go", "--hooks", "hooks.py", "--output-format", form)
+    out, err = run.communicate(timeout=60)
+    said = [json.loads(line) for line in out.splitlines()]
+
+    assert said[-1]["result"] == "done"
+    assert not (project / "out.txt").exists()
+    assert "noise" in err
+
+
+def test_what_hooks_tell_the_user_is_in_the_transcript(project: Path) -> None:
+    """A `systemMessage` is part of what happened; the model is not told of it."""
+    entry = [{"hooks": [{"type": "command", "command": 'echo \'{"systemMessage": "mind the gap"}\''}]}]
+    (project / ".claude" / "settings.json").write_text(json.dumps({"hooks": {"UserPromptSubmit": entry}}))
+    _start(project, [{"text": "done"}], "-p", "go").communicate(timeout=60)
+    [transcript] = (project.parent / ".claude" / "projects").glob("*/*.jsonl")
+    entries = [json.loads(line) for line in transcript.read_text().splitlines()]
+
+    assert [one["content"] for one in entries if one.get("subtype") == "informational"] == [
+        "UserPromptSubmit says: mind the gap"
+    ]
+
+
+def test_output_that_a_hook_suppresses_is_not_shown(project: Path) -> None:
+    """`suppressOutput`: its stdout is left out of the hook's response, and its decision holds."""
+    said = '{"suppressOutput": true, "reason": "SECRET", "decision": "block"}'
+    entry = [{"hooks": [{"type": "command", "command": f"echo '{said}'"}]}]
+    (project / ".claude" / "settings.json").write_text(json.dumps({"hooks": {"UserPromptSubmit": entry}}))
+    run = _start(project, [{"text": "done"}], "-p", "go", "--output-format", "stream-json", "--include-hook-events")
+    out, _ = run.communicate(timeout=60)
+    [response] = [one for line in out.splitlines() if (one := json.loads(line)).get("subtype") == "hook_response"]
+
+    assert (response["stdout"], response["output"]) == ("", "")
+
+
+@pytest.mark.parametrize("path", [".", "nowhere/a/log", "/proc/log"])
+def test_an_audit_log_that_cannot_be_written_is_refused(path: str, project: Path) -> None:
+    """No traceback, and no run without the log that was asked for."""
+    run = _start(project, [{"text": "done"}], "-p", "go", "--audit", path)
+    out, err = run.communicate(timeout=60)
+
+    assert (run.returncode, out) == (64, "")
+    assert f"argument --audit: `{path}` cannot be written: " in err
+    assert "Traceback" not in err

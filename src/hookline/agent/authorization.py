@@ -176,7 +176,9 @@ async def _host_says(talk: Conversation, ask: Ask) -> Reply | None:
         done, _ = await asyncio.wait({answer}, timeout=PATIENCE)
         if not done:
             message = f"Your permission is needed to use {ask.tool_name}"
-            await talk.fire(Notification, message=message, notification_type="permission_prompt")
+            talk.remind_of_context(
+                await talk.fire(Notification, message=message, notification_type="permission_prompt")
+            )
         said = await answer
     finally:
         await _dropped(answer)

@@ -36,7 +36,7 @@ async def elicit(talk: Conversation, server: str, request: dict[str, Any]) -> di
     )
     final = _said(verdict) or answer
     message = f'Elicitation response for server "{server}": {final["action"]}'
-    await talk.fire(Notification, message=message, notification_type="elicitation_response")
+    talk.remind_of_context(await talk.fire(Notification, message=message, notification_type="elicitation_response"))
     return final
 
 

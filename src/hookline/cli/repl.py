@@ -49,7 +49,17 @@ async def converse(made: Made) -> int:
 
 
 async def _line(prompt: str) -> str | None:
-    """One line from the terminal, without holding the agent up; None at the end of the input."""
+    """One line from the terminal, without holding the agent up; None at the end of the input.
+
+    The terminal is read only once it has a line, so that whoever stops waiting leaves no thread behind that would take
+    the next one, or keep the program from ending.
+    """
     print(prompt, end="", file=sys.stderr, flush=True)
-    line = await asyncio.to_thread(sys.stdin.readline)
-    return line or None
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+    return sys.stdin.readline() or None

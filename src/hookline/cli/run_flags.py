@@ -68,6 +68,18 @@ def _contents(text: str) -> str:
         raise argparse.ArgumentTypeError(f"`{text}` cannot be read: {reason}") from None
 
 
+def _log_file(text: str) -> str:
+    path = Path(text)
+    fresh = not path.exists()
+    try:
+        path.open("ab").close()
+    except OSError as problem:
+        raise argparse.ArgumentTypeError(f"`{text}` cannot be written: {problem.strerror}") from None
+    if fresh:
+        path.unlink()
+    return text
+
+
 FLAGS: dict[str, Flag] = {
     "--print": Flag("print", "switch", "print the answer and end, as with a prompt on the command line", "-p"),
     "--prompt": Flag("prompt", "value", "the prompt, as a flag"),
@@ -151,7 +163,7 @@ REFUSED: dict[str, str] = {
 """Flags of the Claude CLI whose promise would be broken: who gives one is refused."""
 
 _TYPES: dict[str, Any] = {
-    "--permission-mode": _mode, "--max-turns": _count, "--autocompact": _tokens, "--cwd": _folder,
+    "--permission-mode": _mode, "--max-turns": _count, "--autocompact": _tokens, "--cwd": _folder, "--audit": _log_file,
     "--system-prompt-file": _contents, "--append-system-prompt-file": _contents,
 }  # fmt: skip
 _CHOICES = {"--output-format": ("text", "json", "stream-json"), "--input-format": ("text", "stream-json")}

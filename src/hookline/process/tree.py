@@ -1,8 +1,9 @@
 """End everything a hook started: its process group first, then whoever left the group.
 
 Who belongs to a hook: its process group (a hook is started in one of its own), and every process whose environment
-carries the hook's marker, which survives a double fork and `setsid`. Only a process that left the group *and* cleared
-its environment cannot be found. The marker is looked for in `/proc`; elsewhere than on Linux only the group is ended.
+carries the hook's marker, which survives a double fork and `setsid`, and whatever descends from these. Only a process
+that left the group, cleared its environment *and* lost its parent cannot be found. All this is looked for in `/proc`;
+elsewhere than on Linux only the group is ended.
 """
 
 # ruff: noqa: PTH112, PTH123, PTH208 - hundreds of files of /proc are read at a time: plain paths cost a tenth
@@ -39,27 +40,31 @@ class Group(msgspec.Struct, frozen=True):
     async def end(self, exit: asyncio.Future[int | None]) -> None:
         """TERM, then KILL after `TERM_GRACE`, until nothing of the run is left."""
         loop = asyncio.get_running_loop()
-        self._signal(await self._members(), signal.SIGTERM, exit)
+        known: frozenset[_Life] = frozenset()  # whoever was found once is not lost when its parent dies
+        members = await self._members(known)
+        self._signal(members, signal.SIGTERM, exit)
         deadline = loop.time() + TERM_GRACE
         while loop.time() < deadline:
-            if exit.done() and not _group_exists(self.leader) and not await self._members():
+            known |= {one.life for one in members}
+            if exit.done() and not (members := await self._members(known)):
                 return
             await asyncio.wait((exit,), timeout=POLL)
             if exit.done():
                 await asyncio.sleep(POLL)
         for _ in range(INSISTENCE):
-            members = await self._members()
+            members = await self._members(known)
             if exit.done() and not members:
                 return
+            known |= {one.life for one in members}
             self._signal(members, signal.SIGKILL, exit)
             await asyncio.sleep(POLL)
 
-    async def _members(self) -> list[_Seen]:
+    async def _members(self, known: frozenset[_Life]) -> list[_Seen]:
         if _SCAN is None:  # without /proc the group is all that can be seen
             alive = _group_exists(self.leader)
-            return [_Seen(self.leader, self.leader, self.leader, ())] if alive else []
+            return [_Seen(self.leader, 0, self.leader, self.leader, 0, ())] if alive else []
         census = await _census().take()
-        return census.members(self.leader, self.marker)
+        return census.members(self.leader, self.marker, known)
 
     def _signal(self, members: list[_Seen], number: int, exit: asyncio.Future[int | None]) -> None:
         """Signal the group and those outside it; an id without members may be someone else's by now and is spared."""
@@ -68,7 +73,7 @@ class Group(msgspec.Struct, frozen=True):
                 os.killpg(self.leader, number)
         for one in members:
             if one.group != self.leader:
-                _signal_if_ours(one.pid, number, self.leader, self.marker)
+                _signal_if_same(one, number)
 
 
 def _group_exists(leader: int) -> bool:
@@ -81,15 +86,15 @@ def _group_exists(leader: int) -> bool:
     return True
 
 
-def _signal_if_ours(pid: int, number: int, leader: int, marker: str) -> None:
+def _signal_if_same(found: _Seen, number: int) -> None:
     """Signal a process found in a census, unless its id has passed to another process since."""
     try:
-        pidfd = os.pidfd_open(pid)
+        pidfd = os.pidfd_open(found.pid)
     except (OSError, AttributeError):
         return
     try:
-        seen = _look_at(str(pid))
-        if seen is not None and seen.belongs(leader, marker):
+        seen = _look_at(str(found.pid))
+        if seen is not None and seen.life == found.life:
             signal.pidfd_send_signal(pidfd, number)
     except OSError:
         pass
@@ -99,12 +104,21 @@ def _signal_if_ours(pid: int, number: int, leader: int, marker: str) -> None:
 
 # ---- looking around
 
+_Life = tuple[int, int]
+"""A process for good: its id, and when it began."""
+
 
 class _Seen(msgspec.Struct, frozen=True):
     pid: int
+    parent: int
     group: int
     session: int
+    began: int
     markers: tuple[str, ...]
+
+    @property
+    def life(self) -> _Life:
+        return self.pid, self.began
 
     def belongs(self, leader: int, marker: str) -> bool:
         return leader in (self.group, self.session) or marker in self.markers
@@ -115,8 +129,12 @@ class Census(msgspec.Struct, frozen=True):
 
     seen: tuple[_Seen, ...] = ()
 
-    def members(self, leader: int, marker: str) -> list[_Seen]:
-        return [one for one in self.seen if one.belongs(leader, marker)]
+    def members(self, leader: int, marker: str, known: frozenset[_Life] = frozenset()) -> list[_Seen]:
+        """Whoever belongs to a run, or was known to, and all that descends from them."""
+        found = {one.pid: one for one in self.seen if one.belongs(leader, marker) or one.life in known}
+        while more := [one for one in self.seen if one.parent in found and one.pid not in found]:
+            found |= {one.pid: one for one in more}
+        return list(found.values())
 
 
 def take_census() -> Census:
@@ -129,12 +147,17 @@ def take_census() -> Census:
 def _look_at(pid: str) -> _Seen | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
-            state, _, group, session = stat.read().rpartition(b")")[2].split()[:4]
+            fields = stat.read().rpartition(b")")[2].split()
+        state, parent, group, session, began = *fields[:4], fields[_BEGAN]
         if state in (b"Z", b"X"):
             return None
-        return _Seen(int(pid), int(group), int(session), _markers(pid))
+        return _Seen(int(pid), int(parent), int(group), int(session), int(began), _markers(pid))
     except OSError:
         return None
+
+
+_BEGAN = 19
+"""Where `/proc/PID/stat` has the time a process began, counted from its state."""
 
 
 def _markers(pid: str) -> tuple[str, ...]:

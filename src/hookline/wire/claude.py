@@ -104,10 +104,12 @@ def event_object(event: Event) -> dict[str, Any]:
     names, said = _written(type(event))
     body: dict[str, Any] = {}
     for name in names:
+        if name == _NAME:  # where Claude Code has it: after what all events share, before the event's own
+            body[_NAME] = event.event_name
+            continue
         value = getattr(event, name)
         if value is not None or name in said:
             body[name] = int(value) if value.__class__ is float and value.is_integer() else value  # as JavaScript does
-    body[_NAME] = event.event_name
     for key, value in event.extra.items():
         body.setdefault(key, value)
     return body
@@ -115,8 +117,10 @@ def event_object(event: Event) -> dict[str, Any]:
 
 @cache
 def _written(cls: type[Event]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The fields of an event that are on the wire, and those of them that are written even when they are null."""
-    return tuple(f for f in cls.__struct_fields__ if f not in _OURS), spec_of(cls).nulls
+    """The fields of an event that are on the wire, in its order, and those that are written even when they are null."""
+    shared = [name for name in cls.__struct_fields__ if name in Event.__struct_fields__ and name not in _OURS]
+    own = [name for name in cls.__struct_fields__ if name not in Event.__struct_fields__]
+    return (*shared, _NAME, *own), spec_of(cls).nulls
 
 
 def encode_event(event: Event) -> bytes:

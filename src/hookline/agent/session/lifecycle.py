@@ -26,8 +26,10 @@ __all__ = [
 
 
 async def sets_up(talk: Conversation, trigger: str) -> None:
-    """Setup: hooks prepare the project; nothing they say reaches the model (FACTS §1)."""
-    await talk.fire(Setup, trigger=trigger)
+    """Setup: hooks prepare the project; what they have to say is for the user, not the model (`setup_text`)."""
+    verdict = await talk.fire(Setup, trigger=trigger)
+    for text in verdict.context:
+        talk.session.output.inform(f"Setup says: {text}")
 
 
 async def session_starts(talk: Conversation, source: str, **about: Any) -> Verdict:

@@ -170,10 +170,19 @@ class Conversation:
         if verdict.event.event_name not in SILENT:
             name = hook_name(verdict.event)
             for text in verdict.messages:
-                self.session.output.inform(f"{name} says: {text}")
+                self._told_user(f"{name} says: {text}")
+            if verdict.stop:
+                why = f": {verdict.stop_reason}" if verdict.stop_reason else ""
+                self._told_user(f"{name} hook stopped the agent{why}", "warning")
         for outcome in verdict.failures:
             self._warn(verdict, outcome)
         return verdict
+
+    def _told_user(self, text: str, level: str = "notice") -> None:
+        """Tell the user something, and write down that it was said; the model does not hear of it."""
+        self.session.output.inform(text, level=level)
+        if self.transcript is not None:
+            self.transcript.append({"type": "system", "subtype": "informational", "content": text, "level": level})
 
     def _warn(self, verdict: Verdict, outcome: Outcome) -> None:
         name = hook_name(verdict.event)

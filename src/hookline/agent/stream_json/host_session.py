@@ -6,6 +6,7 @@ The host's callbacks are hooks of the same engine, its prompts are turns, and wh
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -42,6 +43,7 @@ from hookline.replies import Decision, EventFields, Reply, allow, deny
 
 __all__ = ["serve"]
 
+log = logging.getLogger("hookline.agent")
 PROBE = ModelRequest(messages=(User.of("Hi"),), max_tokens=1)
 
 
@@ -96,6 +98,9 @@ class HostSession:
             answer = await REQUESTS[name](self, request)
         except (HooklineError, ValueError, OSError) as problem:
             self.server.refuse(asked.request_id, str(problem), getattr(problem, "code", None))
+        except Exception as problem:
+            log.exception("`%s` could not be served", name)
+            self.server.refuse(asked.request_id, f"{type(problem).__name__}: {problem}", "internal_error")
         else:
             self.server.answer(asked.request_id, answer)
 
@@ -172,14 +177,15 @@ class HostSession:
 
     async def initialize(self, request: Initialize) -> dict[str, Any]:
         """Take over the host's callbacks (in place of those of an earlier `initialize`, if it names any) and wishes."""
+        system = None if request.system_prompt is None else _prompts(request.system_prompt)
         if request.hooks is not None:
             self._take_over(request.hooks)
         self._tools.begin(request.sdk_mcp_servers or ())
         session = self.agent.session
         if request.agents:
             session.agents |= add_agents(request.agents, self.made.hooks)
-        if request.system_prompt is not None:
-            session.system = _prompts(request.system_prompt)
+        if system is not None:
+            session.system = system
         if request.append_system_prompt:
             session.system = (*session.system, request.append_system_prompt)
         ready = getattr(session.model, "ready", None)
@@ -318,7 +324,10 @@ def _words(prompt: UserMessage) -> tuple[str, tuple[Block, ...]]:
 
 def _prompts(given: Any) -> tuple[str, ...]:
     """A host's system prompt: one text or several, without the empty ones (no API takes them)."""
-    return tuple(text for text in ([given] if isinstance(given, str) else given) if isinstance(text, str) and text)
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"systemPrompt: expected a text or a list of texts, got `{type(given).__name__}`")
+    return tuple(text for text in texts if text)
 
 
 def _elicitation(server: str, request: dict[str, Any]) -> dict[str, Any]:

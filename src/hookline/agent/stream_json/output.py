@@ -128,6 +128,8 @@ class HookReporter:
             self._output.system("hook_started", **names)
             return
         said = {"stdout": notice.stdout, "stderr": notice.stderr, "output": notice.output}
+        if _suppressed(notice.stdout):
+            said = {**said, "stdout": "", "output": ""}
         if isinstance(notice, HookProgress):
             self._output.system("hook_progress", **names, **said)
         else:
@@ -144,6 +146,20 @@ def _ended(notice: HookResponse, hook: Hook | None) -> Note:
     code = 1 if notice.outcome == "cancelled" and notice.exit_code is None else notice.exit_code
     refused = notice.outcome == "success" and code and hook is not None and isinstance(hook.action, Command)
     return {"exit_code": code, "outcome": "error" if refused else notice.outcome}
+
+
+def _suppressed(stdout: str) -> bool:
+    """Whether a hook asked that what it printed is not shown."""
+    if "suppress" not in stdout:
+        return False
+    try:
+        printed = msgspec.json.decode(stdout)
+    except msgspec.DecodeError:
+        return False
+    return isinstance(printed, dict) and any(printed.get(word) is True for word in SUPPRESSING)
+
+
+SUPPRESSING = ("suppressOutput", "suppress_output", "suppress_logging")
 
 
 def _now() -> str:
