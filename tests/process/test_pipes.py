@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from hookline.process import tree
 from hookline.process.pipes import Finished, run_process, start_process
 from hookline.process.spawn import ProcessSpec
 from hookline.process.tree import MARKER, take_census
@@ -256,3 +257,43 @@ async def test_many_runs_leave_no_descriptor_and_no_zombie() -> None:
     assert descriptors() == before
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+@linux
+async def test_whoever_cleared_its_environment_is_found_by_its_parents() -> None:
+    """`env -i setsid`: no marker, another session, and still a descendant of what the hook started."""
+    word = f"31{os.getpid()}7"
+
+    def sleeping() -> list[str]:
+        lines = [path.read_bytes().split(b"\0") for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+        return [str(line) for line in lines if line[:2] == [b"sleep", word.encode()]]
+
+    running = asyncio.create_task(run_process(sh(f"env -i setsid sleep {word}; true"), timeout=2))
+    await until(sleeping)
+    finished = await running
+
+    assert finished.timed_out
+    assert sleeping() == []
+
+
+@linux
+def test_the_dead_that_nobody_reaped_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where PID 1 does not reap, as in many containers: a group of zombies is a group that has ended."""
+    monkeypatch.setattr(tree, "TERM_GRACE", 600.0)
+    pid = os.fork()
+    if pid == 0:
+        os.setpgid(0, 0)
+        os._exit(0)
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # it is dead now, and left as it lies
+        os.killpg(pid, 0)  # the group can still be signalled, so that alone says nothing
+
+        async def end() -> None:
+            gone: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+            gone.set_result(0)
+            async with asyncio.timeout(60):
+                await tree.Group(pid, tree.new_marker()).end(gone)
+
+        asyncio.run(end())
+    finally:
+        os.waitpid(pid, 0)

@@ -174,3 +174,14 @@ def test_an_event_that_contains_itself_is_refused() -> None:
 def test_any_value_can_be_written_as_text() -> None:
     """For placeholders that are filled in with JSON."""
     assert claude.encoded({"a": [1]}) == '{"a":[1]}'
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_fields_come_in_claude_code_s_order(name: str) -> None:
+    """What all events share, the event's name, then its own (`run_raw`): scripts that cut lines apart rely on it."""
+    event = claude.decode_event(dict(reversed(full_input(name).items())))
+    written = list(json.loads(claude.encode_event(event)))
+    at = written.index("hook_event_name")
+
+    assert set(written[:at]) <= set(CONTRACT["base_input"])
+    assert set(written[at + 1 :]) & set(CONTRACT["base_input"]) == set()

@@ -16,6 +16,7 @@ from hookline import Hooks, deny
 from hookline.errors import ConfigError
 from hookline.events import PostToolUse, PreToolUse, SessionStart
 from hookline.hosts.claude_code.attach import put_in, serving, settings_for, take_out, take_out_all, unasked
+from hookline.hosts.claude_code.door import MOST, bounded_log
 from hookline.hosts.claude_code.find import bundled_cli
 from hookline.wire import claude
 from tests.hosts.claude_code.hosts import Stage, stage_for
@@ -217,3 +218,68 @@ async def claude_p(stage: Stage) -> None:
 def tool_results(api: Any) -> str:
     blocks = [b for r in api.requests for m in r["request"]["messages"] if m["role"] == "user" for b in m["content"]]
     return json.dumps([block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_result"])
+
+
+@pytest.mark.parametrize("token", [b"\xff\xfe", "\u00e4\u4f60".encode(), b"\xc3(", b""])
+async def test_a_token_of_any_letters_is_just_wrong(token: bytes) -> None:
+    """401, whatever it is made of."""
+    async with some_hooks() as hooks, serving(hooks) as endpoint:
+        host, port = "127.0.0.1", int(endpoint.url.split(":")[2].split("/")[0])
+        reader, writer = await asyncio.open_connection(host, port)
+        head = b"POST /hookline/hook HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nConnection: close\r\n"
+        writer.write(head + b"Authorization: Bearer " + token + b"\r\n\r\n{}")
+        status = await reader.readline()
+        writer.close()
+
+    assert b" 401 " in status
+
+
+async def test_connections_that_ask_nothing_keep_nobody_out() -> None:
+    """However many there are, an event is answered, and only so many of them are kept."""
+    event = claude.encode_event(PreToolUse(tool_name="Bash", tool_input={"command": "rm x"}))
+    async with some_hooks() as hooks, serving(hooks) as endpoint:
+        port = int(endpoint.url.split(":")[2].split("/")[0])
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(600)]  # both ends are ours here
+        status, body = await post(endpoint.url, endpoint.token, event)
+        left = [reader for reader, _ in idle if not reader.at_eof()]
+        for _, writer in idle:
+            writer.close()
+
+    assert (status, "deny" in str(body)) == (200, True)
+    assert len(left) <= MOST
+
+
+async def test_a_question_that_is_being_answered_is_not_hung_up_on() -> None:
+    """However many others come meanwhile."""
+    hooks = Hooks()
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    @hooks.on(PreToolUse)
+    async def slow(event: PreToolUse) -> object:
+        asked.set()
+        await answered.wait()
+        return deny("no")
+
+    event = claude.encode_event(PreToolUse(tool_name="Bash", tool_input={"command": "rm x"}))
+    async with hooks, serving(hooks) as endpoint:
+        port = int(endpoint.url.split(":")[2].split("/")[0])
+        waiting = asyncio.create_task(post(endpoint.url, endpoint.token, event))
+        await asked.wait()
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST + 20)]
+        answered.set()
+        status, _ = await waiting
+        for _, writer in idle:
+            writer.close()
+
+    assert status == 200
+
+
+def test_the_log_of_bad_requests_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    """Anybody on the machine can send those."""
+    log = bounded_log("hookline.test.bounded", most=3)
+    for number in range(50):
+        log.error("bad request %d", number)
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "bad request 0", "bad request 1", "further lines about bad requests are left out",
+    ]  # fmt: skip

@@ -516,3 +516,19 @@ async def test_the_host_answers_what_an_mcp_server_asks(tmp_path: Path, answer: 
     assert asked["request"] == {"subtype": "elicitation", **about, "property_order": ["name"]}
     (result,) = tool_results(served.said)
     assert f"elicited {json.dumps(given)}" in json.dumps(result["content"]).replace('\\"', '"')
+
+
+@pytest.mark.parametrize("wrong", [5, {"a": 1}, [1], True])
+async def test_an_initialize_that_makes_no_sense_is_refused_and_the_next_one_served(wrong: Any, tmp_path: Path) -> None:
+    """A host that is told what is wrong can try again; nothing hangs."""
+    async with serving(tmp_path, [{"text": "one"}]) as served:
+        served.write(
+            request("i", "initialize", systemPrompt=wrong), request("j", "initialize", systemPrompt="be brief")
+        )
+        first, second = await served.answer("i"), await served.answer("j")
+        served.write(prompt())
+        result = await served.result()
+        await served.end()
+
+    assert (first["subtype"], second["subtype"], result["result"]) == ("error", "success", "one")
+    assert "systemPrompt" in first["error"]

@@ -737,3 +737,26 @@ async def test_a_client_that_is_not_connected_says_so() -> None:
 @pytest.fixture(autouse=True)
 def _log_everything(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "hookline")
+
+
+@pytest.mark.parametrize("answer, said", [
+    (None, {"continue": True, "decision": ""}),
+    (deny("no"), {"continue": False, "decision": "block", "reason": "no"}),
+])  # fmt: skip
+async def test_a_line_of_type_hook_event_is_answered_with_a_hook_response(
+    answer: Reply | None, said: dict[str, Any]
+) -> None:
+    """seeds/004: the other way for a CLI to ask; nobody reads it as something the model said."""
+    hooks = Engine()
+    hooks.on(PreToolUse)(replying(answer))
+    cli = FakeCli()
+    line = {"type": "hook_event", "hook_event_name": "PreToolUse", "tool_name": "Write", "tool_input": {},
+            "tool_use_id": "t9"}  # fmt: skip
+    async with ClaudeClient(hooks=hooks, transport=cli):
+        cli.news.clear()
+        cli._receiver.received(msgspec.json.encode(line) + b"\n")  # type: ignore[union-attr]
+        await cli.news.wait()
+        response = msgspec.json.decode(cli.writes[-1])
+
+    assert (response["type"], response["tool_use_id"]) == ("hook_response", "t9")
+    assert said.items() <= response.items()

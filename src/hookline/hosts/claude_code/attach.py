@@ -7,6 +7,7 @@ entries' own `onFailure` decides: a gate on which some hook fails closed is bloc
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import os
@@ -23,6 +24,7 @@ from hookline.engine import HookSet
 from hookline.errors import ConfigError, HooklineError, MissingExtra
 from hookline.events import Event
 from hookline.hosts.answer import answer, fails_closed, refusal
+from hookline.hosts.claude_code.door import Door, bounded_log
 from hookline.hosts.claude_code.quirks import HTTP_NEVER_ASKED
 from hookline.hosts.claude_code.registration import plan
 from hookline.replies import Reply, deny
@@ -85,21 +87,28 @@ async def serving(hooks: HookSet, *, port: int = 0) -> AsyncIterator[Endpoint]:
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode()):
             return web.json_response({"error": "wrong token"}, status=401)
-        said = await answer(hooks, await request.read(), codec)
+        door.begin(request.transport)
+        try:
+            said = await answer(hooks, await request.read(), codec)
+        finally:
+            door.done(request.transport)
         return web.Response(status=said.status, body=said.body, content_type="application/json")
 
     app = web.Application(client_max_size=_MOST_BYTES)
     app.router.add_post(PATH, respond)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, logger=bounded_log("hookline.attach.server"))
     await runner.setup()
+    assert runner.server is not None
+    door = Door(runner.server)
     try:
-        site = web.TCPSite(runner, "127.0.0.1", port)
-        await site.start()
-        actual = runner.addresses[0][1]
-        yield Endpoint(f"http://127.0.0.1:{actual}{PATH}", token)
+        server = await asyncio.get_running_loop().create_server(door, "127.0.0.1", port, backlog=1024)
     except OSError as problem:
+        await runner.cleanup()
         raise HooklineError(f"port {port} cannot be used: {problem.strerror or problem}") from None
+    try:
+        yield Endpoint(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{PATH}", token)
     finally:
+        server.close()
         await runner.cleanup()
 
 

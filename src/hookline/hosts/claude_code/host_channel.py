@@ -151,7 +151,9 @@ class Session:
     def _said(self, message: Received) -> None:
         assert isinstance(message, Message)
         self._noise.clear()
-        if self._run.heard(message):
+        if message.type == "hook_event":
+            self.answering.event_line(message.line)
+        elif self._run.heard(message):
             self.inbox.put(message)
 
     def _answered(self, answer: Success | Failure) -> None:

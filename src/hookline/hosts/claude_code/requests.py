@@ -26,6 +26,7 @@ from hookline.hosts.claude_code.mcp import INTERNAL_ERROR, METHOD_NOT_FOUND, InP
 from hookline.hosts.claude_code.messages import EMPTY, CanUseTool, ControlRequest, Failure, HookCallback, McpMessage
 from hookline.hosts.claude_code.protocol import Connection
 from hookline.hosts.claude_code.registration import Plan
+from hookline.hosts.dialect_lines import LineCodec
 from hookline.replies import NOTHING, Decision, Reply, deny
 from hookline.wire import claude
 
@@ -156,6 +157,18 @@ class Answering:
             problem = Refused(f"{type(problem).__name__}: {problem}", "internal_error")
         self._out.append(self._connection.send(Failure(request.request_id, str(problem), problem.code)))
 
+    # ── events as plain lines ───────────────────────────────────────────────────────────────────
+
+    def event_line(self, line: bytes) -> None:
+        """Answer a line of type `hook_event` with one of type `hook_response`: the other way to ask (seeds/004)."""
+        task = asyncio.get_running_loop().create_task(self._event_line(line))
+        self._serving[task] = ""
+        task.add_done_callback(lambda done: self._serving.pop(done, None))
+
+    async def _event_line(self, line: bytes) -> None:
+        hooks = _Silent() if isinstance(self._hooks, _NoHooks) else self._hooks
+        self._write(await answer_hooks(hooks, line, LineCodec("message")) + b"\n")
+
     # ── permissions ─────────────────────────────────────────────────────────────────────────────
 
     async def _permission(self, request: CanUseTool) -> Raw:
@@ -196,6 +209,13 @@ class _NoHooks:
 
     async def fire(self, event: Event) -> Verdict:
         raise Refused("there are no hooks here", "unknown_callback")
+
+
+class _Silent:
+    """Hooks that there are none of have nothing to say."""
+
+    async def fire(self, event: Event) -> Verdict:
+        return Verdict(event, NOTHING)
 
 
 class Refused(Exception):
