@@ -747,7 +747,7 @@ async def test_a_line_of_type_hook_event_is_answered_with_a_hook_response(
     answer: Reply | None, said: dict[str, Any]
 ) -> None:
     """seeds/004: the other way for a CLI to ask; nobody reads it as something the model said."""
-    hooks = Engine()
+    hooks = Hooks()
     hooks.on(PreToolUse)(replying(answer))
     cli = FakeCli()
     line = {"type": "hook_event", "hook_event_name": "PreToolUse", "tool_name": "Write", "tool_input": {},
