@@ -53,14 +53,14 @@ def command_of(call: Call) -> str:
 
 
 def test_claude_codes_own_transcript_is_understood() -> None:
-    """A real one: two calls that a hook refused, one that permission rules did, one that failed, two that worked."""
+    """A real one: two calls that a hook refused, one that nobody allowed, one that failed, two that worked."""
     found = list(calls(CLAUDE))
 
     assert [(call.line, command_of(call), call.decided) for call in found] == [
         (7, "rm -rf build", "deny"),
         (8, "echo hello", "allow"),
         (13, "cat secret.txt", "deny"),
-        (18, "/etc/hookline-sample", "deny"),
+        (18, "/etc/hookline-sample", "ask"),
         (21, "nothing.txt", "allow"),
         (23, "echo again", "allow"),
     ]
@@ -391,3 +391,55 @@ def test_twenty_megabytes_are_replayed_in_little_memory(tmp_path: Path) -> None:
 
     assert report.calls == 20_000_000 // len(pair)
     assert grown < 15_000  # KiB
+
+
+REJECTED = "The user doesn't want to proceed with this tool use. The tool use was rejected"
+
+
+def _transcript(path: Path, cwd: str, result: str, **more: Any) -> Path:
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "make deploy"}}
+    answer = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": result}
+    lines = [
+        {"type": "assistant", "cwd": cwd, "sessionId": "s", "message": {"content": [call]}},
+        {"type": "user", "cwd": cwd, "sessionId": "s", "message": {"content": [answer]}, **more},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize(
+    "result, more",
+    [(REJECTED, {}), (f"Error: {REJECTED}", {}), ("no", {"toolDenialKind": "user-rejected"})],
+    ids=["by its words", "with a prefix", "by its kind"],
+)
+@pytest.mark.parametrize(
+    "reply, flips", [(None, 0), (ask("sure?"), 0), (deny("never"), 1)], ids=["pass", "ask", "deny"]
+)
+def test_a_persons_rejection_is_not_a_hooks_deny(
+    tmp_path: Path, result: str, more: dict[str, str], reply: Any, flips: int
+) -> None:
+    """The hooks had let it pass: only a hook that would deny it now decides differently."""
+
+    def make() -> Hooks:
+        hooks = Hooks()
+        hooks.add("PreToolUse", lambda event: reply, name="one")
+        return hooks
+
+    report = replay([_transcript(tmp_path / "t.jsonl", str(tmp_path), result, **more)], make, jobs=1)
+
+    assert (report.calls, report.flipped) == (1, flips)
+
+
+def test_a_folder_that_is_gone_is_not_a_flip(tmp_path: Path) -> None:
+    """A hook that only fails because the recorded folder is no longer there says nothing about the call."""
+    settings = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "true", "onFailure": "block"}]}]}}
+
+    def make() -> Hooks:
+        return Hooks.from_settings(tmp_path, settings=settings, setting_sources="", watch=False)
+
+    path = _transcript(tmp_path / "t.jsonl", str(tmp_path / "gone"), "make: no rule")
+    report = replay([path], make, jobs=1)
+
+    assert (report.calls, report.flipped, report.vanished) == (1, 0, 1)
+    (tmp_path / "gone").mkdir()
+    assert replay([path], make, jobs=1).vanished == 0

@@ -54,10 +54,15 @@ class Flip(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct):
-    """What a replay found; `flips` has the worst 10,000, `counts` counts them all."""
+    """What a replay found; `flips` has the worst 10,000, `counts` counts them all.
+
+    `vanished` are the calls whose folder is no longer there and on which a hook failed for want of it: they are not
+    compared.
+    """
 
     calls: int = 0
     failures: int = 0
+    vanished: int = 0
     counts: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)
     flips: list[Flip] = msgspec.field(default_factory=list)
 
@@ -164,14 +169,22 @@ async def judge(recorded: Iterable[Call], hooks: HookSet) -> Report:
         report.calls += 1
         report.failures += bool(verdict.failures)
         now = decided(verdict)
-        report.counts[call.decided, now] += 1
+        if verdict.failures and _is_gone(call.event.cwd):
+            report.vanished += 1
+            continue
+        was = now if call.rejected and now != "deny" else call.decided  # a person's no says nothing of the hooks
+        report.counts[was, now] += 1
         if report.calls % _BREATH == 0:
             await asyncio.sleep(0)  # where Ctrl-C is heard
-        if now != call.decided:
+        if now != was:
             report.flips.append(_flip(call, verdict, now))
             if len(report.flips) >= 2 * MOST_FLIPS:
                 report.flips = sorted(report.flips, key=_order)[:MOST_FLIPS]
     return report
+
+
+def _is_gone(folder: str) -> bool:
+    return bool(folder) and not Path(folder).is_dir()
 
 
 def decided(verdict: Verdict) -> str:
@@ -242,6 +255,7 @@ def _joined(done: Iterable[tuple[Piece, Part]], on_progress: OnProgress | None) 
     for piece, part in done:
         report.calls += part.report.calls
         report.failures += part.report.failures
+        report.vanished += part.report.vanished
         report.counts += part.report.counts
         lines[piece.path][piece.start] = part.lines
         placed += (_Placed(flip, piece.start) for flip in part.report.flips)

@@ -33,7 +33,10 @@ _REFUSED = re.compile(
 
 
 class Call(msgspec.Struct, frozen=True):
-    """One thing an agent wanted to do, and what was decided then: `deny`, `ask` or `allow`."""
+    """One thing an agent wanted to do, and what was decided then: `deny`, `ask` or `allow`.
+
+    `rejected` says that it was a person who said no: no hook had denied it.
+    """
 
     file: str
     line: int
@@ -41,6 +44,7 @@ class Call(msgspec.Struct, frozen=True):
     decided: str
     by: str = ""
     partial: bool = False
+    rejected: bool = False
 
 
 class _Audit(msgspec.Struct):
@@ -65,6 +69,7 @@ class _Message(msgspec.Struct):
 
 class _Permission(msgspec.Struct):
     decision: str = ""
+    source: str = ""
 
 
 class _Line(
@@ -186,7 +191,7 @@ class _Reader:
             elif kind == "tool_result":
                 call = self._open.pop(str(block.get("tool_use_id")), None)
                 if call is not None:
-                    done.append(msgspec.structs.replace(call, decided="deny") if _denied(entry, block) else call)
+                    done.append(_decided(call, entry, block))
         while len(self._open) > _MOST_OPEN:
             done.append(self._open.popitem(last=False)[1])
         return done
@@ -230,6 +235,23 @@ def _event(said: _Audit) -> Event | None:
     return None
 
 
+_BY_A_PERSON = re.compile(
+    r"(?i)The user doesn't want to (?:proceed|take this action)|the user said"
+    r"|Claude requested permissions? to .{0,2000} but you haven't granted it"
+)
+"""How a result begins when a person said no, or was not there to say yes: hooks had let the call pass."""
+
+
+def _decided(call: Call, entry: _Line, result: dict[str, Any]) -> Call:
+    if not _denied(entry, result):
+        return call
+    person = _BY_A_PERSON.match(_text(result).removeprefix("Error: ")) is not None
+    by_user = person or (entry.denial or "").lower().startswith("user")
+    if by_user or (entry.permission is not None and entry.permission.source.lower().startswith("user")):
+        return msgspec.structs.replace(call, decided="ask", rejected=True)
+    return msgspec.structs.replace(call, decided="deny")
+
+
 def _denied(entry: _Line, result: dict[str, Any]) -> bool:
     """Whether a call was not made: by what the line says of permission, or else by the result's text."""
     if entry.denial is not None:
@@ -243,7 +265,11 @@ def refused(result: dict[str, Any]) -> bool:
     """Whether a tool result says that the call was not made at all."""
     if not result.get("is_error"):
         return False
+    return _REFUSED.match(_text(result).removeprefix("Error: ")) is not None
+
+
+def _text(result: dict[str, Any]) -> str:
     content = result.get("content")
     if isinstance(content, list):
         content = " ".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-    return isinstance(content, str) and _REFUSED.match(content.removeprefix("Error: ")) is not None
+    return content if isinstance(content, str) else ""

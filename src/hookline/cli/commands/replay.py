@@ -74,6 +74,7 @@ def _object(report: Report) -> dict[str, Any]:
         "calls": report.calls,
         "flipped": report.flipped,
         "failures": report.failures,
+        "vanished": report.vanished,
         "counts": [{"was": was, "now": now, "calls": number} for (was, now), number in sorted(report.counts.items())],
         "flips": report.flips,
     }
@@ -89,6 +90,7 @@ def _text(report: Report, most: int) -> str:
         if was != now
     ]
     failed = f", a hook failed on {report.failures:,}" if report.failures else ""
+    failed += f", {report.vanished:,} not compared: their folder is gone" if report.vanished else ""
     summary = f"{report.calls:,} calls, {report.flipped:,} would be decided otherwise"
     return "\n".join([*lines, f"{summary}{': ' + ', '.join(kinds) if kinds else ''}{failed}"])
 
