@@ -48,6 +48,14 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
+def test_a_line_whose_text_tells_nothing_is_stopped_by_the_kernel(told: dict[str, Any]) -> None:
+    """Where the kernel can; elsewhere the demo says that it was not tried."""
+    escape = told["escape"]
+
+    assert escape["escaped"] is False
+    assert bool(escape["skipped"]) != ("(paths.stay_inside)" in escape["refused"])
+
+
 def test_each_step_names_what_was_wanted_and_who_decided(told: dict[str, Any]) -> None:
     """Two denials, an approval, a rewritten command, the Stop hook until the tests pass, a subagent, context."""
     steps = [(step["want"].replace(told["project"] + "/", ""), step["word"], step["hook"]) for step in told["steps"]]

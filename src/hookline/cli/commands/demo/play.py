@@ -16,6 +16,7 @@ from hookline import detect
 from hookline.agent import Agent
 from hookline.audit.log import AuditLog
 from hookline.cli.commands import audit as audit_command
+from hookline.cli.commands.demo.escape import attempt
 from hookline.cli.commands.demo.hooks import hooks
 from hookline.cli.commands.demo.project import run_tests, write_project
 from hookline.cli.commands.demo.script import OUTSIDE, PROMPT, model
@@ -43,6 +44,10 @@ def play(show: Show, *, pause: float, keep: bool) -> int:
     try:
         played = asyncio.run(_work(project, log, show, pause))
         problems = missing(played)
+        tried = attempt(project)
+        if tried.escaped or not (tried.refused or tried.skipped):
+            problems.append("a script that writes outside is stopped by the kernel")
+        show.escape(tried)
     finally:
         if not keep:
             shutil.rmtree(project)

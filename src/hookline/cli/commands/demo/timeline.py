@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from hookline.cli.commands.demo.escape import Escape
 from hookline.cli.commands.demo.story import Summary
 from hookline.cli.style import colour_of, paint
 from hookline.display import one_line
@@ -29,6 +30,9 @@ class Show(Protocol):
 
     def __call__(self, notice: Notice) -> None:
         """Something happened."""
+
+    def escape(self, attempt: Escape) -> None:
+        """A line that reading would have let pass, and who stopped it."""
 
     def end(self, summary: Summary, problems: Sequence[str], log: Path, kept: Path | None) -> None:
         """The run is over."""
@@ -150,6 +154,17 @@ class Screen:
         """The demo's own folder is long, and beside the point."""
         return text.replace(f"{self._folder}/shop/", "").replace(self._folder, "…")
 
+    def escape(self, attempt: Escape) -> None:
+        """What the text of a line does not show, the kernel does."""
+        if attempt.skipped:
+            print(paint(f"\nConfinement was not tried: {attempt.skipped}", "dim"))
+            return
+        print(f"\nOne more line, `{attempt.line}`, run confined; its text tells nothing:")
+        for line in wrap(self._short(one_line(attempt.refused)), self._width - 2, break_on_hyphens=False):
+            print(f"  {line}")
+        word = paint("It got out.", "red") if attempt.escaped else "Stopped by the kernel; nothing was written."
+        print(word, flush=True)
+
     def end(self, summary: Summary, problems: Sequence[str], log: Path, kept: Path | None) -> None:
         """The numbers, what did not go as told, and where the log lies."""
         counts = f"{summary.events} events · {summary.hooks_run} hook runs · {summary.denials} denials"
@@ -191,6 +206,10 @@ class Told:
         step = step_of(notice) if isinstance(notice, Verdict) else None
         if step is not None:
             self._steps.append(step)
+
+    def escape(self, attempt: Escape) -> None:
+        """Remember the attempt."""
+        self._rest["escape"] = attempt
 
     def end(self, summary: Summary, problems: Sequence[str], log: Path, kept: Path | None) -> None:
         """Remember how it ended."""
