@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.cli.place import HOOKLINE, Place
 
 BLOCKER = """
 import sys
@@ -158,3 +161,16 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
     assert ran.returncode == 1
     assert "pip install 'hookline[guards]'" in ran.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_leaves_is_no_error(place: Place) -> None:
+    """`hookline demo | head -1`: the story goes on, and nobody reads tracebacks."""
+    line = " ".join(map(shlex.quote, HOOKLINE))
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{line} demo | head -1"], cwd=place.project, env=place.env, capture_output=True, text=True,
+        timeout=300, check=False,
+    )  # fmt: skip
+
+    assert done.stdout.startswith("hookline demo")
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr

@@ -75,3 +75,13 @@ def folded(text: str, indent: int = 0, hanging: int | None = None) -> str:
         text, width(), initial_indent=" " * indent, subsequent_indent=" " * rest, break_long_words=False,
         break_on_hyphens=False,
     )  # fmt: skip
+
+
+def say(text: str) -> None:
+    """Print a line while something runs; a reader that has left (`| head`) is no reason to stop it."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hookline.api import Hooks
 from hookline.cli.options import default_project, from_python, parser
-from hookline.cli.style import paint
+from hookline.cli.style import paint, say
 from hookline.engine import Notice, Verdict
 from hookline.hosts.claude_code.attach import put_in, serving, settings_for, take_out, unasked
 
@@ -84,4 +84,4 @@ async def _attached(hooks: Hooks, path: Path, args: argparse.Namespace) -> int:
 def _show(notice: Notice) -> None:
     if isinstance(notice, Verdict):
         word = paint(str(notice), "red") if notice.blocked else str(notice)
-        print(word, flush=True)
+        say(word)

@@ -12,7 +12,7 @@ import msgspec
 
 from hookline.cli.commands.demo.escape import Escape
 from hookline.cli.commands.demo.story import Summary
-from hookline.cli.style import colour_of, paint
+from hookline.cli.style import colour_of, paint, say
 from hookline.display import one_line
 from hookline.engine import Notice, Verdict
 from hookline.hooks import Hook
@@ -137,7 +137,7 @@ class Screen:
         """Print the step, if the notice is one."""
         step = step_of(notice) if isinstance(notice, Verdict) else None
         if step is not None:
-            print("\n".join(self.lines(step)), flush=True)
+            say("\n".join(self.lines(step)))
 
     def lines(self, step: Step) -> list[str]:
         """A step in two columns; what does not fit beside the first goes on below."""
