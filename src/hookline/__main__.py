@@ -1,11 +1,14 @@
 """The `hookline` command, and `python -m hookline`.
 
-Command hooks are asked at every step of an agent, so what is common there goes to the user's service, which is
-warm; everything else, and whatever the service does not answer, runs here.
+Command hooks are asked at every step of an agent, so what is common there goes to the user's service, which is warm;
+everything else, and whatever the service does not answer, runs here.
 """
 
 import os
 import sys
+
+FAILED = 2
+"""The exit code by which a command hook says no."""
 
 
 def main() -> None:
@@ -20,18 +23,38 @@ def main() -> None:
     from hookline.service import client
 
     how = client.way(words)
-    if how and client.take_stdin(how):
-        try:
-            code = client.ask(words)
-        except client.Unanswered:
-            pass
-        except BrokenPipeError:
-            os._exit(141)
-        else:
-            os._exit(code)  # nothing is buffered, and taking the interpreter apart takes as long as the rest
+    if how:
+        os._exit(_answer(words, how))  # nothing is left to flush, and taking the interpreter apart costs milliseconds
     from hookline.cli.main import main as run
 
     sys.exit(run())
+
+
+def _answer(words: list[str], how: str) -> int:
+    """Have the service answer a command hook, or answer it here; if neither can be done, the answer is no."""
+    from hookline.service import client
+
+    try:
+        if client.take_stdin(how):
+            try:
+                return client.ask(words)
+            except client.Unanswered:
+                pass
+        return _run_here(words)
+    except BrokenPipeError:
+        return 141
+    except KeyboardInterrupt:
+        return 130
+    except Exception as problem:  # noqa: BLE001 - an agent goes on when a hook fails with any other code than 2
+        os.write(2, f"hookline {words[0]}: cannot judge this: {type(problem).__name__}: {problem}\n".encode())
+        return FAILED
+
+
+def _run_here(words: list[str]) -> int:
+    from hookline.cli.main import main as run
+    from hookline.service.event import finish, perform
+
+    return finish(perform(run, words))
 
 
 if __name__ == "__main__":

@@ -38,6 +38,8 @@ class Death(Struct, frozen=True):
     exit_code: int | None
     signal: int | None
     stderr: str = ""
+    finished: bool = False
+    """Whether it had said that it was done: then it ended on purpose, and its last words say why."""
 
     def __str__(self) -> str:
         ended = f"exit code {self.exit_code}" if self.signal is None else f"signal {self.signal}"
@@ -47,7 +49,7 @@ class Death(Struct, frozen=True):
     def reason(self) -> str:
         """Why that is a no; exit code 2 says so on stderr, as it does in a command hook."""
         told = self.stderr.strip()
-        return told if self.exit_code == 2 and told else str(self)
+        return told if (self.exit_code == 2 or self.finished) and told else str(self)
 
 
 def supervise(work: Callable[[], int], lost: Callable[[Death], int], program: str) -> int:
@@ -83,7 +85,10 @@ class Lines:
         self._child: _Child | None = None
 
     def answer_all(self, sink: BinaryIO) -> int:
-        """Answer until the lines end, or until the child says that it cannot go on; its exit code, or 1 if one died."""
+        """Answer until the lines end; the child's exit code, or 1 if one died.
+
+        Lines for a child that says that it cannot go on are refused in its words; a terminal is not read any more.
+        """
         self._child = _Child(self._work, self._program)
         with _ended_with_us(lambda: self._child):
             while (line := self._next()) is not None:
@@ -93,7 +98,7 @@ class Lines:
 
     def _next(self) -> bytes | None:
         """The next line that holds something."""
-        while not (self._child is not None and self._child.code is not None):
+        while not self._through():
             line, newline, rest = self._read.partition(b"\n")
             if newline or (self._ended and line):
                 self._read = rest
@@ -104,6 +109,11 @@ class Lines:
             else:
                 self._listen()
         return None
+
+    def _through(self) -> bool:
+        """Whether the child has finished on purpose, and nobody waits for more answers."""
+        code = None if self._child is None else self._child.code
+        return code == 0 or (code is not None and _is_terminal(self._source))
 
     def _listen(self) -> None:
         """Wait for more to answer, and hear meanwhile what the child has to say."""
@@ -246,7 +256,8 @@ class _Child:
             self._answers = self._errors = self._life = -1
             code = os.waitstatus_to_exitcode(status)
             told = self._stderr.decode("utf-8", "replace")
-            self._ended = Death(code if code >= 0 else None, None if code >= 0 else -code, told)
+            finished = self.code is not None
+            self._ended = Death(code if code >= 0 else None, None if code >= 0 else -code, told, finished=finished)
         return self._ended
 
     def end(self) -> None:

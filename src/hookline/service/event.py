@@ -18,6 +18,9 @@ READ_LIMIT = 5.0
 FAILED_TO_FLUSH = 120
 """Python's own exit code for output that could not be written."""
 
+FAILED = 2
+"""The exit code by which a command hook says no."""
+
 Run = Callable[[list[str]], int]
 
 
@@ -79,7 +82,6 @@ def become(request: Request) -> tuple[int, int]:
     os.chdir(request.cwd)
     os.umask(request.mask)
     sys.path[:] = request.path
-    sys.path_importer_cache.clear()
     sys.argv = [request.argv0, *request.words]
     stdin, out, err = request.fds
     for fd, target in ((stdin, 0), (out, 1), (err, 2)):
@@ -107,9 +109,16 @@ def perform(run: Run, words: list[str]) -> int:
         sys.stderr.write(f"{asked.code}\n")
     except KeyboardInterrupt:
         return 130
-    except BaseException as problem:  # noqa: BLE001 - as Python itself ends
-        sys.excepthook(type(problem), problem, problem.__traceback__)
+    except BaseException as problem:  # noqa: BLE001 - an agent goes on when a hook fails with any other code than 2
+        sys.stderr.write(refusal(words, problem))
+        return FAILED
     return 1
+
+
+def refusal(words: list[str], problem: BaseException) -> str:
+    """Why an event could not be judged, for stderr."""
+    said = str(problem)
+    return f"hookline {words[0]}: cannot judge this: {type(problem).__name__}{': ' if said else ''}{said}\n"
 
 
 def finish(code: int) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 
 from hookline.service import frames
 from hookline.service.log import Log
+from hookline.service.stamps import Stamps
 
 LIMIT = 12
 """Workers kept at once; the one used longest ago makes room."""
@@ -85,6 +86,7 @@ class Hand:
         self.began = time.time()
         self.used = time.monotonic()
         self.ready = self.retired = False
+        self.stamps = Stamps({}, {})
         self.running: dict[int, str] = {}
         self.heard = b""
         self.sock = ours
@@ -161,6 +163,11 @@ class Pool:
             return self._start(route)
         if not hand.ready:
             return "its worker is starting"
+        if not hand.stamps.fresh():
+            self.log(f"worker {hand.process.pid} is out of date")
+            self._let_go(hand)
+            self._start(route)
+            return "something changed since its worker was started"
         # Said first: once the connection is handed over, the worker's frames may come at any moment.
         with contextlib.suppress(OSError):
             connection.send(frames.frame(frames.ACCEPTED, hand.process.pid.to_bytes(4, "big")))
@@ -211,17 +218,15 @@ class Pool:
             return
         *lines, hand.heard = (hand.heard + data).split(b"\n")
         for line in lines:
-            self._told(hand, line.decode().split())
+            self._told(hand, line.decode())
 
-    def _told(self, hand: Hand, words: list[str]) -> None:
-        if words[:1] == ["ready"]:
-            hand.ready = True
+    def _told(self, hand: Hand, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        if word == "ready":
+            hand.ready, hand.stamps = True, Stamps.from_json(rest)
             self.log(f"worker {hand.process.pid} is ready: {hand.route.executable}")
-        elif words[:1] == ["stale"]:
-            self.log(f"worker {hand.process.pid} is out of date")
-            self._let_go(hand)
-        elif words[:1] == ["done"] and len(words) == 4:
-            number, took, code = map(int, words[1:])
+        elif word == "done":
+            number, took, code = map(int, rest.split())
             hook_set = hand.running.pop(number, None)
             if hook_set is not None:
                 self.tallies.setdefault(hook_set, Tally()).add(took / 1000, code)

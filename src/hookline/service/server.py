@@ -42,9 +42,8 @@ class Service:
         self.talking: set[asyncio.Task[None]] = set()
         self.stopping = asyncio.Event()
         self.waiting: list[socket.socket] = []
-        self.own = Stamps(
-            [file for file in map(_file_of, tuple(sys.modules.values())) if "hookline" in file], self.began
-        )
+        ours = [file for file in map(_file_of, tuple(sys.modules.values())) if "hookline" in file]
+        self.own = Stamps.take(ours, self.began)
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()

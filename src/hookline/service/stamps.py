@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import time
 from collections.abc import Iterable
@@ -20,18 +21,29 @@ class Stamps:
     changed shortly before could change again within the same tick of its times: for those the content is compared.
     """
 
-    def __init__(self, paths: Iterable[str], since: float) -> None:
-        self._stamps = {path: stamp(path) for path in paths}
-        self._changed_meanwhile = any(self._changed_after(found, since) for found in self._stamps.values())
-        self._contents = {path: digest(path) for path, found in self._stamps.items() if recent(found, since)}
+    def __init__(self, stamps: dict[str, Stamp], contents: dict[str, str], *, usable: bool = True) -> None:
+        self._stamps, self._contents, self._usable = stamps, contents, usable
 
-    @staticmethod
-    def _changed_after(found: Stamp, since: float) -> bool:
-        return found is not None and since <= max(found[3], found[4]) / 1e9 <= time.time()
+    @classmethod
+    def take(cls, paths: Iterable[str], since: float) -> Stamps:
+        """The state of files now."""
+        stamps = {path: stamp(path) for path in paths}
+        contents = {path: digest(path) for path, found in stamps.items() if recent(found, since)}
+        return cls(stamps, contents, usable=not any(changed_after(found, since) for found in stamps.values()))
+
+    @classmethod
+    def from_json(cls, text: str) -> Stamps:
+        """What another process has taken."""
+        stamps, contents, usable = json.loads(text)
+        return cls({path: found and tuple(found) for path, found in stamps.items()}, contents, usable=usable)
+
+    def to_json(self) -> str:
+        """For another process, in one line."""
+        return json.dumps([self._stamps, self._contents, self._usable])
 
     def fresh(self) -> bool:
         """Whether every file is as it was."""
-        if self._changed_meanwhile or any(stamp(path) != found for path, found in self._stamps.items()):
+        if not self._usable or any(stamp(path) != found for path, found in self._stamps.items()):
             return False
         now = time.time()
         if any(digest(path) != content for path, content in self._contents.items()):
@@ -53,15 +65,20 @@ def stamp(path: str) -> Stamp:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
+def changed_after(found: Stamp, since: float) -> bool:
+    """Whether a file has changed since a moment; one that claims to be from the future has not."""
+    return found is not None and since <= max(found[3], found[4]) / 1e9 <= time.time()
+
+
 def recent(found: Stamp, moment: float) -> bool:
     """Whether a file's times are too close to a moment to tell a further change; also if they lie after it."""
     return found is not None and max(found[3], found[4]) / 1e9 > moment - GRANULARITY
 
 
-def digest(path: str) -> bytes:
+def digest(path: str) -> str:
     """The content in short; nothing if it cannot be read."""
     try:
         with open(path, "rb") as file:
-            return hashlib.file_digest(file, hashlib.blake2b).digest()
+            return hashlib.file_digest(file, hashlib.blake2b).hexdigest()
     except OSError:
-        return b""
+        return ""

@@ -38,8 +38,8 @@ REHEARSALS = (
 """Commands run once before the first event: what they import, compile and keep is there for every fork."""
 SETTLE = 0.02
 """Seconds that a spare process waits for an event before it rehearses."""
-TAKEN, THROUGH, STALE = b"t", b"e", b"s"
-"""What a process tells its worker: it has an event · the event is through · the worker is out of date."""
+TAKEN, THROUGH = b"t", b"e"
+"""What a process tells its worker: it has an event · the event is through."""
 SERVICE_GONE = 71
 MERCY = 2.0
 """Seconds between asking the processes of an abandoned event to end and ending them."""
@@ -62,8 +62,8 @@ class Worker:
     then on; the worker forks the next spare.
     """
 
-    def __init__(self, service: _socket.socket, stamps: Stamps, run: event.Run) -> None:
-        self.service, self.stamps, self.run = service, stamps, run
+    def __init__(self, service: _socket.socket, run: event.Run) -> None:
+        self.service, self.run = service, run
         self.running: dict[int, Running] = {}
         self.spare = self.lost = 0
         self.open = True
@@ -93,13 +93,10 @@ class Worker:
     # ---- one event
 
     def _fork_spare(self) -> None:
-        if not self.stamps.fresh():
-            self._close("stale")
-            return
         try:
             self.spare = os.fork()
-        except OSError:  # too many processes: let the service start another worker when there is room
-            self._close("stale")
+        except OSError:  # too many processes: the service starts another worker when there is room
+            self._close()
             return
         if not self.spare:
             try:
@@ -112,7 +109,7 @@ class Worker:
         for fd in (self.wake_r, self.wake_w, self.ours.detach(), *(one.connection for one in self.running.values())):
             if fd >= 0:
                 os.close(fd)
-        if not _readable(self.service, SETTLE):
+        if not _readable(self.service, SETTLE) and os.getloadavg()[0] < (os.cpu_count() or 1):
             rehearse(self.run)  # writes to its memory now, so that the event finds it copied already
         gc.enable()
         try:
@@ -122,10 +119,6 @@ class Worker:
         os.setpgid(0, 0)
         self._show(TAKEN, name, connection.fileno())
         self.service.close()
-        if not self.stamps.fresh():
-            self._show(STALE)
-            _decline(connection, "something changed since this worker was started")
-            os._exit(0)
         event.answer(connection, self.run, lambda: self._show(THROUGH))
 
     def _show(self, what: bytes, name: int = 0, *fds: int) -> None:
@@ -152,8 +145,6 @@ class Worker:
             pid, name = int.from_bytes(message[1:5], "big"), int.from_bytes(message[5:], "big")
             if message[:1] == TAKEN:
                 self._taken(pid, name, frames.attached(ancillary))
-            elif message[:1] == STALE:
-                self._close("stale")
             elif pid in self.running:
                 self.running[pid].through, self.running[pid].kill_at = True, None
 
@@ -214,10 +205,8 @@ class Worker:
         except OSError:
             self.open = False
 
-    def _close(self, why: str = "") -> None:
+    def _close(self) -> None:
         """Take no more events; whoever is waiting as a spare is not needed."""
-        if self.open and why:
-            self._tell(why)
         self.open = False
         if self.spare:
             os.kill(self.spare, signal.SIGKILL)
@@ -231,15 +220,6 @@ def receive_handover(service: _socket.socket) -> tuple[int, _socket.socket]:
         raise frames.Garbled("no connection was handed over")
     os.set_inheritable(fds[0], False)
     return int.from_bytes(start, "big"), _socket.socket(fileno=fds[0])
-
-
-def _decline(connection: _socket.socket, reason: str) -> None:
-    try:
-        connection.settimeout(1.0)
-        connection.send(frames.frame(frames.DECLINED, reason.encode()))
-    except OSError:
-        pass  # it has gone
-    connection.close()
 
 
 def _end_for_all(connection: _socket.socket) -> None:
@@ -287,6 +267,14 @@ def loaded_files() -> list[str]:
     return list(dict.fromkeys(files))
 
 
+def _to_nowhere() -> None:
+    """Our streams have seen that they are not files; from now on nothing is read from them or written to them."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.close(null)
+
+
 def rehearse(run: event.Run) -> None:
     """Answer an event of our own, so that the first real one finds everything in place; how it ends does not matter."""
     streams = sys.stdin, sys.stdout, sys.stderr
@@ -305,6 +293,7 @@ def main(fd: int) -> None:
     """Get warm, say so, and serve."""
     began = time.time()
     gc.disable()
+    _to_nowhere()
     for name in PRELOAD:
         importlib.import_module(name)
     run = importlib.import_module(TARGET).main
@@ -313,9 +302,9 @@ def main(fd: int) -> None:
     gc.freeze()
     service = _socket.socket(fileno=fd)
     os.set_inheritable(fd, False)
-    worker = Worker(service, Stamps(loaded_files(), began), run)
+    worker = Worker(service, run)
     if len(os.listdir("/proc/self/task")) > 1 if sys.platform == "linux" else False:
         sys.exit("a thread runs after importing: forking would not be safe")
-    service.sendall(b"ready\n")
+    service.sendall(f"ready {Stamps.take(loaded_files(), began).to_json()}\n".encode())
     worker.serve()
     os._exit(0)

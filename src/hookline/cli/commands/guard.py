@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -49,6 +50,7 @@ def main(argv: list[str]) -> int:
         return FAILED
 
 
+@cache  # the service's forks find it made
 def _parser() -> argparse.ArgumentParser:
     flags = parser("guard", "Judge the event on stdin with a guard and print the answer.", _EXAMPLES)
     kinds = flags.add_subparsers(dest="guard", required=True, metavar="GUARD")
