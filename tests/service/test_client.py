@@ -64,8 +64,14 @@ def look(event):
 """
 
 
-def test_hooks_see_what_they_would_see_alone(desk: Desk) -> None:
-    """Folder, environment, arguments, umask, module path, interpreter."""
+@pytest.mark.parametrize(
+    "locale", [{}, {"LANG": "C.UTF-8"}, {"LC_ALL": "C"}, {"LC_CTYPE": "C.UTF-8", "PYTHONUTF8": "1"}]
+)
+def test_hooks_see_what_they_would_see_alone(desk: Desk, locale: dict[str, str]) -> None:
+    """Folder, environment, arguments, umask, module path, interpreter, with any locale or none."""
+    for name in [name for name in desk.env if name.startswith(("LC_", "LANG"))]:
+        del desk.env[name]
+    desk.env.update(locale)
     (desk.project / "hooks.py").write_text(SEES)
     words = ("pipe", "--hooks", "hooks.py")
     desk.warm(*words)

@@ -18,6 +18,8 @@ STREAM_GRACE = 0.1
 GUARD_LIMIT = 5.0
 """Seconds that a guard may take: settings written by `hookline init` give it ten."""
 
+COERCED = (b"LC_CTYPE=C.UTF-8", b"LC_CTYPE=C.utf8", b"LC_CTYPE=UTF-8")
+
 WHOLE, STREAM, UNREAD = "whole", "stream", "unread"
 
 
@@ -219,6 +221,8 @@ def _route(words: list[str], environ: list[bytes]) -> bytes:
     """Who is to answer: this interpreter and package, started up in an environment like ours; and what is asked."""
     home = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
     startup = sorted(entry for entry in environ if read_at_startup(os.fsdecode(entry.partition(b"=")[0])))
+    if sys.flags.utf8_mode:  # Python itself may have put it there, because there was no locale (PEP 538)
+        startup = [entry for entry in startup if entry not in COERCED]
     texts = (sys.executable, home, repr(tuple(sys.flags)), str(_digest(words, environ)), os.getcwd())
     return frames.join(*map(os.fsencode, texts), *frames.counted(words), *startup)
 
