@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
 
 import pytest
 
+from hookline.service.worker import PRELOAD
 from tests.service.conftest import GUARD, HOOKLINE, Desk, event, reason, until
 
 
@@ -187,6 +189,12 @@ def test_no_descriptor_of_the_agent_stays_open(desk: Desk) -> None:
 
     assert os.read(inlet, 1) == b""
     os.close(inlet)
+
+
+@pytest.mark.parametrize("name", PRELOAD)
+def test_what_workers_import_ahead_exists(name: str) -> None:
+    """A name that was moved would cost every event its import."""
+    assert importlib.util.find_spec(name)
 
 
 def test_what_the_client_imports_is_next_to_nothing(desk: Desk) -> None:

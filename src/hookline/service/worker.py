@@ -295,7 +295,8 @@ def main(fd: int) -> None:
     gc.disable()
     _to_nowhere()
     for name in PRELOAD:
-        importlib.import_module(name)
+        with contextlib.suppress(ImportError):  # an extra that is not there; who needs it will say so
+            importlib.import_module(name)
     run = importlib.import_module(TARGET).main
     rehearse(run)
     gc.collect()
