@@ -147,6 +147,15 @@ def test_a_second_console_keeps_an_index_of_its_own(log: Log, tmp_path: Path) ->
     assert not second.index.path.exists()
 
 
+def test_an_index_may_be_named_from_here(log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--index index.sqlite` is a file in this folder."""
+    log.bash("ls")
+    monkeypatch.chdir(tmp_path)
+
+    assert Indexed(Path(), log.path).about() == ["ls"]
+    assert (tmp_path / "index.sqlite").is_file()
+
+
 def test_lines_that_are_no_records_are_counted_and_passed_over(log: Log, tmp_path: Path) -> None:
     """Garbage, other JSON, and bytes that are no text cost themselves only."""
     log.bash("before")

@@ -40,8 +40,8 @@ class Index:
     """
 
     def __init__(self, path: Path, logs: Iterable[Path]) -> None:
-        self.path, self._held = _own(path)
-        self._borrowed = self.path != path
+        self.path, self._held = _own(path.absolute())
+        self._borrowed = self.path != path.absolute()
         self.logs = tuple(logs)
         self.complete = False
         self.progress = (0, 0)
