@@ -1,15 +1,18 @@
-"""Measure every row and print the table: `python -m bench [--only PREFIX] [--json FILE]`."""
+"""Measure every row and print the table: `python -m bench [--only PREFIX] [--json FILE] [--page FILE]`."""
 
 import argparse
 import importlib
 import json
+import os
 import pkgutil
+import platform
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 from bench import rows as row_modules
-from bench.harness import Result, Row, measure, table
+from bench.harness import Result, Row, markdown, measure, table, with_figures
 
 
 def rows() -> Iterator[Row]:
@@ -32,6 +35,7 @@ def main(argv: list[str] | None = None) -> int:
         "--only", default="", metavar="PREFIX", help="rows whose name begins so, as in core or core.none"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="also write the table into this page, dated")
     options = parser.parse_args(argv)
     chosen = [row for row in rows() if row.name.startswith(options.only)]
     if not chosen:
@@ -41,7 +45,17 @@ def main(argv: list[str] | None = None) -> int:
     print(table(results))
     if options.json:
         options.json.write_text(json.dumps([result.as_json() for result in results], indent=1) + "\n")
+    if options.page:
+        options.page.write_text(with_figures(options.page.read_text(), markdown(results, _heading(options.only))))
     return int(any(result.broken or result.met is False for result in results))
+
+
+def _heading(only: str) -> str:
+    """When, with which command, and on what this was measured."""
+    command = f"make bench ARGS='--only {only}'" if only else "make bench"
+    python, cores = platform.python_version(), os.cpu_count()
+    today = f"{datetime.now().astimezone():%d %B %Y}"
+    return f"Measured on {today} by `{command}`: Python {python}, {platform.system()}, {cores} cores."
 
 
 if __name__ == "__main__":

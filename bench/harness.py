@@ -257,3 +257,22 @@ def table(results: Iterable[Result]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in [lines[0], rule, *lines[1:]]
     )
+
+
+BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
+
+
+def markdown(results: Iterable[Result], heading: str) -> str:
+    """All lines as a table for a page, below a line that says when and how they were measured."""
+    lines = [HEAD, ("---",) * len(HEAD), *(cells(result) for result in results)]
+    rows = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+    return "\n".join([heading, "", *rows])
+
+
+def with_figures(page: str, figures: str) -> str:
+    """The page with these figures in place of the old ones."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page needs the lines `{BEGIN}` and `{END}`; what is between them is replaced")
+    return f"{before}{BEGIN}\n\n{figures}\n\n{END}{after}"

@@ -17,10 +17,12 @@ from bench.harness import (
     at_least,
     at_most,
     interleave,
+    markdown,
     measure,
     number,
     rotated,
     table,
+    with_figures,
 )
 
 
@@ -192,3 +194,17 @@ def test_every_module_of_rows_is_found_and_names_its_rows_uniquely() -> None:
     names = [row.name for row in command.rows()]
 
     assert len(names) == len(set(names))
+
+
+def test_figures_go_into_a_page_in_place_of_the_old_ones() -> None:
+    """A dated table between two comments; the rest of the page stays."""
+    page = "before\n\n<!-- figures -->\n\nold\n\n<!-- end of figures -->\nafter\n"
+
+    made = with_figures(page, markdown([measure(row(at_most(4, "×"), 3.0))], "Measured today."))
+
+    assert made == (
+        "before\n\n<!-- figures -->\n\nMeasured today.\n\n| what | target | measured | for scale | met? |\n"
+        "| --- | --- | --- | --- | --- |\n| what it does | ≤ 4 × | 3 |  | yes |\n\n<!-- end of figures -->\nafter\n"
+    )
+    with pytest.raises(ValueError, match="the page needs the lines"):
+        with_figures("no marks", "x")

@@ -112,7 +112,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.Complete
 
 
 def test_in_a_pipe_it_is_plain_and_fits_80_columns(shown: tuple[subprocess.CompletedProcess[str], Path]) -> None:
-    """No colour, no line too long but paths, and the verification is the last line."""
+    """No colour, no line too long but paths; it is verified, and the last line shows the run in the console."""
     ran, folder = shown
 
     *lines, last = ran.stdout.splitlines()
@@ -120,7 +120,8 @@ def test_in_a_pipe_it_is_plain_and_fits_80_columns(shown: tuple[subprocess.Compl
     assert "\x1b" not in ran.stdout
     assert [line for line in lines if len(line) > 80 and str(folder) not in line and "hooks.py" not in line] == []
     assert "audit.jsonl is whole: nothing was changed, removed or re-ordered" in lines
-    assert last == "it has no key: whoever can write its folder could have written it all again"
+    assert "it has no key: whoever can write its folder could have written it all again" in lines
+    assert last == f"hookline console {folder / 'audit.jsonl'}"
     assert re.search(r"Bash rm -rf / +DENY +commands.block: ", ran.stdout)
 
 

@@ -202,6 +202,7 @@ def test_keys_reach_everything(start: Start, morning: Log, page: Page) -> None:
     expect(page.locator("a.what-link:focus")).to_have_count(1)
     page.keyboard.press("Enter")
     expect(page.locator("aside.panel .decision")).to_be_visible()
+    assert page.evaluate("document.querySelector('td.c-what').clientWidth") > 150  # what it is about stays readable
     page.keyboard.press("Escape")
     expect(page.locator("aside.panel")).to_be_hidden()
     page.keyboard.press("3")

@@ -1,5 +1,5 @@
 // How each hook has done: runs, denials, failures, run times over time, and which never had anything to do.
-import { count, h, ms, plainText, replace, share, untrusted } from "./dom.js";
+import { count, day, h, ms, plainText, replace, share, time, untrusted } from "./dom.js";
 import { card, empty, figure, heading, rowKeys, sparkline } from "./parts.js";
 
 export async function hooksView({ source, root, path, onKey, onLeave }) {
@@ -52,7 +52,7 @@ async function one(source, hook, onLeave) {
   );
   const draw = () => {
     plot(times, series.time, [["p50", series.p50, "--plot-1"], ["p95", series.p95, "--plot-2"], ["p99", series.p99, "--plot-3"]], { log: true });
-    plot(runs, series.time, [["runs", series.runs, "--plot-1"], ["denied", series.denied, "--deny"], ["failed", series.failed, "--ask"]], {});
+    plot(runs, series.time, [["runs", series.runs, "--pass-bar"], ["denied", series.denied, "--deny"], ["failed", series.failed, "--ask"]], { bars: true });
   };
   requestAnimationFrame(draw);
   let width = 0;
@@ -71,7 +71,7 @@ async function one(source, hook, onLeave) {
   return made;
 }
 
-function plot(into, stamps, lines, { log }) {
+function plot(into, stamps, lines, { log, bars }) {
   const probe = h("span", { hidden: true });
   into.replaceChildren(probe);
   const colour = (name) => {
@@ -79,17 +79,22 @@ function plot(into, stamps, lines, { log }) {
     return getComputedStyle(probe).color;
   };
   const axis = { stroke: colour("--dim"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") }, font: "11px system-ui" };
+  const decades = (_, marks) => marks.map((mark) => (!log || Number.isInteger(Math.round(Math.log10(mark) * 1e6) / 1e6) ? mark : null));
   const options = {
     width: Math.max(into.clientWidth, 240),
     height: 190,
     cursor: { points: { size: 6 } },
     scales: { y: log ? { distr: 3 } : { range: (_, low, high) => [0, Math.max(high, 1)] } },
-    axes: [axis, { ...axis, size: 52, values: log ? (_, marks) => marks.map((mark) => (mark === null ? "" : mark >= 1 ? String(mark) : mark.toPrecision(1))) : undefined }],
-    series: [{}, ...lines.map(([label, , name]) => ({ label, stroke: colour(name), width: 1.75, spanGaps: true, points: { show: stamps.length < 60, size: 4 } }))],
+    axes: [{ ...axis, values: (_, marks) => marks.map((mark) => axisTime(mark * 1000, stamps)) }, { ...axis, grid: { ...axis.grid, filter: decades }, ticks: { ...axis.ticks, filter: decades }, size: 52, values: log ? (_, marks) => marks.map((mark) => (mark === null ? "" : mark >= 1 ? String(mark) : mark.toPrecision(1))) : undefined }],
+    series: [{}, ...lines.map(([label, , name]) => ({ label, stroke: colour(name), fill: bars ? colour(name) : undefined, width: bars ? 0 : 1.75, spanGaps: true, paths: bars ? window.uPlot.paths.bars({ size: [0.8, 10, 3] }) : undefined, points: { show: !bars && stamps.length < 60, size: 4 } }))],
   };
   const at = stamps.map((stamp) => stamp / 1000);
   replace(into);
   new window.uPlot(options, [at, ...lines.map(([, values]) => values.map((value) => (log && value !== null ? Math.max(value, 0.001) : value)))], into);
+}
+
+function axisTime(stamp, stamps) {
+  return stamps[stamps.length - 1] - stamps[0] > 2 * 86_400_000 ? day(stamp) : time(stamp).slice(0, 5);
 }
 
 export function neverCard(coverage) {

@@ -53,7 +53,7 @@ export function lanes(rows) {
     if (row.event === "UserPromptSubmit") made.Prompts.push(bar(row, row.time, row.time, row.about, "prompt"));
     if (row.event === "PreToolUse") call(row, open, own ?? made.Tools);
     if (row.event.startsWith("PostToolUse") && open.has(row.call)) finish(open, row);
-    if (row.hooks) made.Hooks.push(bar(row, row.time, row.time + row.ms, `${row.hooks} hooks, ${ms(row.ms)}`, row.failed ? "failed" : row.verdict));
+    if (row.hooks) made.Hooks.push(bar(row, row.time, row.time + row.ms, `${row.hooks} hook${row.hooks === 1 ? "" : "s"}, ${ms(row.ms)}`, row.failed ? "failed" : row.verdict));
   }
   const named = [...subagents.values()].map(({ name, bars }) => [name, bars]);
   return [["Prompts", made.Prompts], ["Model", made.Model], ["Tools", made.Tools], ...named, ["Hooks", made.Hooks]].filter(([, bars]) => bars.length);
@@ -117,7 +117,7 @@ class Lanes {
       this.root,
       heading("Session", h("code", { class: "sub-head" }, untrusted(this.name)), h("nav", { class: "head-actions" }, h("a", { class: "ghost", href: "#/session" }, icon("back"), "All sessions"), h("a", { class: "ghost", href: `#/live?session=${encodeURIComponent(this.name)}` }, "Filter Live by it"))),
       session.title ? h("p", { class: "lead" }, "“", untrusted(session.title), "”") : null,
-      h("div", { class: "figures" }, figure("events", count(session.events)), figure("tool calls", count(session.tools)), figure("denied", count(session.denied), session.denied ? "bad" : ""), figure("asked", count(session.asked), session.asked ? "warn" : ""), figure("length", ms(session.last - session.first)), figure("began", `${day(session.first)} ${time(session.first)}`)),
+      h("div", { class: "figures" }, figure("events", count(session.events)), figure("tool calls", count(session.tools)), figure("denied", count(session.denied), session.denied ? "bad" : ""), figure("asked", count(session.asked), session.asked ? "warn" : ""), figure("length", ms(session.last - session.first)), figure(`began ${day(session.first)}`, time(session.first))),
       found.next ? h("p", { class: "notice" }, `The first ${count(rows.length)} of ${count(session.events)} events are drawn.`) : null,
       card(h("span", {}, "Over time ", this.zoomButtons()), this.picture, h("p", { class: "hint" }, "Drag to move, Ctrl and the wheel or + and − to zoom, 0 to see all. Choose a bar for what happened.")),
       this.panel,
@@ -171,7 +171,7 @@ class Lanes {
     const size = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map((n) => n * size).find((n) => n >= rough) ?? rough;
     const made = [];
-    for (let at = this.first + Math.ceil((from - this.first) / step) * step; at < to; at += step) made.push(at);
+    for (let at = this.first + Math.ceil((from - this.first) / step) * step; at < to - step / 4; at += step) made.push(at);
     return made;
   }
 

@@ -125,6 +125,7 @@ class Screen:
     def __init__(self) -> None:
         self._width = min(shutil.get_terminal_size().columns, MOST_COLUMNS)
         self._folder = ""
+        self._log = Path()
 
     def begin(self, project: Path, hooks: Sequence[Hook]) -> None:
         """Say what is about to be seen."""
@@ -177,10 +178,11 @@ class Screen:
         if kept is not None:
             print(f"The project:  {kept}")
         print(f"Audit log:    {log}\n\n{paint(f'$ hookline audit verify {log}', 'dim')}", flush=True)
+        self._log = log
 
     def verified(self, said: str) -> None:
-        """The last line."""
-        print(self._short(said).removeprefix("…/"))
+        """The last lines: that the log is whole, and how to look at it."""
+        print(f"{self._short(said).removeprefix('…/')}\n\nSee this run in the browser:\nhookline console {self._log}")
 
 
 def _cut(text: str, room: int) -> str:
