@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
@@ -190,6 +191,39 @@ def test_coverage_shows_what_no_hook_looked_at(start: Start, morning: Log, page:
     expect(unseen.locator("td.bad")).to_have_text("1")
     unseen.locator("a").click()
     expect(page.locator("table.events tbody tr")).to_have_count(1)
+
+
+STRICTER = """from hookline import Hooks, deny
+from hookline.events import PreToolUse
+
+hooks = Hooks()
+
+
+@hooks.on(PreToolUse, match="Bash")
+async def no_make(event):
+    return deny("nobody makes anything") if event.tool_input["command"] == "make" else None
+"""
+
+
+def test_replay_shows_what_would_flip(start: Start, morning: Log, page: Page, tmp_path: Path) -> None:
+    """Was against now, and each flip explained; a denial that would go through is marked as loosened."""
+    (tmp_path / "stricter.py").write_text(STRICTER)
+    opened(page, start(morning.path, "--replay", "--hooks", tmp_path / "stricter.py"), "replay")
+
+    page.get_by_role("button", name="Run the replay").click()
+
+    expect(page.locator(".cell.tightened .cell-count")).to_have_text("1")
+    expect(page.locator(".cell.loosened .cell-count")).to_have_text("1")
+    expect(page.locator("table.flips tbody tr").first).to_contain_text("rm -rf /")
+    expect(page.locator("table.flips")).to_contain_text("nobody makes anything")
+
+
+def test_replay_is_off_unless_it_is_allowed(start: Start, morning: Log, page: Page) -> None:
+    """The page says how to switch it on."""
+    opened(page, start(morning.path), "replay")
+
+    expect(page.locator(".empty-title")).to_have_text("Replay is switched off")
+    expect(page.locator(".view")).to_contain_text("--replay")
 
 
 def test_keys_reach_everything(start: Start, morning: Log, page: Page) -> None:
