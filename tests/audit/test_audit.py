@@ -23,7 +23,7 @@ from hookline.audit.entry import MOST_TEXT, record
 from hookline.audit.log import AuditLog, read
 from hookline.detect import redact as default_redactor
 from hookline.engine import Verdict
-from hookline.errors import AuditError, MissingExtra
+from hookline.errors import AuditError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse, SessionEnd, SessionStart, Stop
 from hookline.replies import NOTHING
 from hookline.testing import announced, bash
@@ -287,21 +287,6 @@ def test_names_that_only_resemble_a_secrets_are_kept() -> None:
     said = record(Verdict(PostToolUse(tool_name="T", tool_input=value), NOTHING), redact=default_redactor)
 
     assert said["input"] == value
-
-
-def test_without_the_extra_the_default_redactor_says_so_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not at the first line, when the agent already works."""
-
-    def ready() -> None:
-        raise MissingExtra("finding secrets", "guards")
-
-    monkeypatch.setattr(audit_module, "ready", ready)
-
-    with pytest.raises(MissingExtra, match=r"pip install 'hookline\[guards\]'"):
-        AuditLog(tmp_path / "audit.jsonl")
-    AuditLog(tmp_path / "audit.jsonl", redact=str)
 
 
 async def test_a_redactor_that_fails_costs_the_payload_not_the_line(tmp_path: Path) -> None:

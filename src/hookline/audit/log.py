@@ -27,7 +27,6 @@ from hookline.audit.chain import Break, Link
 from hookline.audit.entry import Redactor, kept, record
 from hookline.audit.log_file import AuditFile
 from hookline.audit.verification import lines_of
-from hookline.detect import ready
 from hookline.detect import redact as redact_secrets
 from hookline.engine import Notice, Verdict
 from hookline.errors import AuditError
@@ -59,7 +58,7 @@ class AuditLog:
     `warn` says so and goes on. Either way what could not be written is kept, up to 10,000 lines, and written once that
     is possible; beyond that a line says how many are missing. `flush()` returns when everything so far is written.
 
-    Secrets are taken out by the `guards` extra's detectors; pass `redact=` for your own, `redact=str` for none. With a
+    Secrets are taken out (`hookline.detect`); pass `redact=` for a way of your own, `redact=str` for none. With a
     `key` nobody without it can redo the chain. An `anchor` tells a log that was rolled back together with its head: a
     file elsewhere, or a function that is told `(seq, hash)`; a log with a key has one in the user's state folder unless
     it is `False`. Closing the set of hooks, or ending the program, writes what waits.
@@ -84,8 +83,6 @@ class AuditLog:
     ) -> None:
         _one_of("sync", sync, ("batch", "line", "fsync"))
         _one_of("on_error", on_error, ("stop", "warn"))
-        if redact is redact_secrets:
-            ready()
         self.file = AuditFile(path, key=key, max_bytes=max_bytes, keep=keep, anchor=anchor)
         self.error: AuditError | None = None
         self._sync = sync

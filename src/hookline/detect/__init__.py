@@ -1,7 +1,7 @@
 """Finding credentials in text: for the guard that stops them and for the log that must not keep them.
 
-The patterns are detect-secrets' own (only those that know a format: no entropy, no keywords, so that ordinary code
-raises few alarms), and a short table of formats it does not know. Pure: text in, places out.
+Only patterns that know a format, no entropy and no keywords, so that ordinary code raises few alarms. The table is our
+own; where detect-secrets is installed, its patterns of this kind are looked for as well. Pure: text in, places out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import msgspec
 
 from hookline.detect.assignments import assigned_secrets
 from hookline.detect.blocks import key_blocks
-from hookline.errors import MissingExtra
 
 _PLUGINS = {
     "artifactory": "ArtifactoryDetector",
@@ -43,9 +42,33 @@ _PLUGINS = {
     "twilio": "TwilioKeyDetector",
 }
 _OWN = {
+    "AWS Access Key": r"\b(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[A-Z0-9]{16}\b",
+    "Artifactory Credentials": r"(?<![A-Za-z0-9])(?:AKC[A-Za-z0-9]{10,}|AP[0-9A-F][A-Za-z0-9]{30,})(?![A-Za-z0-9])",
+    "Azure Storage Account access key": r"AccountKey[=]([A-Za-z0-9+/]{80,88}={0,2})",
+    "Basic Auth Credentials": r"://[^\s:/?#\[\]@]+:([^\s:/?#\[\]@]+)@",
+    "Discord Bot Token": r"\b[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27,}",
+    "GitLab Token": r"\b(?:gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas)-|GR1348941)[\w-]{20,}",
+    "IBM Cloud IAM Key": r"(?i)(?:ibm|cloud|iam)[\w-]{0,20}(?:key|token|pass\w*|pwd)[\"']?\s*[:=]+>?\s*[\"']?"
+    r"([\w-]{44})(?![\w-])",
+    "IBM COS HMAC Credentials": r"(?i)secret[_-]?(?:access)?[_-]?key[\"']?\s*[:=]+>?\s*[\"']?([a-f0-9]{48})"
+    r"(?![a-f0-9])",
+    "Cloudant Credentials": r"(?i)(?:cloudant[\w-]{0,20}[\"']?\s*[:=]+>?\s*[\"']?|://[\w-]+:)([0-9a-f]{64}|[a-z]{24})"
+    r"(?![0-9a-z])",
+    "Mailchimp Access Key": r"\b[0-9a-f]{32}-us[0-9]{1,2}\b",
+    "NPM tokens": r":_authToken\s*=\s*([\w-]{20,})",
+    "OpenAI Token": r"\bsk-[\w-]*T3BlbkFJ[A-Za-z0-9]{20}",
+    "PyPI Token": r"\bpypi-Ag[\w-]{70,}",
+    "SendGrid API Key": r"\bSG\.[\w-]{22}\.[\w-]{43}",
+    "Slack Token": r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
+    "Slack Webhook": r"https://hooks\.slack\.com/services/T\w+/B\w+/(\w+)",
+    "SoftLayer Credentials": r"(?i)(?:softlayer[\w-]{0,20}[\"']?\s*[:=]+>?\s*[\"']?|softlayer\.com/soap/v3(?:\.1)?/)"
+    r"([a-z0-9]{64})(?![a-z0-9])",
+    "Square OAuth Secret": r"\bsq0csp-[\w-]{43}",
+    "Telegram Bot Token": r"\b\d{8,10}:[\w-]{35}(?![\w-])",
+    "Twilio API Key": r"\b(?:AC|SK)[0-9a-f]{32}\b",
     "Anthropic API Key": r"\bsk-ant-[A-Za-z0-9_-]{20,}",
     "OpenAI API Key": r"\bsk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}",
-    "GitHub Token": r"\bgithub_pat_[A-Za-z0-9_]{22,}",
+    "GitHub Token": r"\b(?:gh[opurs]_[A-Za-z0-9_]{36}|github_pat_[A-Za-z0-9_]{22,})",
     "Google API Key": r"\bAIza[A-Za-z0-9_-]{35}",
     "Google OAuth Token": r"\bya29\.[A-Za-z0-9_-]{20,}",
     "Hugging Face Token": r"\bhf_[A-Za-z0-9]{30,}",
@@ -92,6 +115,7 @@ _NEEDLES = {
     "GitHub Token": "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", "AWS Access Key": "a3t abia acca akia asia aws",
     "AWS Secret Key": "aws",
     "Azure Storage Account access key": "accountkey", "Basic Auth Credentials": "://", "JSON Web Token": "eyj",
+    "Slack Webhook": "hooks.slack.com", "Artifactory Credentials": "akc ap",
     "Cloudant Credentials": "cloudant", "SoftLayer Credentials": "softlayer",
     "IBM Cloud IAM Key": "ibm cloud_iam cloud-iam",
     "IBM COS HMAC Credentials": "secret", "Mailchimp Access Key": "-us", "NPM tokens": "_authtoken",
@@ -127,24 +151,23 @@ class Known(NamedTuple):
 
 @cache
 def _patterns() -> tuple[Known, ...]:
+    own = [(kind, re.compile(text)) for kind, text in _OWN.items()]
+    known = [Known(kind, pattern, min(pattern.groups, 1), _needles(kind)) for kind, pattern in own]
+    return (*known, *(Known(kind, pattern, 0, _needles(kind)) for kind, pattern in _plugins()))
+
+
+def _plugins() -> list[tuple[str, re.Pattern[str]]]:
+    """What `detect-secrets` knows besides, where it is installed; nothing depends on it."""
     try:
         modules = {name: import_module(f"detect_secrets.plugins.{name}") for name in _PLUGINS}
     except ImportError:
-        raise MissingExtra("finding secrets", "guards") from None
-    known = [(kind, re.compile(text)) for kind, text in _OWN.items()]
-    for name, cls in _PLUGINS.items():
-        plugin = getattr(modules[name], cls)()
-        known += [(plugin.secret_type, pattern) for pattern in plugin.denylist]
-    own = len(_OWN)
-    return tuple(
-        Known(kind, pattern, min(pattern.groups, 1) if index < own else 0, tuple(_NEEDLES.get(kind, "").split()))
-        for index, (kind, pattern) in enumerate(known)
-    )
+        return []
+    plugins = [getattr(modules[name], cls)() for name, cls in _PLUGINS.items()]
+    return [(plugin.secret_type, pattern) for plugin in plugins for pattern in plugin.denylist]
 
 
-def ready() -> None:
-    """Raise `MissingExtra` now rather than at the first text."""
-    _patterns()
+def _needles(kind: str) -> tuple[str, ...]:
+    return tuple(_NEEDLES.get(kind, "").split())
 
 
 def find(text: str) -> list[Found]:

@@ -14,7 +14,6 @@ PRIORITY = 95
 
 def block(*, inputs: bool = True, prompts: bool = True, outputs: bool = True) -> list[Hook]:
     """Deny tool calls and prompts that carry a credential; take credentials out of what tools return."""
-    detect.ready()
     hooks = []
     if inputs:
         hooks.append(make_hook((PreToolUse,), _deny_input, name="secrets.block", priority=PRIORITY))
@@ -27,7 +26,6 @@ def block(*, inputs: bool = True, prompts: bool = True, outputs: bool = True) ->
 
 def redact(*, inputs: bool = True, outputs: bool = True) -> list[Hook]:
     """Let calls go on with credentials replaced by `[redacted: …]`, in what tools are given and what they return."""
-    detect.ready()
     hooks = []
     if inputs:
         hooks.append(make_hook((PreToolUse,), _clean_input, name="secrets.redact", priority=PRIORITY))

@@ -12,7 +12,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from hookline import detect
 from hookline.agent import Agent
 from hookline.audit.log import AuditLog
 from hookline.cli.commands import audit as audit_command
@@ -36,7 +35,6 @@ RULES: dict[str, list[str]] = {
 
 def play(show: Show, *, pause: float, keep: bool) -> int:
     """Play the story in a folder of its own; 0 only if it went as told."""
-    detect.ready()  # the audit log redacts; without its extra, say so before anything begins
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="hookline-demo-")))
     project, log = folder / "shop", folder / "audit.jsonl"
     write_project(project)
