@@ -48,6 +48,22 @@ def test_the_first_five_minutes(place: Place, path: str) -> None:
     assert "`hookline trust`" in edited.stderr
 
 
+def test_a_hookline_that_the_agent_will_not_find_is_warned_of(place: Place, path: str) -> None:
+    """Not on PATH at all, or only while an environment is active; on PATH for good, there is nothing to say."""
+    said = [
+        place.run("init", "--force", **env).stderr
+        for env in (
+            {"PATH": "/usr/bin:/bin"},
+            {"PATH": path, "VIRTUAL_ENV": sys.prefix},
+            {"PATH": path, "VIRTUAL_ENV": ""},
+        )
+    ]
+
+    assert "`hookline` is not on PATH, so the agent will not find it and will refuse every call" in said[0]
+    assert f"`hookline` is on PATH only while {sys.prefix} is active" in said[1]
+    assert "PATH" not in said[2]
+
+
 def test_hooks_that_are_there_stay(place: Place) -> None:
     """Nothing is written over; `--force` adds to them, once."""
     mine = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "mine"}]}]}, "model": "opus"}
@@ -108,11 +124,11 @@ def test_init_trusts_only_what_it_wrote(place: Place, file: str, value: Any) -> 
     assert any(change["file"].endswith(file) for change in shown["changes"])
 
 
-def test_init_leaves_trust_that_was_given_before(place: Place) -> None:
+def test_init_leaves_trust_that_was_given_before(place: Place, path: str) -> None:
     """A file that was trusted, and to which only the guards were added, is trusted still."""
     place.write(".claude/settings.json", {"env": {"A": "b"}})
     assert place.run("trust", "--yes").returncode == 0
-    done = place.run("init", "--force")
+    done = place.run("init", "--force", PATH=path, VIRTUAL_ENV="")
 
     assert done.stderr == ""
     assert json.loads(place.run("trust", "--json").stdout)["trusted"]

@@ -26,7 +26,7 @@ PRELOAD = (
     "argparse", "asyncio", "json", "msgspec", "hookline.api", "hookline.engine", "hookline.wire.claude",
     "hookline.wire.dialects", "hookline.guards", "hookline.settings", "hookline.settings.trust",
     "hookline.runners.command", "hookline.runners.function", "hookline.cli.commands.guard",
-    "hookline.cli.commands.pipe", "hookline.cli.commands.fire", "hookline.cli.services",
+    "hookline.cli.commands.answer", "hookline.cli.commands.pipe", "hookline.cli.commands.fire", "hookline.cli.services",
 )  # fmt: skip
 """What commands import when they run, imported ahead."""
 EVENT = b"""{"hook_event_name": "PreToolUse", "session_id": "rehearsal", "transcript_path": "", "cwd": "/",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -61,10 +63,28 @@ def main(argv: list[str]) -> int:
     path.write_text(json.dumps(merged, indent=2) + "\n")
     _trust_own(trust, args, path, unseen)
     print(json.dumps({"wrote": str(path), "hooks": _NAMES}) if args.json else _next_steps(path))
+    if warning := _path_warning():
+        print(paint(f"warning: {warning}", "yellow", sys.stderr), file=sys.stderr)
     if unseen:
         labels = ", ".join(map(one_line, unseen.values()))
         print(f"not trusted, because it was there before: {labels}; run `hookline trust` to look", file=sys.stderr)
     return 0
+
+
+def _path_warning() -> str:
+    """Why an agent may not find the `hookline` that the file names; nothing if it will."""
+    found = shutil.which("hookline")
+    if found is None:
+        here = Path(sys.executable).with_name("hookline")
+        where = f"add {here.parent} to it" if here.exists() else "run `pipx install hookline`"
+        return f"`hookline` is not on PATH, so the agent will not find it and will refuse every call; {where}"
+    environment = os.environ.get("VIRTUAL_ENV")
+    if environment and Path(found).is_relative_to(environment):
+        return (
+            f"`hookline` is on PATH only while {environment} is active; start the agent from there, or run "
+            "`pipx install hookline`"
+        )
+    return ""
 
 
 def _unseen(trust: Trust, args: argparse.Namespace) -> dict[str, str]:
