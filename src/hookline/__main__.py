@@ -39,7 +39,8 @@ def _answer(words: list[str], how: str) -> int:
             try:
                 return client.ask(words)
             except client.Unanswered:
-                pass
+                if how != client.UNREAD:
+                    client.rewind_stdin()
         return _run_here(words)
     except BrokenPipeError:
         return 141

@@ -83,6 +83,14 @@ def test_a_service_that_hangs_is_not_waited_for(desk: Desk, sent: str) -> None:
         assert time.monotonic() - begun < 60
 
 
+def test_an_event_that_was_read_and_not_answered_is_read_again(desk: Desk) -> None:
+    """Stdin is handed over as a file; whoever dies with it has read some of it."""
+    handed = "next(found for found in iter(lambda: c.recvmsg(1 << 20, 64)[1], None) if found)"
+    consume = f"os.read(int.from_bytes({handed}[0][2][:4], sys.byteorder), 1 << 20); c.close()"
+    with impostor(desk, consume, "import os"):
+        assert BLOCKED in reason(desk.guard())
+
+
 def test_a_stale_socket_is_replaced(desk: Desk) -> None:
     """A killed service leaves its file behind."""
     desk.warm()

@@ -96,6 +96,17 @@ def take_stdin(how: str) -> bool:
     return True
 
 
+def rewind_stdin() -> None:
+    """Have stdin begin again, however far a process of the service has read it; that one may still be reading."""
+    try:
+        again = os.open("/proc/self/fd/0", os.O_RDONLY)
+    except OSError:
+        os.lseek(0, 0, os.SEEK_SET)
+        return
+    os.dup2(again, 0)
+    os.close(again)
+
+
 def _read_whole() -> tuple[list[bytes], bool]:
     chunks = []
     while chunk := os.read(0, 1 << 20):
