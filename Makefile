@@ -20,7 +20,7 @@ CORE := src/hookline/events/*,src/hookline/replies.py,src/hookline/hooks/*,src/h
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo fleet-demo test check lint types pythons repeat bench docs frameworks node_modules clean
+.PHONY: hosts help demo fleet-demo test check lint types pythons repeat bench docs frameworks node_modules clean
 
 help:  ## what there is
 	@grep -hE '^[a-z_-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
@@ -59,6 +59,11 @@ docs: $(READY)  ## the documentation, into site/, its reference written anew fro
 	@$(BIN)/python -m tools.reference
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
+
+hosts: $(READY)  ## fetches the agent CLIs, runs the battery and the proofs on each, writes docs/hosts.md
+	@tools/hosts/install $(HOSTS) || true
+	@HOOKLINE_HOSTS="$(or $(HOSTS),all)" $(BIN)/python -m pytest -n 2 -m real_hosts tests/hosts/test_real.py tests/prove $(ARGS)
+	@$(BIN)/python -m tools.hosts --run $(HOSTS)
 
 clean:  ## removes everything that make made
 	rm -rf .venv .venv-* .cache site dist build .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -28,8 +28,8 @@ pytestmark = [pytest.mark.real_hosts, pytest.mark.timeout(900)]
 
 HOOKS = """
 import os, time
-from hookline import Hooks, deny, rewrite
-from hookline.events import PreToolUse, UserPromptSubmit
+from hookline import Hooks, context, deny, replace_output, rewrite
+from hookline.events import PostToolUse, PreToolUse, UserPromptSubmit
 
 hooks = Hooks()
 
@@ -45,6 +45,11 @@ def judge(event):
 @hooks.on(UserPromptSubmit)
 def prompts(event):
     if "forbidden" in event.prompt: return deny("REASON_PROMPT")
+
+@hooks.on(PostToolUse, match="Bash")
+def after(event):
+    if event.tool_input["command"].endswith("-replaced"): return replace_output("REASON_NEW_OUTPUT")
+    if event.tool_input["command"].endswith("-noted"): return context("REASON_CONTEXT")
 """
 
 
@@ -57,7 +62,8 @@ class Lab(NamedTuple):
     def run(self, prompt: str, *kinds: str) -> Run:
         """Let the CLI work on a prompt; the model asks for one command of each kind."""
         agent = AGENTS[self.name]
-        turns = [Turn(tools=(agent.shell(f"touch {self.place.project}/mark-{kind}"),)) for kind in kinds]
+        commands = [f"echo $((20000 + {len(kind)})); touch {self.place.project}/mark-{kind}" for kind in kinds]
+        turns = [Turn(tools=(agent.shell(command),)) for command in commands]
         return run(agent, self.place, prompt, turns, env={"HOOKLINE_SERVICE": "0"}, limit=400)
 
     def ran(self, kind: str) -> bool:
@@ -103,3 +109,13 @@ def test_a_prompt_is_refused_where_the_host_can(lab: Lab) -> None:
         assert not lab.ran("allowed")
     else:
         assert lab.ran("allowed")
+
+
+def test_what_a_hook_says_after_a_call_reaches_the_model_where_the_host_can(lab: Lab) -> None:
+    """Context is read; a replaced output takes the place of the old one, which is not read."""
+    host = find(lab.name)
+    done = lab.run("please run it", "replaced", "noted")
+
+    assert done.model.read("REASON_CONTEXT") is able(host, "context")
+    assert done.model.read("REASON_NEW_OUTPUT") is able(host, "replace output")
+    assert done.model.read(str(20000 + len("replaced"))) is not able(host, "replace output")

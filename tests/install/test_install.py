@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import stat
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -13,9 +14,10 @@ from hookline import Hooks, allow, ask, context, deny, keep_going, replace_outpu
 from hookline.errors import ConfigError, HooklineError
 from hookline.events import PostToolUse, PreToolUse, SessionEnd, SessionStart, Stop, UserPromptSubmit
 from hookline.hosts.host import Host
+from hookline.hosts.reply import refuse
 from hookline.hosts.table import HOSTS, find
 from hookline.install.codex_trust import is_trusted, trusted
-from hookline.install.entries import Source, asks, config_path
+from hookline.install.entries import Source, Wiring, asks, config_path, entries
 from hookline.install.formats import our_commands
 from hookline.install.losses import Status, kinds, report, worst
 from hookline.install.wire_up import Installed, install, program, seconds_for, uninstall
@@ -71,7 +73,7 @@ def test_a_host_gets_one_command_for_each_event(host: Host, home: Path) -> None:
         commands = our_commands(host, path.read_text())
     assert sorted({event for event, _ in commands}) == sorted(made.events)
     for event, command in commands:
-        words = shlex.split(command.removeprefix("exec "))
+        words = shlex.split(command.partition(" || ")[0])
         flags = dict(zip(words[-6::2], words[-5::2], strict=True))
         assert Path(words[0]).is_absolute()
         assert os.access(words[0], os.X_OK)
@@ -79,6 +81,36 @@ def test_a_host_gets_one_command_for_each_event(host: Host, home: Path) -> None:
         assert flags["--hooks"] == SOURCE.hooks
         assert flags["--event"] == event
         assert float(flags["--deadline"]) == 20
+
+
+@by_name
+def test_an_entry_that_outlives_us_denies(host: Host, home: Path) -> None:
+    """Hookline was removed, its entry was not: a shell is enough to say the host's deny."""
+    made = entries(
+        Wiring(host, "/no/such/place/hookline", SOURCE), {"PreToolUse": 20, "UserPromptSubmit": 20, "Stop": 20}
+    )
+
+    for entry in made:
+        run = subprocess.run(["sh", "-c", entry.command], input=b"{}", capture_output=True, check=False)
+        ours = host.ours(entry.event)
+        if entry.gate and "deny" in host.says.get(ours or "", {}):
+            wanted = refuse(host, "hookline could not be started; this fails closed", ours or "")
+            assert (run.returncode, run.stdout) == (wanted.exit_code, wanted.stdout)
+            assert wanted.stderr in run.stderr
+        else:
+            assert run.stdout == b""
+
+
+def test_a_deny_by_exit_code_is_not_said_twice(home: Path, tmp_path: Path) -> None:
+    """Kimi's prompts are refused by exit code 2, and that is not a failure to start."""
+    program = tmp_path / "hookline"
+    program.write_text("#!/bin/sh\ncat >/dev/null; echo because >&2; exit 2\n")
+    program.chmod(0o755)
+    (entry,) = entries(Wiring(find("kimi"), str(program), SOURCE), {"UserPromptSubmit": 20})
+
+    run = subprocess.run(["sh", "-c", entry.command], input=b"{}", capture_output=True, check=False)
+
+    assert (run.returncode, run.stderr) == (2, b"because\n")
 
 
 @by_name
@@ -276,6 +308,19 @@ def test_codex_is_trusted_only_on_a_yes(home: Path) -> None:
     assert tomllib.loads(config.read_text())["model"] == "x"
     uninstall(find("codex"))
     assert config.read_text() == 'model = "x" # mine\n'
+
+
+def test_a_home_behind_a_link_is_trusted_by_both_names(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Codex resolves CODEX_HOME if it is set, and the home folder never."""
+    (home / "real").mkdir()
+    (home / "link").symlink_to(home / "real")
+    monkeypatch.setenv("HOME", str(home / "link"))
+
+    made = install(find("codex"), gates().hooks, SOURCE, trust=True)
+
+    text = (home / "real" / ".codex" / "config.toml").read_text()
+    assert is_trusted(text, trusted(home / "link" / ".codex" / "hooks.json", made.path.read_text()))
+    assert is_trusted(text, trusted(home / "real" / ".codex" / "hooks.json", made.path.read_text()))
 
 
 def test_a_hash_that_codex_noted_itself_is_replaced(home: Path) -> None:

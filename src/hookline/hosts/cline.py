@@ -39,7 +39,7 @@ def _unwrap(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refused(reason: str, event: Event | None) -> dict[str, Any]:
-    """Instead of the command, one that says why it was refused; without a command, the end of the run."""
+    """Instead of the command, one that says why it was refused and fails; any other call ends the run."""
     if event is not None and event.subject == "Bash":
         said = f"printf '%s\\n' {quote(f'denied: {reason}')}; exit 1"
         return {"cancel": False, "overrideInput": {"commands": [said]}}

@@ -30,7 +30,8 @@ CODEX = Host(
             "context": context(_PRE),
         },
         "PermissionRequest": {"deny": REQUEST_DENIED, "allow": REQUEST_ALLOWED},
-        "PostToolUse": {"deny": BLOCK, "context": context("PostToolUse"), "stop": BLOCK},
+        # a block takes the place of the output: what the tool returned does not reach the model
+        "PostToolUse": {"deny": BLOCK, "replace": BLOCK, "context": context("PostToolUse"), "stop": BLOCK},
         "UserPromptSubmit": {"deny": BLOCK, "context": context("UserPromptSubmit")},
         "Stop": {"keep_going": BLOCK, "stop": END_TURN},
         "SubagentStop": {"keep_going": BLOCK},

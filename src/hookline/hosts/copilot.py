@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hookline.events import Event, UserPromptSubmit
 from hookline.hosts.host import TEXT, Config, Host, Tool
 from hookline.hosts.shapes import BASH, BLOCK, GLOB, GREP, context, permission, rewritten, same
 
@@ -17,6 +18,12 @@ def _unwrap(payload: dict[str, Any]) -> dict[str, Any]:
     if "hookName" in payload:
         payload.setdefault("hook_event_name", payload.pop("hookName"))
     return payload
+
+
+def _with_prompt(text: str, event: Event | None) -> dict[str, Any]:
+    """Context goes into the prompt itself: that is the only thing of a prompt's answer that the model reads."""
+    prompt = event.prompt if isinstance(event, UserPromptSubmit) else ""
+    return {"modifiedPrompt": f"{prompt}\n\n{text}"}
 
 
 COPILOT = Host(
@@ -33,7 +40,7 @@ COPILOT = Host(
                "rewrite": rewritten(_PRE, permissionDecision="allow"), "context": context(_PRE)},
         "PostToolUse": {"deny": BLOCK, "context": {"additionalContext": TEXT}, "stop": BLOCK,
                         "replace": {"modifiedResult": {"textResultForLlm": TEXT, "resultType": "success"}}},
-        "UserPromptSubmit": {"deny": BLOCK},
+        "UserPromptSubmit": {"deny": BLOCK, "context": _with_prompt},
         "Stop": {"keep_going": BLOCK},
         "SessionStart": {"context": {"additionalContext": TEXT}},
     },

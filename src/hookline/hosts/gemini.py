@@ -23,7 +23,8 @@ GEMINI = Host(
     says={
         "PreToolUse": {"deny": DENY, "allow": {"decision": "allow"},
                        "rewrite": specific("BeforeTool", tool_input=VALUE)},
-        "PostToolUse": {"deny": DENY, "context": context("AfterTool"), "stop": END_TURN},
+        # a deny takes the place of the output: what the tool returned does not reach the model
+        "PostToolUse": {"deny": DENY, "replace": DENY, "context": context("AfterTool"), "stop": END_TURN},
         "UserPromptSubmit": {"deny": DENY, "context": context("BeforeAgent")},
         "Stop": {"keep_going": DENY, "stop": END_TURN},
         "SessionStart": {"context": context("SessionStart")},

@@ -11,7 +11,7 @@ from hookline.engine import Verdict
 from hookline.errors import EventError
 from hookline.events import Event
 from hookline.hosts.answer import fails_closed, refusal
-from hookline.hosts.host import Host, Response
+from hookline.hosts.host import Host, Response, able
 from hookline.hosts.read import decode
 from hookline.hosts.reply import encode, refuse
 from hookline.replies import NOTHING, Reply, deny
@@ -38,10 +38,19 @@ async def serve(
     events: tuple[Event, ...] = ()
     try:
         events = decode(host, parse_object(data), event=event, cwd=cwd)
+        _tell_guards(host)
         replies = [(await hooks.fire(each, deadline=deadline)).reply for each in events]
         return encode(host, _joined(replies), events[0]) if events else Response()
     except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it was, the host must not take it for a yes
         return refused(host, problem, data, event=event, events=events)
+
+
+def _tell_guards(host: Host) -> None:
+    """A guard that would rather rewrite a line is told if the host has no way to do so."""
+    if not able(host, "rewrite"):
+        from hookline.guards.confining import host_rewrites
+
+        host_rewrites.set(False)
 
 
 def _joined(replies: list[Reply]) -> Reply:

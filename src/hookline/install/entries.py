@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from hookline.events import spec_of
 from hookline.hosts.host import Host
+from hookline.hosts.reply import refuse
 
 Scope = Literal["user", "project"]
 DEADLINE = 20.0
@@ -74,7 +75,17 @@ def _entry(wiring: Wiring, event: str, seconds: float, *, gate: bool) -> Entry:
     scope = ("--scope", wiring.scope) if wiring.scope == "project" else ()
     words = [*wiring.source.flags, "--event", event, "--deadline", f"{deadline:.3g}", *scope]
     command = f"{wiring.program} answer {host.name} {' '.join(map(shlex.quote, words))}"
+    if gate:
+        command += f" || {_without_us(host, event)}"
     return Entry(event, command, math.ceil(patience) * host.config.second, gate)
+
+
+def _without_us(host: Host, event: str) -> str:
+    """The host's deny in a few words of shell, for the day Hookline is moved or removed and the entry is not."""
+    response = refuse(host, "hookline could not be started; this fails closed", host.ours(event) or "")
+    if response.exit_code:
+        return f"{{ [ $? = {response.exit_code} ] || echo {shlex.quote(response.stderr.decode())} >&2; exit 2; }}"
+    return f"printf %s {shlex.quote(response.stdout.decode())}" if response.stdout else "true"
 
 
 def is_ours(command: Any, host: Host) -> bool:

@@ -192,13 +192,13 @@ OTHERS = ".before-hookline"
 
 _SCRIPT = """#!/bin/sh
 # hookline: `hookline uninstall {host}` takes this out
-exec {command}
+{command}
 """
 _CHAIN = """#!/bin/sh
 # hookline: `hookline uninstall {host}` takes this out
 # ours is asked first; if it has nothing to say, the one that was here before answers
 payload=$(cat)
-answer=$(printf '%s' "$payload" | {command})
+answer=$(printf '%s' "$payload" | {{ {command}; }})
 status=$?
 if [ -n "$answer" ] || [ "$status" -ne 0 ]; then
     printf '%s' "$answer"

@@ -70,14 +70,14 @@ def survey(project: Path | None = None) -> list[Row]:
 
 def hooked(host: Host, project: Path | None = None) -> tuple[Scope, ...]:
     """The scopes whose files ask Hookline."""
-    scopes: tuple[Scope, ...] = ("user", "project")
-    return tuple(scope for scope in scopes if _asks(host, scope, project))
+    return tuple(scope for scope in scopes(host, project) if configured(host, scope, project))
 
 
-def _asks(host: Host, scope: Scope, project: Path | None) -> bool:
-    if scope == "project" and not host.config.project:
-        return False
-    return bool(configured(host, scope, project))
+def scopes(host: Host, project: Path | None = None) -> tuple[Scope, ...]:
+    """Whose files a host reads here; in the home folder itself the user's and the project's may be the same."""
+    if not host.config.project or config_path(host, "project", project=project) == config_path(host, "user"):
+        return ("user",)
+    return ("user", "project")
 
 
 def configured(host: Host, scope: Scope, project: Path | None = None) -> list[tuple[str, str]]:

@@ -90,13 +90,16 @@ def _trust_codex(change: files.Change, *, trust: bool) -> str:
     """Note the hashes of our entries, if the user said yes."""
     if not trust:
         return "Codex skips these hooks until you trust them: run again with `--yes`, or use `/hooks` in Codex"
-    hashes = codex_trust.trusted(change.path, change.after.decode())
+    text = change.after.decode()
+    hashes = codex_trust.trusted(change.path, text)
+    real = Path(os.path.realpath(change.path.parent)) / change.path.name  # what CODEX_HOME leads to, if it is set
+    noted = {**hashes, **codex_trust.trusted(real, text)}
     path = _codex_config()
     try:
         before = path.read_text() if path.exists() else ""
         path.parent.mkdir(parents=True, exist_ok=True)
         files.check_writable(path)
-        write_atomically(path, codex_trust.with_trust(before, hashes).encode())
+        write_atomically(path, codex_trust.with_trust(before, noted).encode())
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(str(path), f"cannot be written: {error}") from None
     except ConfigError:

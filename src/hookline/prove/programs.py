@@ -36,7 +36,7 @@ def _commands(host: Host, path: Path) -> list[tuple[str, str]]:
 def _script_lines(path: Path) -> list[str]:
     """What our script for an event runs; another one's is its own affair."""
     text = path.read_text() if path.is_file() else ""
-    return [line.removeprefix("exec ") for line in text.splitlines() if line.startswith("exec ") and "hookline" in text]
+    return [line for line in text.splitlines() if " answer " in line and not line.startswith("#")]
 
 
 def _program(command: str) -> str:

@@ -14,9 +14,9 @@ from hookline.errors import HooklineError
 from hookline.hosts.host import Host, able
 from hookline.install import codex_trust
 from hookline.install.apply import load_record
-from hookline.install.entries import Scope, config_path
+from hookline.install.entries import config_path
 from hookline.install.found import find_binary
-from hookline.install.survey import configured
+from hookline.install.survey import configured, scopes
 from hookline.prove import canary
 from hookline.prove.agents import AGENTS, Agent
 from hookline.prove.model import Turn
@@ -68,7 +68,7 @@ def prove(host: Host, project: Path) -> Proven:
         names = " or ".join(f"`{name}`" for name in host.commands)
         return Proven(host, "", (Finding("binary", "missing", f"no {names} on PATH; install it, or leave it out"),))
     problems = tuple(_looked_at(host, project))
-    entries = {scope: configured(host, scope, project) for scope in _scopes(host)}
+    entries = {scope: configured(host, scope, project) for scope in scopes(host, project)}
     events = tuple(dict.fromkeys(event for found in entries.values() for event, _ in found))
     if not events:
         return Proven(host, binary.version, problems or (_nothing(host, project),))
@@ -79,12 +79,8 @@ def prove(host: Host, project: Path) -> Proven:
     return Proven(host, binary.version, problems + found, tried.seconds)
 
 
-def _scopes(host: Host) -> tuple[Scope, ...]:
-    return ("user", "project") if host.config.project else ("user",)
-
-
 def _nothing(host: Host, project: Path) -> Finding:
-    for scope in _scopes(host):
+    for scope in scopes(host, project):
         record = load_record(host.name, scope, str(project) if scope == "project" else "")
         if record is not None:
             where = config_path(host, scope, project=project)
@@ -96,7 +92,7 @@ def _looked_at(host: Host, project: Path) -> Iterator[Finding]:
     """What is wrong with the host's files, before anything runs: a program that is not there is never asked."""
     if host.name == "codex":
         yield from _untrusted(host, project)
-    for scope in _scopes(host):
+    for scope in scopes(host, project):
         path = config_path(host, scope, project=project)
         for event, program in missing_programs(host, path):
             yield Finding(event, "silent", f"{path}: `{program}` does not exist, so this hook never runs")
@@ -113,7 +109,7 @@ def _untrusted(host: Host, project: Path) -> Iterator[Finding]:
     config = config_path(host, "user").with_name("config.toml")
     try:
         known = config.read_text() if config.exists() else ""
-        for scope in _scopes(host):
+        for scope in scopes(host, project):
             path = config_path(host, scope, project=project)
             hashes = codex_trust.trusted(path, path.read_text()) if path.is_file() else {}
             if not codex_trust.is_trusted(known, hashes):

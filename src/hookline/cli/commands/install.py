@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
     from hookline.hooks.hook import Hook
 
 _EXAMPLES = """examples:
-  hookline install                              which agents are here? nothing is written
-  hookline install codex --hooks hooks.py       the hooks of a Python file, for every session of yours
+  hookline install                          which agents are here?
+  hookline install codex --hooks hooks.py   a Python file, for all your sessions
   hookline install gemini qwen --settings .claude/settings.json
   hookline install claude --hooks hooks.py --scope project --strict
 
-`--strict` refuses to install where a hook would not be enforced. Codex runs hooks only once they are trusted:
-`--yes` says that you trust them."""
+`--strict` refuses to install where a hook would not be enforced. Codex runs
+hooks only once they are trusted: `--yes` says that you trust them."""
 
 
 def main(argv: list[str]) -> int:
@@ -124,14 +125,18 @@ def _show(done: Installed) -> None:
     print(f"{paint(done.host.title, 'bold')}: hooked on {', '.join(done.events)}")
     print(f"  in {done.path}")
     for path in done.backups:
-        print(f"  as it was before: {path}")
+        _say(f"as it was before: {path}")
     print_losses(done.host, done.losses)
     for note in done.notes:
-        print(f"  note: {note}")
+        _say(f"note: {note}")
     if not done.host.verified:
-        print(
-            f"  {paint('unverified', 'yellow')}: {done.host.title} could not be measured; try it before you rely on it"
-        )
+        _say(f"unverified: {done.host.title} could not be measured; try it before you rely on it")
+
+
+def _say(text: str) -> None:
+    """A paragraph of the report, folded for 80 columns; paths stay whole."""
+    options = {"break_long_words": False, "break_on_hyphens": False}
+    print(textwrap.fill(text, 80, initial_indent="  ", subsequent_indent="    ", **options))  # type: ignore[arg-type]
 
 
 def print_losses(host: Host, losses: Sequence[Loss]) -> None:

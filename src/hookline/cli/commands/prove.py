@@ -23,8 +23,8 @@ _EXAMPLES = """examples:
 
 Your agent runs headless in a copy of its configuration, in a folder of its own,
 against a model that follows a script: it tries calls that must run, must be
-refused, rewritten, or refused because a hook hangs, crashes or exits. Your files
-are only read. Hooks of yours that write elsewhere do so here, too.
+refused, rewritten, or refused because a hook hangs, crashes or exits. Your
+files are only read. Hooks of yours that write elsewhere do so here, too.
 
 exit code: 0 if all that is configured is enforced, 1 if not"""
 _WIDTH = 80

@@ -1,0 +1,127 @@
+"""`hookline install`, `uninstall` and `hosts` as a person meets them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOOKS = """
+from hookline import Hooks, context, deny, replace_output
+from hookline.events import PostToolUse, PreToolUse
+hooks = Hooks()
+
+@hooks.on(PreToolUse)
+def gate(event):
+    return deny("no")
+
+@hooks.on(PostToolUse)
+def redact(event):
+    return replace_output("x")
+"""
+
+
+def hookline(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
+    env = {"HOME": str(home), "PATH": "/usr/bin:/bin", "HOSTLAB": "/nowhere"}
+    return subprocess.run([sys.executable, "-m", "hookline", *words], env=env, cwd=home, text=True,
+                          capture_output=True, check=False, timeout=120)  # fmt: skip
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "hooks.py").write_text(HOOKS)
+    return tmp_path
+
+
+def test_the_table_fits_a_terminal_and_marks_what_is_hooked(home: Path) -> None:
+    """80 columns; the same as JSON."""
+    hookline("install", "gemini", "--hooks", "hooks.py", home=home)
+
+    shown = hookline("hosts", home=home)
+    rows = {row["host"]: row for row in json.loads(hookline("hosts", "--json", home=home).stdout)}
+
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    assert len(rows) == 18
+    assert rows["gemini"]["hooked"] == ["user"]
+    assert rows["codex"]["hooked"] == []
+    assert rows["cursor"]["measured"] is None
+    assert rows["kimi"]["abilities"] == {
+        "deny": True, "ask": False, "rewrite": False, "context": False, "replace output": False, "gate prompt": True,
+        "keep going": True, "session events": True,
+    }  # fmt: skip
+
+
+def test_strict_refuses_what_would_not_be_enforced(home: Path) -> None:
+    """Nothing is written, and the report says why."""
+    run = hookline("install", "kimi", "--hooks", "hooks.py", "--strict", home=home)
+
+    assert run.returncode == 1
+    assert "observed only: redact" in run.stdout
+    assert "--strict was given" in run.stderr
+    assert not (home / ".kimi-code").exists()
+    assert hookline("install", "copilot", "--hooks", "hooks.py", "--strict", home=home).returncode == 0
+
+
+def test_json_says_what_was_done(home: Path) -> None:
+    """For scripts."""
+    (done,) = json.loads(hookline("install", "vibe", "--hooks", "hooks.py", "--json", home=home).stdout)
+
+    assert (done["host"], done["events"], done["verified"]) == ("vibe", ["pre_tool", "post_tool"], "3.0.2")
+    assert Path(done["path"]) == home / ".vibe" / "hooks.toml"
+    assert {loss["status"] for loss in done["losses"]} == {"enforced"}
+
+
+def test_a_hook_file_that_fails_to_import_is_not_installed(home: Path) -> None:
+    """The error is the file's own."""
+    (home / "hooks.py").write_text("import no_such_module\n")
+
+    run = hookline("install", "codex", "--hooks", "hooks.py", home=home)
+
+    assert run.returncode == 1
+    assert "hooks.py: cannot be imported: ModuleNotFoundError" in run.stderr
+    assert not (home / ".codex").exists()
+
+
+WRONG = {
+    ("install", "codx"): "did you mean `codex`",
+    ("install", "codex", "--hooks", "none.py"): "no such file",
+    ("install", "codex", "--settings", "none.json"): "no such file",
+    ("install", "codex"): "there are no hooks here",
+    ("uninstall", "nobody"): "no host `nobody`",
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_what_cannot_be_done_is_said_in_one_line(words: tuple[str, ...], home: Path) -> None:
+    """Where, what, what to do."""
+    run = hookline(*words, home=home)
+
+    assert run.returncode == 1
+    assert WRONG[words] in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+
+
+def test_claude_needs_hooks_that_it_does_not_read_itself(home: Path) -> None:
+    """Its settings files would be judged twice."""
+    settings = home / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}')
+
+    assert "reads these settings files itself" in hookline("install", "claude", home=home).stderr
+
+
+def test_uninstall_says_what_it_did(home: Path) -> None:
+    """And that there was nothing, the second time."""
+    hookline("install", "gemini", "--hooks", "hooks.py", home=home)
+
+    assert "removed" in hookline("uninstall", "gemini", home=home).stdout
+    again = hookline("uninstall", "gemini", home=home)
+    assert (again.returncode, again.stdout) == (1, "Gemini CLI: nothing of ours was there\n")
+
+
+def test_without_a_name_it_shows_which_agents_are_here(home: Path) -> None:
+    """Nothing is written."""
+    run = hookline("install", home=home)
+
+    assert "no agent CLI was found" in run.stdout or "hookline install" in run.stdout

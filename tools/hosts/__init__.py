@@ -1,0 +1,1 @@
+"""Measuring agent CLIs, and the pages that say what was seen."""

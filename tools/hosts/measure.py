@@ -1,0 +1,85 @@
+"""One host's battery: its real CLI, hooks put in place by `hookline install`, a scripted model."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hookline.hosts.host import Host, able
+from hookline.install.found import find_binary
+from hookline.prove.agents import AGENTS, Agent
+from hookline.prove.model import Turn
+from hookline.prove.run import Place, Run, folders, run
+
+CASES = ("allow", "deny", "crash", "exit", "hang", "rewrite", "gate prompt")
+_WORDS = {"deny": "REASON_DENY", "crash": "REASON_CRASH", "exit": "ended without an answer", "hang": "gave no reply"}
+
+_HOOKS = """
+import os, time
+from hookline import Hooks, deny, rewrite
+from hookline.events import PreToolUse, UserPromptSubmit
+
+hooks = Hooks()
+
+@hooks.on(PreToolUse, match="Bash", timeout=5)
+def judge(event):
+    kind = event.tool_input["command"].rpartition("-")[2]
+    if kind == "deny": return deny("REASON_DENY")
+    if kind == "crash": raise ValueError("REASON_CRASH")
+    if kind == "exit": os._exit(0)
+    if kind == "hang": time.sleep(600)
+    if kind == "rewrite": return rewrite({**event.tool_input, "command": event.tool_input["command"] + "n"})
+
+@hooks.on(UserPromptSubmit)
+def prompts(event):
+    if "forbidden" in event.prompt: return deny("REASON_PROMPT")
+"""
+
+
+def measure(host: Host) -> dict[str, Any]:
+    """Which cases hold; `None` for what the host cannot do, and a reason if it could not be run."""
+    binary, agent = find_binary(host), AGENTS.get(host.name)
+    if binary is None or agent is None:
+        return {"skipped": f"not on this machine; run tools/hosts/install {host.name}"}
+    with TemporaryDirectory(prefix="hookline-hosts-") as folder, folders() as (home, project):
+        hooks = Path(folder) / "hooks.py"
+        hooks.write_text(_HOOKS)
+        _install(host, hooks, home, project)
+        place = Place(binary, home, project)
+        cases = _calls(host, agent, place)
+        cases["gate prompt"] = _prompt(host, agent, place)
+    return {"version": binary.version, "cases": cases}
+
+
+def _install(host: Host, hooks: Path, home: Path, project: Path) -> None:
+    words = ["install", host.name, "--hooks", str(hooks), "--scope", "user", "--yes"]
+    subprocess.run([sys.executable, "-m", "hookline", *words], check=True, capture_output=True, cwd=project,
+                   env={"HOME": str(home), "PATH": os.environ["PATH"]})  # fmt: skip
+
+
+def _run(agent: Agent, place: Place, prompt: str, kinds: list[str]) -> Run:
+    turns = [Turn(tools=(agent.shell(f"touch {place.project}/mark-{kind}"),)) for kind in kinds]
+    return run(agent, place, prompt, turns, env={"HOOKLINE_SERVICE": "0"}, limit=400)
+
+
+def _calls(host: Host, agent: Agent, place: Place) -> dict[str, bool | None]:
+    kinds = [kind for kind in CASES[:-1] if kind != "rewrite" or able(host, "rewrite")]
+    done = _run(agent, place, "please run it", kinds)
+
+    def ran(kind: str) -> bool:
+        return (place.project / f"mark-{kind}").exists()
+
+    cases: dict[str, bool | None] = {"allow": ran("allow")}
+    cases |= {kind: not ran(kind) and done.model.read(word) for kind, word in _WORDS.items()}
+    cases["rewrite"] = ran("rewriten") and not ran("rewrite") if able(host, "rewrite") else None
+    return cases
+
+
+def _prompt(host: Host, agent: Agent, place: Place) -> bool | None:
+    if not able(host, "gate prompt"):
+        return None
+    return _run(agent, place, "this is forbidden", ["prompt"]).model.turns_asked == 0
