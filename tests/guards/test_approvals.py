@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hookline import Hooks
+from hookline.confine.policy import Policy
 from hookline.errors import HookError
 from hookline.events import PermissionRequest
-from hookline.guards import approvals
+from hookline.guards import approvals, confining
 from hookline.replies import Decision
 
 
@@ -83,3 +85,43 @@ def test_otherwise_is_block_or_leave() -> None:
     """There is no third way."""
     with pytest.raises(HookError):
         approvals.auto(otherwise="allow")  # type: ignore[arg-type]
+
+
+LOOKS = [
+    ("cat notes.txt", True),
+    ("ls -la src", True),
+    ("git log --oneline HEAD~3..HEAD", True),
+    ("echo /etc/shadow", True),
+    ("cat /etc/shadow", False),
+    ("head -n1 ../outside", False),
+    ("cat ~/.ssh/id_rsa", False),
+    ("cat link", False),
+    ("cat lin?", False),
+    ("ls src; tail /var/log/syslog", False),
+    ("git -C/etc status", False),
+    ("git diff --no-index /etc/shadow notes.txt", False),
+]
+
+
+@pytest.mark.parametrize("line, approved", LOOKS)
+async def test_without_a_list_looking_is_approved_inside_the_project_only(
+    line: str, approved: bool, tmp_path: Path
+) -> None:
+    """However the place is spelt; a list of your own says what it says."""
+    (tmp_path / "link").symlink_to("/etc/shadow")
+    hooks = Hooks()
+    hooks.add(approvals.auto())
+    request = PermissionRequest(cwd=str(tmp_path), tool_name="Bash", tool_input={"command": line})
+
+    assert ((await hooks.fire(request)).decision is Decision.ALLOW) is approved
+
+
+@pytest.mark.skipif(bool(confining.unavailable()), reason=confining.unavailable() or "lines can be held")
+async def test_a_confined_line_is_approved_for_what_it_runs(tmp_path: Path) -> None:
+    """What a guard put around it is not on anybody's list."""
+    hooks = Hooks()
+    hooks.add(approvals.auto(["ls *"]))
+    lines = [confining.wrapped(line, Policy((str(tmp_path),))) for line in ("ls -la", "touch x")]
+    requests = [PermissionRequest(cwd=str(tmp_path), tool_name="Bash", tool_input={"command": line}) for line in lines]
+
+    assert [(await hooks.fire(request)).decision for request in requests] == [Decision.ALLOW, Decision.PASS]

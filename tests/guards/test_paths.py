@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from hookline import Hooks
 from hookline.errors import HookError
 from hookline.events import PostToolUse, PreToolUse, SessionStart
-from hookline.guards import paths
+from hookline.guards import commands, paths
 from hookline.replies import Decision
 from tests.guards.evasions import DOUBTED_LINES, OUTSIDE_LINES
 from tests.guards.ordinary import LINES
@@ -400,3 +401,27 @@ def test_undecided_is_ask_or_deny() -> None:
     """A doubt is never let through."""
     with pytest.raises(HookError):
         paths.stay_inside(undecided="allow")  # type: ignore[arg-type]
+
+
+LONG = {
+    "unknown words": "$x " * 21_000,
+    "wildcards over the whole machine": "touch /*/*/*/*/*/*/zz",
+    "words": "a " * 30_000,
+    "commands": "a;" * 30_000,
+    "open quotes": '"' * 60_000,
+    "open substitutions": "$(" * 20_000,
+    "braces": "{a,b}" * 40,
+}
+
+
+@pytest.mark.parametrize("line", LONG.values(), ids=LONG)
+def test_no_line_keeps_a_guard_busy(line: str, tmp_path: Path) -> None:
+    """Reading is bounded: twice as much text takes about twice as long, and what is too much is asked about."""
+    guards = [*paths.stay_inside(tmp_path), commands.block(["rm -rf *", "*a*b*c*"]), commands.only(["ls *a*b*c*"])]
+    hooks = Hooks()
+    hooks.add(*guards)
+    event = PreToolUse(cwd=str(tmp_path), tool_name="Bash", tool_input={"command": line})
+    began = time.process_time()
+    hooks.fire_sync(event)
+
+    assert time.process_time() - began < 15  # seconds of this process's own time; it was 20 to 60 before

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 LONG_FLAGS = {
     "rm": {"--recursive": "r", "--force": "f", "--dir": "d"},
@@ -148,7 +148,7 @@ def matches_glob(pattern: str, text: str) -> bool:
     return pattern[position:].strip(STAR) == ""
 
 
-def sort_words(name: str, words: Sequence[str], unknown: Sequence[int] = (), *, written: bool = False) -> Sorted:
+def sort_words(name: str, words: Sequence[str], unknown: Collection[int] = (), *, written: bool = False) -> Sorted:
     """A command's flags as a set, `-rf` and `--recursive --force` alike, and its other words.
 
     `written` reads the words of a pattern, which mean what they say: no abbreviations, and no values of options.
@@ -156,6 +156,7 @@ def sort_words(name: str, words: Sequence[str], unknown: Sequence[int] = (), *, 
     flags: set[str] = set()
     operands: list[Operand] = []
     option, may_be_flag = False, False
+    unknown = frozenset(unknown)
     for index, word in enumerate(words):
         known = index not in unknown
         if word == "--" and known:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from glob import iglob
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -25,7 +23,7 @@ from hookline.guards import confining
 from hookline.guards.commands import SHELL_TOOLS, lines_of
 from hookline.guards.confining import Confine
 from hookline.guards.confining import checked as checked_confine
-from hookline.guards.resolve import Astray, checked, other_names, resolved, spellings
+from hookline.guards.resolve import Astray, Matches, checked, other_names, resolved, spellings
 from hookline.hooks import Hook, make_hook
 from hookline.replies import Reply, ask, deny, rewrite, stop
 from hookline.shell import writes
@@ -62,7 +60,6 @@ _WRITES = re.compile(
 _HERE = ("cwd", "workdir", "working_directory", "workingDirectory", "directory")
 _MOST_SESSIONS = 1_000
 _MOST_DEPTH = 8
-_MOST_MATCHES = 1_000
 
 
 class Fence(msgspec.Struct, frozen=True):
@@ -206,10 +203,9 @@ class StayInside:
         """Deny a line that plainly writes outside; what its text does not tell, the kernel will."""
         cwd = _folder(event)
         for target in writes(confining.line_of(event)).targets:
-            for path in (target, *_meant(target, cwd)):
-                one = judged(path, cwd, fence, write=False)
-                if one.problem and one.leads:
-                    return deny(one.problem)
+            one = judged(target, cwd, fence, write=False)
+            if one.problem and one.leads:
+                return deny(one.problem)
         return None
 
     def _hold(self, event: PreToolUse, fence: Fence) -> Reply | None:
@@ -220,26 +216,23 @@ class StayInside:
 
     def _judge_line(self, line: str, cwd: str, fence: Fence) -> Reply | None:
         found = writes(line)
+        doubts = list(found.undecidable)
+        matches = Matches(cwd)
         for target in found.targets:
-            for path in (target, *_meant(target, cwd)):
+            for path in (target, *matches.of(target)):
                 one = judged(path, cwd, fence, write=False)
                 if one.problem:
                     return deny(one.problem)
-        if found.undecidable:
-            return self._answer(f"cannot tell what `{line[:200]}` writes: {'; '.join(found.undecidable)[:2000]}")
+        if matches.exhausted:
+            doubts.append("its wildcards stand for more files than can be looked at")
+        if doubts:
+            return self._answer(f"cannot tell what `{line[:200]}` writes: {'; '.join(doubts)[:2000]}")
         return None
 
 
 def _rewritten(tool: str) -> tuple[str, ...]:
     """Arguments that are handed on resolved, so that what is written is what was judged; not an MCP server's."""
     return tuple(field for field in (WRITERS.get(tool), READERS.get(tool)) if field)
-
-
-def _meant(target: str, cwd: str) -> list[str]:
-    """The files there are that a target with wildcards stands for."""
-    if not any(char in target for char in "*?["):
-        return []
-    return list(islice(iglob(os.path.join(cwd, os.path.expanduser(target)), include_hidden=True), _MOST_MATCHES))
 
 
 def _folder(event: PreToolUse) -> str:

@@ -3,13 +3,14 @@
 Texts, not `Path` objects: those fold `//` and `/./` before anyone has looked.
 """
 
-# ruff: noqa: PTH111, PTH112, PTH115, PTH116
+# ruff: noqa: PTH111, PTH112, PTH115, PTH116, PTH118
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from urllib.parse import unquote
 
 from hookline.guards.looks import plain
@@ -101,3 +102,41 @@ def other_names(path: str) -> bool:
     except (OSError, ValueError):
         return False
     return status.st_nlink > 1 and not os.path.isdir(path)
+
+
+class Matches:
+    """The files that wildcards stand for, as far as a bounded look at folders tells."""
+
+    def __init__(self, cwd: str, most: int = 5_000) -> None:
+        self._cwd, self._left = cwd, most
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there was more to look at than is looked at."""
+        return self._left <= 0
+
+    def of(self, target: str) -> list[str]:
+        """What there is that a target with wildcards stands for; nothing for a target without."""
+        if not any(char in target for char in "*?["):
+            return []
+        places = ["/"]
+        for part in _from_root(os.path.expanduser(target), self._cwd).split("/"):
+            if part in ("", "."):
+                continue
+            if any(char in part for char in "*?["):
+                places = [found for place in places for found in self._children(place, part)]
+            else:
+                places = [os.path.join(place, part) for place in places]
+        return [place for place in places if os.path.lexists(place)]
+
+    def _children(self, folder: str, pattern: str) -> Iterator[str]:
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    self._left -= 1
+                    if self._left <= 0:
+                        return
+                    if fnmatchcase(entry.name, pattern):
+                        yield entry.path
+        except OSError:
+            return

@@ -30,8 +30,9 @@ def arguments(command: SimpleCommand) -> Arguments:
     options: list[str] = []
     values: list[str] = []
     only_words = False
+    unknown = frozenset(command.unknown)
     for index, word in enumerate(command.words[1:], 1):
-        if index in command.unknown:
+        if index in unknown:
             given.append(LATER + word)
         elif only_words or not word.startswith("-") or word == "-":
             given.append(word)
@@ -54,10 +55,11 @@ def _attached(option: str) -> Iterable[str]:
 def value_of(command: SimpleCommand, *names: str) -> list[str]:
     """The values of an option that is written as `-o x`, `-ox` or `--output=x`."""
     found = []
+    unknown = frozenset(command.unknown)
     for index, word in enumerate(command.words[1:], 1):
         for name in names:
             if word == name and index + 1 < len(command.words):
-                found.append((LATER if index + 1 in command.unknown else "") + command.words[index + 1])
+                found.append((LATER if index + 1 in unknown else "") + command.words[index + 1])
             elif name.startswith("--") and word.startswith(name + "="):
                 found.append(word[len(name) + 1 :])
             elif not name.startswith("--") and word.startswith(name) and len(word) > len(name):

@@ -63,8 +63,10 @@ class _Links:
         self._leads: dict[str, str] = {}
 
     def make(self, command: SimpleCommand, folders: list[str]) -> None:
+        if command.name != "ln":
+            return
         words = arguments(command)
-        if command.name != "ln" or len(words.given) != 2 or not words.has(r"-[a-zA-Z]*s[a-zA-Z]*|--symbolic"):
+        if len(words.given) != 2 or not words.has(r"-[a-zA-Z]*s[a-zA-Z]*|--symbolic"):
             return
         source, name = words.given
         inside = f"{name.rstrip('/')}/{source.rstrip('/').rsplit('/', 1)[-1]}"

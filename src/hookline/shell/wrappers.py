@@ -33,7 +33,8 @@ def look_inside(command: SimpleCommand, stdin: str | None) -> Inside:
     ]
     if not command.words:
         return Inside(undecidable=tuple(undecidable))
-    words = [(word, index not in command.unknown) for index, word in enumerate(command.words)]
+    unknown = frozenset(command.unknown)
+    words = [(word, index not in unknown) for index, word in enumerate(command.words)]
     if not words[0][1]:
         return Inside(
             undecidable=(*undecidable, f"which program `{command.words[0][:60]}` names is known only when it runs")
