@@ -62,7 +62,7 @@ class Lab(NamedTuple):
     def run(self, prompt: str, *kinds: str) -> Run:
         """Let the CLI work on a prompt; the model asks for one command of each kind."""
         agent = AGENTS[self.name]
-        commands = [f"echo $((20000 + {len(kind)})); touch {self.place.project}/mark-{kind}" for kind in kinds]
+        commands = [f"printf '2000%s' {len(kind)}; touch {self.place.project}/mark-{kind}" for kind in kinds]
         turns = [Turn(tools=(agent.shell(command),)) for command in commands]
         return run(agent, self.place, prompt, turns, env={"HOOKLINE_SERVICE": "0"}, limit=400)
 
@@ -70,8 +70,18 @@ class Lab(NamedTuple):
         return (self.place.project / f"mark-{kind}").exists()
 
 
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A `hookline` of its own, which a test may remove."""
+    path = tmp_path / "bin" / "hookline"
+    path.parent.mkdir()
+    path.write_text(f"#!{sys.executable}\nfrom hookline.__main__ import main\n\nmain()\n")
+    path.chmod(0o755)
+    return path
+
+
 @pytest.fixture(params=NAMES)
-def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+def lab(request: pytest.FixtureRequest, program: Path, tmp_path: Path) -> Iterator[Lab]:
     name: str = request.param
     binary = find_binary(find(name))
     if binary is None:
@@ -80,7 +90,7 @@ def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
     hooks.write_text(HOOKS)
     with folders() as (home, project):
         words = ["install", name, "--hooks", str(hooks), "--scope", "user", "--yes"]
-        done = subprocess.run([sys.executable, "-m", "hookline", *words], cwd=project, capture_output=True, check=False,
+        done = subprocess.run([program, *words], cwd=project, capture_output=True, check=False,
                               env={"HOME": str(home), "PATH": "/usr/bin:/bin"})  # fmt: skip
         assert done.returncode == 0, done.stderr
         yield Lab(name, Place(binary, home, project))
@@ -118,4 +128,13 @@ def test_what_a_hook_says_after_a_call_reaches_the_model_where_the_host_can(lab:
 
     assert done.model.read("REASON_CONTEXT") is able(host, "context")
     assert done.model.read("REASON_NEW_OUTPUT") is able(host, "replace output")
-    assert done.model.read(str(20000 + len("replaced"))) is not able(host, "replace output")
+    assert done.model.read(f"2000{len('replaced')}") is not able(host, "replace output")
+
+
+def test_a_gate_stays_shut_when_hookline_is_gone(lab: Lab, program: Path) -> None:
+    """Removed, moved, or its Python was: the entry in the host's file still denies."""
+    program.unlink()
+
+    done = lab.run("please run it", "allowed")
+
+    assert not lab.ran("allowed"), done.stdout[-2000:]

@@ -168,8 +168,9 @@ def test_the_scripted_model_follows_its_script_in_every_protocol(path: str, stre
         path = path.replace("generate", "streamGenerate") if stream and "generate" in path else path
         assert "ok" in ask(model.url, path, {"stream": stream, "tools": []})
         first = ask(model.url, path, {"stream": stream})
+        assert "shell" in ask(model.url, path, {"stream": stream})  # sent again: an agent that lost the answer
         second = ask(model.url, path, {"stream": stream, "say": "REASON"})
 
         assert "shell" in first
         assert "over" in second
-        assert (model.turns_asked, model.read("REASON"), model.read("NOT SAID")) == (2, True, False)
+        assert (model.turns_asked, model.read("REASON"), model.read("NOT SAID")) == (3, True, False)
