@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -24,11 +25,12 @@ async def connect(
     name: str = "hookline",
     patient: bool = False,
     on_back: Callable[[], Awaitable[None]] | None = None,
+    on_problem: Callable[[str], None] | None = None,
     **more: Any,
 ) -> Client:
     """Connect; with `patient` go on trying for as long as it takes, else say after ten seconds why it failed."""
     try:
-        import nats
+        from nats.aio.client import Client
         from nats.errors import Error as NatsError
     except ImportError:
         raise MissingExtra("a fleet", "fleet") from None
@@ -36,8 +38,12 @@ async def connect(
     problems: list[str] = []
 
     async def on_error(problem: Exception) -> None:
-        problems.append(str(problem) or type(problem).__name__)
+        problems.append(_explained(problem))
         log.debug("%s: %s", url, problem)
+        if not client.is_connected and (transport := client._transport) is not None:  # noqa: SLF001
+            transport.close()  # type: ignore[no-untyped-call]  # an attempt that failed leaves its socket open
+        if on_problem is not None:
+            on_problem(problems[-1])
 
     options: dict[str, Any] = {
         "error_cb": on_error,
@@ -52,10 +58,26 @@ async def connect(
         **more,
     }
     while True:
+        client = Client()
         try:
-            return await asyncio.wait_for(nats.connect(url, allow_reconnect=True, **options), None if patient else 10)
+            await asyncio.wait_for(client.connect(url, allow_reconnect=True, **options), None if patient else 10)
         except (NatsError, OSError, TimeoutError) as problem:
+            with contextlib.suppress(Exception):
+                await client.close()
             if not patient:
                 why = problems[-1] if problems else str(problem) or "no answer within 10 s"
                 raise FleetError(f"{url}: cannot connect to the hub: {why}") from None
             await asyncio.sleep(1)
+        else:
+            return client
+
+
+def _explained(problem: Exception) -> str:
+    """What went wrong, and what to do where that is known."""
+    text = str(problem) or type(problem).__name__
+    if "authorization" in text.lower():
+        return (
+            "the hub does not let this machine in: it was revoked, or the hub was set up again; "
+            "run `hookline fleet leave`, then join with a new token"
+        )
+    return text

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +18,9 @@ from hookline.files import write_atomically
 from hookline.fleet import rollout as rollouts
 from hookline.fleet.bundle import Bundle, pack, unpack
 from hookline.fleet.connection import connect
-from hookline.fleet.keys import MachineKey, TeamKey
+from hookline.fleet.keys import MachineKey, TeamKey, signed_by
 from hookline.fleet.ledger import Ledger, Problem
+from hookline.fleet.objects import fetch
 from hookline.fleet.registry import Registry
 from hookline.fleet.rollout import Rollout
 from hookline.fleet.server import Server
@@ -29,6 +32,7 @@ from hookline.fleet.subjects import (
     BUNDLE_BUCKET,
     ENROL,
     POLICY_BUCKET,
+    SIGNATURE_HEADER,
     STATUS_BUCKET,
     TARGET,
 )
@@ -36,6 +40,7 @@ from hookline.fleet.subjects import (
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.js import JetStreamContext
+    from nats.js.api import RawStreamMsg
 
 log = logging.getLogger("hookline.fleet")
 _CONSUMER = "ledger"
@@ -62,6 +67,7 @@ class Hub:
         self.key = _team_key(folder / "team.key")
         self._tasks: list[asyncio.Task[None]] = []
         self._client: Client | None = None
+        self._keys: dict[str, str] = {}
 
     # -- running -------------------------------------------------------------------------------------------------
 
@@ -184,11 +190,12 @@ class Hub:
             return {}
         found = {}
         for key in keys:
-            entry = await bucket.get(key)
-            with contextlib.suppress(msgspec.DecodeError):
-                status = msgspec.json.decode(entry.value or b"", type=Status)
+            subject = f"$KV.{STATUS_BUCKET}.{key}"
+            entry = await self.js.get_last_msg(f"KV_{STATUS_BUCKET}", subject, direct=True)
+            with contextlib.suppress(msgspec.DecodeError, ValueError):  # nonsense counts as nothing said
+                status = msgspec.json.decode(entry.data or b"", type=Status)
                 if status.machine == key:
-                    found[key] = status
+                    found[key] = _received(status, entry)
         return found
 
     # -- audit ---------------------------------------------------------------------------------------------------
@@ -196,29 +203,55 @@ class Hub:
     async def _mirror(self) -> None:
         """Follow the audit stream: write, then acknowledge. After a kill it goes on with what was not acknowledged."""
         from nats.errors import Error as NatsError
-        from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
-        config = ConsumerConfig(
-            durable_name=_CONSUMER, ack_policy=AckPolicy.EXPLICIT, deliver_policy=DeliverPolicy.ALL, ack_wait=30,
-            max_ack_pending=1_000,
-        )  # fmt: skip
         while True:
             try:
-                pull = await self.js.pull_subscribe(f"{AUDIT}.*", durable=_CONSUMER, stream=AUDIT_STREAM, config=config)
+                pull = await self._subscribe()
                 while True:
                     with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
                         for message in await pull.fetch(64, timeout=2):
-                            await asyncio.to_thread(self._take, message.subject, message.data)
+                            await asyncio.to_thread(self._take, message.subject, message.data, message.headers or {})
                             await message.ack()
             except (NatsError, OSError, EOFError) as problem:
-                log.warning("the audit stream cannot be read: %s; trying again", problem)
+                log.warning("the audit stream cannot be mirrored: %s; trying again", _advice(problem))
                 await asyncio.sleep(1)
 
-    def _take(self, subject: str, data: bytes) -> None:
+    async def _subscribe(self) -> Any:
+        """Read on from the first block that was not acknowledged.
+
+        What an earlier reader was handed and did not finish would come again later than what follows it, and look like
+        a gap; so the consumer is made again, and starts there.
+        """
+        from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+        from nats.js.errors import NotFoundError
+
+        start = 1
+        with contextlib.suppress(NotFoundError):
+            known = await self.js.consumer_info(AUDIT_STREAM, _CONSUMER)
+            start = (known.ack_floor.stream_seq if known.ack_floor else 0) + 1
+            await self.js.delete_consumer(AUDIT_STREAM, _CONSUMER)
+        config = ConsumerConfig(
+            durable_name=_CONSUMER, ack_policy=AckPolicy.EXPLICIT, ack_wait=30, max_ack_pending=1_000,
+            deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=start,
+        )  # fmt: skip
+        return await self.js.pull_subscribe(f"{AUDIT}.*", durable=_CONSUMER, stream=AUDIT_STREAM, config=config)
+
+    def _take(self, subject: str, data: bytes, headers: Mapping[str, str]) -> None:
         machine = subject.removeprefix(f"{AUDIT}.")
+        if not self._signed(machine, data, headers.get(SIGNATURE_HEADER, "")):
+            log.warning("%s: something that this machine did not sign was sent in its name; it is left out", machine)
+            return
         _, problems = self.ledger.mirror(machine).take(data)
         for problem in problems:
             log.warning("%s", problem)
+
+    def _signed(self, machine: str, data: bytes, signature: str) -> bool:
+        if machine not in self._keys:
+            self._keys = {one.machine: one.key for one in self.registry.members().values()}
+        try:
+            return signed_by(self._keys.get(machine, ""), data, bytes.fromhex(signature))
+        except ValueError:
+            return False
 
     def problems(self) -> list[Problem]:
         """Where chains do not hold."""
@@ -239,14 +272,7 @@ class Hub:
 
     async def bundle(self, version: int) -> Bundle:
         """The bundle of a version, checked."""
-        from nats.js.errors import Error as StreamError
-
-        store = await self.js.object_store(BUNDLE_BUCKET)
-        try:
-            found = await store.get(str(version))
-        except StreamError as problem:
-            raise FleetError(f"the hub has no bundle with version {version}: {problem}") from None
-        return unpack(found.data or b"", public=self.key.public)
+        return unpack(await fetch(self.js, BUNDLE_BUCKET, str(version)), public=self.key.public)
 
     async def push(
         self, files: dict[str, bytes], *, share: float = 1.0, message: str = "", restores: int | None = None
@@ -285,6 +311,17 @@ class Hub:
         await bucket.put(TARGET, msgspec.json.encode(wanted))
         assert self._client is not None
         await self._client.publish(ANNOUNCE, str(wanted.version).encode())
+
+
+def _received(status: Status, entry: RawStreamMsg) -> Status:
+    datetime.fromisoformat(status.time)  # one that cannot be read is refused here
+    return msgspec.structs.replace(status, received=entry.time.isoformat(timespec="milliseconds") if entry.time else "")
+
+
+def _advice(problem: Exception) -> str:
+    if isinstance(problem, OSError) and problem.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+        return f"{problem.strerror}; make room on the hub's disk: machines keep what is not acknowledged"
+    return str(problem) or type(problem).__name__
 
 
 def _team_key(path: Path) -> TeamKey:

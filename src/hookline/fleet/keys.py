@@ -70,12 +70,20 @@ class TeamKey:
 
 def verify(public: str, data: bytes, signature: bytes) -> bool:
     """Whether the holder of the team's key signed exactly this."""
+    try:
+        key = base64.urlsafe_b64decode(public + "=" * (-len(public) % 4))
+    except ValueError:
+        return False
+    return _holds(key, data, signature)
+
+
+def _holds(key: bytes, data: bytes, signature: bytes) -> bool:
+    verifier = _signing().VerifyKey
     from nacl.exceptions import BadSignatureError
 
     try:
-        key = _signing().VerifyKey(base64.urlsafe_b64decode(public + "=" * (-len(public) % 4)))
-        key.verify(data, signature)
-    except (BadSignatureError, ValueError, binascii.Error, TypeError):
+        verifier(key).verify(data, signature)
+    except (BadSignatureError, ValueError, TypeError):
         return False
     return True
 
@@ -97,6 +105,21 @@ class MachineKey:
         """The user name that a NATS server knows: `U…`."""
         return _encode(bytes([_USER]) + bytes(self._key.verify_key))
 
+    @classmethod
+    def load(cls, path: Path) -> MachineKey:
+        """The key whose seed is in a file."""
+        try:
+            raw = _decode(path.read_text().strip())
+        except (OSError, ValueError) as problem:
+            raise FleetError(
+                f"{path}: cannot read this machine's key: {problem}; leave the fleet and join again"
+            ) from None
+        return cls(raw[2:])
+
+    def sign(self, data: bytes) -> bytes:
+        """A signature of 64 bytes."""
+        return bytes(self._key.sign(data).signature)
+
     @property
     def seed(self) -> str:
         """The private half: `SU…`."""
@@ -108,10 +131,23 @@ class MachineKey:
 def is_machine_key(text: str) -> bool:
     """Whether a text is the public half of a machine's key, checksum included."""
     try:
-        raw = base64.b32decode(text + "=" * (-len(text) % 8))
-    except (binascii.Error, ValueError):
+        raw = _decode(text)
+    except ValueError:
         return False
-    return len(raw) == 35 and raw[0] == _USER and struct.pack("<H", _crc16(raw[:-2])) == raw[-2:]
+    return len(raw) == 33 and raw[0] == _USER
+
+
+def signed_by(key: str, data: bytes, signature: bytes) -> bool:
+    """Whether the machine with this public key signed exactly this."""
+    return is_machine_key(key) and _holds(_decode(key)[1:], data, signature)
+
+
+def _decode(text: str) -> bytes:
+    """What an NKey holds, without its checksum; `ValueError` if that does not fit."""
+    raw = base64.b32decode(text + "=" * (-len(text) % 8))
+    if struct.pack("<H", _crc16(raw[:-2])) != raw[-2:]:
+        raise ValueError("its checksum does not fit")
+    return raw[:-2]
 
 
 def _encode(payload: bytes) -> str:

@@ -24,7 +24,8 @@ from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, unpack
 from hookline.fleet.check import check_in_process
 from hookline.fleet.connection import connect
 from hookline.fleet.keys import MachineKey, verify
-from hookline.fleet.machine import Current, Enrolment, Machine
+from hookline.fleet.machine import CannotWrite, Current, Enrolment, Machine
+from hookline.fleet.objects import fetch
 from hookline.fleet.registry import read_token
 from hookline.fleet.rollout import Rollout
 from hookline.fleet.status import Status
@@ -34,6 +35,7 @@ from hookline.fleet.subjects import (
     BUNDLE_BUCKET,
     ENROL,
     POLICY_BUCKET,
+    SIGNATURE_HEADER,
     STATUS_BUCKET,
     TARGET,
     audit_of,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("hookline.fleet")
 POLL_SECONDS = 0.5
 STATUS_SECONDS = 30.0
+RETRY_SECONDS = 5.0
 
 
 async def join(
@@ -115,19 +118,36 @@ class Leaf:
         self._sequence = 0
         self._changed = asyncio.Event()
         self._client: Client | None = None
+        self._key = MachineKey.load(self.machine.seed_path)
 
     async def run(self) -> None:
         """Connect and stay connected; whatever fails is tried again."""
+        while True:
+            await self._run_once()
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _run_once(self) -> None:
+        """Until the client gives up, as it does when the server no longer lets this machine in."""
         me = self.enrolment.machine
-        client = await connect(
+        closed = asyncio.Event()
+
+        async def on_closed() -> None:
+            closed.set()
+
+        self._client = client = await connect(
             self.enrolment.hub, seed=self.machine.seed_path, inbox=inbox_of(me), name=me, patient=True,
-            on_back=self._came_back,
+            on_back=self._came_back, on_problem=self.machine.note_trouble, closed_cb=on_closed,
         )  # fmt: skip
-        self._client = client
+        self._cursor = None
+        loops = [self._policy_loop(), self._audit_loop(), self._status_loop(), closed.wait()]
+        tasks = [asyncio.create_task(loop) for loop in loops]
         try:
             await client.subscribe(ANNOUNCE, cb=self._announced)
-            await asyncio.gather(self._policy_loop(), self._audit_loop(), self._status_loop())
+            await tasks[-1]
         finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             with contextlib.suppress(Exception):
                 await client.close()
 
@@ -187,6 +207,7 @@ class Leaf:
         headers = {
             "Nats-Msg-Id": block.last.hash,
             "Nats-Expected-Last-Subject-Sequence": str(self._sequence),
+            SIGNATURE_HEADER: self._key.sign(block.data).hex(),
         }
         js = self.client.jetstream()
         subject = audit_of(self.enrolment.machine)
@@ -208,20 +229,32 @@ class Leaf:
 
     async def follow_policy(self) -> Current | None:
         """Bring this machine to the version it should have; what is in force afterwards."""
-        wanted = await self._wanted()
-        current = self.machine.current()
-        number, digest = wanted or (0, "")
+        number, digest = await self._wanted() or (0, "")
+        current = await asyncio.to_thread(self._usable)
         if not number or (current is not None and current.digest == digest) or self._refused[0] == digest:
             return current
         try:
             bundle, data = await self._fetch(number, digest)
             await asyncio.to_thread(self._put_in_force, bundle, data)
             self._refused = ("", "")
+        except CannotWrite as problem:  # not the bundle's fault: it is tried again
+            self._refused = ("", f"version {number}: {problem}")
         except FleetError as problem:
-            log.warning("policy %d is refused: %s", number, problem)
             self._refused = (digest, f"version {number}: {problem}")
+        if self._refused[1]:
+            log.warning("the policy in force stays: %s", self._refused[1])
         await self.report()
-        return self.machine.current()
+        return self._usable()
+
+    def _usable(self) -> Current | None:
+        """The policy in force; none if what is on the disk is not what was signed: then the hub's is fetched again."""
+        try:
+            current = self.machine.current()
+            self.machine.verified_policy()
+        except FleetError as problem:
+            log.warning("the policy is fetched again: %s", problem)
+            return None
+        return current
 
     async def _wanted(self) -> tuple[int, str] | None:
         from nats.js.errors import KeyNotFoundError
@@ -234,8 +267,7 @@ class Leaf:
         return msgspec.json.decode(entry.value or b"", type=Rollout).wanted(self.enrolment.machine)
 
     async def _fetch(self, version: int, digest: str) -> tuple[Bundle, bytes]:
-        store = await self.client.jetstream().object_store(BUNDLE_BUCKET)
-        data = (await store.get(str(version))).data or b""
+        data = await fetch(self.client.jetstream(), BUNDLE_BUCKET, str(version))
         bundle = unpack(data, public=self.enrolment.team)
         if bundle.version != version or bundle.digest != digest:
             raise FleetError(f"the hub sent another bundle than it announced (version {bundle.version})")

@@ -70,6 +70,7 @@ class Mirror:
         """All on the disk before anybody is told."""
         if problems:
             _append_durably(self.problems_path, b"".join(msgspec.json.encode(one) + b"\n" for one in problems))
+        self._last = None  # should writing fail half-way, the torn end is cut off before the next block
         with locked(self.path.with_name(self.path.name + ".head")) as head:
             _append_durably(self.path, b"".join(lines))
             write_head(head, Head().at(last), None)

@@ -5,10 +5,12 @@ fleet/machine.seed      the machine's private key
 fleet/policies/7/       one folder per version, with its signed manifest
 fleet/current.json      which of them is in force; replaced at once, so there is always a whole one
 fleet/contact           touched whenever the hub was heard
+fleet/trouble           why the hub cannot be reached, as long as it cannot
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shutil
 import time
@@ -92,6 +94,19 @@ class Machine:
     def heard(self) -> None:
         """The hub was heard just now."""
         (self.folder / "contact").touch()
+        (self.folder / "trouble").unlink(missing_ok=True)
+
+    def note_trouble(self, text: str) -> None:
+        """Keep why the hub cannot be reached, for whoever asks how this machine stands."""
+        with contextlib.suppress(OSError):  # a full disk is no reason to stop trying
+            write_atomically(self.folder / "trouble", text.encode())
+
+    def trouble(self) -> str:
+        """Why the hub cannot be reached; empty if it can."""
+        try:
+            return (self.folder / "trouble").read_text("utf-8", "replace")
+        except OSError:
+            return ""
 
     def hours_silent(self, now: float | None = None) -> float:
         """How long the hub has not been heard; a clock that was set back counts as no time."""
@@ -122,11 +137,15 @@ class Machine:
         folder = self.policy_folder(bundle.version)
         with locked(self.folder / "lock"):
             self._refuse_older(bundle)
-            if folder.exists():
-                shutil.rmtree(folder)
-            bundle.write(folder)
-            (folder / MANIFEST).write_bytes(packed_manifest)
-            (folder / SIGNATURE).write_bytes(signature)
+            try:
+                if folder.exists():
+                    shutil.rmtree(folder)
+                bundle.write(folder)
+                (folder / MANIFEST).write_bytes(packed_manifest)
+                (folder / SIGNATURE).write_bytes(signature)
+            except OSError as problem:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise _cannot_write(problem) from None
         return folder
 
     def put_in_force(self, bundle: Bundle) -> Current:
@@ -135,7 +154,10 @@ class Machine:
         current = Current(version=bundle.version, digest=bundle.digest, since=now)
         with locked(self.folder / "lock"):
             before = self._refuse_older(bundle)
-            write_atomically(self.folder / "current.json", msgspec.json.encode(current), durable=True)
+            try:
+                write_atomically(self.folder / "current.json", msgspec.json.encode(current), durable=True)
+            except OSError as problem:
+                raise _cannot_write(problem) from None
             self._forget_old(keep={bundle.version, before})
         return current
 
@@ -176,6 +198,17 @@ class Machine:
             raise FleetError(f"{folder}: holds version {manifest.version}, and version {current.version} is in force")
         _check_files(folder, manifest)
         return folder
+
+
+class CannotWrite(FleetError):
+    """The disk does not take the policy now; it may later."""
+
+
+def _cannot_write(problem: OSError) -> CannotWrite:
+    return CannotWrite(
+        f"{problem.filename}: {problem.strerror}; the policy in force stays; "
+        "make room on this machine's disk, and it is tried again"
+    )
 
 
 def _check_files(folder: Path, manifest: Manifest) -> None:

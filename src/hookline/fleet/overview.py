@@ -75,12 +75,14 @@ def _row(
     age = status.seconds_old(now) if status else float("inf")
     if status and status.refused:
         problems.append(f"policy refused: {status.refused}")
-    if age < -SKEW_SECONDS:
-        problems.append(f"its clock is {-age:.0f} s ahead")
+    ahead = status.clock_ahead() if status else 0.0
+    if abs(ahead) > SKEW_SECONDS:
+        where = "ahead of" if ahead > 0 else "behind"
+        problems.append(f"its clock is {abs(ahead):.0f} s {where} the hub's; set it, or times in its records are off")
     return Row(
         machine=member.machine,
         name=member.name,
-        seen=status.time if status else "",
+        seen=(status.received or status.time) if status else "",
         silent=age > SILENT_SECONDS,
         policy=status.policy if status else 0,
         wanted=wanted,

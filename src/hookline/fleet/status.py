@@ -24,7 +24,15 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     audit_hash: str = ""
     hosts: list[dict[str, Any]] = []
     """Which agents are installed there, hooked or not, proven or not."""
+    received: str = ""
+    """When the server took it, by the server's clock; set at the hub, whatever the machine says."""
 
     def seconds_old(self, now: datetime) -> float:
-        """How long ago this was said, by the machine's own clock: skew shows as an age that is off."""
-        return (now - datetime.fromisoformat(self.time)).total_seconds()
+        """How long ago this was said, by the hub's clock."""
+        return (now - datetime.fromisoformat(self.received or self.time)).total_seconds()
+
+    def clock_ahead(self) -> float:
+        """By how many seconds the machine's clock is ahead of the hub's; negative if it is behind."""
+        if not self.received:
+            return 0.0
+        return (datetime.fromisoformat(self.time) - datetime.fromisoformat(self.received)).total_seconds()

@@ -10,6 +10,8 @@ BUNDLE_BUCKET = "hookline_bundles"
 AUDIT = "hookline.audit"
 ENROL = "hookline.enrol"
 ANNOUNCE = "hookline.policy.changed"
+SIGNATURE_HEADER = "Hookline-Signature"
+"""On every audit block: its machine's signature, so that nobody else, not even the server, can speak for it."""
 TARGET = "target"
 """The key in the policy bucket that says which version is wanted, and for whom."""
 
@@ -34,13 +36,8 @@ def machine_may(machine: str) -> dict[str, dict[str, list[str]]]:
         "$JS.API.STREAM.NAMES",
         f"$JS.API.STREAM.INFO.KV_{POLICY_BUCKET}",
         f"$JS.API.STREAM.INFO.KV_{STATUS_BUCKET}",
-        f"$JS.API.STREAM.INFO.OBJ_{BUNDLE_BUCKET}",
+        f"$JS.API.DIRECT.GET.OBJ_{BUNDLE_BUCKET}",
         f"$JS.API.DIRECT.GET.OBJ_{BUNDLE_BUCKET}.>",
-        f"$JS.API.STREAM.MSG.GET.OBJ_{BUNDLE_BUCKET}",
-        f"$JS.API.CONSUMER.CREATE.OBJ_{BUNDLE_BUCKET}",
-        f"$JS.API.CONSUMER.CREATE.OBJ_{BUNDLE_BUCKET}.>",
-        f"$JS.API.CONSUMER.DELETE.OBJ_{BUNDLE_BUCKET}.>",
-        f"$JS.FC.OBJ_{BUNDLE_BUCKET}.>",
     ]
     return {
         "publish": {"allow": publish},

@@ -313,6 +313,8 @@ async def _status(_: argparse.Namespace) -> int:
     print(f"`{enrolment.name}` ({enrolment.machine}) at {enrolment.hub}")
     print(f"policy: version {current.version}, in force since {current.since}" if current else "policy: none yet")
     print(f"the hub was heard {hours * 60:.0f} minutes ago" if hours < float("inf") else "the hub was never heard")
+    if trouble := machine.trouble():
+        print(paint(one_line(trouble), "red"))
     if enrolment.when_stale != "keep":
         print(f"after {enrolment.stale_hours:g} hours without it, gates answer {enrolment.when_stale}")
     machine.verified_policy()
