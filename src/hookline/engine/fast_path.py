@@ -3,13 +3,14 @@
 They are called in order for as long as they answer `None`; no task or outcome is made for that, and a timer only for
 those that wait. The first that says something is handed, as far as it came, to the dispatcher, which goes on from
 there; only a bare decision that is the last word anyway becomes a verdict here, read by the same `parse_decision` as
-there. A function whose code has no `await` in it can never wait, so it is awaited like any other coroutine; of
+there. A single hook has a function of its own, which `make bench` shows: a loop costs as much as the hook. A function whose code has no `await` in it can never wait, so it is awaited like any other coroutine; of
 the others the first step is taken by hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from hookline.engine.answers import decision_parser
@@ -20,10 +21,15 @@ from hookline.engine.select import Index, class_of
 from hookline.engine.verdict import Verdict, silent_outcomes
 from hookline.events import Event, spec_of
 from hookline.hooks.hook import Hook
-from hookline.replies import NOTHING, Decision
+from hookline.replies import NOTHING, Decision, Reply
 
 Fire = Callable[[Any], Coroutine[Any, Any, Verdict]]
 """Takes an event through the hooks chosen for it."""
+
+Clock = Callable[[], float]
+Parse = Callable[[Any], Reply | None]
+HandOver = Callable[[Any, Binding, Context | None, list[float], Any], Coroutine[Any, Any, Verdict]]
+"""Goes on from a hook that needs more than the fast path: `marks` has the start, and when each hook had answered."""
 
 _MOST_SUBJECTS = 512
 _DENY = Decision.DENY  # looking a member up in its enum takes as long as the hook, on Python 3.11
@@ -73,12 +79,48 @@ def _by_subject(field: str, paths: dict[str | None, Fire], otherwise: Fire) -> F
 
 def fast_path(dispatcher: Dispatcher, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Fire:
     """What asks `chosen`, all of them plain, about one kind of event."""
-    scope, parse, last = dispatcher.scope, decision_parser(spec_of(cls)), len(chosen)
-    clock = scope.clock
+    scope, parse = dispatcher.scope, decision_parser(spec_of(cls))
     bindings = [bind(hook, scope) for hook in chosen]
+    hand_over = partial(_hand_over, dispatcher, chosen, among)
+    if len(bindings) == 1:
+        return _one(bindings[0], chosen, scope.clock, parse, hand_over)
+    return _all(bindings, chosen, scope.clock, parse, hand_over)
+
+
+def _one(binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse, hand_over: HandOver) -> Fire:
+    """A single hook, the commonest case: `_all` without its loop."""
+    call: Any = binding.call
+    wants_context, waits, limit = binding.wants_context, binding.waits, binding.limit
+
+    async def fire(event: Event) -> Verdict:
+        started, ctx = clock(), None
+        try:
+            if wants_context:
+                ctx = Context(event, binding, started)
+                begun = call(event, ctx)
+            else:
+                begun = call(event)
+            answer = start(begun) if waits else await begun
+        except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, by the dispatcher
+            answer = Raised(error)
+        if answer.__class__ is Suspended:
+            answer = await drive(answer, limits(ctx or Context(event, binding, started)))
+        answered = clock()
+        if answered - started <= limit:
+            reply = NOTHING if answer is None else parse(answer)
+            if reply is not None:
+                return Verdict(event, reply, chosen, started, answered)
+        return await hand_over(event, binding, ctx, [started, answered], answer)
+
+    return fire
+
+
+def _all(bindings: list[Binding], chosen: tuple[Hook, ...], clock: Clock, parse: Parse, hand_over: HandOver) -> Fire:
+    """One hook after another, for as long as they have nothing to say."""
     steps: list[tuple[Binding, Any, bool, bool, float]] = [
         (binding, binding.call, binding.wants_context, binding.waits, binding.limit) for binding in bindings
     ]
+    last = len(steps)
 
     async def fire(event: Event) -> Verdict:
         now = started = clock()
@@ -94,28 +136,37 @@ def fast_path(dispatcher: Dispatcher, cls: type[Event], chosen: tuple[Hook, ...]
                 answer = start(begun) if waits else await begun
             except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, by the dispatcher
                 answer = Raised(error)
-            if waits and answer.__class__ is Suspended:
-                ctx = ctx or Context(event, binding, now)
-                answer = await drive(answer, limits(ctx))
+            if answer.__class__ is Suspended:
+                answer = await drive(answer, limits(ctx or Context(event, binding, now)))
             before, now = now, clock()
             answered.append(now)
-            if now - before > limit and answer.__class__ is not Raised:
-                answer = Raised(blocked_loop(now - before, limit))
-            if answer is not None:
-                reply = parse(answer)
-                if reply is not None and (len(answered) == last or reply.decision is _DENY):
-                    return Verdict(event, reply, chosen, started, answered)
-                run = Run(event, chosen, among)
-                return await _go_on(
-                    dispatcher, run, [started, *answered], ctx or Context(event, binding, before), answer
-                )
+            in_time = now - before <= limit
+            if answer is None and in_time:
+                continue
+            reply = parse(answer) if in_time else None
+            if reply is not None and (len(answered) == last or reply.decision is _DENY):
+                return Verdict(event, reply, chosen, started, answered)
+            return await hand_over(event, binding, ctx, [started, *answered], answer)
         return Verdict(event, NOTHING, chosen, started, answered)
 
     return fire
 
 
-async def _go_on(dispatcher: Dispatcher, run: Run, marks: Sequence[float], ctx: Context, step: Any) -> Verdict:
-    """Hand over to the dispatcher; `marks` has the start, and when each hook had answered."""
+async def _hand_over(  # noqa: PLR0917 - bound once, called in one place
+    dispatcher: Dispatcher,
+    chosen: tuple[Hook, ...],
+    among: Index,
+    event: Event,
+    binding: Binding,
+    ctx: Context | None,
+    marks: list[float],
+    answer: Any,
+) -> Verdict:
+    """Let the dispatcher go on from a hook that said more than a decision, raised, or took too long."""
+    took = marks[-1] - marks[-2]
+    if took > binding.limit and answer.__class__ is not Raised:
+        answer = Raised(blocked_loop(took, binding.limit))
     done = len(marks) - 2
-    silent = silent_outcomes(run.event, NOTHING, run.chosen[:done], marks[: done + 1])
-    return await dispatcher.dispatch(run, "sequential", silent, StartedRun(ctx, step))
+    silent = silent_outcomes(event, NOTHING, chosen[:done], marks[: done + 1])
+    started = StartedRun(ctx or Context(event, binding, marks[-2]), answer)
+    return await dispatcher.dispatch(Run(event, chosen, among), "sequential", silent, started)
