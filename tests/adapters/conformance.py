@@ -34,7 +34,7 @@ class ScriptedModel:
     def __init__(self, scenario: Scenario) -> None:
         self._script = iter(scenario.model_script)
 
-    async def respond(self, request: ModelRequest, on_delta: Any = None) -> ModelResponse:
+    async def respond(self, request: ModelRequest, on_event: Any = None) -> ModelResponse:
         answer = next(self._script)
         uses = [ToolUse(call["id"], call["name"], dict(call["args"])) for call in answer.tool_calls]
         text = [Text(answer.content)] if answer.content else []

@@ -23,15 +23,25 @@ from hookline.agent.context.definitions import AgentDefinition, Skill
 from hookline.agent.context.prompts import submit
 from hookline.agent.messages import Assistant, Block, Message, ToolUse, Usage
 from hookline.agent.models import Model
+from hookline.agent.models.pricing import model_usage
 from hookline.agent.session.file_watcher import Watcher, names_in
 from hookline.agent.session.lifecycle import load_instructions, session_ends, session_starts, sets_up
 from hookline.agent.session.results import Ending, Result
 from hookline.agent.session.session import Conversation, Session
-from hookline.agent.session.transcript import Transcript, deferred, interrupted, resume, transcript_path, unanswered
+from hookline.agent.session.transcript import (
+    Mirror,
+    Transcript,
+    deferred,
+    interrupted,
+    resume,
+    transcript_path,
+    unanswered,
+)
 from hookline.agent.stream_json.output import Note, Output
 from hookline.agent.tool_calls import call_tools
 from hookline.agent.tools import SessionState, Tool, default_tools
 from hookline.agent.tools.jobs import Job
+from hookline.agent.tools.structured import StructuredOutput
 from hookline.agent.turn import take_turn
 from hookline.api import Hooks
 from hookline.engine import HookSet
@@ -48,9 +58,11 @@ ALL_INSTRUCTIONS = frozenset({"User", "Project", "Local"})
 class Agent:
     """One session: give it prompts with `run` or `stream`, one after another.
 
-    `resume` is the path of a transcript to go on with (`fork=True` goes on in a copy). `can_use_tool` is asked when
-    neither hooks nor rules decide. Without `hooks` nothing is judged but by `rules` and `permission_mode`.
-    `confine=True` holds every Bash line to the project and the temporary folder (Linux).
+    `resume` is the path of a transcript to go on with (`fork=True` goes on in a copy, `upto` after that message of it).
+    `can_use_tool` is asked when neither hooks nor rules decide. Without `hooks` nothing is judged but by `rules` and
+    `permission_mode`. `confine=True` holds every Bash line to the project and the temporary folder (Linux). `budget`
+    ends the run once it has cost so many US dollars; `schema` is the JSON Schema of the answer, which
+    `Result.structured` then holds.
     """
 
     def __init__(
@@ -69,6 +81,7 @@ class Agent:
         session_id: str | None = None,
         resume: Path | None = None,
         fork: bool = False,
+        upto: str | None = None,
         setup: str | None = None,
         agents: Mapping[str, AgentDefinition] | None = None,
         skills: Mapping[str, Skill] | None = None,
@@ -79,11 +92,18 @@ class Agent:
         agent_type: str | None = None,
         persist: bool = True,
         confine: bool = False,
+        budget: float | None = None,
+        schema: Mapping[str, Any] | None = None,
     ) -> None:
         folder = os.path.realpath(cwd or Path.cwd())
         variables = dict(os.environ if environ is None else environ)
         self._resume, self._fork, self._setup, self._persist = resume, fork, setup, persist
+        self._upto, self._source = upto, ""
+        #: what the calls came to that the run before left to this one
+        self.finished: Result | None = None
         self._started = self._ended = False
+        #: told every line that is written to a transcript, with its file
+        self.mirror: Mirror | None = None
         self._turn: asyncio.Future[tuple[Ending, int]] | None = None
         self._interrupted = False
         session_id = session_id or str(uuid4())
@@ -105,17 +125,21 @@ class Agent:
             agent_type=agent_type,
             instructions=instructions,
             confine=confine,
+            budget=budget,
         )
+        if schema is not None:
+            self.session.structured = StructuredOutput(schema)
+            self.session.tools[StructuredOutput.name] = self.session.structured
         self.talk = Conversation(self.session, SessionState(folder), max_turns=max_turns)
         self.session.watcher = Watcher(self.talk)
         self.talk.state.jobs.on_done = partial(_tell_of, self.session)
 
     # -- what users call -------------------------------------------------------------------------------------------
 
-    async def run(self, prompt: str, *, blocks: tuple[Block, ...] = ()) -> Result:
-        """Work on a prompt until the agent rests; what it came to."""
+    async def run(self, prompt: str, *, blocks: tuple[Block, ...] = (), mentions: bool = False) -> Result:
+        """Work on a prompt until the agent rests; what it came to. With `mentions`, `@FILE` in it attaches the file."""
         await self.start()
-        return await self._guarded(self._prompted(prompt, blocks))
+        return await self._guarded(self._prompted(prompt, blocks, mentions=mentions))
 
     async def stream(self, prompt: str) -> AsyncIterator[Note]:
         """Work on a prompt; the messages of the stream as they come, the last one is the result."""
@@ -146,7 +170,7 @@ class Agent:
         if self._started:
             return
         self._started = True
-        source = self._open_transcript()
+        source = self.open()
         if self._setup:
             await sets_up(self.talk, self._setup)
         watcher = self.session.watcher
@@ -185,8 +209,10 @@ class Agent:
 
     # -- the parts of a run ----------------------------------------------------------------------------------------
 
-    async def _prompted(self, prompt: str, blocks: tuple[Block, ...]) -> Ending | tuple[Ending, int]:
-        ending = await submit(self.talk, prompt, blocks)
+    async def _prompted(
+        self, prompt: str, blocks: tuple[Block, ...], *, mentions: bool = False
+    ) -> Ending | tuple[Ending, int]:
+        ending = await submit(self.talk, prompt, blocks, mentions=mentions)
         return await take_turn(self.talk) if ending is None else ending
 
     async def background(self) -> Result | None:
@@ -210,9 +236,9 @@ class Agent:
     async def react(self) -> Result:
         """React to what happened in the background: it is a prompt that nobody typed."""
         prompt = await self.session.inbox.get()
-        return await self._guarded(self._prompted(prompt, ()))
+        return await self._guarded(self._prompted(prompt, ()), {"kind": "task-notification"})
 
-    async def _guarded(self, work: Any) -> Result:
+    async def _guarded(self, work: Any, origin: dict[str, Any] | None = None) -> Result:
         """One turn as a task of its own, so that it can be interrupted; its result is told and returned."""
         started = time.monotonic()
         before, denied, asked = self.session.usage, len(self.session.denials), self.session.asked_for
@@ -246,6 +272,10 @@ class Agent:
             deferred=ending.deferred,
             errors=ending.errors,
             session_id=self.session.id,
+            structured=ending.structured,
+            cost_usd=self.session.cost,
+            model_usage={model: model_usage(model, used) for model, used in self.session.spent.items()},
+            origin=origin,
         )
         self.output.result(result)
         return result
@@ -268,11 +298,10 @@ class Agent:
         left = unanswered(self.talk.messages)
         if not left:
             return
-        wanted = deferred(self.talk.transcript.path) if self.talk.transcript else set()
-        if not any(use.id in wanted for use in left):
+        if not self.left_undone():
             self.talk.add(interrupted(left))
             return
-        await self._guarded(self._resumed(left))
+        self.finished = await self._guarded(self._resumed(left))
 
     async def _resumed(self, left: tuple[ToolUse, ...]) -> Ending | tuple[Ending, int]:
         ending = await call_tools(self.talk, left)
@@ -280,15 +309,26 @@ class Agent:
 
     # -- memory ------------------------------------------------------------------------------------------------------
 
+    def open(self) -> str:
+        """Open the session's file, or the one to go on with, unless it is open; why the session starts."""
+        self._source = self._source or self._open_transcript()
+        return self._source
+
+    def left_undone(self) -> bool:
+        """Whether the run before left calls to this one, which are made as soon as it starts."""
+        self.open()
+        wanted = deferred(self.talk.transcript.path) if self.talk.transcript else set()
+        return any(use.id in wanted for use in unanswered(self.talk.messages))
+
     def _open_transcript(self) -> str:
-        """Open the session's file, or the one to go on with; why the session starts."""
         session = self.session
         if self._resume is None:
             if self._persist:
                 path = transcript_path(session.project_dir, session.id, session.environ)
-                self.talk.transcript = Transcript(path, session.id, cwd=session.project_dir)
+                self.talk.transcript = Transcript(path, session.id, cwd=session.project_dir, mirror=self.mirror)
             return "startup"
-        found = resume(self._resume, cwd=session.project_dir, fork=self._fork)
+        found = resume(self._resume, cwd=session.project_dir, fork=self._fork, upto=self._upto)
+        found.transcript.mirror = self.mirror
         self.talk.transcript = found.transcript
         self.talk.messages = list(found.messages)
         self._rename(found.transcript.session_id)

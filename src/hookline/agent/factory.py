@@ -24,9 +24,12 @@ from hookline.agent.context.definitions import (
 )
 from hookline.agent.hook_services import inspector, judge, mcp_caller
 from hookline.agent.models import Model, choose
+from hookline.agent.models.base import DEFAULT_MAX_TOKENS
+from hookline.agent.models.pricing import priced
 from hookline.agent.run_options import RunOptions
 from hookline.agent.session.transcript import find, latest
 from hookline.agent.tools import Tool, default_tools
+from hookline.agent.tools.structured import read_schema
 from hookline.api import Hooks
 from hookline.errors import ConfigError, TranscriptError
 from hookline.permissions import Rules, read_rules, removed_tools
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("hookline.agent")
 NEWER = ("claude-opus-5", "claude-sonnet-5", "claude-fable-5", "claude-haiku-5")
 DEFAULT_EFFORT = "medium"
+LEAST_THINKING = 1024
 NOBODY = AgentDefinition(name="")
 LAST_MOMENT = 0.25
 """Seconds that hooks in the background are given when the work is over: enough to have begun, not to hold it up."""
@@ -92,6 +96,9 @@ async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> Made:
     agents, skills = definitions(options, cwd, hooks)
     itself = session_agent(options, agents)
     model = make_model(options, hooks, itself)
+    if options.max_budget_usd is not None and not priced(model.name):
+        why = f"nobody here knows what model `{model.name}` costs, so no budget can be kept; use --max-turns"
+        raise ConfigError("--max-budget-usd", why)
     warm = getattr(model, "warm", None)
     if warm is not None:
         warm()
@@ -111,6 +118,7 @@ async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> Made:
         session_id=options.session_id or None,
         resume=resumed(options, cwd),
         fork=options.fork_session,
+        upto=options.resume_session_at,
         setup=_setup(options),
         agents=agents,
         skills=skills,
@@ -121,7 +129,10 @@ async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> Made:
         agent_type=options.agent or None,
         persist=not options.no_session_persistence,
         confine=options.confine,
+        budget=options.max_budget_usd,
+        schema=read_schema(options.json_schema) if options.json_schema else None,
     )
+    agent.session.thinking = thinking(options, model)
     agent.talk.state.env_files.append(env_file)
     give_services(agent, hooks, servers)
     return Made(agent, hooks, servers, [env_file])
@@ -171,6 +182,16 @@ def make_model(options: RunOptions, hooks: Hooks, itself: AgentDefinition = NOBO
 def effort(options: RunOptions, model: Model) -> str | None:
     """How hard the model should think; older ones are not asked."""
     return options.effort or (DEFAULT_EFFORT if model.name.startswith(NEWER) else None)
+
+
+def thinking(options: RunOptions, model: Model) -> dict[str, Any] | None:
+    """How much the model may think: the flag, else `MAX_THINKING_TOKENS`; newer models are told how hard instead."""
+    stated = os.environ.get("MAX_THINKING_TOKENS", "")
+    given = int(stated) if stated.isdigit() else None
+    budget = given if options.max_thinking_tokens is None else options.max_thinking_tokens
+    if not budget or not model.name.startswith("claude-") or model.name.startswith(NEWER):
+        return None
+    return {"type": "enabled", "budget_tokens": max(LEAST_THINKING, min(budget, DEFAULT_MAX_TOKENS - 1))}
 
 
 def permissions(options: RunOptions, hooks: Hooks) -> tuple[Rules, tuple[str, ...], str]:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from hookline.agent.messages import Assistant, Message, ToolOutput, ToolUse, User
-from hookline.agent.models import Model, ModelRequest, ModelResponse, OnDelta, ToolSpec, choose
+from hookline.agent.models import Model, ModelRequest, ModelResponse, OnEvent, ToolSpec, choose
 from hookline.agent.session.session import Conversation
 from hookline.agent.tools import SessionState, Tool, ToolEnv, default_tools
 from hookline.agent.tools.mcp import McpServers, read_config
@@ -133,9 +133,9 @@ class _Chosen:
         self.name = name
         self._model: Model | None = None
 
-    async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
+    async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> ModelResponse:
         self._model = self._model or choose(self.name)
-        return await self._model.respond(request, on_delta)
+        return await self._model.respond(request, on_event)
 
 
 @asynccontextmanager

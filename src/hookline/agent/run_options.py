@@ -31,6 +31,7 @@ class RunOptions:
     bare: bool = False
     permission_mode: Mode | None = None
     permission_prompt_tool: str | None = None
+    permission_prompts: str | None = None
     skip_permissions: bool = False
     allowed_tools: tuple[str, ...] = ()
     disallowed_tools: tuple[str, ...] = ()
@@ -38,6 +39,9 @@ class RunOptions:
     model: str | None = None
     effort: str | None = None
     max_turns: int | None = None
+    max_budget_usd: float | None = None
+    json_schema: str | None = None
+    max_thinking_tokens: int | None = None
     autocompact: int | None = None
     system_prompt: str | None = None
     append_system_prompt: str | None = None
@@ -52,6 +56,8 @@ class RunOptions:
     fork_session: bool = False
     session_id: str | None = None
     no_session_persistence: bool = False
+    resume_session_at: str | None = None
+    session_mirror: bool = False
     confine: bool = False
     init: bool = False
     init_only: bool = False

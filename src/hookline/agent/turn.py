@@ -12,10 +12,14 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
+import msgspec
+from msgspec import UNSET
+
 from hookline.agent import hook_messages, model_calls
 from hookline.agent.context.compaction import compact_if_full
 from hookline.agent.messages import Assistant, Text, User
 from hookline.agent.models import ModelRequest, ModelResponse
+from hookline.agent.models.pricing import priced
 from hookline.agent.session.lifecycle import load_again
 from hookline.agent.session.results import Ending
 from hookline.agent.session.session import Conversation
@@ -31,13 +35,15 @@ CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 #: what the model is told when its answer was cut off, so that it goes on
 CUT_OFF = "Your answer was cut off because it was too long. Go on where it ended, in smaller pieces."
 MOST_CUT_OFF = 3
+FORM_WANTED = "You MUST call the StructuredOutput tool to complete this request. Call this tool now."
+MOST_FORMLESS = 5
 
 
 async def take_turn(talk: Conversation) -> tuple[Ending, int]:
-    """Go on with the conversation until it rests; how it ended, and how many answers the model gave."""
+    """Go on with the conversation until it rests; how it ended, and how often the model was told something."""
     turn = _Turn(talk)
     ending = await turn.run()
-    return ending, turn.answers
+    return ending, 1 + turn.results + turn.sent_back
 
 
 class _Turn:
@@ -48,6 +54,8 @@ class _Turn:
         self.answers = 0
         self.sent_back = 0
         self.cut_off = 0
+        self.results = 0
+        self.formless = 0
 
     async def run(self) -> Ending:
         """Ask, act, ask again."""
@@ -59,6 +67,15 @@ class _Turn:
             ending = answer if isinstance(answer, Ending) else await self._act(answer)
             if ending is not None:
                 return ending
+            if self._over_budget():
+                budget = self.talk.session.budget
+                return Ending(
+                    reason="budget_exhausted",
+                    subtype="error_max_budget_usd",
+                    is_error=True,
+                    stop_reason="tool_use",
+                    errors=(f"Reached maximum budget (${budget})",),
+                )
             if self._spent():
                 return Ending(
                     reason="max_turns",
@@ -67,6 +84,12 @@ class _Turn:
                     stop_reason="tool_use",
                     errors=(f"Reached maximum number of turns ({self.talk.max_turns})",),
                 )
+
+    def _over_budget(self) -> bool:
+        session = self.talk.session
+        if session.budget is None:
+            return False
+        return session.cost >= session.budget or not all(priced(model) for model in session.spent)
 
     def _spent(self) -> bool:
         limit = self.talk.max_turns
@@ -87,21 +110,44 @@ class _Turn:
             return response
         self.answers += 1
         message = await _shown(talk, response.message)
-        talk.add(response.message)
-        talk.session.usage = talk.session.usage + response.usage
+        uuids = tuple(str(uuid4()) for _ in message.content)
+        talk.add(response.message, uuids)
+        talk.session.count(response.message)
         talk.context_tokens = response.usage.context_tokens
-        talk.session.output.assistant(message, talk.parent_tool_use_id)
+        talk.session.output.assistant(message, talk.parent_tool_use_id, uuids=uuids)
         return message
 
     async def _act(self, answer: Assistant) -> Ending | None:
         """Do what the model asked for; an ending if it asked for nothing and may stop."""
         if answer.tool_uses:
-            return await call_tools(self.talk, answer.tool_uses)
+            ending = await call_tools(self.talk, answer.tool_uses)
+            if ending is None or ending.deferred is None:
+                self.results += len(answer.tool_uses)
+            return ending or self._in_form(answer)
         if answer.stop_reason == "max_tokens" and self.cut_off < MOST_CUT_OFF:
             self.cut_off += 1
             self.talk.add_user(CUT_OFF)
             return None
+        if self.talk.agent_id is None and self.talk.session.structured is not None:
+            return self._asks_for_form()
         return await self._rest(answer)
+
+    def _in_form(self, answer: Assistant) -> Ending | None:
+        """The end, once the answer has been given in the form that was asked for."""
+        form = self.talk.session.structured
+        if self.talk.agent_id is not None or form is None or form.answer is UNSET:
+            return None
+        text = msgspec.json.encode(form.answer).decode()
+        return Ending(text=text, stop_reason=answer.stop_reason, structured=form.answer)
+
+    def _asks_for_form(self) -> Ending | None:
+        """An answer without its form is not one: the model is told so, until that is too often."""
+        self.formless += 1
+        if self.formless > MOST_FORMLESS:
+            why = f"the model gave no answer in the form that was asked for, {self.formless} times"
+            return Ending(reason="error", subtype="error_max_structured_output_retries", is_error=True, errors=(why,))
+        self.talk.add_user(FORM_WANTED)
+        return None
 
     async def _rest(self, answer: Assistant) -> Ending | None:
         """Stop, SubagentStop: a hook may send the agent back, so many times in a row (FACTS §3)."""
@@ -129,6 +175,7 @@ async def _respond(talk: Conversation) -> ModelResponse:
         tools=tuple(tool.spec for tool in talk.tool_set.values()),
         model=talk.model,
         effort=session.effort,
+        thinking=session.thinking,
     )
     started = time.monotonic()
     output = session.output

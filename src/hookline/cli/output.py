@@ -31,10 +31,21 @@ def shown_on(made: Made, options: RunOptions, write: Write) -> None:
 def _as_stream(made: Made, options: RunOptions, write: Write) -> None:
     made.agent.output.listeners.append(lambda note: write(_encode(note) + b"\n"))
     made.agent.output.partial = options.include_partial_messages
+    if options.session_mirror:
+        made.agent.mirror = _mirror(write)
     only = None if options.include_hook_events else START_ONLY
     made.hooks.observe(HookReporter(made.agent.output, made.hooks, only), inline=True)
     if not options.driven:
         say_init(made)
+
+
+def _mirror(write: Write) -> Callable[[str, Note], None]:
+    """Every line of a transcript, for hosts that keep sessions elsewhere."""
+
+    def tell(path: str, entry: Note) -> None:
+        write(_encode({"type": "transcript_mirror", "filePath": path, "entries": [entry]}) + b"\n")
+
+    return tell
 
 
 def _as_json(made: Made, options: RunOptions, write: Write) -> None:

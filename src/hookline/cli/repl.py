@@ -42,7 +42,7 @@ async def converse(made: Made) -> int:
     await made.agent.start()
     while (prompt := await _line("\n> ")) is not None:
         if prompt.strip():
-            code = 1 if (await made.agent.run(prompt.strip())).is_error else 0
+            code = 1 if (await made.agent.run(prompt.strip(), mentions=True)).is_error else 0
             while (later := await made.agent.background()) is not None:
                 code = 1 if later.is_error else 0
     return code

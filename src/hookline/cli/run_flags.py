@@ -2,7 +2,7 @@
 
 One table. A flag that nobody knows is an error that suggests the near ones, unless a host drives us over stream-json:
 it may be newer than we are, so it is told and goes on. A flag that is known and has no effect is told, too; one whose
-promise would be broken (a budget, a schema) is refused.
+promise would be broken is not among them.
 """
 
 from __future__ import annotations
@@ -54,6 +54,18 @@ def _tokens(text: str) -> int:
     return int(float(found[1]) * (1000 if found[2] else 1))
 
 
+def _thinking(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise argparse.ArgumentTypeError(f"expected a number of tokens, got `{text}`; write `8000`, or `0` for none")
+    return int(text)
+
+
+def _dollars(text: str) -> float:
+    if not re.fullmatch(r"[0-9]*\.?[0-9]+(?:[eE]-?[0-9]{1,3})?", text) or float(text) <= 0:
+        raise argparse.ArgumentTypeError(f"expected an amount in US dollars, got `{text}`; write `0.50`")
+    return float(text)
+
+
 def _folder(text: str) -> str:
     if not Path(text).is_dir():
         raise argparse.ArgumentTypeError(f"`{text}` is not a folder; name one that exists")
@@ -101,6 +113,7 @@ FLAGS: dict[str, Flag] = {
     "--safe-mode": Flag("bare", "switch", "the same as `--bare`"),
     "--permission-mode": Flag("permission_mode", "value", ", ".join(f"`{mode}`" for mode in Mode)),
     "--permission-prompt-tool": Flag("permission_prompt_tool", "value", "`stdio`: the host is asked for permission"),
+    "--permission-prompts": Flag("permission_prompts", "value", "`none`: what would be asked is denied at once"),
     "--dangerously-skip-permissions": Flag(
         "skip_permissions", "switch", "ask for no permission; hooks and deny rules still hold"
     ),
@@ -114,6 +127,9 @@ FLAGS: dict[str, Flag] = {
     ),
     "--effort": Flag("effort", "value", "how hard the model should think"),
     "--max-turns": Flag("max_turns", "value", "end after so many turns"),
+    "--max-budget-usd": Flag("max_budget_usd", "value", "end once the run has cost so many US dollars, at list price"),
+    "--json-schema": Flag("json_schema", "value", "the JSON Schema of the answer, which is then `structured_output`"),
+    "--max-thinking-tokens": Flag("max_thinking_tokens", "value", "how many tokens the model may think"),
     "--autocompact": Flag("autocompact", "value", "summarise the conversation beyond so many tokens, such as `100k`"),
     "--system-prompt": Flag("system_prompt", "value", "the system prompt"),
     "--system-prompt-file": Flag("system_prompt", "value", "the file that holds it"),
@@ -131,6 +147,8 @@ FLAGS: dict[str, Flag] = {
     "--fork-session": Flag("fork_session", "switch", "go on in a copy"),
     "--session-id": Flag("session_id", "value", "the id of the new session"),
     "--no-session-persistence": Flag("no_session_persistence", "switch", "write no transcript"),
+    "--resume-session-at": Flag("resume_session_at", "value", "of the session to go on with, only up to this message"),
+    "--session-mirror": Flag("session_mirror", "switch", "also print what is written to transcripts"),
     "--init": Flag("init", "switch", "fire Setup first"),
     "--init-only": Flag("init_only", "switch", "fire Setup and SessionStart, then end"),
     "--maintenance": Flag("maintenance", "switch", "fire Setup with `maintenance` first"),
@@ -143,9 +161,9 @@ FLAGS: dict[str, Flag] = {
 
 _WITHOUT: dict[Kind, str] = {
     "switch": "--allow-dangerously-skip-permissions --await-initialize --debug-to-stderr --mcp-debug "
-    "--managed-settings-in-initialize --session-mirror",
-    "value": "--fallback-model --max-thinking-tokens --thinking --thinking-display --name --debug-file "
-    "--managed-settings --permission-prompts --project-config-root --resume-drops-turn --resume-session-at --sdk-url "
+    "--managed-settings-in-initialize",
+    "value": "--fallback-model --thinking --thinking-display --name --debug-file "
+    "--managed-settings --project-config-root --resume-drops-turn --sdk-url "
     "--task-budget",
     "maybe": "--debug",
     "list": "--betas --channels",
@@ -156,17 +174,16 @@ QUIET = frozenset({"--allow-dangerously-skip-permissions", "--await-initialize",
                    "--mcp-debug"})  # fmt: skip
 """Those that promise nothing, so that nobody needs to be told."""
 
-REFUSED: dict[str, str] = {
-    "--max-budget-usd": "costs are not counted here; use --max-turns, or `hookline guard budget`",
-    "--json-schema": "structured output is not made here; ask for JSON in the prompt",
-}
-"""Flags of the Claude CLI whose promise would be broken: who gives one is refused."""
-
 _TYPES: dict[str, Any] = {
     "--permission-mode": _mode, "--max-turns": _count, "--autocompact": _tokens, "--cwd": _folder, "--audit": _log_file,
+    "--max-budget-usd": _dollars, "--max-thinking-tokens": _thinking,
     "--system-prompt-file": _contents, "--append-system-prompt-file": _contents,
 }  # fmt: skip
-_CHOICES = {"--output-format": ("text", "json", "stream-json"), "--input-format": ("text", "stream-json")}
+_CHOICES = {
+    "--permission-prompts": ("host", "none"),
+    "--output-format": ("text", "json", "stream-json"),
+    "--input-format": ("text", "stream-json"),
+}
 _ALIASES = {"-d": "--debug", "-n": "--name"}
 _METAVARS = {"prompt": "TEXT", "settings": "FILE|JSON", "hooks": "FILE.py", "cwd": "DIR", "plugin_dir": "DIR",
              "audit": "FILE", "max_turns": "N", "autocompact": "TOKENS"}  # fmt: skip
@@ -232,8 +249,6 @@ def parse(argv: Sequence[str]) -> Parsed:
     unknown = [word.partition("=")[0] for word in rest if word.startswith("-") and word != "-"]
     driven = said.get("input_format") == "stream-json"
     for name in unknown:
-        if name in REFUSED:
-            made.error(f"{name}: {REFUSED[name]}")
         if not driven:
             made.error(f"unknown flag `{name}`{did_you_mean(name, [*FLAGS, *WITHOUT_EFFECT])}")
     prompts = [word for word in rest if not word.startswith("-") or word == "-"] + after
@@ -264,7 +279,7 @@ def _joined(words: list[str]) -> list[str]:
     joined: list[str] = []
     left = iter(words)
     for word in left:
-        takes = kinds.get(_ALIASES.get(word, word)) in ("value", "repeat") or word in REFUSED
+        takes = kinds.get(_ALIASES.get(word, word)) in ("value", "repeat")
         value = next(left, None) if takes else None
         joined.append(word if value is None else f"{word if word.startswith('--') else _ALIASES[word]}={value}")
     return joined

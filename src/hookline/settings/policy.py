@@ -18,7 +18,7 @@ OWN_KEYS = ("hooks", "env", "disableAllHooks", "allowedHttpHookUrls", "httpHookA
 HARMLESS = frozenset(
     {
         "$schema", "description", "name", "version", "author", "theme", "language", "cleanupPeriodDays",
-        "spinnerTipsEnabled", "includeCoAuthoredBy", "autoUpdatesChannel", "verbose",
+        "spinnerTipsEnabled", "outputStyle", "includeCoAuthoredBy", "autoUpdatesChannel", "verbose",
     }
 )  # fmt: skip
 """What of somebody else's file takes effect before it is trusted, besides rules that only restrict."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from hookline.agent.messages import Assistant, Raw, Reminder, Text, ToolOutput, ToolUse, Usage, User
 from hookline.agent.models.anthropic import Anthropic, encode_messages
-from hookline.agent.models.base import Delta, ModelRequest, ToolSpec
+from hookline.agent.models.base import ModelRequest, ToolSpec
 from hookline.errors import ModelError
 from tests.agent.loopback import Answer, Loopback, message, refused, serving, sse, text_block, tool_block
 
@@ -37,7 +39,7 @@ async def test_a_streamed_answer_arrives_whole_and_piece_by_piece() -> None:
         ],
     )
     answer = message(thinking, text_block("Hel", "lo"), tool_block("Bash", '{"comm', 'and": "ls"}'), stop="tool_use")
-    heard: list[Delta] = []
+    heard: list[dict[str, Any]] = []
     async with serving(Answer(sse(*answer))) as server:
         claude = model(server)
         said = await claude.respond(ASK, heard.append)
@@ -54,13 +56,16 @@ async def test_a_streamed_answer_arrives_whole_and_piece_by_piece() -> None:
         stop_reason="tool_use",
         usage=Usage(input_tokens=10, output_tokens=7, cache_read_input_tokens=3),
     )
-    assert [(piece.kind, piece.text) for piece in heard] == [
-        ("thinking", "hm"),
-        ("text", "Hel"),
-        ("text", "lo"),
-        ("tool", '{"comm'),
-        ("tool", 'and": "ls"}'),
+    deltas = [event["delta"] for event in heard if event["type"] == "content_block_delta"]
+    assert [delta["type"] for delta in deltas] == [
+        "thinking_delta",
+        "signature_delta",
+        "text_delta",
+        "text_delta",
+        "input_json_delta",
+        "input_json_delta",
     ]
+    assert [heard[0]["type"], heard[-1]["type"]] == ["message_start", "message_stop"]
 
 
 async def test_the_request_says_everything_it_was_given() -> None:

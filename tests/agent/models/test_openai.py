@@ -10,6 +10,7 @@ import pytest
 from hookline.agent.messages import Assistant, Reminder, Text, ToolOutput, ToolUse, Usage, User
 from hookline.agent.models.base import ModelRequest, ToolSpec
 from hookline.agent.models.openai import OpenAI, encode_messages
+from hookline.agent.models.stream import Answer as Told
 from hookline.errors import ModelError
 from tests.agent.loopback import Answer, Loopback, serving, sse
 
@@ -54,10 +55,10 @@ async def test_a_streamed_completion_arrives_whole() -> None:
         chunk("tool_calls"),
         {**chunk(), "choices": [], "usage": usage},
     ]
-    heard: list[str] = []
+    heard: list[dict[str, Any]] = []
     async with serving(Answer(sse(*chunks, done=True))) as server:
         gpt = model(server)
-        said = await gpt.respond(ASK, lambda piece: heard.append(piece.text) if piece.kind == "text" else None)
+        said = await gpt.respond(ASK, heard.append)
         await gpt.aclose()
 
     assert said.message == Assistant(
@@ -67,7 +68,11 @@ async def test_a_streamed_completion_arrives_whole() -> None:
         stop_reason="tool_use",
         usage=Usage(input_tokens=10, output_tokens=4, cache_read_input_tokens=2),
     )
-    assert heard == ["Hel", "lo"]
+    told = Told("gpt")
+    for event in heard:
+        told.feed(event)
+    assert told.done().content == said.message.content
+    assert [event["delta"]["text"] for event in heard if "text" in event.get("delta", {})] == ["Hel", "lo"]
     assert server.paths == ["/v1/chat/completions"]
     assert server.requests[0]["tools"][0]["function"]["name"] == "Bash"
 

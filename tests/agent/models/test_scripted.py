@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hookline.agent.messages import ToolUse, User
 from hookline.agent.models.base import Model, ModelRequest
 from hookline.agent.models.scripted import Scripted
+from hookline.agent.models.stream import Answer
 from hookline.errors import ModelError
 
 
@@ -71,11 +73,22 @@ async def test_input_that_is_no_object_is_marked_malformed() -> None:
 
 
 async def test_words_are_told_as_they_stream() -> None:
-    """`on_delta` hears a scripted answer too."""
-    heard: list[str] = []
-    await Scripted.of("hello").respond(ask(), lambda piece: heard.append(piece.text))
+    """`on_event` hears a scripted answer too."""
+    heard: list[dict[str, Any]] = []
+    await Scripted.of({"text": "hello", "tools": [["Bash", {"command": "ls"}]]}).respond(ask(), heard.append)
 
-    assert heard == ["hello"]
+    assert [event["type"] for event in heard] == [
+        "message_start",
+        *("content_block_start", "content_block_delta") * 2,
+        *("content_block_stop",) * 2,
+        "message_delta",
+        "message_stop",
+    ]
+    answer = Answer("scripted")
+    for event in heard:
+        answer.feed(event)
+    assert answer.done().text == "hello"
+    assert answer.done().tool_uses == (ToolUse("toolu_1_0", "Bash", {"command": "ls"}),)
 
 
 @pytest.mark.parametrize(

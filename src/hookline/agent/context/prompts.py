@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from hookline.agent import hook_messages
 from hookline.agent.context.definitions import Skill
+from hookline.agent.context.mentions import attach
 from hookline.agent.context.slash_commands import COMMANDS, activate
 from hookline.agent.messages import Block, Text, User
 from hookline.agent.session.results import Ending
@@ -21,11 +22,13 @@ __all__ = ["submit"]
 SLASH = re.compile(r"/([\w:.-]+)(?:\s+(.*))?\Z", re.DOTALL)
 
 
-async def submit(talk: Conversation, prompt: str, blocks: tuple[Block, ...] = ()) -> Ending | None:
+async def submit(
+    talk: Conversation, prompt: str, blocks: tuple[Block, ...] = (), *, mentions: bool = False
+) -> Ending | None:
     """Put a prompt into the conversation; an ending if the model need not, or may not, be asked.
 
     `blocks` are what came with the words (images); commands of the agent itself (`/compact`) do not reach any hook on
-    prompts, as in Claude Code.
+    prompts, as in Claude Code. With `mentions`, files that the prompt names as `@FILE` come with it.
     """
     found = SLASH.match(prompt)
     name, arguments = (found[1], (found[2] or "").strip()) if found else ("", "")
@@ -40,6 +43,8 @@ async def submit(talk: Conversation, prompt: str, blocks: tuple[Block, ...] = ()
     if skill is not None:
         return await _expand(talk, skill, arguments, prompt, verdict)
     _say(talk, verdict, Text(prompt), *blocks)
+    if mentions:
+        await attach(talk, prompt)
     if found:
         talk.remind(f"`/{name}` is no command of this session; read the message as a plain request.")
     return None

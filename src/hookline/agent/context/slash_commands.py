@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
+from uuid import uuid4
 
 from hookline.agent.context.compaction import compact
 from hookline.agent.context.definitions import Skill
@@ -34,6 +35,7 @@ async def _clear(talk: Conversation, _: str) -> str:
     talk.forgot = "session_start"
     if talk.transcript is not None:
         talk.transcript.cleared()
+    talk.session.output.say("conversation_reset", new_conversation_id=str(uuid4()), trigger="clear")
     await session_starts(talk, "clear")
     return ""
 

@@ -16,7 +16,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from hookline.agent.messages import Message, Reminder, User, encode_message
-from hookline.agent.models.base import ModelRequest, ModelResponse, OnDelta
+from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent
 from hookline.agent.models.kinds import model_errors
 from hookline.agent.models.stream import Answer
 from hookline.errors import MissingExtra, ModelError
@@ -59,13 +59,13 @@ class Anthropic:
         """Wait until the SDK is imported, without holding anybody up."""
         await asyncio.to_thread(import_sdk)
 
-    async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
+    async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> ModelResponse:
         """The answer, streamed; raises `ModelError`."""
         body = encode_request(request, request.model or self.name)
         for attempt in range(self._retries + 1):
             answer = Answer(body["model"])
             try:
-                return await self._stream(body, answer, on_delta)
+                return await self._stream(body, answer, on_event)
             except ModelError as problem:
                 broke_off = problem.status is None and problem.kind == "server_error"
                 if not broke_off or answer.started or attempt == self._retries:
@@ -78,16 +78,17 @@ class Anthropic:
             await self._client.close()
             self._client = None
 
-    async def _stream(self, body: dict[str, Any], answer: Answer, on_delta: OnDelta | None) -> ModelResponse:
+    async def _stream(self, body: dict[str, Any], answer: Answer, on_event: OnEvent | None) -> ModelResponse:
         sdk = import_sdk()
         client = self._connected()
         with model_errors(sdk, answer.model):
             events = await client.messages.create(**body, stream=True)
             async with events:
                 async for event in events:
-                    delta = answer.feed(event.to_dict(mode="json", warnings=False))
-                    if delta and on_delta:
-                        on_delta(delta)
+                    said = event.to_dict(mode="json", warnings=False)
+                    answer.feed(said)
+                    if on_event:
+                        on_event(said)
             return ModelResponse(message=answer.done())
 
     def _connected(self) -> AsyncAnthropic:

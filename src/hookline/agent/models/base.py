@@ -1,8 +1,8 @@
 """A model answers a conversation; where it runs is its own business.
 
-Every adapter is one class with a `name` and one method. It is given a `ModelRequest`, tells `on_delta` what it hears
-while it hears it, and returns a whole `ModelResponse` or raises `ModelError`, whose `kind` is one of the reasons a
-StopFailure event can carry.
+Every adapter is one class with a `name` and one method. It is given a `ModelRequest`, tells `on_event` what it hears
+while it hears it (as events of a streamed Messages API answer, whoever gives it), and returns a whole `ModelResponse`
+or raises `ModelError`, whose `kind` is one of the reasons a StopFailure event can carry.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from hookline.agent.messages import Assistant, Message, ToolUse, Usage
 
-__all__ = ["Delta", "Model", "ModelRequest", "ModelResponse", "OnDelta", "ToolSpec"]
+__all__ = ["Model", "ModelRequest", "ModelResponse", "OnEvent", "ToolSpec"]
 
 DEFAULT_MAX_TOKENS = 16_384
 
@@ -66,15 +66,8 @@ class ModelResponse(Struct, frozen=True, kw_only=True):
         return self.message.usage
 
 
-class Delta(Struct, frozen=True):
-    """A piece of an answer streaming in; `kind` is `text`, `thinking` or `tool` (a piece of the arguments' JSON)."""
-
-    text: str
-    index: int = 0
-    kind: str = "text"
-
-
-OnDelta: TypeAlias = Callable[[Delta], None]
+OnEvent: TypeAlias = Callable[[dict[str, Any]], None]
+"""Told the events of an answer that streams in: `message_start`, `content_block_delta`, … `message_stop`."""
 
 
 @runtime_checkable
@@ -83,6 +76,6 @@ class Model(Protocol):
 
     name: str
 
-    async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
+    async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> ModelResponse:
         """The answer, whole; raises `ModelError`."""
         ...

@@ -8,14 +8,27 @@ from collections.abc import Callable, Mapping
 from hookline.agent.models.base import Model
 from hookline.errors import ModelError
 
-__all__ = ["ALIASES", "choose"]
+__all__ = ["ALIASES", "choose", "resolve"]
 
 ALIASES = {
+    "best": "claude-opus-5-5",
+    "default": "claude-opus-5-5",
+    "haiku": "claude-haiku-5-5",
     "opus": "claude-opus-5-5",
-    "sonnet": "claude-sonnet-4-5",
-    "haiku": "claude-haiku-4-5",
+    "opusplan": "claude-sonnet-5-5",
+    "sonnet": "claude-sonnet-5-5",
 }
-DEFAULT = "anthropic:opus"
+"""Words for a model; `opusplan` plans with another one, and everything else is done by this."""
+#: variables that say which model such a word means
+STATED = {
+    "default": "ANTHROPIC_DEFAULT_MODEL",
+    "haiku": "ANTHROPIC_DEFAULT_HAIKU_MODEL",
+    "opus": "ANTHROPIC_DEFAULT_OPUS_MODEL",
+    "sonnet": "ANTHROPIC_DEFAULT_SONNET_MODEL",
+}
+DEFAULT = "default"
+#: a longer context window, which a model has or has not: the word is not part of its name
+WINDOW = "[1m]"
 
 
 def choose(spec: str = "", environ: Mapping[str, str] = os.environ) -> Model:
@@ -23,13 +36,20 @@ def choose(spec: str = "", environ: Mapping[str, str] = os.environ) -> Model:
 
     Nothing is contacted and no SDK is imported before the first request.
     """
-    provider, _, name = (spec or environ.get("ANTHROPIC_MODEL") or DEFAULT).partition(":")
+    wanted = spec or environ.get("ANTHROPIC_MODEL") or DEFAULT
+    provider, _, name = wanted.partition(":")
     if provider in PROVIDERS:
         return PROVIDERS[provider](name, environ)
-    if provider.startswith("claude-") or provider in ALIASES:
-        return _anthropic(provider, environ)
+    if "claude" in wanted or wanted.removesuffix(WINDOW) in ALIASES:  # `us.anthropic.claude-…-v1:0` is one name
+        return _anthropic(wanted, environ)
     known = "`scripted:turns.json`, `anthropic:MODEL` or `openai:MODEL`"
     raise ModelError(f"unknown model `{spec}`; write {known}", "model_not_found")
+
+
+def resolve(name: str, environ: Mapping[str, str] = os.environ) -> str:
+    """The name of the model that a word such as `sonnet` or `opus[1m]` means; other names stay as they are."""
+    word = name.removesuffix(WINDOW) or DEFAULT
+    return environ.get(STATED.get(word, "")) or ALIASES.get(word, word)
 
 
 def _scripted(name: str, _environ: Mapping[str, str]) -> Model:
@@ -49,8 +69,8 @@ def _anthropic(name: str, environ: Mapping[str, str]) -> Model:
             f"model `{name or 'anthropic'}` needs a key; set `ANTHROPIC_API_KEY`, or try `--model scripted:turns.json`",
             "authentication_failed",
         )
-    model = ALIASES.get(name, name) or ALIASES["opus"]
-    return Anthropic(model, api_key=key, auth_token=token, base_url=environ.get("ANTHROPIC_BASE_URL") or None)
+    base_url = environ.get("ANTHROPIC_BASE_URL") or None
+    return Anthropic(resolve(name, environ), api_key=None if token else key, auth_token=token, base_url=base_url)
 
 
 def _openai(name: str, environ: Mapping[str, str]) -> Model:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,9 +19,9 @@ from hookline.agent.messages import (
     User,
     text_of,
 )
-from hookline.agent.models.base import Delta, ModelRequest, ModelResponse, OnDelta
+from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent
 from hookline.agent.models.kinds import model_errors
-from hookline.agent.models.stream import parse_arguments
+from hookline.agent.models.stream import Telling, parse_arguments
 from hookline.errors import MissingExtra, ModelError
 
 if TYPE_CHECKING:
@@ -47,19 +46,17 @@ class OpenAI:
         self._options = {"api_key": api_key, "base_url": base_url, "max_retries": max_retries}
         self._client: AsyncOpenAI | None = None
 
-    async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
+    async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> ModelResponse:
         """The answer, streamed; raises `ModelError`."""
         sdk = import_sdk()
         if self._client is None:
             self._client = sdk.AsyncOpenAI(**self._options)
-        answer = Completion(request.model or self.name)
+        answer = Completion(request.model or self.name, on_event)
         with model_errors(sdk, answer.model):
             chunks = await self._client.chat.completions.create(**encode_request(request, answer.model), stream=True)
             async with chunks:
                 async for chunk in chunks:
-                    for delta in answer.feed(chunk.to_dict(mode="json", warnings=False)):
-                        if on_delta:
-                            on_delta(delta)
+                    answer.feed(chunk.to_dict(mode="json", warnings=False))
             return ModelResponse(message=answer.done())
 
     async def aclose(self) -> None:
@@ -72,22 +69,23 @@ class OpenAI:
 class Completion:
     """One chat completion while it streams in (no I/O)."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, on_event: OnEvent | None = None) -> None:
         self.model = model
+        self._telling = Telling(on_event) if on_event else None
         self._id = ""
         self._text: list[str] = []
         self._calls: dict[int, dict[str, str]] = {}
         self._finish: str | None = None
         self._usage = Usage()
 
-    def feed(self, chunk: dict[str, Any]) -> Iterable[Delta]:
-        """Take one chunk; the pieces of text in it."""
+    def feed(self, chunk: dict[str, Any]) -> None:
+        """Take one chunk."""
         self._id = chunk.get("id") or self._id
         if chunk.get("usage"):
             self._usage = decode_usage(chunk["usage"])
         for choice in (chunk.get("choices") or [])[:1]:
             self._finish = choice.get("finish_reason") or self._finish
-            yield from self._grow(choice.get("delta") or {})
+            self._grow(choice.get("delta") or {})
 
     def done(self) -> Assistant:
         """The whole answer; raises `ModelError` when the stream ended before it did."""
@@ -103,20 +101,27 @@ class Completion:
             if self._calls and self._finish == "stop"
             else STOP_REASONS.get(self._finish, StopReason.END_TURN)
         )
-        return Assistant(tuple(blocks), self._id, self.model, str(stop), self._usage)
+        message = Assistant(tuple(blocks), self._id, self.model, str(stop), self._usage)
+        if self._telling is not None:
+            self._telling.end(message)
+        return message
 
-    def _grow(self, delta: dict[str, Any]) -> Iterable[Delta]:
+    def _grow(self, delta: dict[str, Any]) -> None:
         if delta.get("content"):
             self._text.append(delta["content"])
-            yield Delta(delta["content"])
+            self._say("text_delta", delta["content"], 0, {"type": "text", "text": ""})
         for piece in delta.get("tool_calls") or ():
             call = self._calls.setdefault(piece.get("index", len(self._calls)), {"id": "", "name": "", "arguments": ""})
             function = piece.get("function") or {}
             call["id"] = piece.get("id") or call["id"]
             call["name"] += function.get("name") or ""
             call["arguments"] += function.get("arguments") or ""
-            if function.get("arguments"):
-                yield Delta(function["arguments"], piece.get("index", 0) + 1, "tool")
+            block = {"type": "tool_use", "id": call["id"], "name": call["name"], "input": {}}
+            self._say("input_json_delta", function.get("arguments") or "", piece.get("index", 0) + 1, block)
+
+    def _say(self, kind: str, text: str, index: int, block: dict[str, Any]) -> None:
+        if self._telling is not None:
+            self._telling.piece(kind, text, index, block, self.model)
 
 
 def import_sdk() -> Any:

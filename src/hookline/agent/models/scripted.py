@@ -21,8 +21,9 @@ import msgspec
 from msgspec import Struct
 
 from hookline.agent.messages import Assistant, Block, StopReason, Text, ToolUse, User, decode_block, decode_usage
-from hookline.agent.models.base import Delta, ModelRequest, ModelResponse, OnDelta
+from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent
 from hookline.agent.models.kinds import api_error
+from hookline.agent.models.stream import Telling
 from hookline.errors import ModelError
 
 __all__ = ["Scripted", "Turn"]
@@ -85,7 +86,7 @@ class Scripted:
         except msgspec.DecodeError as problem:
             raise ModelError(f"script `{path}` is not valid: {problem}", "invalid_request") from problem
 
-    async def respond(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
+    async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> ModelResponse:
         """The next turn of the lane that claims the request."""
         serial = next(iter(self._serial))
         self.requests.append(request)
@@ -95,8 +96,8 @@ class Scripted:
         if turn.status != 200:
             raise api_error(turn.status, turn.error or {"error": {"message": "scripted"}}, model=self.name)
         message = answer(turn, serial, request.model or self.name)
-        if on_delta:
-            tell(message, on_delta)
+        if on_event:
+            Telling(on_event).whole(message)
         return ModelResponse(message=message)
 
     def _next(self, request: ModelRequest) -> Turn:
@@ -151,10 +152,3 @@ def answer(turn: Turn, serial: int, model: str) -> Assistant:
         StopReason.TOOL_USE if any(isinstance(block, ToolUse) for block in blocks) else StopReason.END_TURN
     )
     return Assistant(tuple(blocks), f"msg_{serial}", model, str(stop), decode_usage({**DEFAULT_USAGE, **turn.usage}))
-
-
-def tell(message: Assistant, on_delta: OnDelta) -> None:
-    """The answer's words, as if they had streamed in."""
-    for index, block in enumerate(message.content):
-        if isinstance(block, Text):
-            on_delta(Delta(block.text, index))

@@ -1,29 +1,38 @@
 """The events of a streamed Messages API answer, put together (no I/O).
 
-Each event is a mapping as the API sends it. `Answer.feed` takes them one by one and says what is worth showing;
-`Answer.done` is the whole message. An answer that breaks off, or whose events make no sense, is a `ModelError`.
+Each event is a mapping as the API sends it. `Answer.feed` takes them one by one, `Answer.done` is the whole message. An
+answer that breaks off, or whose events make no sense, is a `ModelError`. `Telling` goes the other way: what some other
+model says, as such events.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import msgspec
 
-from hookline.agent.messages import Assistant, Block, Raw, Text, ToolUse, decode_block, decode_usage
-from hookline.agent.models.base import Delta
+from hookline.agent.messages import (
+    Assistant,
+    Block,
+    Raw,
+    Text,
+    ToolUse,
+    decode_block,
+    decode_usage,
+    encode_block,
+)
 from hookline.agent.models.kinds import api_error
 from hookline.errors import ModelError
 
-__all__ = ["Answer", "parse_arguments"]
+__all__ = ["Answer", "Telling", "parse_arguments"]
 
-#: delta type → (field of the delta, field of the block it grows, kind told to the user)
+#: delta type → the field of the delta, which is also the field of the block it grows
 GROWTH = {
-    "text_delta": ("text", "text", "text"),
-    "thinking_delta": ("thinking", "thinking", "thinking"),
-    "signature_delta": ("signature", "signature", ""),
-    "input_json_delta": ("partial_json", "partial_json", "tool"),
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": "partial_json",
 }
 
 
@@ -42,10 +51,11 @@ class Answer:
         """Whether anything of the answer has arrived."""
         return bool(self._blocks)
 
-    def feed(self, event: Mapping[str, Any]) -> Delta | None:
-        """Take one event; the piece of text in it, if it has one."""
+    def feed(self, event: Mapping[str, Any]) -> None:
+        """Take one event."""
         step = self._STEPS.get(event.get("type", ""))
-        return step(self, event) if step else None  # pings and events of the future carry nothing we need
+        if step:  # pings and events of the future carry nothing we need
+            step(self, event)
 
     def done(self) -> Assistant:
         """The whole answer; raises `ModelError` when the stream ended before it did."""
@@ -65,18 +75,15 @@ class Answer:
     def _open(self, event: Mapping[str, Any]) -> None:
         self._blocks[event["index"]] = dict(event["content_block"])
 
-    def _grow(self, event: Mapping[str, Any]) -> Delta | None:
+    def _grow(self, event: Mapping[str, Any]) -> None:
         index, delta = event["index"], event["delta"]
         if index not in self._blocks:
             raise ModelError(
                 f"model `{self.model}`: the stream adds to block {index}, which it never opened", "server_error"
             )
-        if delta.get("type") not in GROWTH:
-            return None
-        source, target, kind = GROWTH[delta["type"]]
-        piece = str(delta.get(source) or "")
-        self._pieces.setdefault((index, target), []).append(piece)
-        return Delta(piece, index, kind) if kind and piece else None
+        field = GROWTH.get(str(delta.get("type")))
+        if field is not None:
+            self._pieces.setdefault((index, field), []).append(str(delta.get(field) or ""))
 
     def _change(self, event: Mapping[str, Any]) -> None:
         usage = {key: value for key, value in (event.get("usage") or {}).items() if value is not None}
@@ -111,6 +118,61 @@ class Answer:
         "message_stop": _stop,
         "error": _fail,
     }
+
+
+class Telling:
+    """An answer told as events while it arrives, or all at once, from a model that has other ones or none."""
+
+    def __init__(self, tell: Callable[[dict[str, Any]], None]) -> None:
+        self._tell = tell
+        self._started = False
+        self._open: set[int] = set()
+
+    def piece(self, kind: str, text: str, index: int, block: Mapping[str, Any], model: str = "") -> None:
+        """A piece of block `index`, which begins as `block`; `kind` is a type of delta."""
+        self._start("", model)
+        if index not in self._open:
+            self._open.add(index)
+            self._tell({"type": "content_block_start", "index": index, "content_block": dict(block)})
+        if text:
+            delta = {"type": kind, GROWTH[kind]: text}
+            self._tell({"type": "content_block_delta", "index": index, "delta": delta})
+
+    def whole(self, message: Assistant) -> None:
+        """All of an answer that came in one piece."""
+        self._start(message.id, message.model)
+        for index, block in enumerate(message.content):
+            wire = encode_block(block)
+            if isinstance(block, Text):
+                self.piece("text_delta", block.text, index, {**wire, "text": ""})
+            elif isinstance(block, ToolUse):
+                self.piece("input_json_delta", _text(block.input), index, {**wire, "input": {}})
+            else:
+                self.piece("text_delta", "", index, wire)
+        self.end(message)
+
+    def end(self, message: Assistant) -> None:
+        """Everything has been said."""
+        self._start(message.id, message.model)
+        for index in sorted(self._open):
+            self._tell({"type": "content_block_stop", "index": index})
+        usage = msgspec.to_builtins(message.usage)
+        delta = {"stop_reason": message.stop_reason, "stop_sequence": None}
+        self._tell({"type": "message_delta", "delta": delta, "usage": usage})
+        self._tell({"type": "message_stop"})
+
+    def _start(self, id: str, model: str) -> None:
+        if self._started:
+            return
+        self._started = True
+        about: dict[str, Any] = {"id": id, "type": "message", "role": "assistant", "model": model, "content": []}
+        usage = {"input_tokens": 0, "output_tokens": 0}
+        message = {**about, "stop_reason": None, "stop_sequence": None, "usage": usage}
+        self._tell({"type": "message_start", "message": message})
+
+
+def _text(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def parse_arguments(id: str, name: str, arguments: Any) -> ToolUse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from hookline.agent.messages import ToolUse, Usage
 
@@ -21,6 +21,8 @@ class Ending(Struct, frozen=True, kw_only=True):
     stop_reason: str | None = None
     deferred: ToolUse | None = None
     errors: tuple[str, ...] = ()
+    #: the answer in the form that was asked for
+    structured: Any = UNSET
 
 
 COMPLETED = Ending()
@@ -42,6 +44,12 @@ class Result(Struct, frozen=True, kw_only=True):
     deferred: ToolUse | None = None
     errors: tuple[str, ...] = ()
     session_id: str = ""
+    structured: Any = UNSET
+    #: US dollars the session has cost so far, and what it used of which model
+    cost_usd: float = 0.0
+    model_usage: dict[str, dict[str, Any]] = {}
+    #: what woke the agent, if nobody typed the prompt
+    origin: dict[str, Any] | None = None
 
     @property
     def ok(self) -> bool:

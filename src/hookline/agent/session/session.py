@@ -16,7 +16,8 @@ from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from hookline.agent.hook_messages import TEXT_LIMIT, additional_context, hook_name, notification
-from hookline.agent.messages import Message, Reminder, Usage, User
+from hookline.agent.messages import Assistant, Message, Reminder, Usage, User
+from hookline.agent.models.pricing import cost_of
 from hookline.agent.session.inbox import Inbox
 from hookline.agent.stream_json.output import Output
 from hookline.agent.tools import SessionState, Tool, ToolEnv
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from hookline.agent.models import Model
     from hookline.agent.session.file_watcher import Watcher
     from hookline.agent.session.transcript import Transcript
+    from hookline.agent.tools.structured import StructuredOutput
 
 __all__ = ["Conversation", "Session"]
 
@@ -58,6 +60,8 @@ class Session:
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     system: tuple[str, ...] = ()
     effort: str | None = None
+    #: how much the model may think, as the Messages API takes it
+    thinking: dict[str, Any] | None = None
     compact_at: int | None = None
     agents: dict[str, AgentDefinition] = field(default_factory=dict)
     skills: dict[str, Skill] = field(default_factory=dict)
@@ -77,6 +81,12 @@ class Session:
     watcher: Watcher | None = None
     active_skills: set[str] = field(default_factory=set)
     usage: Usage = NOTHING_USED
+    #: what each model was used for
+    spent: dict[str, Usage] = field(default_factory=dict)
+    #: US dollars the session may cost
+    budget: float | None = None
+    #: where the answer goes if it is to have a form
+    structured: StructuredOutput | None = None
     #: seconds spent waiting for the model
     asked_for: float = 0.0
     denials: list[dict[str, Any]] = field(default_factory=list)
@@ -85,6 +95,17 @@ class Session:
     def model_name(self) -> str:
         """The model in use, as events and messages name it."""
         return self.model.name
+
+    @property
+    def cost(self) -> float:
+        """US dollars so far, at list price."""
+        return sum(cost_of(model, usage) for model, usage in self.spent.items())
+
+    def count(self, answer: Assistant) -> None:
+        """Add what an answer cost."""
+        model = answer.model or self.model_name
+        self.usage = self.usage + answer.usage
+        self.spent[model] = self.spent.get(model, NOTHING_USED) + answer.usage
 
     def wake(self, outcome: Outcome) -> None:
         """Let an `asyncRewake` hook that objects wake an agent that is idle (FACTS §7)."""
@@ -191,11 +212,11 @@ class Conversation:
 
     # -- saying --------------------------------------------------------------------------------------------------
 
-    def add(self, message: Message, **more: Any) -> None:
+    def add(self, message: Message, uuids: tuple[str, ...] = (), **more: Any) -> None:
         """Say something: it is in the conversation and on disk from now on."""
         self.messages.append(message)
         if self.transcript is not None:
-            self.transcript.add(message, **more)
+            self.transcript.add(message, uuids, **more)
 
     def add_user(self, text: str, *, synthetic: bool = True) -> None:
         """Say something on the user's side."""

@@ -13,29 +13,28 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from hookline.agent.messages import (
     Assistant,
     Message,
-    Reminder,
     ToolOutput,
     ToolUse,
     Usage,
     User,
-    decode_message,
-    encode_message,
 )
+from hookline.agent.session.entries import decode_entry, encode_entry
 from hookline.errors import TranscriptError
 
 __all__ = [
+    "Mirror",
     "Resumed",
     "Transcript",
     "deferred",
@@ -95,6 +94,10 @@ def latest(cwd: str, environ: Mapping[str, str] = os.environ) -> Path:
     return found
 
 
+Mirror: TypeAlias = Callable[[str, dict[str, Any]], None]
+"""Told of every line that is written, and of the file it went to."""
+
+
 class Transcript:
     """An open transcript: `add` messages, `append` anything else.
 
@@ -104,9 +107,17 @@ class Transcript:
     """
 
     def __init__(
-        self, path: Path, session_id: str, *, cwd: str = "", durable: bool = False, sidechain: str = ""
+        self,
+        path: Path,
+        session_id: str,
+        *,
+        cwd: str = "",
+        durable: bool = False,
+        sidechain: str = "",
+        mirror: Mirror | None = None,
     ) -> None:
         self.path = path
+        self.mirror = mirror
         self.session_id = session_id
         self.cwd = cwd
         self._durable = durable
@@ -115,15 +126,21 @@ class Transcript:
         self._fd = _open(path)
         self.locked = _lock(self._fd)
 
-    def add(self, message: Message, **more: Any) -> str:
-        """Write a message down; its uuid."""
-        return self.append(encode_entry(message), **more)
+    def add(self, message: Message, uuids: tuple[str, ...] = (), **more: Any) -> str:
+        """Write a message down; its uuid. An answer whose blocks have a uuid each gets a line for each."""
+        if not isinstance(message, Assistant) or not message.id or len(uuids) != len(message.content) or not uuids:
+            return self.append(encode_entry(message), **more)
+        for block, uuid in zip(message.content, uuids, strict=True):
+            self.append(encode_entry(structs.replace(message, content=(block,))), uuid, **more)
+        return uuids[-1]
 
-    def append(self, entry: Mapping[str, Any], **more: Any) -> str:
+    def append(self, entry: Mapping[str, Any], uuid: str = "", **more: Any) -> str:
         """Write any entry down, with who, when and what came before; its uuid."""
-        uuid = str(uuid4())
+        uuid = uuid or str(uuid4())
         whole = {"parentUuid": self.last_uuid, **entry, **more, **self._stamp(uuid)}
         self._write(_encode(whole) + b"\n")
+        if self.mirror is not None:
+            self.mirror(str(self.path), whole)
         self.last_uuid = uuid
         return uuid
 
@@ -181,18 +198,43 @@ class Resumed(Struct, frozen=True):
     skipped: int = 0
 
 
-def resume(path: Path, *, cwd: str = "", durable: bool = False, fork: bool = False) -> Resumed:
-    """Open a transcript to go on with it; repaired if torn, copied if another run holds it or if `fork` says so."""
+def resume(path: Path, *, cwd: str = "", durable: bool = False, fork: bool = False, upto: str | None = None) -> Resumed:
+    """Open a transcript to go on with it; repaired if torn, copied if another run holds it or if `fork` says so.
+
+    With `upto` the conversation goes on after the message of that uuid; what came later stays in the file, and a
+    marker tells later readers that it does not count.
+    """
     if not path.is_file():
         raise TranscriptError(path, "no such transcript")
     original = Transcript(path, path.stem, cwd=cwd, durable=durable)
     if fork or not original.locked:
         original.close()
-        return _forked(path, cwd, durable=durable)
+        return _rewound(_forked(path, cwd, durable=durable), upto)
     torn = _mend(path)
     messages, skipped, last = _read(path)
     original.last_uuid = last  # the chain of parents goes on
-    return Resumed(original, messages, torn=torn, skipped=skipped)
+    return _rewound(Resumed(original, messages, torn=torn, skipped=skipped), upto)
+
+
+def _rewound(found: Resumed, upto: str | None) -> Resumed:
+    """The conversation as it was after the message `upto`."""
+    if upto is None:
+        return found
+    path = found.transcript.path
+    if not any((_entry(line) or {}).get("uuid") == upto for line in _whole_lines(path)):
+        found.transcript.close()
+        raise TranscriptError(path, f"no message `{upto}` in it to go on after")
+    found.transcript.append({"type": "system", "subtype": "rewound", "upTo": upto})
+    found.transcript.last_uuid = upto
+    return structs.replace(found, messages=_read(path)[0])
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    try:
+        entry = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return entry if isinstance(entry, dict) else None
 
 
 def read_messages(path: Path) -> tuple[Message, ...]:
@@ -224,54 +266,28 @@ def interrupted(uses: Iterable[ToolUse]) -> User:
     return User(tuple(ToolOutput(use.id, INTERRUPTED, is_error=True) for use in uses), synthetic=True)
 
 
-def encode_entry(message: Message) -> dict[str, Any]:
-    """A message as a line of the transcript."""
-    if isinstance(message, Reminder):
-        reminder = {"type": "system", "subtype": "reminder", "content": message.text}
-        return {**reminder, "file": message.file} if message.file else reminder
-    wire = encode_message(message)
-    if isinstance(message, User):
-        return {"type": "user", "message": wire, **({"isMeta": True} if message.synthetic else {})}
-    usage = msgspec.to_builtins(message.usage)
-    about = {
-        "id": message.id,
-        "type": "message",
-        "model": message.model,
-        "stop_reason": message.stop_reason,
-        "usage": usage,
-    }
-    return {"type": "assistant", "message": {**about, **wire}}
-
-
-def decode_entry(entry: Mapping[str, Any]) -> Message | None:
-    """The message on a line; None for lines that are about something else."""
-    kind, message = entry.get("type"), entry.get("message")
-    if kind == "system" and entry.get("subtype") == "reminder":
-        return Reminder(str(entry.get("content") or ""), str(entry.get("file") or ""))
-    if kind not in {"user", "assistant"} or not isinstance(message, Mapping):
-        return None
-    said = decode_message({**message, "role": kind})
-    return User(said.content, synthetic=True) if isinstance(said, User) and entry.get("isMeta") else said
-
-
 def _read(path: Path) -> tuple[tuple[Message, ...], int, str | None]:
     """Messages since the last compaction, how many lines made no sense, and the last line's uuid."""
     messages: list[Message] = []
+    lines = _whole_lines(path)
+    rewound = (msgspec.json.decode(line) for line in lines if b'"subtype":"rewound"' in line)
+    marks: dict[str, tuple[Message, ...]] = {str(entry.get("upTo")): () for entry in rewound}
     skipped, last, own = 0, None, not path.name.startswith("agent-")
-    for line in _whole_lines(path):
-        try:
-            entry = msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            entry = None
-        if not isinstance(entry, dict):
+    for line in lines:
+        entry = _entry(line)
+        if entry is None:
             skipped += 1
             continue
         last = entry.get("uuid") or last
         if entry.get("subtype") == "compact_boundary":
             messages.clear()
+        if entry.get("subtype") == "rewound":
+            messages[:] = marks.get(str(entry.get("upTo")), ())
         message = None if own and entry.get("isSidechain") else decode_entry(entry)
         if message is not None:
             _join(messages, message)
+        if entry.get("uuid") in marks:
+            marks[entry["uuid"]] = tuple(messages)
     return tuple(messages), skipped, last
 
 

@@ -22,8 +22,9 @@ from hookline.agent.models import ModelRequest, choose
 from hookline.agent.run_options import RunOptions
 from hookline.agent.session.results import Result
 from hookline.agent.stream_json.host_tools import HostTools
-from hookline.agent.stream_json.init import say_init
+from hookline.agent.stream_json.init import output_style, say_init
 from hookline.agent.stream_json.remote_hooks import host_hooks
+from hookline.agent.stream_json.session_state import SessionStates
 from hookline.errors import HooklineError, HostGone, RequestRefused
 from hookline.events import DirectoryAdded, PostModelSwitch, PreModelSwitch
 from hookline.hosts.claude_code.cli_channel import Server
@@ -58,6 +59,10 @@ async def serve(made: Made, options: RunOptions, write: Callable[[bytes], None])
         await asyncio.gather(reading, return_exceptions=True)
 
 
+class Unfinished:
+    """In place of a prompt: the run before left calls to this one."""
+
+
 class Woken:
     """In place of a prompt: something happened in the background that the agent reacts to."""
 
@@ -72,9 +77,10 @@ class HostSession:
         self._tools = HostTools(made, self.server)
         self._callbacks: tuple[str, ...] = ()
         self._over = False
-        self._prompts: asyncio.Queue[UserMessage | None] = asyncio.Queue()
+        self._prompts: asyncio.Queue[UserMessage | Unfinished | None] = asyncio.Queue()
+        self._state = SessionStates(self.agent)
         made.hooks.engine.on_late = self.agent.session.wake
-        if options.permission_prompt_tool == "stdio":
+        if options.permission_prompt_tool == "stdio" and options.permission_prompts != "none":
             self.agent.session.policy.can_use_tool = self._may_run
         self.agent.session.elicit = self._elicit
 
@@ -113,14 +119,16 @@ class HostSession:
             prompt = await self._next()
             if prompt is None or self._over:
                 break
-            result = await self._turn(prompt)
+            self._state.running()
+            result = await self._turn(prompt) or result
+            self._state.rests()
         while not self._over and (later := await self.agent.background()) is not None:
             result = later
         if result is None and not self._over:
             await self.agent.start()
         return 1 if result is not None and result.is_error else 0
 
-    async def _next(self) -> UserMessage | Woken | None:
+    async def _next(self) -> UserMessage | Unfinished | Woken | None:
         """The next prompt of the host, or that there is one which nobody typed; `None` when the host has gone."""
         typed = asyncio.ensure_future(self._prompts.get())
         untyped = asyncio.ensure_future(self.agent.session.inbox.wait())
@@ -131,16 +139,21 @@ class HostSession:
             typed.cancel()
             untyped.cancel()
 
-    async def _turn(self, prompt: UserMessage | Woken) -> Result:
+    async def _turn(self, prompt: UserMessage | Unfinished | Woken) -> Result | None:
         if isinstance(prompt, Woken):
+            say_init(self.made)
             return await self.agent.react()
         await self._tools.ready()
+        if isinstance(prompt, Unfinished):
+            say_init(self.made)
+            await self.agent.start()
+            return self.agent.finished
         await self.agent.start()
         say_init(self.made)
         if self.options.replay_user_messages:
             self.server.say(prompt.data)
         text, blocks = _words(prompt)
-        return await self.agent.run(text, blocks=blocks)
+        return await self.agent.run(text, blocks=blocks, mentions=prompt.data.get("client_composed") is not True)
 
     # -- asking the host -------------------------------------------------------------------------------------------
 
@@ -191,6 +204,8 @@ class HostSession:
         ready = getattr(session.model, "ready", None)
         if ready is not None:
             await ready()  # the host's first prompt then meets no start-up cost
+        if self.options.resume and self.agent.left_undone():
+            self._prompts.put_nowait(Unfinished())
         return self._about()
 
     def _take_over(self, table: Mapping[str, Sequence[CallbackMatcher]]) -> None:
@@ -207,7 +222,7 @@ class HostSession:
         return {
             "commands": commands,
             "agents": [{"name": name, "description": one.description} for name, one in session.agents.items()],
-            "output_style": "default",
+            "output_style": output_style(self.made.hooks),
             "available_output_styles": ["default"],
             "models": [{"value": session.model_name, "displayName": session.model_name, "description": ""}],
             "account": {"apiKeySource": "ANTHROPIC_API_KEY"},

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hookline.agent.run_options import CLAUDE_CODE_VERSION
 
 if TYPE_CHECKING:
     from hookline.agent.factory import Made
+    from hookline.api import Hooks
 
-__all__ = ["say_init"]
+__all__ = ["output_style", "say_init"]
+
+
+def output_style(hooks: Hooks) -> str:
+    """The `outputStyle` of the settings, by name."""
+    stated = hooks.settings.loaded.raw.get("outputStyle") if hooks.settings else None
+    return stated if isinstance(stated, str) and stated else "default"
+
+
+def plugins(hooks: Hooks) -> list[dict[str, str]]:
+    """The plugins in use, each with its folder."""
+    found: dict[str, str] = {}
+    for file in hooks.settings.loaded.files if hooks.settings else ():
+        if file.source.plugin_root:
+            found.setdefault(file.source.plugin_root, file.source.owner or Path(file.source.plugin_root).name)
+    return [{"name": name, "path": path, "source": name} for path, name in found.items()]
 
 
 def say_init(made: Made) -> None:
@@ -26,6 +43,7 @@ def say_init(made: Made) -> None:
         apiKeySource="ANTHROPIC_API_KEY",
         agents=list(session.agents),
         skills=[skill.name for skill in session.skills.values() if skill.kind == "skill"],
-        output_style="default",
+        output_style=output_style(made.hooks),
+        plugins=plugins(made.hooks),
         claude_code_version=CLAUDE_CODE_VERSION,
     )

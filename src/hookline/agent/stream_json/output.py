@@ -13,7 +13,6 @@ from uuid import uuid4
 import msgspec
 
 from hookline.agent.messages import Assistant, ToolOutput, User, encode_block
-from hookline.agent.models.base import Delta
 from hookline.agent.session.results import Result
 from hookline.engine import HookSet, Verdict
 from hookline.engine.observers import HookProgress, HookResponse, HookStarted, Notice
@@ -25,13 +24,6 @@ __all__ = ["Note", "Output", "Tell"]
 
 Note: TypeAlias = dict[str, Any]
 Tell: TypeAlias = Callable[[Note], None]
-
-#: how a piece of an answer is called on the wire, by its kind
-PIECES = {
-    "text": ("text_delta", "text"),
-    "thinking": ("thinking_delta", "thinking"),
-    "tool": ("input_json_delta", "partial_json"),
-}
 
 
 class Output:
@@ -46,7 +38,7 @@ class Output:
         """One message of the stream."""
         if not self.listeners:
             return
-        note = {"type": kind, **fields, "uuid": str(uuid4()), "session_id": self.session_id}
+        note = {"type": kind, "uuid": str(uuid4()), **fields, "session_id": self.session_id}
         for listener in tuple(self.listeners):
             listener(note)
 
@@ -58,19 +50,20 @@ class Output:
         """Something the user should read."""
         self.system("informational", content=text, level=level, **fields)
 
-    def assistant(self, message: Assistant, parent: str | None, error: str | None = None) -> None:
-        """What the model said, a message per block."""
+    def assistant(
+        self, message: Assistant, parent: str | None, error: str | None = None, uuids: tuple[str, ...] = ()
+    ) -> None:
+        """What the model said, a message per block; `uuids` are those the transcript has."""
         about = {"id": message.id, "type": "message", "role": "assistant", "model": message.model}
         rest = {"stop_reason": None, "stop_sequence": None, "usage": msgspec.to_builtins(message.usage)}
         more = {"error": error} if error else {}
-        for block in message.content:
+        for at, block in enumerate(message.content):
+            known = {"uuid": uuids[at]} if at < len(uuids) else {}
             body = {**about, "content": [encode_block(block)], **rest}
-            self.say("assistant", message=body, parent_tool_use_id=parent, **more)
+            self.say("assistant", message=body, parent_tool_use_id=parent, **more, **known)
 
-    def piece(self, delta: Delta, parent: str | None) -> None:
-        """A piece of an answer while the model says it."""
-        name, field = PIECES[delta.kind]
-        event = {"type": "content_block_delta", "index": delta.index, "delta": {"type": name, field: delta.text}}
+    def piece(self, event: dict[str, Any], parent: str | None) -> None:
+        """A piece of an answer while the model says it, as the Messages API tells it."""
         self.say("stream_event", event=event, parent_tool_use_id=parent)
 
     def results(self, outputs: list[ToolOutput], responses: list[Any], parent: str | None) -> None:
@@ -95,10 +88,15 @@ class Output:
             "num_turns": result.turns,
             "stop_reason": result.stop_reason,
             "terminal_reason": result.reason,
-            "total_cost_usd": 0,
+            "total_cost_usd": result.cost_usd,
             "usage": msgspec.to_builtins(result.usage),
+            "modelUsage": result.model_usage,
             "permission_denials": list(result.denials),
         }
+        if result.origin is not None:
+            fields["origin"] = result.origin
+        if result.structured is not msgspec.UNSET:
+            fields["structured_output"] = result.structured
         if result.subtype == "success":
             fields["result"] = result.text
         else:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
 from hookline.agent import hook_messages
 from hookline.agent.context.definitions import BUILT_IN_AGENTS, AgentDefinition
 from hookline.agent.messages import User
+from hookline.agent.models.choose import resolve
 from hookline.agent.session.results import Ending
 from hookline.agent.session.session import Conversation
 from hookline.agent.session.transcript import Transcript, subagent_path
@@ -68,19 +70,24 @@ def _conversation(
     return Conversation(
         session=session,
         state=parent.state.fork(),
-        transcript=Transcript(path, session.id, cwd=session.project_dir, sidechain=agent_id) if path else None,
+        transcript=_transcript(parent, path, agent_id) if path else None,
         agent_id=agent_id,
         agent_type=definition.name,
         parent_tool_use_id=tool_use_id,
         description=given.get("description"),
         prompt_id=parent.prompt_id,
-        model="" if model == "inherit" else model,
+        model="" if model == "inherit" else resolve(model, session.environ) if model else "",
         system=(definition.prompt,) if definition.prompt else session.system,
         tools=definition.allowed(session.tools),
         main_transcript=main,
         depth=parent.depth + 1,
         max_turns=definition.max_turns,
     )
+
+
+def _transcript(parent: Conversation, path: Path, agent_id: str) -> Transcript:
+    session, mirror = parent.session, parent.transcript.mirror if parent.transcript else None
+    return Transcript(path, session.id, cwd=session.project_dir, sidechain=agent_id, mirror=mirror)
 
 
 async def _work(talk: Conversation, prompt: str) -> Ending:
@@ -150,7 +157,8 @@ def _in_background(talk: Conversation, definition: AgentDefinition, given: dict[
     task = asyncio.create_task(_alone(talk, given, work), name=f"agent {talk.agent_id}")
     talk.session.working.add(task)
     task.add_done_callback(talk.session.working.discard)
-    about = {"task_id": talk.agent_id, "task_type": "local_agent", "subagent_type": definition.name}
+    about = {"task_id": talk.agent_id, "tool_use_id": talk.parent_tool_use_id, "task_type": "local_agent",
+             "subagent_type": definition.name}  # fmt: skip
     talk.session.output.system("task_started", **about, description=given["description"])
     assert talk.agent_id is not None
     response = {"status": "async_launched", "agentId": talk.agent_id, "description": given["description"]}
@@ -173,7 +181,8 @@ def _report(talk: Conversation, given: dict[str, Any], ending: Ending) -> None:
     text = ending.text or "\n".join(ending.errors)
     assert talk.agent_id is not None
     output = str(talk.transcript.path) if talk.transcript else ""
-    about = {"task_id": talk.agent_id, "status": status, "summary": text, "output_file": output}
+    about = {"task_id": talk.agent_id, "tool_use_id": talk.parent_tool_use_id, "status": status, "summary": text,
+             "output_file": output}  # fmt: skip
     talk.session.output.system("task_notification", **about)
     summary = f'Agent "{given["description"]}" {status}'
     talk.session.inbox.put(hook_messages.notification(talk.agent_id, status, summary, text))

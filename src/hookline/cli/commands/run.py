@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 from hookline.agent.run_options import CLAUDE_CODE_VERSION, RunOptions
 from hookline.cli.run_flags import parse, tell
+from hookline.errors import HooklineError
 from hookline.process.stdout import claim_stdout
 
 if TYPE_CHECKING:
@@ -77,7 +78,14 @@ async def _run(options: RunOptions, write: Write) -> int:
 
     caught = _Caught()
     cwd = str(Path.cwd())
-    made = await make(options, cwd, lambda env: make_hooks(options, cwd, env))
+    try:
+        made = await make(options, cwd, lambda env: make_hooks(options, cwd, env))
+    except HooklineError as problem:
+        if options.driven:
+            from hookline.agent.stream_json.refusal import refuse
+
+            refuse(str(problem), sys.stdin.buffer, write)
+        raise
     keeping = asyncio.create_task(keep_up(made, options))
     try:
         shown_on(made, options, write)
@@ -110,7 +118,7 @@ async def _session(made: Made, options: RunOptions, write: Write) -> int:
     if not prompt.strip():
         print("hookline run: there is no prompt; write one after `-p`, or send it on stdin", file=sys.stderr)
         return 1
-    result = await made.agent.run(prompt)
+    result = await made.agent.run(prompt, mentions=True)
     while (later := await made.agent.background()) is not None:
         result = later
     return code_of(result)
