@@ -64,9 +64,11 @@ STREAM = ["--input-format", "stream-json"]
     (["--output-format", "xml"], "invalid choice: 'xml'"),
     (["--input-format", "xml"], "invalid choice: 'xml'"),
     (["--model"], "expected one argument"),
-    (["--max-budget-usd", "1"], "--max-budget-usd: costs are not counted here"),
-    (["--json-schema", "{}"], "--json-schema: structured output is not made here"),
-    ([*STREAM, "--max-budget-usd=1"], "--max-budget-usd: costs are not counted here"),
+    (["--max-budget-usd", "much"], "expected an amount in US dollars, got `much`; write `0.50`"),
+    (["--max-budget-usd", "0"], "expected an amount in US dollars, got `0`"),
+    ([*STREAM, "--max-budget-usd=nan"], "expected an amount in US dollars, got `nan`"),
+    (["--max-thinking-tokens", "-1"], "expected a number of tokens, got `-1`; write `8000`"),
+    (["--permission-prompts", "some"], "invalid choice: 'some'"),
     ([*STREAM, "--max-turns", "many"], "expected a number of turns"),
 ])  # fmt: skip
 def test_a_command_line_that_cannot_be_understood_is_refused(
@@ -208,7 +210,7 @@ def test_pieces_of_an_answer_are_told_when_asked_for(project: Path) -> None:
     out, _ = _start(project, [{"text": "done"}], *flags).communicate(timeout=60)
     kinds = [json.loads(line)["type"] for line in out.splitlines()]
 
-    assert kinds[-3:] == ["stream_event", "assistant", "result"]
+    assert kinds[-8:] == [*["stream_event"] * 6, "assistant", "result"]
 
 
 def test_untrusted_hooks_are_a_loud_error(project: Path) -> None:

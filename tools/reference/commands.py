@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from hookline.cli.commands.answer import HELP as ANSWER_HELP
 from hookline.cli.main import COMMANDS
-from hookline.cli.run_flags import FLAGS, REFUSED, WITHOUT_EFFECT
+from hookline.cli.run_flags import FLAGS, WITHOUT_EFFECT
 from hookline.confine.main import HELP as CONFINE_HELP
 from tools.reference.markdown import block, code, codes, table
 
@@ -149,6 +149,5 @@ def _run() -> str:
         + block("hookline run -p PROMPT [FLAGS]", "text")
         + "\n"
         + table(("flag", "takes", "means"), rows)
-        + f"\nKnown and without effect, so that who gives one is told: {codes(WITHOUT_EFFECT)}. Refused, since their "
-        f"promise would be broken: {codes(REFUSED)}.\n"
+        + f"\nKnown and without effect, so that who gives one is told: {codes(WITHOUT_EFFECT)}.\n"
     )

@@ -114,8 +114,9 @@ def test_a_value_that_does_not_fit_says_where(value: Any, schema: Any, says: str
 def test_what_fits_fits_as_an_independent_validator_says() -> None:
     """The same verdict as jsonschema's on every row above, turned both ways."""
     jsonschema = pytest.importorskip("jsonschema")
+    others: list[Any] = [None, {}, [], 0, "b"]
     for value, schema, _ in MISFITS[:-1]:
-        for one in (value, None, {}, [], 0, "b"):
+        for one in (value, *others):
             fits = jsonschema.Draft202012Validator(schema).is_valid(one)
             assert (misfits(one, schema) == []) == fits, (one, schema)
 
