@@ -48,7 +48,7 @@ def answer(
     words = ["answer", host, *flags, "--deadline", str(deadline)]
     return subprocess.run(
         [sys.executable, "-m", "hookline", *words], input=data, capture_output=True, cwd=cwd, timeout=120, check=False,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(cwd), **(env or {})},
+        env={"PATH": "/usr/bin:/bin", "HOME": str(cwd), "HOOKLINE_SERVICE": "0", **(env or {})},
     )  # fmt: skip
 
 
