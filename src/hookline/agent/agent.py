@@ -18,13 +18,13 @@ from typing import Any, Self
 from uuid import uuid4
 
 from hookline.agent import hook_messages
-from hookline.agent.authorization import CanUseTool, Policy
 from hookline.agent.context.definitions import AgentDefinition, Skill
 from hookline.agent.context.prompts import submit
 from hookline.agent.messages import Assistant, Block, Message, ToolUse, Usage
 from hookline.agent.models import Model
 from hookline.agent.models.pricing import model_usage
-from hookline.agent.session.file_watcher import Watcher, names_in
+from hookline.agent.permission_policy import CanUseTool, PermissionPolicy
+from hookline.agent.session.file_watcher import FileWatcher, names_in
 from hookline.agent.session.lifecycle import load_instructions, session_ends, session_starts, sets_up
 from hookline.agent.session.results import Ending, Result
 from hookline.agent.session.session import Conversation, Session
@@ -38,6 +38,7 @@ from hookline.agent.session.transcript import (
     unanswered,
 )
 from hookline.agent.stream_json.output import Note, Output
+from hookline.agent.subagents.subagents import spawn_agent
 from hookline.agent.tool_calls import call_tools
 from hookline.agent.tools import SessionState, Tool, default_tools
 from hookline.agent.tools.jobs import Job
@@ -112,7 +113,7 @@ class Agent:
             hooks=Hooks(project_dir=folder) if hooks is None else hooks,
             model=model,
             tools=dict(default_tools() if tools is None else tools),
-            policy=Policy(rules, Mode(permission_mode), dirs, can_use_tool),
+            policy=PermissionPolicy(rules, Mode(permission_mode), dirs, can_use_tool),
             id=session_id,
             project_dir=folder,
             output=self.output,
@@ -126,12 +127,13 @@ class Agent:
             instructions=instructions,
             confine=confine,
             budget=budget,
+            spawn_agent=spawn_agent,
         )
         if schema is not None:
             self.session.structured = StructuredOutput(schema)
             self.session.tools[StructuredOutput.name] = self.session.structured
         self.talk = Conversation(self.session, SessionState(folder), max_turns=max_turns)
-        self.session.watcher = Watcher(self.talk)
+        self.session.watcher = FileWatcher(self.talk)
         self.talk.state.jobs.on_done = partial(_tell_of, self.session)
 
     # -- what users call -------------------------------------------------------------------------------------------

@@ -7,83 +7,26 @@ somebody: PermissionRequest hooks, all of them, then the host; nobody there mean
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from msgspec import Struct
 
 from hookline.agent.hook_messages import asked
 from hookline.agent.messages import ToolUse
+from hookline.agent.permission_policy import Ask
 from hookline.agent.session.results import Ending
 from hookline.agent.session.session import Conversation
 from hookline.agent.tools import Tool
 from hookline.engine import Verdict
 from hookline.errors import ToolInputInvalid
 from hookline.events import Notification, PermissionDenied, PermissionRequest
-from hookline.permissions import Mode, Permission, Rules, apply, decide, suggestions
+from hookline.permissions import Mode, Permission, suggestions
 from hookline.replies import Decision, Reply, allow, deny
 
-__all__ = ["Ask", "CanUseTool", "Permitted", "Policy", "may_run"]
+__all__ = ["Permitted", "may_run", "permission_of"]
 
 #: seconds without an answer after which the user is notified that somebody waits
 PATIENCE = 6.0
-NO_RULES = Rules()
-EDITING = frozenset({"Write", "Edit", "NotebookEdit"})
-
-
-class Ask(Struct, frozen=True, kw_only=True):
-    """What somebody is asked to permit; `reason_type` says who wants it asked (`hook`, `rule`, `mode`, …)."""
-
-    tool_name: str
-    input: dict[str, Any]
-    tool_use_id: str = ""
-    agent_id: str | None = None
-    suggestions: Sequence[Mapping[str, Any]] = ()
-    reason: str = ""
-    reason_type: str = "other"
-
-
-CanUseTool: TypeAlias = Callable[[Ask], Awaitable[Reply | bool | None]]
-"""Somebody who can be asked: answers `True`, `False`, or a reply such as `deny("not today")`; `None` is no."""
-
-
-@dataclass
-class Policy:
-    """What may be done without asking, and who to ask; changed by hooks and hosts while the session runs."""
-
-    rules: Rules = NO_RULES
-    mode: Mode = Mode.DEFAULT
-    dirs: tuple[str, ...] = ()
-    can_use_tool: CanUseTool | None = None
-
-    def decide(
-        self, talk: Conversation, tool: Tool, given: dict[str, Any], verdict: Verdict | None = None
-    ) -> Permission:
-        """What rules, mode and hooks say to a call."""
-        decision = verdict.decision if verdict is not None else Decision.PASS
-        return decide(
-            tool.name,
-            given,
-            rules=self.rules,
-            mode=self.mode,
-            hook_decision=None if decision is Decision.PASS else str(decision),
-            hook_reason=verdict.reply.reason if verdict is not None else "",
-            read_only=tool.is_read_only(given),
-            edits=tool.name in EDITING,
-            within_session=tool.within_session,
-            cwd=talk.state.cwd,
-            dirs=(talk.session.project_dir, *self.dirs),
-            home=str(Path.home()),
-            project_dir=talk.session.project_dir,
-        )
-
-    def update(self, updates: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-        """Change rules, mode and folders as a hook or a host says; what made no sense."""
-        applied = apply(updates, self.rules, self.mode, self.dirs)
-        self.rules, self.mode, self.dirs = applied.rules, applied.mode, applied.dirs
-        return applied.problems
 
 
 class Permitted(Struct, frozen=True, kw_only=True):
@@ -97,7 +40,7 @@ class Permitted(Struct, frozen=True, kw_only=True):
 
 async def may_run(talk: Conversation, tool: Tool, use: ToolUse, given: dict[str, Any], verdict: Verdict) -> Permitted:
     """Whether a call that hooks let pass may run, and with which input."""
-    permission = talk.session.policy.decide(talk, tool, given, verdict)
+    permission = permission_of(talk, tool, given, verdict)
     if permission.behaviour == "allow":
         return Permitted(input=given)
     if permission.behaviour == "deny":
@@ -110,6 +53,12 @@ async def may_run(talk: Conversation, tool: Tool, use: ToolUse, given: dict[str,
     )  # fmt: skip
     reply = await (_host_says(talk, ask) if by_hook else _somebody_says(talk, tool, ask))
     return _answered(talk, tool, use, ask, reply)
+
+
+def permission_of(talk: Conversation, tool: Tool, given: dict[str, Any], verdict: Verdict | None = None) -> Permission:
+    """What rules, the mode and hooks say to a call of this conversation."""
+    where = {"cwd": talk.state.cwd, "project_dir": talk.session.project_dir}
+    return talk.session.policy.decide(tool, given, verdict, **where)
 
 
 async def _denied(
@@ -160,7 +109,7 @@ def _within_rules(talk: Conversation, tool: Tool, reply: Reply) -> Reply | None:
     """Deny and ask rules hold for an input that hooks put in place of the one they were asked about."""
     if reply.decision is not Decision.ALLOW or reply.input is None:
         return reply
-    permission = talk.session.policy.decide(talk, tool, reply.input)
+    permission = permission_of(talk, tool, reply.input)
     if permission.reason_type != "rule" or permission.behaviour == "allow":
         return reply
     return deny(permission.reason) if permission.behaviour == "deny" else None

@@ -10,7 +10,7 @@ from typing import Any
 from hookline.agent import hook_messages
 from hookline.agent.elicitation import elicit
 from hookline.agent.session.session import Conversation
-from hookline.agent.tools import Task, ToolEnv, ToolResult
+from hookline.agent.tools import Task, ToolEnv, ToolResult, failure
 from hookline.engine import Verdict
 from hookline.errors import HooklineError
 from hookline.events import CwdChanged, Event, TaskCompleted, TaskCreated, WorktreeCreate, WorktreeRemove
@@ -85,8 +85,9 @@ async def ask_about(talk: Conversation, kind: type[TaskCreated | TaskCompleted],
 
 def _spawning(talk: Conversation) -> Callable[[dict[str, Any], ToolEnv], Awaitable[ToolResult]]:
     async def spawn(given: dict[str, Any], env: ToolEnv) -> ToolResult:
-        from hookline.agent.subagents.subagents import spawn_agent
-
+        spawn_agent = talk.session.spawn_agent
+        if spawn_agent is None:
+            return failure("subagents are not available here")
         return await spawn_agent(talk, given, env.tool_use_id)
 
     return spawn

@@ -160,7 +160,7 @@ def cold(kind: type[Any], services: Callable[[], Services]) -> Runner:
 
 def ask(status: Status) -> bool:
     """Ask on the terminal whether a project's hooks may run."""
-    from hookline.cli.commands.trust import review
+    from hookline.cli.trust_review import review
 
     return review(status)
 

@@ -12,16 +12,10 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from hookline.prove import protocols
-
-
-class Turn(NamedTuple):
-    """What the model does when it is asked: call tools, or say something."""
-
-    text: str = ""
-    tools: tuple[tuple[str, Any], ...] = ()
+from hookline.prove.protocols import Turn as Turn  # noqa: PLC0414 - the script is made of these
 
 
 class ScriptedModel:

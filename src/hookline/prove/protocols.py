@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from hookline.prove.model import Turn
+from typing import Any, NamedTuple
 
 Body = dict[str, Any]
+
+
+class Turn(NamedTuple):
+    """What the model does when it is asked: call tools, or say something."""
+
+    text: str = ""
+    tools: tuple[tuple[str, Any], ...] = ()
 
 
 class Answer(NamedTuple):

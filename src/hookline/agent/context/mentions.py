@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from uuid import uuid4
 
+from hookline.agent.authorization import permission_of
 from hookline.agent.session.session import Conversation
 from hookline.agent.tools.files import Read
 from hookline.events import PreToolUse
@@ -64,6 +65,6 @@ async def _refused(talk: Conversation, given: dict[str, object]) -> str:
     verdict = await talk.fire(PreToolUse, tool_name=READ.name, tool_input=given, tool_use_id=str(uuid4()))
     if verdict.stop or verdict.decision in (Decision.DENY, Decision.ASK, Decision.DEFER):
         return verdict.reason or "a hook refused it"
-    permission = talk.session.policy.decide(talk, READ, given, verdict)
+    permission = permission_of(talk, READ, given, verdict)
     by_rule = permission.behaviour != "allow" and permission.reason_type == "rule"
     return permission.reason if permission.behaviour == "deny" or by_rule else ""

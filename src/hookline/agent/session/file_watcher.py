@@ -7,13 +7,15 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, Protocol
 
-from hookline.agent.session.session import Conversation
-from hookline.events import FileChanged
+from hookline.agent.tools import SessionState
+from hookline.engine import Verdict
+from hookline.events import Event, FileChanged
 from hookline.hooks.hook import Hook
 from hookline.settings.watcher import signature
 
-__all__ = ["Watcher", "names_in"]
+__all__ = ["FileWatcher", "names_in"]
 
 INTERVAL = 0.25
 LITERAL = re.compile(r"[\w .,|-]+", re.ASCII)
@@ -26,10 +28,18 @@ def names_in(hooks: Iterable[Hook]) -> list[str]:
     return [name.strip() for pattern in literal for name in re.split(r"[|,]", pattern) if name.strip()]
 
 
-class Watcher:
+class _FiresEvents(Protocol):
+    """The conversation whose hooks are told."""
+
+    state: SessionState
+
+    async def fire(self, kind: type[Event], **fields: Any) -> Verdict: ...
+
+
+class FileWatcher:
     """Looks at some files again and again, and says what became of them."""
 
-    def __init__(self, talk: Conversation) -> None:
+    def __init__(self, talk: _FiresEvents) -> None:
         self._talk = talk
         self._seen: dict[str, tuple[int, ...] | None] = {}
         self._task: asyncio.Task[None] | None = None

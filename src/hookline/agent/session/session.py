@@ -20,17 +20,17 @@ from hookline.agent.messages import Assistant, Message, Reminder, Usage, User
 from hookline.agent.models.pricing import cost_of
 from hookline.agent.session.inbox import Inbox
 from hookline.agent.stream_json.output import Output
-from hookline.agent.tools import SessionState, Tool, ToolEnv
+from hookline.agent.tools import SessionState, Tool, ToolEnv, ToolResult
 from hookline.engine import HookSet, Outcome, Verdict
 from hookline.events import Event, spec_of
 from hookline.hooks.hook import Hook
 from hookline.settings.names import with_free_names
 
 if TYPE_CHECKING:
-    from hookline.agent.authorization import Policy
     from hookline.agent.context.definitions import AgentDefinition, Skill
     from hookline.agent.models import Model
-    from hookline.agent.session.file_watcher import Watcher
+    from hookline.agent.permission_policy import PermissionPolicy
+    from hookline.agent.session.file_watcher import FileWatcher
     from hookline.agent.session.transcript import Transcript
     from hookline.agent.tools.structured import StructuredOutput
 
@@ -53,7 +53,7 @@ class Session:
     hooks: HookSet
     model: Model
     tools: dict[str, Tool]
-    policy: Policy
+    policy: PermissionPolicy
     id: str
     project_dir: str
     output: Output
@@ -71,6 +71,8 @@ class Session:
     #: whether Bash runs confined, whatever hooks say
     confine: bool = False
     elicit: Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None
+    #: starts a subagent for a conversation: what it is asked, and the id of the call that asks
+    spawn_agent: Callable[[Conversation, dict[str, Any], str], Awaitable[ToolResult]] | None = None
     inbox: Inbox = field(default_factory=Inbox)
     #: subagents at work in the background
     working: set[asyncio.Task[None]] = field(default_factory=set)
@@ -78,7 +80,7 @@ class Session:
     talks: WeakValueDictionary[str, Conversation] = field(default_factory=WeakValueDictionary)
     #: the names of the teammates at work
     teammates: set[str] = field(default_factory=set)
-    watcher: Watcher | None = None
+    watcher: FileWatcher | None = None
     active_skills: set[str] = field(default_factory=set)
     usage: Usage = NOTHING_USED
     #: what each model was used for

@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
-from hookline.agent.authorization import Ask
 from hookline.agent.factory import Made, add_agents, effort, give_services
 from hookline.agent.messages import Block, Text, User, decode_block
 from hookline.agent.models import ModelRequest, choose
+from hookline.agent.permission_policy import Ask
 from hookline.agent.run_options import RunOptions
 from hookline.agent.session.results import Result
 from hookline.agent.stream_json.host_tools import HostTools

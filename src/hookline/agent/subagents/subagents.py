@@ -21,7 +21,9 @@ from hookline.agent.models.choose import resolve
 from hookline.agent.session.results import Ending
 from hookline.agent.session.session import Conversation
 from hookline.agent.session.transcript import Transcript, subagent_path
+from hookline.agent.subagents.teammates import work_through
 from hookline.agent.tools import ToolResult, failure
+from hookline.agent.turn import subagent_stops, take_turn
 from hookline.events import SubagentStart
 
 __all__ = ["spawn_agent"]
@@ -111,8 +113,6 @@ async def _work(talk: Conversation, prompt: str) -> Ending:
 
 async def _failed(talk: Conversation, problem: str) -> None:
     """SubagentStop for one that did not come to its end by itself: hooks hear of it, and cannot send it back."""
-    from hookline.agent.turn import subagent_stops
-
     await subagent_stops(talk, success=False, error=problem)
 
 
@@ -127,8 +127,6 @@ def _books(talk: Conversation) -> Iterator[None]:
 
 
 async def _turn(talk: Conversation) -> Ending:
-    from hookline.agent.turn import take_turn
-
     ending, _ = await take_turn(talk)
     return ending
 
@@ -190,8 +188,6 @@ def _report(talk: Conversation, given: dict[str, Any], ending: Ending) -> None:
 
 async def _teammate(talk: Conversation, name: str, prompt: str) -> Ending:
     """Work on the prompt, then through the shared task list."""
-    from hookline.agent.subagents.teammates import work_through
-
     try:
         return await work_through(talk, name, await _work(talk, prompt))
     finally:

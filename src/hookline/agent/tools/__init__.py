@@ -5,7 +5,8 @@ from hookline.agent.tools.bash import Bash, TaskStop
 from hookline.agent.tools.delegate import Agent, Skill, ToolSearch
 from hookline.agent.tools.files import Edit, Read, Write
 from hookline.agent.tools.search import Glob, Grep
-from hookline.agent.tools.tasks import Task, TaskCreate, TaskGet, TaskList, TaskListTool, TaskUpdate
+from hookline.agent.tools.task_list import Task, TaskList
+from hookline.agent.tools.tasks import TaskCreate, TaskGet, TaskListTool, TaskUpdate
 from hookline.agent.tools.worktree import EnterWorktree, ExitWorktree
 
 __all__ = ["BUILT_IN", "SessionState", "Task", "TaskList", "Tool", "ToolEnv", "ToolResult", "default_tools", "failure"]

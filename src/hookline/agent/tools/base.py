@@ -11,17 +11,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import Struct
 
 from hookline.agent.models.base import ToolSpec
+from hookline.agent.tools.jobs import Jobs
 from hookline.agent.tools.schema import schema_of, validate
-
-if TYPE_CHECKING:
-    from hookline.agent.tools.jobs import Jobs
-    from hookline.agent.tools.tasks import Task, TaskList
+from hookline.agent.tools.task_list import Task, TaskList
 
 __all__ = ["SessionState", "Tool", "ToolEnv", "ToolResult", "Worktree", "failure"]
 
@@ -50,18 +48,6 @@ def failure(text: str, response: Any = None) -> ToolResult:
     return ToolResult(text, text if response is None else response, is_error=True)
 
 
-def _new_tasks() -> TaskList:
-    from hookline.agent.tools.tasks import TaskList
-
-    return TaskList()
-
-
-def _new_jobs() -> Jobs:
-    from hookline.agent.tools.jobs import Jobs
-
-    return Jobs()
-
-
 @dataclass
 class SessionState:
     """What tool calls leave behind for the next ones: where the shell is, which files were read, tasks, jobs.
@@ -74,8 +60,8 @@ class SessionState:
     env_files: list[Path] = field(default_factory=list)
     files_read: dict[str, float] = field(default_factory=dict)
     worktree: Worktree | None = None
-    tasks: TaskList = field(default_factory=_new_tasks)
-    jobs: Jobs = field(default_factory=_new_jobs)
+    tasks: TaskList = field(default_factory=TaskList)
+    jobs: Jobs = field(default_factory=Jobs)
 
     def __post_init__(self) -> None:
         self.project_dir = self.project_dir or self.cwd

@@ -9,11 +9,9 @@ from pathlib import Path
 import msgspec
 
 from hookline.cli.options import add_json, add_sources, load, parser
-from hookline.cli.style import paint
-from hookline.display import lines as lines_of
+from hookline.cli.trust_review import review, shown, trusted_by_command
 from hookline.display import one_line
-from hookline.settings.scripts import Script
-from hookline.settings.trust import Change, Item, Status, Trust
+from hookline.settings.trust import Status, Trust
 
 _TRUSTED = "trusted from now on; any change will be asked about again"
 _EXAMPLES = """examples:
@@ -41,7 +39,7 @@ def main(argv: list[str]) -> int:
         print(f"trusted: {labels}" if status.items else "nothing needs trust")
         for item in status.items:
             if item.notes:
-                print("\n".join([one_line(item.label), *_by_command(item)]))
+                print("\n".join([one_line(item.label), *trusted_by_command(item)]))
         return 0
     return _ask(trust, status)
 
@@ -73,50 +71,6 @@ def _parser() -> argparse.ArgumentParser:
     add_json(flags)
     add_sources(flags)
     return flags
-
-
-def review(status: Status) -> bool:
-    """Show a status on the terminal and ask; only a plain yes is a yes."""
-    print(shown(status), file=sys.stderr)
-    print("Trust these hooks from now on? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def shown(status: Status) -> str:
-    """What would run, and each difference from what was trusted."""
-    lines: list[str] = []
-    for item in status.untrusted:
-        lines += [paint(one_line(item.label), "bold"), *(f"  runs  {one_line(run)}" for run in item.runs)]
-        lines += [f"  sets  {one_line(said)}" for said in item.sets]
-        lines += [f"  file  {_named(script)}" for script in item.scripts if script.text or not _is_folder(script)]
-        lines += _by_command(item)
-        lines += [line for change in status.changes if change.item.path == item.path for line in _change(change)]
-    return "\n".join(lines)
-
-
-def _is_folder(script: Script) -> bool:
-    return script.path.endswith("/")
-
-
-def _named(script: Script) -> str:
-    return one_line(script.path) + (" (the names that an import may find there)" if _is_folder(script) else "")
-
-
-def _by_command(item: Item) -> list[str]:
-    """Where content cannot be vouched for: it is said aloud."""
-    if not item.notes:
-        return []
-    head = paint("  trusted as a command, not by content:", "yellow")
-    return [head, *(f"    {one_line(note)}" for note in item.notes)]
-
-
-def _change(change: Change) -> list[str]:
-    if change.kind == "new" and change.path == change.item.path:
-        return ["  it is new: nobody has trusted it yet"]
-    colours = {"+": "green", "-": "red", "@": "cyan"}
-    said = [line for line in lines_of(change.diff) if line]
-    body = [f"    {paint(line, colours[line[0]]) if line[:1] in colours else line}" for line in said]
-    return [f"  {change.kind}: {one_line(change.path)}", *body]
 
 
 def _json(status: Status) -> str:
