@@ -3,7 +3,7 @@
 import pytest
 
 from hookline.permissions import edits_only, reads_only
-from hookline.permissions.reading import _FORMS
+from hookline.permissions.readers import FORMS
 
 READS = """
 git branch
@@ -119,7 +119,7 @@ def test_lines_that_only_read_need_no_permission(line: str) -> None:
     assert reads_only(line, cwd="/p", dirs=["/p"], home="/h")
 
 
-@pytest.mark.parametrize("name", [*_FORMS])
+@pytest.mark.parametrize("name", [*FORMS])
 @pytest.mark.parametrize("word", ["a", "-a", "1", "x "])
 def test_no_line_takes_long_to_be_refused(name: str, word: str) -> None:
     """A form that tries every way to split a word would hang here: an agent writes these lines."""

@@ -96,8 +96,8 @@ def only(
 
     def judged_one(line: str) -> Reply | None:
         parsed = parse_line(line)
-        if parsed.undecidable:
-            return _undecided(undecided, line, parsed.undecidable)
+        if parsed.undecidable or parsed.evaluates:
+            return _undecided(undecided, line, (*parsed.undecidable, *parsed.evaluates))
         if covers(rules, "Bash", {"command": line}, Place()) is not None:
             return None
         names = ", ".join(f"`{part.raw or part.text}`" for part in parsed.commands) or f"`{line}`"

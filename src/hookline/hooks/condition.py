@@ -264,7 +264,7 @@ def _line_covered(rules: Sequence[Rule], command: str) -> Rule | None:
         if rule.pattern == command.strip() and _STAR not in rule.pattern:
             return rule
     line = parse_line(command)
-    if line.undecidable or not line.commands:
+    if line.undecidable or line.evaluates or not line.commands:
         return None
     first: Rule | None = None
     for part in line.commands:

@@ -9,10 +9,11 @@ import msgspec
 
 from hookline.globs import absolute
 from hookline.hooks.condition import FIELDS, Catch, Place, Rule, canonical, covers
-from hookline.permissions.modes import PROTECTED, Mode, edits_only, writes_protected
-from hookline.permissions.reading import files_read, reads_only, within
+from hookline.permissions.modes import Mode, edits_file, edits_only, protected_file, writes_protected
+from hookline.permissions.reading import WorkingFolders, reads_only
 from hookline.permissions.rules import Rules
-from hookline.shell import parse_line, writes
+from hookline.permissions.touching import reads_from, touches
+from hookline.shell import parse_line
 
 Behaviour = Literal["allow", "deny", "ask"]
 ReasonType = Literal["rule", "mode", "hook", "workingDir", "other"]
@@ -49,6 +50,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         if field is None or field.kind != "command":
             return None
         return str(self.tool_input.get(field.name) or "")
+
+    @property
+    def folders(self) -> WorkingFolders:
+        """Where the call may look around."""
+        return WorkingFolders(self.place.cwd, self.dirs, self.place.home)
 
     @property
     def path(self) -> str | None:
@@ -111,22 +117,22 @@ def _hook_denies(call: Call) -> Permission | None:
 
 def _deny_rule(call: Call) -> Permission | None:
     for rule in call.rules.deny:
-        if rule.catches(call.tool_name, call.tool_input, call.place) is Catch.YES or _touches(call, rule):
+        if Catch.YES in (rule.catches(call.tool_name, call.tool_input, call.place), _touches(call, rule)):
             return Permission("deny", f"rule `{rule}` denies it", "rule", rule)
     return None
 
 
-def _touches(call: Call, rule: Rule) -> bool:
-    """Whether a shell line plainly reads or writes a file that a path rule speaks of: `cat .env` is reading too."""
-    if call.command is None or rule.bare or rule.tool not in ("Read", "Edit", "Write"):
-        return False
-    paths = files_read(call.command) if rule.tool == "Read" else writes(call.command).targets
-    tool = "Read" if rule.tool == "Read" else "Write"
-    return any(rule.catches(tool, {"file_path": path}, call.place) is Catch.YES for path in paths)
+def _touches(call: Call, rule: Rule) -> Catch:
+    """Whether a call reads or writes a file that a path rule speaks of by another way than naming it to that tool."""
+    return touches(call.tool_name, call.tool_input, call.command, rule, call.place)
 
 
 def _doubtful_deny_rule(call: Call) -> Permission | None:
     for rule in call.rules.deny:
+        if _touches(call, rule) is Catch.MAYBE:
+            return Permission(
+                "ask", f"rule `{rule}` may deny it: there are too many files to look through", "rule", rule
+            )
         if rule.catches(call.tool_name, call.tool_input, call.place) is Catch.MAYBE:
             why = "; ".join(parse_line(call.command or "").undecidable) or "a part is known only when it runs"
             return Permission("ask", f"rule `{rule}` may deny it, which cannot be told: {why}", "rule", rule)
@@ -135,7 +141,7 @@ def _doubtful_deny_rule(call: Call) -> Permission | None:
 
 def _ask_rule(call: Call) -> Permission | None:
     for rule in call.rules.ask:
-        if rule.catches(call.tool_name, call.tool_input, call.place) is not Catch.NO or _touches(call, rule):
+        if max(rule.catches(call.tool_name, call.tool_input, call.place), _touches(call, rule)) is not Catch.NO:
             return Permission("ask", f"rule `{rule}` asks first", "rule", rule)
     return None
 
@@ -165,9 +171,9 @@ def _hook_allows(call: Call) -> Permission | None:
 def _protected(call: Call) -> Permission | None:
     """What is written there may run later, so no allow rule reaches it; Claude Code asks too."""
     if call.command is not None:
-        touched = writes_protected(call.command)
+        touched = writes_protected(call.command, call.folders)
     else:
-        touched = next(iter(PROTECTED & set((call.path or "").split("/"))), None) if call.edits else None
+        touched = protected_file(call.path or "", call.folders) if call.edits else None
     return Permission("ask", f"`{touched}` is a sensitive place") if touched else None
 
 
@@ -182,8 +188,7 @@ def _accepted_edit(call: Call) -> Permission | None:
     if call.command is not None:
         fine = edits_only(call.command, cwd=call.place.cwd, dirs=call.dirs, home=call.place.home)
     else:
-        path = call.path
-        fine = call.edits and path is not None and within(path, call.dirs) and not PROTECTED & set(path.split("/"))
+        fine = call.edits and call.path is not None and edits_file(call.path, call.folders)
     return Permission("allow", "mode `acceptEdits`", "mode") if fine else None
 
 
@@ -193,7 +198,7 @@ def _reading(call: Call) -> Permission | None:
     if _reads(call):
         return Permission("allow", "it only reads inside the working folders", "other")
     path = call.path
-    if path is not None and not within(path, call.dirs):
+    if path is not None and not call.folders.hold(path):
         return Permission("ask", f"`{path}` is outside the working folders", "workingDir")
     return None
 
@@ -201,7 +206,7 @@ def _reading(call: Call) -> Permission | None:
 def _reads(call: Call) -> bool:
     if call.command is not None:
         return reads_only(call.command, cwd=call.place.cwd, dirs=call.dirs, home=call.place.home)
-    return call.read_only and (call.path is None or within(call.path, call.dirs))
+    return call.read_only and all(map(call.folders.hold, reads_from(call.tool_name, call.tool_input, call.path)))
 
 
 def _otherwise(call: Call) -> Permission:

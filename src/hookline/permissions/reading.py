@@ -1,249 +1,169 @@
-"""Which shell lines only read, and what they read."""
+"""Which shell lines only read, and only inside the working folders.
+
+The rule is an allow-list: a program that is known to read, called with options that are known to do nothing else. All
+that is not known is asked about.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from hookline.globs import absolute, inside
+from hookline.permissions import disk
+from hookline.permissions.git_readers import BEFORE, GIT, asks_gpg
+from hookline.permissions.options import Row, Taken, take
+from hookline.permissions.readers import (
+    FORMS,
+    HARMLESS,
+    READERS,
+    compares_only,
+    filters_only,
+    find_files,
+    prints_only,
+    shows_date,
+)
 from hookline.shell import ShellLine, SimpleCommand, parse_line
-
-_TEXT = frozenset(
-    [
-        "echo",
-        "pwd",
-        "whoami",
-        "true",
-        "false",
-        "uname",
-        "id",
-        "which",
-        "type",
-        "seq",
-        "expr",
-        "test",
-        "[",
-        ":",
-        "basename",
-        "dirname",
-        "arch",
-        "nproc",
-        "groups",
-        "tty",
-        "logname",
-        "users",
-        "uptime",
-        "date",
-        "printf",
-    ]
-)
-"""Programs that look at no file, whatever they are told."""
-
-_FILES = frozenset(
-    [
-        "ls",
-        "cat",
-        "head",
-        "tail",
-        "wc",
-        "stat",
-        "du",
-        "df",
-        "grep",
-        "egrep",
-        "fgrep",
-        "rg",
-        "diff",
-        "cmp",
-        "comm",
-        "cut",
-        "tr",
-        "nl",
-        "realpath",
-        "readlink",
-        "md5sum",
-        "sha1sum",
-        "sha256sum",
-        "strings",
-        "od",
-        "hexdump",
-        "column",
-        "jq",
-        "tac",
-        "rev",
-        "fold",
-        "paste",
-        "join",
-        "cd",
-        "find",
-        "fd",
-        "tree",
-        "file",
-        "sort",
-        "base64",
-        "tsort",
-        "expand",
-        "unexpand",
-        "fmt",
-        "pr",
-    ]
-)
-"""Programs that read the files among their words."""
-
-_GIT = frozenset(
-    [
-        "status",
-        "log",
-        "diff",
-        "show",
-        "blame",
-        "rev-parse",
-        "ls-files",
-        "ls-tree",
-        "describe",
-        "shortlog",
-        "grep",
-        "cat-file",
-        "rev-list",
-        "merge-base",
-        "name-rev",
-        "diff-tree",
-        "count-objects",
-    ]
-)
-"""Parts of git that read, whatever they are told."""
-
-_FORMS: dict[str, str] = {
-    "cal": r"[\d ]*",
-    "docker": r"(ps|images)( -[aq]+| --all)*|inspect( \w[\w.-]*)+|logs( \w[\w.-]*)",
-    "free": r"(-[bkmght]+( -[bkmght]+)*)?",
-    "git": r"branch( -[arv]+| --(all|remotes|list|show-current|sort=\S+)| --(no-)?(merged|contains)( \w\S*)?)*"
-    r"|tag( (-l|--list|--sort=\S+|--contains \w\S*))*|remote( (-v|--verbose))?|stash list|stash show( -p| --stat)*"
-    r"|config --get [\w.-]+|reflog( show)?( -n \d+)?|for-each-ref( refs/\S*)*|worktree list( --porcelain)?",
-    "help": r"\w*",
-    "history": r"\d*",
-    "hostname": r"(-[fisdAI]+)?",
-    "ifconfig": r"\w*",
-    "ip": r"addr",
-    "locale": r"(-[am])?",
-    "lsof": r"(-[inPt]+( :\d+)?)?",
-    "netstat": r"(-[anltursi]+( -[anltursi]+)*)?",
-    "node": r"-v|--version",
-    "numfmt": r"(--(to|from)=\w+ )*[\d.]+\w?",
-    "pgrep": r"(-[lafx]+ )*[\w.]+",
-    "ps": r"((-[a-zA-Z]+|[axu]+|\d+)( (-[a-zA-Z]+|[axu]+|\d+))*)?",
-    "python": r"--version",
-    "python3": r"--version",
-    "sed": r"-n \d+(,\d+)?p( \w\S*)+",
-    "sleep": r"[\d.]+[smh]?",
-    "ss": r"(-[tulpnar46]+( -[tulpnar46]+)*)?",
-    "tput": r"cols|lines|colors|bold|sgr0",
-    "uniq": r"(-[cdui]+)?",
-}
-"""Programs that read when they are called like this, by what follows their name."""
+from hookline.shell.folders import join, placed
 
 _WRAPPERS = {"builtin": 1, "command": 1, "xargs": 1, "timeout": 2}
 """Programs that run another one, and how many words it takes to get there; what they run is looked at by itself."""
+_HARMLESS_VARIABLES = re.compile(r"LC_[A-Z]+|LANG|LANGUAGE|TZ|NO_COLOR|CLICOLOR(?:_FORCE)?|FORCE_COLOR|COLUMNS")
+_NO_FILES = frozenset({"", "-", "/dev/null"})
 
 
-_WRITING_OPTIONS: dict[str, tuple[str, ...]] = {
-    "date": ("-s", "--set"),
-    "printf": ("-v",),
-    "find": ("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls"),
-    "fd": ("-x", "-X", "--exec"),
-    "tree": ("-o",),
-    "file": ("-C", "--compile"),
-    "sort": ("-o", "--output", "--compress-program", "-T", "--temporary-directory"),
-    "rg": ("--pre",),
-    "git": (
-        "--output",
-        "-O",
-        "--open-files-in-pager",
-        "--ext-diff",
-        "--textconv",
-        "-c",
-        "-C",
-        "--git-dir",
-        "--work-tree",
-        "--exec-path",
-        "--config-env",
-    ),
-    "jq": ("--rawfile", "--slurpfile", "-f", "--from-file", "-L"),
-}
-_ALSO_READING = frozenset({"cp", "mv", "sed", "awk", "less", "more", "uniq", "base64", "xxd", "source", "."})
-_PATTERN_FIRST = frozenset({"grep", "egrep", "fgrep", "rg", "sed", "awk", "jq"})
+class WorkingFolders(NamedTuple):
+    """Where a line starts, and the folders in which an agent may look around."""
+
+    cwd: str
+    dirs: Sequence[str]
+    home: str
+
+    def path(self, word: str, base: str = "") -> str:
+        """The absolute path that a word names, links and `..` as they stand."""
+        word = join(base, word)
+        if word == "~" or word.startswith("~/"):
+            return self.home + word[1:]
+        return word if word.startswith("/") else f"{self.cwd}/{word}"
+
+    def hold(self, word: str, base: str = "") -> bool:
+        """Whether what a word names lies inside, both as it is written and where its links lead."""
+        word = join(base, word)
+        if word.startswith("~") and word != "~" and not word.startswith("~/"):
+            return False
+        here = within(absolute(word, self.cwd, self.home), self.dirs)
+        return here and within(disk.real(self.path(word)), [*self.dirs, *map(disk.real, self.dirs)])
 
 
 def reads_only(command: str, *, cwd: str, dirs: Sequence[str], home: str) -> bool:
     """Whether a shell line does nothing but read, and only inside the working folders."""
-    line = parse_line(command)
-    return plain(line) and all(reads(part, line, cwd, dirs, home) for part in line.commands)
-
-
-def files_read(command: str) -> list[str]:
-    """The files that a shell line plainly reads: operands of the programs people read with, and what is after `<`."""
-    paths: list[str] = []
-    for part in parse_line(command).commands:
-        paths += [redirect.target for redirect in part.redirects if redirect.op == "<" and redirect.known]
-        if part.name in _FILES or part.name in _ALSO_READING:
-            given = [word for at, word in enumerate(part.words) if at and at not in part.unknown and word[:1] != "-"]
-            paths += given[1:] if part.name in _PATTERN_FIRST else given
-    return paths
+    line, folders = parse_line(command), WorkingFolders(cwd, dirs, home)
+    return plain(line) and all(reads(part, bases, folders) for part, bases in placed(line))
 
 
 def plain(line: ShellLine) -> bool:
     """Whether all that a line runs is known."""
-    return bool(line.commands) and not line.undecidable and not line.notes
+    return bool(line.commands) and not (line.undecidable or line.notes or line.code or line.evaluates)
 
 
-def reads(
-    part: SimpleCommand, line: ShellLine, cwd: str, dirs: Sequence[str], home: str, *, writing: bool = False
-) -> bool:
+def reads(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders, *, writing: bool = False) -> bool:
     """Whether a command does nothing but read, and only inside the working folders; `writing` lets it redirect."""
-    if part.assignments or not part.words or part.words[0] != part.name:
+    if not part.words or part.words[0] != part.name:
+        return False
+    if not all(_HARMLESS_VARIABLES.fullmatch(name) for name, _ in part.assignments):
         return False
     if any(redirect.writes for redirect in part.redirects) and not writing:
         return False
-    if any(_is_option(word, _WRITING_OPTIONS.get(part.name, ())) for word in part.words[1:]):
+    inputs = [redirect for redirect in part.redirects if redirect.op == "<"]
+    if not all(each.known and _inside(each.target, bases, folders) for each in inputs):
         return False
-    if part.name in _TEXT or (not writing and _wraps(part)):
+    if part.name in HARMLESS or (part.name == "printf" and _prints(part)) or (not writing and _wraps(part)):
         return True
-    known = part.name in _FILES or (part.name == "git" and part.words[1:2] != () and part.words[1] in _GIT)
-    return (known or _has_form(part)) and all_inside(part, line, cwd, dirs, home)
+    if part.unknown or not bases:
+        return False
+    return all(_reads_from(part, base, folders) for base in bases)
 
 
-def _has_form(part: SimpleCommand) -> bool:
-    form, words = _FORMS.get(part.name), part.words[1:]
-    return form is not None and " " not in "".join(words) and re.fullmatch(form, " ".join(words)) is not None
+def _prints(part: SimpleCommand) -> bool:
+    return 1 not in part.unknown and 1 not in part.globs and prints_only(list(part.words[1:]))
 
 
 def _wraps(part: SimpleCommand) -> bool:
     steps = _WRAPPERS.get(part.name)
-    return steps is not None and not any(word.startswith("-") for word in part.words[1 : steps + 1])
+    return part.wraps and steps is not None and not any(word.startswith("-") for word in part.words[1 : steps + 1])
 
 
-def _is_option(word: str, options: Sequence[str]) -> bool:
-    for option in options:
-        if word == option or word.startswith(option + "="):
-            return True
-        if len(option) == 2 and word[:1] == "-" and word[:2] != "--" and option[1] in word:
-            return True
-    return False
+def _inside(word: str, bases: Sequence[str], folders: WorkingFolders) -> bool:
+    return bool(bases) and all(_files_inside([word], base, folders) for base in bases)
 
 
-def all_inside(part: SimpleCommand, line: ShellLine, cwd: str, dirs: Sequence[str], home: str) -> bool:
-    """Whether every word that may be a path lies in a working folder; what is only known later does not."""
-    if part.unknown or (part.name == "cd" and (len(part.words) != 2 or part.words[1].startswith("-"))):
-        return False
-    moved = any(other.name == "cd" for other in line.commands)
-    for word in (*part.words[1:], *(redirect.target for redirect in part.redirects if redirect.op == "<")):
-        option = word.startswith("-")
-        value = word.partition("=")[2] if option else word
-        if (option and "/" in word.partition("=")[0]) or (moved and ".." in value):
-            return False
-        if value not in ("", "/dev/null") and not within(absolute(value, cwd, home), dirs):
-            return False
-    return True
+def _reads_from(part: SimpleCommand, base: str, folders: WorkingFolders) -> bool:
+    """Whether a command that runs in this folder only reads."""
+    words = spelled_out(part, base, folders)
+    files = None if words is None else _files(part.name, words, base, folders)
+    return files is not None and _files_inside(files, base, folders)
+
+
+def spelled_out(part: SimpleCommand, base: str, folders: WorkingFolders) -> list[str] | None:
+    """The words after the program's name as it receives them, globs replaced; None when there are too many."""
+    words: list[str] = []
+    for index, word in enumerate(part.words[1:], 1):
+        try:
+            words += disk.expand(word, folders.path(".", base)) if index in part.globs else [word]
+        except disk.TooMany:
+            return None
+    return words
+
+
+def _files_inside(files: Iterable[str], base: str, folders: WorkingFolders) -> bool:
+    return all(word in _NO_FILES or folders.hold(word, base) for word in files)
+
+
+def _files(name: str, words: list[str], base: str, folders: WorkingFolders) -> Iterable[str] | None:
+    """The files that a program reads with these words; None when it may do more than read."""
+    if name == "git":
+        return _git_files(words, base, folders)
+    if name == "find":
+        return find_files(words)
+    if name == "cd":
+        return words if len(words) == 1 and not words[0].startswith("-") else None
+    if name in ("test", "["):
+        return () if compares_only(words) else None
+    row = READERS.get(name)
+    if row is None:
+        return _form_files(name, words)
+    taken = take(words, row)
+    return taken.files if taken is not None and _further(name, taken) else None
+
+
+def _further(name: str, taken: Taken) -> bool:
+    """What a program's operands may not say, whatever its options."""
+    if name == "date":
+        return shows_date(taken.operands)
+    return filters_only(taken.operands) if name == "jq" else True
+
+
+def _git_files(words: list[str], base: str, folders: WorkingFolders) -> Iterable[str] | None:
+    """The paths that git is given. In a repository that the line enters, its configuration could run anything."""
+    place = folders.path(".", base)
+    if disk.real(place) != disk.real(folders.cwd) or disk.in_bare_repository(disk.real(place)):
+        return None
+    while words and words[0] in BEFORE:
+        words = words[1:]
+    row: Row | None = GIT.get(words[0]) if words else None
+    if row is None:
+        return _form_files("git", words)
+    taken = take(words[1:], row)
+    return None if taken is None or asks_gpg(taken.options) else taken.files
+
+
+def _form_files(name: str, words: list[str]) -> list[str] | None:
+    """Every word that may be a path, of a program that is called in one of the few ways it is known by."""
+    form = FORMS.get(name)
+    if form is None or " " in "".join(words) or re.fullmatch(form, " ".join(words)) is None:
+        return None
+    return [word.partition("=")[2] if word.startswith("-") else word for word in words]
 
 
 def within(path: str, dirs: Sequence[str]) -> bool:

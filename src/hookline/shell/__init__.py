@@ -22,12 +22,18 @@ def parse_line(text: str) -> ShellLine:
     """
     from hookline.shell.builder import Found
 
-    found = Found([], {}, {}, {}, [])
+    found = Found([], {}, {}, {}, [], {})
     try:
         _read(text, found)
     except Undecidable as stopped:
         found.undecidable[str(stopped)] = None
-    return ShellLine(tuple(found.commands), tuple(found.undecidable), tuple(found.notes), tuple(found.code))
+    return ShellLine(
+        tuple(found.commands),
+        tuple(found.undecidable),
+        tuple(found.notes),
+        tuple(found.code),
+        tuple(found.evaluates),
+    )
 
 
 def _read(text: str, found: Found) -> None:

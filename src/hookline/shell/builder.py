@@ -15,6 +15,7 @@ class Found(NamedTuple):
     notes: dict[str, None]
     code: dict[str, None]
     scopes: list[int]
+    evaluates: dict[str, None]
 
 
 class HereDocument(NamedTuple):
@@ -31,6 +32,7 @@ class Draft:
     def __init__(self, start: int) -> None:
         self.start = self.end = start
         self.words: list[tuple[str, bool]] = []
+        self.globs: list[int] = []
         self.assignments: list[tuple[str, str]] = []
         self.constants: dict[str, str] = {}
         self.redirects: list[Redirect] = []

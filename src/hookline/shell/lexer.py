@@ -21,6 +21,9 @@ _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _ANSI_STRING = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _BACKTICKS = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL)
 _ARITHMETIC = re.compile(r"[\w\s+\-*/%<>=!&|^~?:,.#\[\]]+")
+_ARITHMETIC_NAME = re.compile(r"(?<![\w$#{])[A-Za-z_]\w*")
+_DEFAULT_VALUE = re.compile(r"\$\{(\w+)(?:\[[^]}]*\])?:?=")
+_COUNTED = re.compile(r"\$\{[!#]?\w+(?:\[(?![@*]\]|\d+\])|(?:\[[^]}]*\])?:(?![-=?+])(?! *-?\d+(?::-?\d+)?\}))")
 _BLANK = re.compile(r"(?:[ \t]|\\\n)+")
 
 
@@ -54,6 +57,11 @@ class Word(NamedTuple):
             return [(part, True) for part in self.split]
         texts = expand_braces(self.text) if "{" in self.text else [self.text]
         return [(unmask(text), UNKNOWN not in text) for text in texts]
+
+    @property
+    def globs(self) -> bool:
+        """Whether the shell replaces it by the names of files."""
+        return any(char in self.text for char in "*?[")
 
 
 class Reader(ABC):
@@ -239,6 +247,7 @@ class Reader(ABC):
         if simple:
             self.at = simple.end()
             return
+        self._sets_or_evaluates()
         self.at += 2
         if self.peek() in (" ", "\t", "\n", "|", ""):
             raise Undecidable("`${ …}` runs commands")
@@ -261,9 +270,17 @@ class Reader(ABC):
             raise Undecidable("`${` is never closed")
         self.at += 1
 
+    def _sets_or_evaluates(self) -> None:
+        """Note what `${x:=…}` sets, and that `${x:y}`, `${x[y]}` and `${!x}` take a text for an expression."""
+        assigned = _DEFAULT_VALUE.match(self.source, self.at)
+        if assigned:
+            self.sets(assigned[1])
+        if _COUNTED.match(self.source, self.at) or self.peek(3) == "${!":
+            self.evaluates("`${…}` takes a text for a number or a name")
+
     def arithmetic(self, closing: str) -> None:
         """Read `((…))` up to its end; only what can be nothing but arithmetic is accepted."""
-        depth = 0
+        depth, start = 0, self.at
         while depth or self.peek(2) != closing:
             plain = _ARITHMETIC.match(self.source, self.at)
             char = self.peek()
@@ -277,11 +294,27 @@ class Reader(ABC):
                 depth, self.at = depth - 1, self.at + 1
             else:
                 raise Undecidable("`((` does not hold plain arithmetic")
+        self.calculates(self.source[start : self.at])
         self.at += 2
+
+    def calculates(self, text: str) -> None:
+        """Note what arithmetic sets, and that it takes the value of a variable or an expansion for an expression."""
+        for name in _ARITHMETIC_NAME.findall(text):
+            self.sets(name)
+        if _ARITHMETIC_NAME.search(text) or "$" in text or "`" in text:
+            self.evaluates(f"arithmetic takes what stands in `{text.strip()[:60]}` for an expression")
 
     @abstractmethod
     def substitution(self, closing: str) -> None:
         """Read the commands of `$(…)` or `<(…)` from here up to its end."""
+
+    @abstractmethod
+    def sets(self, name: str) -> None:
+        """Note that the line gives a variable a value."""
+
+    @abstractmethod
+    def evaluates(self, reason: str) -> None:
+        """Note that a text is read as an expression."""
 
     @abstractmethod
     def nested(self, source: str) -> None:

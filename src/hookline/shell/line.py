@@ -53,6 +53,8 @@ class SimpleCommand(msgspec.Struct, frozen=True, kw_only=True):
     """The subshells and processes it runs in, outermost first: a `cd` counts in its own scope only."""
     loops: bool = False
     """It may run several times, or not where it stands: a loop or a function came before."""
+    globs: tuple[int, ...] = ()
+    """Which words hold an unquoted `*`, `?` or `[`: the shell replaces them by the files there are."""
 
     @property
     def dynamic(self) -> bool:
@@ -75,6 +77,8 @@ class ShellLine(msgspec.Struct, frozen=True):
     """What runs that is no shell command: code in another language, a script file, another machine."""
     code: tuple[str, ...] = ()
     """Code in another language that the line carries or pipes in, and that may run any command."""
+    evaluates: tuple[str, ...] = ()
+    """Where the shell reads a text as an expression, which may run the commands in a subscript, one sentence each."""
 
     @property
     def substitutes(self) -> bool:

@@ -11,6 +11,7 @@ from hookline.shell.builder import Draft, Found, HereDocument
 from hookline.shell.lexer import Reader, Word
 from hookline.shell.line import MAX_COMMANDS, Redirect, SimpleCommand, Undecidable, base_name
 from hookline.shell.nested import Inner
+from hookline.shell.programs.launchers import CODE_VARIABLES
 from hookline.shell.words import UNKNOWN, unmask
 from hookline.shell.wrappers import look_inside
 
@@ -30,6 +31,7 @@ _OPENERS = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{",
 _CLOSERS = frozenset({"fi", "done", "}"})
 _SAFE_CONSTANT = re.compile(r"[\w./@%+=:, -]*[\w./@%+=:-]")
 _SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)", re.DOTALL)
+_EVALUATING_TESTS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"})
 BASH_LIKE = frozenset({"bash", "zsh", "ksh", "rbash"})
 
 
@@ -174,7 +176,10 @@ class Parser(Reader):
         else:
             if self.peek() == "(":
                 raise Undecidable("a pattern such as `!(…)` depends on the files there are")
-            draft.words.extend(word.expanded())
+            words = word.expanded()
+            if word.globs:
+                draft.globs.extend(range(len(draft.words), len(draft.words) + len(words)))
+            draft.words.extend(words)
 
     def _array(self) -> None:
         self.at += 1
@@ -184,8 +189,10 @@ class Parser(Reader):
                 self.newline()
             elif self.peek() == ")":
                 break
-            elif self.word() is None:
+            elif (word := self.word()) is None:
                 raise Undecidable("an array is never closed")
+            else:
+                self._arithmetic_later([unmask(word.text)])
         self.at += 1
         if self.peek() not in ("", " ", "\t", "\n", ";", "&", "|", ")"):
             raise Undecidable("something stands right behind an array")
@@ -196,6 +203,8 @@ class Parser(Reader):
             return False
         self.at = found.end()
         self.skip_blank()
+        if found[1] and found[1].startswith("{"):
+            self.sets(found[1].strip("{}"))
         word = self.word()
         if word is None:
             raise Undecidable(f"`{found[2]}` has no target")
@@ -268,9 +277,12 @@ class Parser(Reader):
             after=draft.after,
             scope=draft.scope,
             loops=self.loops,
+            globs=tuple(draft.globs),
         )
         texts = (*(value for _, value in draft.assignments), *(r.target for r in draft.redirects if r.op == "<<<"))
         self._arithmetic_later(texts)
+        if words[:1] == ("set",) or words[:1] == ("let",):
+            self._arithmetic_later(words[1:])
         self.add(command, draft.input)
 
     def _arithmetic_later(self, texts: Iterable[str]) -> None:
@@ -308,6 +320,7 @@ class Parser(Reader):
             words=tuple(text for text, _ in inner.words),
             assignments=(),
             unknown=tuple(index for index, (_, known) in enumerate(inner.words) if not known),
+            globs=tuple(index for index, (text, _) in enumerate(inner.words) if set(text) & set("*?[")),
             via=via,
         )
         self._inner("", via, self.inside, outer).add(command, inner.stdin)
@@ -374,20 +387,31 @@ class Parser(Reader):
             for closing in (";", ";", "))"):
                 self._for_part(closing)
             return True
-        self.word()
+        name = self.word()
+        self.sets(name.text if name else "")
         self._lines()
         if _IN.match(self.source, self.at):
             self.at += 2
             self.space()
-            while self.word() is not None:
+            while (word := self.word()) is not None:
+                self._arithmetic_later([unmask(word.text)])
                 self.space()
         return True
+
+    def sets(self, name: str) -> None:
+        if CODE_VARIABLES.fullmatch(name):
+            self.found.undecidable[f"`{name}=…` changes what later commands run"] = None
+
+    def evaluates(self, reason: str) -> None:
+        self.found.evaluates[reason] = None
 
     def _for_part(self, closing: str) -> None:
         found = _FOR_PART.match(self.source, self.at)
         self.at = found.end() if found else self.at
         if self.peek(len(closing)) != closing:
             raise Undecidable("`for ((` holds more than plain arithmetic")
+        if found:
+            self.calculates(found[0])
         self.at += len(closing)
 
     def _lines(self) -> None:
@@ -435,12 +459,21 @@ class Parser(Reader):
             word = self.word()
             if word is not None and word.bare == "]]":
                 return self._after_compound()
-            if word is not None and word.bare_until >= 0:
-                self._arithmetic_later([unmask(word.text)])
+            if word is not None and self.source.startswith("#", word.start):
+                raise Undecidable("`[[` holds a comment")
+            if word is not None:
+                self._tests(word)
             if word is None:
                 if not self.peek() or self.peek() in ";\n" or (self.peek() == "&" and self.peek(2) != "&&"):
                     raise Undecidable("`[[` is never closed")
                 self.at += 2 if self.peek(2) in ("&&", "||") else 1
+
+    def _tests(self, word: Word) -> None:
+        """Comparing numbers, and asking for a variable by its name, take a text for an expression."""
+        if word.bare_until >= 0:
+            self._arithmetic_later([unmask(word.text)])
+        if word.bare in _EVALUATING_TESTS:
+            self.evaluates(f"`[[ … {word.bare} …` takes a text for an expression")
 
     def read_time(self) -> bool:
         """`time` before a compound command is a keyword; before a program it is read as a wrapper."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from hookline.shell.arguments import LATER, arguments, value_of
+from hookline.shell.folders import CHANGES_FOLDER, Folders, join
 from hookline.shell.line import ShellLine, SimpleCommand
 from hookline.shell.programs.writers import HARMLESS, WRITERS, find_roots, guess
 
@@ -22,38 +23,6 @@ class Writes(msgspec.Struct, frozen=True):
     """Why there may be more targets, one sentence each."""
     notes: tuple[str, ...] = ()
     """Code in other languages and scripts, which may write as well."""
-
-
-class _Folders:
-    """Where the line may be: every folder it may have changed to, and the one it surely has after `cd x &&`."""
-
-    def __init__(self) -> None:
-        self.possible: dict[tuple[int, ...], list[str]] = {(): [""]}
-        self.sure: dict[tuple[int, ...], list[str]] = {(): [""]}
-
-    def of(self, command: SimpleCommand) -> list[str]:
-        """The folders that the command may run in; an empty list means that it cannot be told."""
-        scope = command.scope
-        if scope not in self.possible:
-            outer = next(scope[:end] for end in range(len(scope), -1, -1) if scope[:end] in self.possible)
-            self.possible[scope], self.sure[scope] = self.possible[outer], self.sure[outer]
-        elif command.after != "&&":
-            self.sure[scope] = self.possible[scope]
-        return self.sure[scope]
-
-    def change(self, command: SimpleCommand, folders: list[str]) -> None:
-        words = [word for word in command.words[1:] if not re.fullmatch(r"-[LPe@n]+|--", word)]
-        target = words[0] if words else "~"
-        lost = command.dynamic or command.loops or command.name == "popd" or target[:1] in ("-", "+") or not folders
-        after = [] if lost or len(folders) > 16 else [join(folder, target) for folder in folders]
-        known = self.possible[command.scope]
-        self.sure[command.scope] = after
-        self.possible[command.scope] = list(dict.fromkeys([*known, *after])) if after and known else []
-
-
-def join(folder: str, path: str) -> str:
-    """A path seen from a folder."""
-    return path if not folder or path.startswith(("/", "~")) else f"{folder.rstrip('/')}/{path}"
 
 
 class _Links:
@@ -89,7 +58,7 @@ def _short(path: str) -> str:
 
 def written(line: ShellLine) -> Writes:
     """The files that a parsed line writes."""
-    folders, links, roots = _Folders(), _Links(), ["."]
+    folders, links, roots = Folders(), _Links(), ["."]
     targets: dict[str, None] = {}
     unsure: dict[str, None] = dict.fromkeys((*line.undecidable, *line.code))
     for command in line.commands:
@@ -108,7 +77,7 @@ def written(line: ShellLine) -> Writes:
                 targets.update(placed)
                 targets.update(dict.fromkeys(lead for each in placed for lead in links.through(each)))
         links.make(command, bases)
-        if command.name in ("cd", "pushd", "popd", "chdir"):
+        if command.name in CHANGES_FOLDER:
             folders.change(command, bases)
         elif _moves(command):
             unsure[f"`{command.name}` runs its command in another folder"] = None

@@ -14,6 +14,7 @@ from hookline.shell.programs.launchers import (
     EVALUATES_SUBSCRIPTS,
     LOADER,
     OWN_SYNTAX,
+    SETS_BY_NAME,
     SHELL_VALUED,
     SHELLS,
     WRAPPERS,
@@ -46,7 +47,9 @@ def look_inside(command: SimpleCommand, stdin: str | None) -> Inside:
         undecidable.append(f"`{shown}` is a program in a home directory")
     fed = "|" if command.after in ("|", "|&") else "<" if any(each.op == "<" for each in command.redirects) else ""
     inside = _by_name(name, Given(words, stdin, fed))
-    return inside._replace(undecidable=(*undecidable, *inside.undecidable, *_subscripts(name, words)))
+    return inside._replace(
+        undecidable=(*undecidable, *inside.undecidable, *_subscripts(name, words), *_named(name, words))
+    )
 
 
 def _by_name(name: str, given: Given) -> Inside:
@@ -75,6 +78,18 @@ def _subscripts(name: str, words: Words) -> Iterable[str]:
     """A literal such as `a[$(rm x)]` is run when a builtin takes it for the name of a variable."""
     if name in EVALUATES_SUBSCRIPTS and any("[" in word and ("$(" in word or "`" in word) for word, _ in words[1:]):
         yield f"`{name}` may run the command in a subscript"
+
+
+def _named(name: str, words: Words) -> Iterable[str]:
+    """Builtins that set a variable by its bare name: `read PATH`, `printf -v PATH …`, `let PATH=1`."""
+    texts = [word for word, _ in words[1:]]
+    if name == "printf":
+        texts = [text[2:] or after for text, after in zip(texts, [*texts[1:], ""], strict=True) if text[:2] == "-v"]
+    elif name not in SETS_BY_NAME:
+        return
+    for variable in (found for text in texts for found in re.findall(r"(?<!\w)[A-Za-z_]\w*", text)):
+        if CODE_VARIABLES.fullmatch(variable):
+            yield f"`{name}` sets `{variable}`, which changes what later commands run"
 
 
 def _unsure(name: str) -> Inside:

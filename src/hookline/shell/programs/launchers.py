@@ -127,11 +127,15 @@ VERSIONED = re.compile(r"(python|pypy|perl|ruby|lua|php|node|ipython)[\d.]+[a-z]
 LOADER = re.compile(r"ld(?:-linux.*|-musl.*|)\.so(?:\.\d+)?|ld-linux.*")
 CODE_VARIABLES = re.compile(
     r"PATH|LD_\w+|DYLD_\w+|BASH_ENV|ENV|PROMPT_COMMAND|PS[0-4]|IFS|SHELLOPTS|BASHOPTS|BASH_FUNC.*|CDPATH|SHELL|GLOBIGNORE"
-    r"|GIT_(?:SSH\w*|EXTERNAL_DIFF|PAGER|EDITOR|SEQUENCE_EDITOR|ASKPASS|PROXY_COMMAND|CONFIG\w*|EXEC_PATH|TEMPLATE_DIR)"
+    r"|GIT_(?:SSH\w*|EXTERNAL_DIFF|PAGER|EDITOR|SEQUENCE_EDITOR|ASKPASS|PROXY_COMMAND|CONFIG\w*|EXEC_PATH|TEMPLATE_DIR"
+    r"|DIR|WORK_TREE|COMMON_DIR|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|TRACE\w*)"
+    r"|HOME|XDG_CONFIG_(?:HOME|DIRS)|RIPGREP_CONFIG_PATH|LESS|MANOPT|GREP_OPTIONS|FZF_DEFAULT_(?:COMMAND|OPTS)"
     r"|\w*PAGER|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE|SSH_ASKPASS|SUDO_ASKPASS|RSYNC_RSH|TAR_OPTIONS|MAKEFLAGS"
     r"|PYTHON(?:PATH|STARTUP|HOME|INSPECT|BREAKPOINT)|PERL5(?:OPT|LIB|DB)|RUBY(?:OPT|LIB)|NODE_(?:OPTIONS|PATH)"
     r"|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|GCONV_PATH|HOSTALIASES|CC|CXX|GOFLAGS"
 )
+SETS_BY_NAME = frozenset({"read", "unset", "mapfile", "readarray", "getopts", "wait", "let"})
+"""Builtins whose words are names of variables that they set."""
 EVALUATES_SUBSCRIPTS = frozenset(
     {"let", "printf", "test", "[", "unset", "read", "declare", "typeset", "export", "local", "readonly", "mapfile",
      "readarray", "wait", "getopts", "shift", "return", "exit", "ulimit"}
