@@ -22,8 +22,8 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("events", "files", "replies", "shell"),
     ("detect", "hooks", "wire"),
     ("engine",),
-    ("process",),
-    ("audit", "guards", "permissions", "replay", "runners", "settings", "telemetry"),
+    ("permissions", "process"),
+    ("audit", "guards", "replay", "runners", "settings", "telemetry"),
     ("adapters", "hosts"),
     ("api", "observe"),  # `Hooks`: the engine with its runners, files and SDK door; the names of 0.1
     ("agent", "claude", "hook_file"),

@@ -17,7 +17,7 @@ import msgspec
 
 from hookline.errors import ConditionError, did_you_mean
 from hookline.globs import States, Token, absolute, name_expression, path_matches, text_expression, tokens
-from hookline.shell import SimpleCommand, parse_line
+from hookline.shell import ShellLine, SimpleCommand, parse_line
 
 _TOOL = re.compile(r"mcp__[\w.*-]+|[A-Za-z_][\w.-]*")
 _STAR = "*"
@@ -264,7 +264,7 @@ def _line_covered(rules: Sequence[Rule], command: str) -> Rule | None:
         if rule.pattern == command.strip() and _STAR not in rule.pattern:
             return rule
     line = parse_line(command)
-    if line.undecidable or line.evaluates or not line.commands:
+    if line.undecidable or line.evaluates or not line.commands or _enters_repository(line):
         return None
     first: Rule | None = None
     for part in line.commands:
@@ -274,6 +274,15 @@ def _line_covered(rules: Sequence[Rule], command: str) -> Rule | None:
                 return None
             first = first or rule_
     return first
+
+
+def _enters_repository(line: ShellLine) -> bool:
+    """Whether git runs in a folder that the line enters: a repository there may have git run anything it likes."""
+    names = {part.name for part in line.commands}
+    if "git" not in names:
+        return False
+    entered = (part.words[1:] for part in line.commands if part.name in ("cd", "pushd", "popd", "chdir"))
+    return any(words not in ((".",), ("./",)) for words in entered)
 
 
 def harmless(part: SimpleCommand) -> bool:

@@ -149,7 +149,6 @@ READERS: dict[str, Row] = {
         "pattern",
     ),
     "date": row("-uR -I? -d: -r@ --date: --utc --universal --rfc-email --rfc-3339: --iso-8601? --reference@", "text"),
-    "printf": row("", "text"),
 }  # fmt: skip
 """Program → the options with which it only reads."""
 

@@ -51,6 +51,29 @@ def _starts(words: Words) -> list[int]:
     return [index for index, (word, _) in enumerate(words) if word[:1] != "-" and index not in after][:_MOST_STARTS]
 
 
+_RUNS_BY_OPTION: dict[str, tuple[str, ...]] = {
+    "git": ("--open-files-in-pager", "--ext-diff", "--textconv", "--upload-pack", "--receive-pack", "--exec-path"),
+    "sort": ("--compress-program",),
+    "tar": (
+        "--checkpoint-action", "--to-command", "--use-compress-program", "--rsh-command", "--rmt-command",
+        "--info-script", "--new-volume-script",
+    ),
+    "rsync": ("--rsh", "--rsync-path"),
+}  # fmt: skip
+"""Options by which a program is told to run another one; they may be abbreviated."""
+_WHOLE = frozenset({"--checkpoint"})
+
+
+def _told_to_run(name: str, words: Words) -> tuple[str, ...]:
+    """Why an abbreviated option may run a program: `--compress-prog=x` is `--compress-program=x`."""
+    options = _RUNS_BY_OPTION.get({"bsdtar": "tar", "gtar": "tar"}.get(name, name), ())
+    for word, _ in words[1:]:
+        given = word.partition("=")[0]
+        if len(given) > 2 and given not in _WHOLE and any(option.startswith(given) for option in options):
+            return (f"`{name} {given}` runs a program",)
+    return ()
+
+
 _TAKES_PROGRAM = frozenset({"clone", "ls-remote", "fetch-pack"})
 
 
@@ -83,7 +106,7 @@ def _git(name: str, words: Words, stdin: str | None) -> Inside:
             return Inside((Inner("git bisect run", words[index + 2 :]),)) if words[index + 2 :] else Inside()
         if word in ("filter-branch", "difftool", "mergetool", "send-email"):
             reasons.append(f"`git {word}` runs other commands")
-    return Inside(undecidable=tuple(dict.fromkeys(reasons)))
+    return Inside(undecidable=tuple(dict.fromkeys([*reasons, *_told_to_run(name, words)])))
 
 
 def _tar(name: str, words: Words, stdin: str | None) -> Inside:
@@ -104,7 +127,7 @@ def _tar(name: str, words: Words, stdin: str | None) -> Inside:
         text = value or (option[2:] if option[:2] in ("-I", "-F") else "")
         rest = [(text, words[index][1])] if text else words[index + 1 : index + 2]
         return script(f"{name} {option}", [(word.removeprefix("exec="), known) for word, known in rest])
-    return Inside()
+    return Inside(undecidable=_told_to_run(name, words))
 
 
 _SED_RUNS = re.compile(r"^\s*e\b|[\d$;{!/}]\s*e(?:\s|$)")
