@@ -11,6 +11,8 @@ import pytest
 from hookline import Hooks
 from hookline.agent import Ask
 from hookline.events import PermissionRequest
+from hookline.guards import commands
+from hookline.guards.confining import unavailable
 from hookline.permissions import read_rules
 from hookline.replies import Reply, allow, deny, stop
 from tests.agent.driving import agent_on, bash, requests_of, results
@@ -97,3 +99,35 @@ async def test_a_host_that_says_no_is_heard_where_hooks_say_nothing(tmp_path: Pa
         answer = results(requests_of(agent)[-1])[0]
 
     assert "not today" in str(answer.content)
+
+
+@pytest.mark.skipif(bool(unavailable()), reason=unavailable() or "lines can be held")
+@pytest.mark.parametrize(
+    "rules, line, runs, asks",
+    [
+        ({"deny": ["Bash(touch:*)"], "allow": ["Bash"]}, "touch made", False, False),
+        ({"deny": ["Bash(touch:*)"], "allow": ["Bash"]}, "true; touch made", False, False),
+        ({"ask": ["Bash(touch:*)"], "allow": ["Bash"]}, "touch made", True, True),
+        ({"allow": ["Bash(touch:*)"]}, "touch made", True, False),
+        ({"allow": ["Bash(ls:*)"]}, "touch made", True, True),
+    ],
+)
+async def test_rules_speak_of_the_line_that_a_guard_confines(
+    rules: dict[str, Any], line: str, runs: bool, asks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a guard puts around a line hides it from no rule, and what is suggested is a rule for the line."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    asked: list[Ask] = []
+
+    async def can_use_tool(ask: Ask) -> bool:
+        asked.append(ask)
+        return True
+
+    hooks = Hooks()
+    hooks.add(commands.block(["sudo *"], confine="auto"))
+    options: dict[str, Any] = {"hooks": hooks, "rules": read_rules(rules), "can_use_tool": can_use_tool}
+    async with agent_on(tmp_path, bash(line), "done", **options) as agent:
+        await agent.run("go")
+
+    assert ((tmp_path / "made").exists(), bool(asked)) == (runs, asks)
+    assert [ask.suggestions[0]["rules"] for ask in asked] == [[{"toolName": "Bash", "ruleContent": "touch *"}]] * asks

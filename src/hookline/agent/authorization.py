@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from hookline.agent.hook_messages import asked
 from hookline.agent.messages import ToolUse
-from hookline.agent.permission_policy import Ask
+from hookline.agent.permission_policy import Ask, as_asked
 from hookline.agent.session.results import Ending
 from hookline.agent.session.session import Conversation
 from hookline.agent.tools import Tool
@@ -49,7 +49,7 @@ async def may_run(talk: Conversation, tool: Tool, use: ToolUse, given: dict[str,
     reason = asked(verdict) if by_hook else permission.reason
     ask = Ask(
         tool_name=tool.name, input=given, tool_use_id=use.id, agent_id=talk.agent_id,
-        suggestions=suggestions(tool.name, given), reason=reason, reason_type=permission.reason_type,
+        suggestions=suggestions(tool.name, as_asked(tool, given)), reason=reason, reason_type=permission.reason_type,
     )  # fmt: skip
     reply = await (_host_says(talk, ask) if by_hook else _somebody_says(talk, tool, ask))
     return _answered(talk, tool, use, ask, reply)

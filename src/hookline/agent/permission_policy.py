@@ -11,10 +11,11 @@ from msgspec import Struct
 
 from hookline.agent.tools import Tool
 from hookline.engine import Verdict
+from hookline.guards.confining import TOOL, unwrapped
 from hookline.permissions import Mode, Permission, Rules, apply, decide
 from hookline.replies import Decision, Reply
 
-__all__ = ["Ask", "CanUseTool", "PermissionPolicy"]
+__all__ = ["Ask", "CanUseTool", "PermissionPolicy", "as_asked"]
 
 NO_RULES = Rules()
 EDITING = frozenset({"Write", "Edit", "NotebookEdit"})
@@ -36,6 +37,12 @@ CanUseTool: TypeAlias = Callable[[Ask], Awaitable[Reply | bool | None]]
 """Somebody who can be asked: answers `True`, `False`, or a reply such as `deny("not today")`; `None` is no."""
 
 
+def as_asked(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
+    """The call without a confinement that a guard put around its line: rules speak of the line itself."""
+    found = unwrapped(str(given.get("command", ""))) if tool.name == TOOL else None
+    return given if found is None else {**given, "command": found[1]}
+
+
 @dataclass
 class PermissionPolicy:
     """What may be done without asking, and who to ask; changed by hooks and hosts while the session runs."""
@@ -50,6 +57,7 @@ class PermissionPolicy:
     ) -> Permission:
         """What rules, mode and hooks say to a call."""
         decision = verdict.decision if verdict is not None else Decision.PASS
+        given = as_asked(tool, given)
         return decide(
             tool.name,
             given,

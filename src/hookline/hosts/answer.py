@@ -56,7 +56,7 @@ async def answer(hooks: Fires, payload: P, host: Codec[P, A]) -> A:
     try:
         event = host.decode(payload)
         verdict = await hooks.fire(event)
-        return host.encode(reply_for(verdict), event)
+        return host.encode(within_rules(reply_for(verdict), event), event)
     except (Exception, SystemExit) as problem:
         if event is None:
             log.warning("an event could not be read: %s", problem)
@@ -71,6 +71,15 @@ def reply_for(verdict: Verdict) -> Reply:
     if reply is NOTHING or reply.decision is Decision.DENY or not verdict.blocked:
         return reply
     return reply | deny(verdict.reason)
+
+
+def within_rules(reply: Reply, event: Event) -> Reply:
+    """The reply to a call that goes on changed: the user's rules hold for a line, also when it is put in a wrapper."""
+    if reply.input is None:
+        return reply
+    from hookline.hosts.user_rules import under_rules  # most answers change nothing
+
+    return under_rules(reply, event)
 
 
 def fails_closed(event: Event | type[Event] | None) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from hookline.engine import Verdict
 from hookline.errors import EventError
 from hookline.events import Event
-from hookline.hosts.answer import fails_closed, refusal
+from hookline.hosts.answer import fails_closed, refusal, within_rules
 from hookline.hosts.host import Host, Response, able
 from hookline.hosts.read import decode
 from hookline.hosts.reply import encode, refuse
@@ -39,7 +39,7 @@ async def serve(
     try:
         events = decode(host, parse_object(data), event=event, cwd=cwd)
         _tell_guards(host)
-        replies = [(await hooks.fire(each, deadline=deadline)).reply for each in events]
+        replies = [_within_rules(host, (await hooks.fire(each, deadline=deadline)).reply, each) for each in events]
         return encode(host, _joined(replies), events[0]) if events else Response()
     except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it was, the host must not take it for a yes
         return refused(host, problem, data, event=event, events=events)
@@ -51,6 +51,11 @@ def _tell_guards(host: Host) -> None:
         from hookline.guards.confining import host_rewrites
 
         host_rewrites.set(False)
+
+
+def _within_rules(host: Host, reply: Reply, event: Event) -> Reply:
+    """The user's rules on a confined line, where the host is the one whose settings they stand in."""
+    return within_rules(reply, event) if host.name == "claude" else reply
 
 
 def _joined(replies: list[Reply]) -> Reply:

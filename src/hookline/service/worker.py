@@ -27,6 +27,7 @@ PRELOAD = (
     "hookline.wire.dialects", "hookline.guards", "hookline.settings", "hookline.settings.trust",
     "hookline.runners.command", "hookline.runners.function", "hookline.cli.commands.guard",
     "hookline.cli.commands.answer", "hookline.cli.commands.pipe", "hookline.cli.commands.fire", "hookline.cli.services",
+    "hookline.hosts.user_rules",
 )  # fmt: skip
 """What commands import when they run, imported ahead."""
 EVENT = b"""{"hook_event_name": "PreToolUse", "session_id": "rehearsal", "transcript_path": "", "cwd": "/",

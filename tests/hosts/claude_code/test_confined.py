@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hookline.cli.commands.init import STARTER
-from hookline.guards.confining import unavailable
-from hookline.hosts.claude_code import query
+from hookline.guards.confining import unavailable, unwrapped
+from hookline.hosts.claude_code import ClaudeClient, query
 from hookline.hosts.claude_code.find import bundled_cli
 from tests.confine import escapes
 from tests.hosts.claude_code.hosts import stage_for
@@ -52,3 +52,49 @@ async def test_twenty_escapes_have_no_effect_and_the_model_reads_why(tmp_path: P
     assert "is outside" in read
     assert "(paths.stay_inside)" in read
     assert "refused this while the line ran; its text had not shown it" in read
+
+
+RULES = {"deny": ["Bash(git push:*)"], "ask": ["Bash(npm publish:*)"], "allow": ["Bash(touch:*)"]}
+
+
+async def test_the_users_permission_rules_hold_for_the_line_that_was_asked_for(tmp_path: Path, api: Any) -> None:
+    """Claude Code applies its rules to the rewritten command, where none of them would match."""
+    cli = bundled_cli()
+    if cli is None:
+        pytest.skip("no Claude CLI: run `pip install claude-agent-sdk`")
+    stage = stage_for(str(cli), tmp_path, api)
+    project = Path(stage.cwd)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("git", "npm"):  # what runs leaves a trace (the CLI itself calls git, too), and nothing is published
+        (programs / name).write_text(f'#!/bin/sh\necho "$@" >> "{project}/{name}.ran"\n')
+        (programs / name).chmod(0o755)
+    (project / ".claude").mkdir()
+    (project / ".claude" / "settings.json").write_text(json.dumps(STARTER))
+    (tmp_path / "home" / ".claude").mkdir()
+    (tmp_path / "home" / ".claude" / "settings.json").write_text(json.dumps({"permissions": RULES}))
+    lines = ["git push origin main", "true && git push -f", "npm publish", "touch allowed", "cp allowed copied"]
+    api.main["turns"] = [
+        *({"tools": [["Bash", {"command": line, "description": "d"}]]} for line in lines),
+        {"text": "end"},
+    ]
+    path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+    asked: list[str] = []
+
+    async def permit(ask: Any) -> bool:
+        asked.append(unwrapped(ask.input["command"])[1])  # type: ignore[index]
+        return "npm" in asked[-1]
+
+    options: dict[str, Any] = {"env": {**stage.env, "PATH": path}, "setting_sources": ["user", "project"]}
+    async with ClaudeClient(cli=stage.cli, cwd=stage.cwd, can_use_tool=permit, **options) as client:
+        await client.send("go")
+        async for _ in client.receive():
+            pass
+
+    assert asked == ["npm publish", "cp allowed copied"]
+    assert "push" not in ((project / "git.ran").read_text() if (project / "git.ran").exists() else "")
+    assert (project / "npm.ran").read_text() == "publish\n"
+    assert (project / "allowed").exists()
+    assert not (project / "copied").exists()
+    read = json.dumps([one["request"]["messages"] for one in api.requests if one["lane"] == "main"][-1])
+    assert read.count("rule `Bash(git push:*)` denies it") == 2

@@ -1,0 +1,128 @@
+"""The user's permission rules on a line that a guard has rewritten to run confined.
+
+A host applies its rules after hooks, to the command it is given: `Bash(git push *)` does not match a confined
+`git push`. So whoever answers with a confined line applies the rules of the settings files to the line inside first. A
+rule that denies or asks is kept, and one that allows is passed on, so that nobody is asked about what they allowed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from hookline.events import Event, PreToolUse
+from hookline.guards.confining import TOOL, unwrapped
+from hookline.hooks.condition import read_rule
+from hookline.permissions import Permission, Rules, decide, read_rules
+from hookline.replies import NOTHING, Decision, Reply, allow, ask, deny
+from hookline.settings.load import File, read_settings
+from hookline.settings.policy import Permissions, Stated, read_permissions
+from hookline.settings.problems import Problem
+from hookline.settings.sources import Places, find_project, places, settings_sources
+
+_MANAGED_ONLY = "allowManagedPermissionRulesOnly"
+
+
+def under_rules(reply: Reply, event: Event) -> Reply:
+    """The reply, and what the user's rules say of the line that it confines; any other reply as it is."""
+    line = confined_line(reply, event)
+    if line is None or not isinstance(event, PreToolUse):
+        return reply
+    said = judged(line, event.cwd, project_of(event))
+    if said.decision is Decision.DENY:
+        return msgspec.structs.replace(reply, input=None) | said
+    return reply if said.decision is Decision.ALLOW and reply.decision is not Decision.PASS else reply | said
+
+
+def confined_line(reply: Reply, event: Event) -> str | None:
+    """The line inside a rewrite that confines it."""
+    if reply.input is None or not isinstance(event, PreToolUse) or event.tool_name != TOOL:
+        return None
+    command = reply.input.get("command")
+    found = unwrapped(command) if isinstance(command, str) else None
+    return None if found is None else found[1]
+
+
+def project_of(event: PreToolUse) -> str:
+    """The folder whose settings the host reads."""
+    return os.environ.get("CLAUDE_PROJECT_DIR") or str(find_project(event.cwd or "."))
+
+
+def judged(line: str, cwd: str, project: str) -> Reply:
+    """What the rules of all settings files say of a line; rules that cannot be read may say anything, so it is asked.
+
+    An allow rule of the project's own files counts once the file is trusted, which is looked up only if it matters.
+    """
+    where = places(project)
+    files = [read_settings(source) for source in settings_sources(where)[0]]
+    rows, problems = read_permissions([Stated(file.source, file.raw) for file in files])
+    heard = _heard_on_allowing(rows, files)
+    own = [row for row in heard if not row.source.foreign]
+    decided = _decided(line, cwd, where, _rules(rows, own))
+    if decided is not None and decided.behaviour == "deny":
+        return deny(_told(decided, rows))
+    if unread := [*_unreadable(files), *problems, *_malformed(rows)]:
+        return ask(f"permission rules cannot be read, and may deny this: {unread[0]} (`hookline check` shows more)")
+    if decided is None and len(own) < len(heard):
+        decided = _decided(line, cwd, where, _rules(rows, heard))
+        if decided is not None:
+            decided = _decided(line, cwd, where, _rules(rows, _trusted(heard, project)))
+    if decided is None:
+        return NOTHING
+    return {"allow": allow, "ask": ask}[decided.behaviour](_told(decided, rows))
+
+
+def _heard_on_allowing(rows: Sequence[Permissions], files: Iterable[File]) -> list[Permissions]:
+    """Whose allow rules count: everybody's, unless an administrator wants no rules but their own."""
+    alone = any(file.source.kind == "managed" and file.raw.get(_MANAGED_ONLY) is True for file in files)
+    return [row for row in rows if row.source.kind == "managed" or not alone]
+
+
+def _rules(restricting: Iterable[Permissions], allowing: Iterable[Permissions]) -> Rules:
+    rules = Rules()
+    for row in restricting:
+        rules |= read_rules({"ask": row.ask, "deny": row.deny})
+    for row in allowing:
+        rules |= read_rules({"allow": row.allow})
+    return rules
+
+
+def _decided(line: str, cwd: str, where: Places, rules: Rules) -> Permission | None:
+    """What a rule says; modes and what needs no rule are left to the host, which knows them."""
+    here = cwd or str(where.project_dir)
+    said = decide(
+        TOOL, {"command": line}, rules=rules, cwd=here, home=str(where.home), project_dir=str(where.project_dir)
+    )
+    return said if said.rule is not None else None
+
+
+def _told(decided: Permission, rows: Iterable[Permissions]) -> str:
+    """Why, with the file that the rule stands in."""
+    text = str(decided.rule)
+    found = (row.source.label for row in rows if text in (*row.deny, *row.ask, *row.allow))
+    return f"{decided.reason} ({next(found, 'settings')})"
+
+
+def _unreadable(files: Iterable[File]) -> list[Problem]:
+    return [problem for file in files if file.broken for problem in file.problems if problem.severity == "error"]
+
+
+def _malformed(rows: Iterable[Permissions]) -> list[Problem]:
+    """Rules that would deny or ask, if only one could tell what."""
+    return [
+        Problem(f"{row.source.label}: permissions", rule.problem)
+        for row in rows
+        for rule in map(read_rule, (*row.deny, *row.ask))
+        if rule.problem
+    ]
+
+
+def _trusted(rows: Iterable[Permissions], project: str) -> list[Permissions]:
+    """The rows without those of files that are new or have changed since somebody trusted them."""
+    from hookline.settings.load import load
+    from hookline.settings.trust import Trust
+
+    untrusted = {item.path for item in Trust.load().status(load(project, headers=False)).untrusted}
+    return [row for row in rows if row.source.path not in untrusted]
