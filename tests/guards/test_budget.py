@@ -113,3 +113,32 @@ def test_a_budget_that_limits_nothing_is_refused(limits: dict[str, Any]) -> None
     """A mistake is told at once."""
     with pytest.raises(HookError):
         budget.limit(**limits)
+
+
+@pytest.mark.parametrize("in_files", [False, True])
+async def test_calls_that_come_too_fast_are_denied(tmp_path: Path, in_files: bool) -> None:
+    """The last seconds count, whenever they began; a refused call does not, and other tools and sessions do not."""
+    now = [0.0]
+    hooks = Hooks()
+    hooks.add(budget.rate(2, per=10, match="Bash", clock=lambda: now[0], state=tmp_path / "r" if in_files else None))
+
+    answers = []
+    for moment in (0.0, 4.0, 9.0, 9.5, 10.0, 13.9, 14.0):
+        now[0] = moment
+        answers.append(await blocked(hooks))
+
+    assert answers == [False, False, True, True, False, True, False]
+    assert not await blocked(hooks, "Read")
+    assert not await blocked(hooks, session="t")
+
+
+async def test_a_rate_says_when_to_try_again() -> None:
+    """And one without a limit is refused at once."""
+    hooks = Hooks()
+    hooks.add(budget.rate(1, per=60, clock=lambda: 100.0))
+    event = PreToolUse(session_id="s", tool_name="Bash", tool_input={})
+    await hooks.fire(event)
+
+    assert (await hooks.fire(event)).reason == "more than 1 calls in 60 seconds; try again in 60 s"
+    with pytest.raises(HookError, match="more than 0"):
+        budget.rate(0)

@@ -30,7 +30,7 @@ DENY = {
 
 
 async def ask(url: str, event: Event = BASH, *, env: dict[str, str] | None = None, **options: Any) -> Verdict:
-    kept = {name: options.pop(name) for name in ("headers", "allowed_env", "allowed_urls") if name in options}
+    kept = {name: options.pop(name) for name in ("headers", "allowed_env", "allowed_urls", "body") if name in options}
     async with Hooks(env=env) as hooks:
         hooks.add(type(event), Http(url=url, **kept), name="it", **options)
         return await hooks.fire(event)
@@ -353,3 +353,21 @@ async def test_without_aiohttp_the_failure_says_what_to_install(monkeypatch: pyt
     verdict = await ask("http://127.0.0.1:9/")
 
     assert "pip install 'hookline[http]'" in (verdict.outcomes[0].error or "")
+
+
+async def test_a_body_of_its_own_is_filled_in_from_the_event() -> None:
+    """Slack and its like want their own words, and answer `ok`, which is no reply of a hook."""
+    body = {"text": "${tool_name} runs `${tool_input.command}`${nothing}", "blocks": [{"id": 1, "of": "${session_id}"}]}
+    async with endpoint(answers(200, "ok")) as place:
+        verdict = await ask(place.url, body=body)
+
+    assert json.loads(place.requests[0][2]) == {"text": "Bash runs `ls`", "blocks": [{"id": 1, "of": "s1"}]}
+    assert (verdict.outcomes[0].status, verdict.blocked) == (Status.OK, False)
+
+
+async def test_a_body_of_its_own_may_fail_all_the_same() -> None:
+    """The status still counts."""
+    async with endpoint(answers(500, "down")) as place:
+        verdict = await ask(place.url, body={"text": "hi"})
+
+    assert verdict.outcomes[0].status is not Status.OK

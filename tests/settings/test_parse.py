@@ -282,6 +282,15 @@ def test_http_rules_reach_the_hook() -> None:
     assert hook.action == Http(url="http://h", allowed_env=("B",), allowed_urls=("https://x/*",))
 
 
+def test_an_http_hook_may_have_a_body_of_its_own() -> None:
+    """What is not an object drops the hook."""
+    entry = {"type": "http", "url": "http://h", "body": {"text": "${tool_name}"}}
+    [hook] = parse(nested(entry)).hooks
+
+    assert hook.action == Http(url="http://h", body={"text": "${tool_name}"})
+    assert parse(nested({**entry, "body": "text"})).hooks == ()
+
+
 def test_async_rewake_is_left_to_the_host() -> None:
     """FACTS §7: in a plain run it is synchronous; a host that can wake the model turns `background` on."""
     both, rewake = parse(nested({**GOOD, "async": True}, {**GOOD, "asyncRewake": True})).hooks

@@ -144,6 +144,8 @@ ENTRY = Words({
     "url": "where the event is sent, as a POST",
     "headers": "request headers; `$NAME` is filled in from the environment if `allowedEnvVars` names it",
     "allowedEnvVars": "variables that may appear in headers",
+    "body": "an object to send instead of the event, with `${tool_input.command}` and the like filled in; "
+    "only the status of the answer counts",
     "server": "the MCP server",
     "tool": "its tool",
     "input": "the tool's arguments; `${tool_input.file_path}` is filled in from the event",

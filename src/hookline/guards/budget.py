@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import msgspec
 
 from hookline.errors import HookError
 from hookline.events import Event, PreToolUse, SessionEnd, SessionStart
-from hookline.hooks import Hook, hook
+from hookline.hooks import Hook, hook, make_hook
 from hookline.hooks.declare import declared
 from hookline.replies import Reply, deny
 
@@ -43,11 +44,43 @@ def limit(
     return declared(Budget(tool_calls, seconds, dict(per_tool or {}), clock, ledger))
 
 
+def rate(
+    calls: int,
+    per: float = 60.0,
+    *,
+    match: str | None = None,
+    state: str | Path | None = None,
+    clock: Callable[[], float] = time,
+    name: str = "budget.rate",
+) -> Hook:
+    """Deny calls that come too fast: `budget.rate(30, per=60, match="WebFetch|mcp__.*")` lets thirty a minute through.
+
+    A session's last `per` seconds count, whenever they began. A call that is denied does not count. With `state` the
+    times are kept in that folder, one small file per session, for guards that run as a process each.
+    """
+    if not calls > 0 or not per > 0:
+        raise HookError("a rate needs calls and seconds that are more than 0, such as rate(30, per=60)")
+    ledger = Ledger(clock) if state is None else FileLedger(Path(state), clock)
+
+    async def judge(event: PreToolUse) -> Reply | None:
+        with ledger.account(event.session_id) as account:
+            now = clock()
+            account.recent = [moment for moment in account.recent if now - per < moment <= now]
+            if len(account.recent) < calls:
+                account.recent.append(now)
+                return None
+            wait = max(account.recent[-calls] + per - now, 0.0)
+        return deny(f"more than {calls} calls in {per:g} seconds; try again in {math.ceil(wait)} s")
+
+    return make_hook((PreToolUse,), judge, match=match, name=name, priority=90, rejudge=False)
+
+
 class Account(msgspec.Struct):
     """What one session has spent."""
 
     began: float
     used: dict[str, int] = msgspec.field(default_factory=dict)
+    recent: list[float] = msgspec.field(default_factory=list)
 
 
 class Ledger:

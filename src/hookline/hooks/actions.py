@@ -46,12 +46,17 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Http(msgspec.Struct, frozen=True, kw_only=True):
-    """A POST of the event to a URL; only `allowed_env` may appear in its headers."""
+    """A POST of the event to a URL; only `allowed_env` may appear in its headers.
+
+    With a `body`, that is sent instead, `${tool_input.command}` and the like filled in from the event; whoever receives
+    it knows nothing of hooks, so nothing but its status is read.
+    """
 
     url: str
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     allowed_env: tuple[str, ...] = ()
     allowed_urls: tuple[str, ...] | None = None
+    body: Mapping[str, Any] | None = None
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):

@@ -86,6 +86,14 @@ def expand(word: str, folder: str) -> list[str]:
     return [name for name in found if exists(os.path.join(folder, name))] or [word]
 
 
+def could_be(word: str, folder: str) -> list[str]:
+    """The paths that a word with a glob may name, be the last part there or not: `.g?t/new` is below `.git`."""
+    start, slash, last = word.rpartition("/")
+    if not GLOB & set(start):
+        return expand(word, folder)
+    return [*expand(word, folder), *(f"{place}{slash}{last}" for place in expand(start, folder))]
+
+
 @lru_cache(maxsize=256)
 def _name_test(pattern: str) -> Callable[[str], bool]:
     """Whether a name matches one part of a glob; a leading dot has to be written out."""

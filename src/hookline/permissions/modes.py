@@ -132,7 +132,7 @@ def protected_file(word: str, folders: WorkingFolders) -> str | None:
 
 def _expanded(word: str, folders: WorkingFolders) -> list[str]:
     try:
-        return disk.expand(word, folders.cwd)
+        return disk.could_be(word, folders.cwd)
     except disk.TooMany:
         return [word]
 
@@ -153,15 +153,15 @@ def _edited(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) 
         if words is None:
             return None
         if part.name == "sed":
-            files: Sequence[str] = [word for word in words if not word.startswith("-")][1:]
+            files = [join(base, word) for word in words if not word.startswith("-")][1:]
         else:
             taken = take(words, _ROWS[part.name])
             if taken is None or (part.name == "rm" and _removes_much(part, taken, base, folders)):
                 return None
-            files = taken.files
-            if part.name == "cp" and any(_brings_protected(join(base, file), folders) for file in files):
+            files = [each for file in taken.files for each in _expanded(join(base, file), folders)]
+            if part.name == "cp" and any(_brings_protected(file, folders) for file in files):
                 return None
-        found += [_reached(join(base, file), folders, changes=part.name not in _REPLACES_NAMES) for file in files]
+        found += [_reached(file, folders, changes=part.name not in _REPLACES_NAMES) for file in files]
     return found
 
 

@@ -115,7 +115,7 @@ def _operands(part: SimpleCommand, base: str, place: Place) -> Iterator[_Reading
     operands = given
     if part.name in _PATTERN_FIRST and not any(word[:2] in ("-e", "-f") or word in _PATTERNS for word in options):
         operands = given[1:]
-    for word in (*operands, *_values(words)):
+    for word in (*operands, *_values(word for word in words if word.partition("=")[0] not in _EXCLUDES)):
         yield from _each(word, base, place, deep=deep, without=without)
     if deep and part.name in _SEARCHES and not operands:
         yield _Reading(_absolute(join(base, "."), place), deep=True, without=without)

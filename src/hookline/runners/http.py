@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -16,6 +15,8 @@ from hookline.events import Event
 from hookline.hooks.actions import Http
 from hookline.hooks.hook import Hook
 from hookline.replies import Reply
+from hookline.runners.addresses import admits
+from hookline.runners.mcp import filled as filled_in
 from hookline.wire import claude
 
 if TYPE_CHECKING:
@@ -40,11 +41,12 @@ class HttpRunner:
         action = hook.action
         assert isinstance(action, Http)
         check_url(action)
-        status, body = await self._posted(action, claude.encode_event(event), ctx.env)
+        status, body = await self._posted(action, _body(action, event), ctx.env)
         text = body.decode("utf-8", "replace")
         if not 200 <= status < 300:
             raise HookFailed(f"got {status} from {action.url}{_hint(status)}", exit_code=status, stdout=text)
-        return RunnerResult(reply=_reply(text, event, status), exit_code=status, stdout=text)
+        reply = _reply(text, event, status) if action.body is None else None
+        return RunnerResult(reply=reply, exit_code=status, stdout=text)
 
     async def _posted(self, action: Http, body: bytes, env: Mapping[str, str]) -> tuple[int, bytes]:
         kept = self._kept.get(asyncio.get_running_loop())
@@ -125,7 +127,7 @@ def check_url(action: Http) -> None:
     """Refuse what is not http(s), and what the settings' allow-list does not name."""
     if not _is_http(action.url):
         raise HookFailed(f"cannot ask `{action.url}`: it is not an http or https address")
-    if action.allowed_urls is not None and not any(fnmatchcase(action.url, allowed) for allowed in action.allowed_urls):
+    if action.allowed_urls is not None and not admits(action.allowed_urls, action.url):
         raise HookFailed(f"may not ask `{action.url}`: add it to allowedHttpHookUrls to use it")
 
 
@@ -144,6 +146,13 @@ def _is_http(url: str) -> bool:
     except ValueError:
         return False
     return parts.scheme in ("http", "https") and bool(parts.netloc)
+
+
+def _body(action: Http, event: Event) -> bytes:
+    """What is sent: the event, or the hook's own body with the event's fields filled in."""
+    if action.body is None:
+        return claude.encode_event(event)
+    return claude.encoded(filled_in(action.body, claude.event_object(event))).encode()
 
 
 def _headers(action: Http, env: Mapping[str, str]) -> Headers:

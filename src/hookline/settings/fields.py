@@ -95,6 +95,7 @@ KINDS: Mapping[str, Mapping[str, Field]] = {
         "url": Field(_text, "a URL", '"https://example.com/hook"', "drop"),
         "headers": Field(_text_map, "an object of texts", '{"Authorization": "Bearer $TOKEN"}', "drop"),
         "allowedEnvVars": Field(_texts, "a list of names", '["TOKEN"]'),
+        "body": Field(lambda v: isinstance(v, dict), "an object", '{"text": "${tool_name} was called"}', "drop"),
     },
     "mcp_tool": {
         "server": Field(_text, "the name of an MCP server", '"db"', "drop"),

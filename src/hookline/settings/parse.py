@@ -331,8 +331,13 @@ class _Reader:
         allowed = tuple(values.get("allowedEnvVars", ()))
         if self.rules.env is not None:
             allowed = tuple(name for name in allowed if name in self.rules.env)
-        headers = values.get("headers", {})
-        return Http(url=url, headers=headers, allowed_env=allowed, allowed_urls=self.rules.urls)
+        return Http(
+            url=url,
+            headers=values.get("headers", {}),
+            allowed_env=allowed,
+            allowed_urls=self.rules.urls,
+            body=values.get("body"),
+        )
 
 
 _REMARKS = frozenset({"description", "comment", "id", "note", "notes"})

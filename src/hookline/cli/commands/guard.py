@@ -31,6 +31,8 @@ _EXAMPLES = """in .claude/settings.json, as a command hook:
   "command": "hookline guard secrets"
   "command": "hookline guard approvals --allow 'ls *' --allow 'git status *'"    (on PermissionRequest)
   "command": "hookline guard budget --tool-calls 200 --per-tool Bash=50"
+  "command": "hookline guard branches --protect main --protect 'release/*'"
+  "command": "hookline guard rate --calls 30 --per 60 --match 'WebFetch|mcp__.*'"
 
 with "persistent": true and --lines it stays, and answers a line per event. Give the hook "onFailure": "block"."""
 
@@ -59,6 +61,8 @@ def _parser() -> argparse.ArgumentParser:
     _secrets(kinds.add_parser("secrets", help="stop credentials, or take them out"))
     _approvals(kinds.add_parser("approvals", help="approve a safe-list without a prompt"))
     _budget(kinds.add_parser("budget", help="limit what a session may spend"))
+    _branches(kinds.add_parser("branches", help="branches that may not be pushed to"))
+    _rate(kinds.add_parser("rate", help="limit how fast calls may come"))
     for one in kinds.choices.values():
         one.add_argument("--lines", action="store_true", help="stay, and answer one line per event line")
     return flags
@@ -114,6 +118,25 @@ def _budget(flags: argparse.ArgumentParser) -> None:
     flags.add_argument("--per-tool", action="append", default=[], metavar="TOOL=N", help="calls of one tool")
 
 
+def _branches(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument(
+        "--protect",
+        action="append",
+        default=[],
+        metavar="BRANCH",
+        help="such as main or 'release/*' (default: main, master)",
+    )
+    _undecided(flags, "ask")
+
+
+def _rate(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument("--calls", type=int, required=True, metavar="N", help="calls that may come in that time")
+    flags.add_argument("--per", type=float, default=60.0, metavar="S", help="seconds (default: 60)")
+    flags.add_argument(
+        "--match", metavar="TOOLS", help="the tools that count, such as 'WebFetch|mcp__.*' (default: all)"
+    )
+
+
 def _guards(args: argparse.Namespace) -> list[Hook]:
     return _MAKE[args.guard](args)
 
@@ -153,12 +176,27 @@ def _make_budget(args: argparse.Namespace) -> list[Hook]:
     )
 
 
+def _make_branches(args: argparse.Namespace) -> list[Hook]:
+    from hookline.guards import branches
+
+    return [branches.protect(args.protect or ("main", "master"), undecided=args.undecided)]
+
+
+def _make_rate(args: argparse.Namespace) -> list[Hook]:
+    from hookline.guards import budget
+
+    state = Path("~/.local/state/hookline/rates").expanduser()
+    return [budget.rate(args.calls, args.per, match=args.match, state=state)]
+
+
 _MAKE = {
     "paths": _make_paths,
     "commands": _make_commands,
     "secrets": lambda args: secrets.redact() if args.redact else secrets.block(),
     "approvals": lambda args: [approvals.auto(args.allow or approvals.SAFE, otherwise=args.otherwise)],
     "budget": _make_budget,
+    "branches": _make_branches,
+    "rate": _make_rate,
 }
 """Which guard each word makes."""
 

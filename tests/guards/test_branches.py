@@ -1,0 +1,176 @@
+"""Protected branches: `git push` to them in all its spellings, and the pushes beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookline import Hooks
+from hookline.errors import HookError
+from hookline.events import PreToolUse
+from hookline.guards import branches
+from hookline.replies import Decision
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with `feature` checked out, and one below it with `main`."""
+    for folder, branch in ((tmp_path, "feature"), (tmp_path / "sub", "main")):
+        (folder / ".git").mkdir(parents=True)
+        (folder / ".git/HEAD").write_text(f"ref: refs/heads/{branch}\n")
+    return tmp_path
+
+
+async def judged(cwd: Path, given: dict[str, Any], tool: str = "Bash", **options: Any) -> Decision:
+    """What the guard says."""
+    hooks = Hooks()
+    hooks.add(branches.protect(["main", "release/*"], **options))
+    return (await hooks.fire(PreToolUse(cwd=str(cwd), tool_name=tool, tool_input=given))).decision
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git push origin main",
+        "git push origin main:main",
+        "git push origin feature:main",
+        "git push origin HEAD:main",
+        "git push origin @:main",
+        "git push origin HEAD~2:main",
+        "git push origin HEAD:refs/heads/main",
+        "git push origin feature:heads/main",
+        "git push origin refs/heads/main",
+        "git push origin +main",
+        "git push origin +HEAD:main",
+        "git push -f origin main",
+        "git push --force origin feature main",
+        "git push --force-with-lease origin main",
+        "git push --force-with-lease=main:abc origin main",
+        "git push -u origin main",
+        "git push --set-up origin main",
+        "git push -o ci.skip origin main",
+        "git push --push-option ci.skip origin main",
+        "git push origin :main",
+        "git push origin --delete main",
+        "git push -d origin main",
+        "git push --del origin main",
+        "git push --all",
+        "git push --all origin",
+        "git push --branches origin",
+        "git push --mirror",
+        "git push --mir origin",
+        "git push origin :",
+        "git push origin +:",
+        "git push origin 'refs/heads/*:refs/heads/*'",
+        "git push origin 'refs/*:refs/*'",
+        "git push origin 'ma*'",
+        "git push origin release/1.2",
+        "git push https://h/x.git main",
+        "git push git@h:x.git HEAD:main",
+        "git push --repo=origin main",
+        "git push -- origin main",
+        "git --no-pager push origin main",
+        "git -C sub push",
+        "git -C sub push origin HEAD",
+        "cd sub && git push",
+        "cd sub && git push origin",
+        "git checkout main && git push",
+        "git switch main; git push",
+        "git push origin tag v1 main",
+        "sudo git push origin main",
+        "env A=1 git push origin main",
+        "bash -c 'git push origin main'",
+        "eval 'git push origin main'",
+        "/usr/bin/git push origin main",
+        '"git" pu""sh origin ma\\in',
+        "b=main; git push origin $b",
+        "ls && git push origin main &",
+        "echo $(git push origin main)",
+        "git send-pack origin main",
+        "git subtree push --prefix x origin main",
+    ],
+)
+async def test_a_push_to_a_protected_branch_is_denied(line: str, repository: Path) -> None:
+    """Wherever the name of the branch stands, and when it stands nowhere."""
+    assert await judged(repository, {"command": line}) is Decision.DENY
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git push",
+        "git push origin",
+        "git push origin HEAD",
+        "git push origin feature",
+        "git push -u origin feature",
+        "git push origin main:feature",
+        "git push origin HEAD:refs/heads/feature",
+        "git push origin refs/tags/main",
+        "git push origin tag main",
+        "git push --tags",
+        "git push origin v1.0",
+        "git push origin main-2",
+        "git push origin feature/main",
+        "git push origin ^main feature",
+        "git push -o main origin feature",
+        "git checkout -b x && git push -u origin x",
+        "git fetch origin main",
+        "git pull origin main",
+        "git checkout main",
+        "git merge main",
+        "git log main",
+        "git stash push -m main",
+        "git commit -m 'git push origin main'",
+        "echo git push origin main",
+        "git status",
+        "ls",
+    ],
+)
+async def test_other_pushes_pass(line: str, repository: Path) -> None:
+    """Work goes on beside the protected branch."""
+    assert await judged(repository, {"command": line}) is Decision.PASS
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git push origin $branch",
+        "git push origin $(cat branch)",
+        "git push $x",
+        "git $x origin main push",
+        "git push --unknown origin x",
+        "git -c alias.x=push x origin push",
+        "git -c push.default=matching push",
+        "$git push origin main",
+    ],
+)
+async def test_what_cannot_be_told_is_asked_about_or_denied(line: str, repository: Path) -> None:
+    """As the user chose."""
+    assert await judged(repository, {"command": line}) is Decision.ASK
+    assert await judged(repository, {"command": line}, undecided="deny") is Decision.DENY
+
+
+@pytest.mark.parametrize(
+    "tool,branch,expected",
+    [
+        ("mcp__github__push_files", "main", Decision.DENY),
+        ("mcp__github__create_or_update_file", "refs/heads/main", Decision.DENY),
+        ("mcp__github__push_files", "feature", Decision.PASS),
+        ("mcp__github__list_commits", "feature", Decision.PASS),
+    ],
+)
+async def test_mcp_tools_that_push_are_judged_by_their_branch(
+    tool: str, branch: str, expected: Decision, tmp_path: Path
+) -> None:
+    """A push need not be a shell line."""
+    assert await judged(tmp_path, {"branch": branch, "files": []}, tool) is expected
+
+
+def test_bad_options_are_refused_at_once() -> None:
+    """With what to write instead."""
+    with pytest.raises(HookError, match="at least one branch"):
+        branches.protect([])
+    with pytest.raises(HookError, match="`ask` or `deny`"):
+        branches.protect(undecided="maybe")  # type: ignore[arg-type]
