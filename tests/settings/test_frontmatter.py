@@ -33,14 +33,9 @@ def test_a_file_without_a_header_is_all_text(text: str) -> None:
 @pytest.mark.parametrize(
     "header, message",
     [
-        ("a: [", "its header is not YAML: line 3 column 1: expected the node content, but found '<stream end>'"),
-        ("a: b: c", "its header is not YAML: line 2 column 5: mapping values are not allowed here"),
         ("- a", "its header must be `key: value` lines, got `[\"a\"]`"),
         ("just text", "its header must be `key: value` lines, got `\"just text\"`"),
-        ("a: *x", "its header is not YAML: line 2: `*` begins an alias, which is not understood; quote it"),
-        ("a: !!python/object/apply:os.system [id]",
-         ("its header is not YAML: line 2 column 4: could not determine a constructor for the tag "
-          "'tag:yaml.org,2002:python/object/apply:os.system'")),
+        ("{[", "its header is not YAML: line 3 column 1: expected the node content, but found '<stream end>'"),
         ("a: " + "[" * 150 + "]" * 150, "its header cannot be read: it is nested too deeply"),
         ("a: " + "x" * 300_000, "its header is longer than 256 KiB; nothing of it is read"),
     ],
@@ -48,6 +43,25 @@ def test_a_file_without_a_header_is_all_text(text: str) -> None:
 def test_a_header_that_is_no_yaml_is_a_problem_and_the_text_is_kept(header: str, message: str) -> None:
     """Line and column are those of the file; nothing is executed and nothing explodes."""
     assert parse_markdown(f"---\n{header}\n---\nText", "x.md") == Markdown({}, "Text", (Problem("x.md", message),))
+
+
+@pytest.mark.parametrize(
+    "header, why",
+    [
+        ("a: [", "line 3 column 1: expected the node content, but found '<stream end>'"),
+        ("a: b: c", "line 2 column 5: mapping values are not allowed here"),
+        ("a: *x", "line 2: `*` begins an alias, which is not understood; quote it"),
+        ("a: !!python/object/apply:os.system [id]",
+         ("line 2 column 4: could not determine a constructor for the tag "
+          "'tag:yaml.org,2002:python/object/apply:os.system'")),
+    ],
+)  # fmt: skip
+def test_a_value_that_is_no_yaml_is_text_and_a_warning(header: str, why: str) -> None:
+    """Line and column are those of the file; nothing is executed and nothing explodes."""
+    message = f"its header is not YAML ({why}) and is read as it seems to be meant; quote the value"
+    found = parse_markdown(f"---\n{header}\n---\nText", "x.md")
+
+    assert found == Markdown({"a": header.removeprefix("a: ")}, "Text", (Problem("x.md", message, "warning"),))
 
 
 def test_a_header_without_an_end_is_a_problem() -> None:

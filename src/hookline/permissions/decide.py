@@ -11,6 +11,7 @@ from hookline.globs import absolute
 from hookline.hooks.condition import FIELDS, Catch, Place, Rule, canonical, covers
 from hookline.permissions.modes import Mode, edits_file, edits_only, protected_file, writes_protected
 from hookline.permissions.reading import WorkingFolders, reads_only
+from hookline.permissions.removal import removal
 from hookline.permissions.rules import Rules
 from hookline.permissions.touching import reads_from, touches
 from hookline.shell import parse_line
@@ -83,7 +84,8 @@ def decide(
     """Whether a tool call may run: the first of these that has an answer gives it.
 
     A hook's deny; deny rules; plan mode; ask rules (and a deny rule that may apply, but reading cannot tell); a hook's
-    ask; bypass mode; a hook's allow; sensitive places (`.git`, `.claude`, …), which are asked about; allow rules;
+    ask; `rm` of the root or a home, which is asked about; bypass mode; a hook's allow; `rm` of `.`, `..` or `*` and
+    sensitive places (`.git`, `.claude`, …), which are asked about; allow rules;
     acceptEdits; plain reading inside `cwd` and `dirs`, and what stays `within_session`; else ask, which dontAsk turns
     into a deny.
     """
@@ -123,7 +125,12 @@ def _deny_rule(call: Call) -> Permission | None:
 
 
 def _touches(call: Call, rule: Rule) -> Catch:
-    """Whether a call reads or writes a file that a path rule speaks of by another way than naming it to that tool."""
+    """Whether a call reads or writes a file that a path rule speaks of by another way than naming it to that tool.
+
+    Who may not read a file may not write it blindly either.
+    """
+    if call.edits and call.path is not None and rule.tool == "Read" and not rule.bare:
+        return rule.catches("Read", {"file_path": call.path}, call.place)
     return touches(call.tool_name, call.tool_input, call.command, rule, call.place)
 
 
@@ -166,6 +173,18 @@ def _hook_allows(call: Call) -> Permission | None:
     return (
         Permission("allow", call.hook_reason or "allowed by a hook", "hook") if call.hook_decision == "allow" else None
     )
+
+
+def _removes_system(call: Call) -> Permission | None:
+    """No mode, rule or hook allows this in advance."""
+    found = removal(call.command, cwd=call.place.cwd, home=call.place.home) if call.command else None
+    return Permission("ask", f"it removes `{found[1]}`") if found and found[0] == "system" else None
+
+
+def _removes_here(call: Call) -> Permission | None:
+    """No rule allows this in advance."""
+    found = removal(call.command, cwd=call.place.cwd, home=call.place.home) if call.command else None
+    return Permission("ask", f"it removes `{found[1]}`, all of where it runs") if found else None
 
 
 def _protected(call: Call) -> Permission | None:
@@ -220,8 +239,10 @@ _STEPS: tuple[Callable[[Call], Permission | None], ...] = (
     _doubtful_deny_rule,
     _ask_rule,
     _hook_asks,
+    _removes_system,
     _bypass,
     _hook_allows,
+    _removes_here,
     _protected,
     _allow_rule,
     _accepted_edit,

@@ -1,4 +1,9 @@
-"""The header of skill and agent markdown files: `---`, YAML, `---`, then the text."""
+"""The header of skill and agent markdown files: `---`, YAML, `---`, then the text.
+
+People write headers by hand, and Claude Code reads them leniently: `description: Use this: when asked` and
+`argument-hint: [file] [line]` are no YAML, and mean what they say. So a header that is not YAML is read key by key, and
+a value that is not YAML is text. What cannot be read even so is a problem; readers take it as the strictest it can be.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +19,8 @@ from hookline.settings.problems import Problem, shown
 
 _HEADER = re.compile(r"\A---[ \t]*\r?\n(.*?)(?:^---[ \t]*(?:\r?\n|\Z))(.*)\Z", re.DOTALL | re.MULTILINE)
 _MOST_CHARACTERS = 256 * 1024
+_KEY = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(?:\s|$)")
+_KEYED = re.compile(r"(\s*(?:- +)*[\w-]+[ \t]*: +)(\S.*)")
 
 
 class Markdown(msgspec.Struct, frozen=True):
@@ -54,7 +61,7 @@ def _parse_yaml(text: str, label: str) -> tuple[dict[str, Any], tuple[Problem, .
     try:
         value = plain(yaml.load(text, Loader=_loader(yaml)))  # noqa: S506 - a safe loader that refuses aliases
     except yaml.YAMLError as error:
-        return {}, (Problem(label, f"its header is not YAML: {_located(error)}"),)
+        return _leniently(text, label, yaml, error)
     except (ValueError, RecursionError) as error:
         return {}, (Problem(label, f"its header cannot be read: {str(error).lower() or 'it is nested too deeply'}"),)
     if value is None:
@@ -62,6 +69,66 @@ def _parse_yaml(text: str, label: str) -> tuple[dict[str, Any], tuple[Problem, .
     if not isinstance(value, dict):
         return {}, (Problem(label, f"its header must be `key: value` lines, got {shown(value)}"),)
     return value, ()
+
+
+def _leniently(text: str, label: str, yaml: Any, error: Any) -> tuple[dict[str, Any], tuple[Problem, ...]]:
+    """A header that is not YAML, key by key; nothing of it if it does not even have keys."""
+    parts = _parts(text)
+    if not parts:
+        return {}, (Problem(label, f"its header is not YAML: {_located(error)}"),)
+    header: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for line, key, lines in parts:
+        found, value = _value(key, lines, yaml)
+        if found:
+            header[key] = value
+        else:
+            problems.append(Problem(label, f"line {line}: `{key}` of its header is not YAML and cannot be read"))
+    if not problems:
+        why = f"its header is not YAML ({_located(error)}) and is read as it seems to be meant; quote the value"
+        problems.append(Problem(label, why, "warning"))
+    return header, tuple(problems)
+
+
+def _parts(text: str) -> list[tuple[int, str, list[str]]]:
+    """Each key at the margin with its number in the file and its lines; none if the text begins with something else."""
+    parts: list[tuple[int, str, list[str]]] = []
+    for number, line in enumerate(text.splitlines(), 2):
+        found = _KEY.match(line)
+        if found:
+            parts.append((number, found[1], [line]))
+        elif parts:
+            parts[-1][2].append(line)
+        elif line.strip() and not line.lstrip().startswith("#"):
+            return []
+    return parts
+
+
+def _value(key: str, lines: list[str], yaml: Any) -> tuple[bool, Any]:
+    """What a key's lines say: YAML, else YAML with the values that are none in quotes, else, for one line, its text."""
+    quoted = [_quoted(line, yaml) for line in lines]
+    for attempt in (lines, quoted):
+        try:
+            read = plain(yaml.load("\n".join(attempt), Loader=_loader(yaml)))
+        except (yaml.YAMLError, ValueError, RecursionError):
+            continue
+        if isinstance(read, dict) and list(read) == [key]:
+            return True, read[key]
+    return False, None
+
+
+def _quoted(line: str, yaml: Any) -> str:
+    """A line whose value is not YAML, with the value in quotes."""
+    found = _KEYED.match(line)
+    if found is None:
+        return line
+    try:
+        value = plain(yaml.load(found[2], Loader=_loader(yaml)))
+        if not isinstance(value, dict):
+            return line
+    except (yaml.YAMLError, ValueError, RecursionError):
+        pass
+    return found[1] + msgspec.json.encode(found[2].strip()).decode()
 
 
 def _loader(yaml: Any) -> Any:

@@ -215,7 +215,7 @@ def read_header(source: Source) -> File:
         raw.pop("model", None)
     return File(
         source=msgspec.structs.replace(source, owner=owner), raw=raw, markdown=markdown, problems=markdown.problems,
-        broken=bool(markdown.problems), found=True,
+        broken=any(problem.severity == "error" for problem in markdown.problems), found=True,
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from hookline import Hooks, deny
 from hookline.agent.agent import Agent
+from hookline.agent.context.definitions import Skill
 from hookline.agent.factory import make
 from hookline.agent.messages import Assistant, Usage
 from hookline.agent.models.choose import choose, resolve
@@ -360,3 +361,14 @@ async def test_a_subagents_word_for_a_model_is_resolved(tmp_path: Path) -> None:
         await agent.run("go")
 
     assert requests_of(agent)[1].model == "claude-haiku-5-5"
+
+
+async def test_what_a_commands_header_disallows_is_denied(tmp_path: Path) -> None:
+    """From the moment that it is used."""
+    skill = Skill(name="careful", body="be careful", kind="command", disallowed=("Bash(touch *)",))
+    turns = (bash("touch made"), "done")
+    async with agent_on(tmp_path, *turns, skills={"careful": skill}) as agent:
+        await agent.run("/careful")
+
+    assert not (tmp_path / "made").exists()
+    assert "denies it" in str(requests_of(agent)[1].messages[-1])

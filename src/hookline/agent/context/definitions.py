@@ -15,8 +15,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from hookline.permissions.rules import split_rules
 from hookline.settings.frontmatter import read_markdown
 
 __all__ = ["BUILT_IN_AGENTS", "AgentDefinition", "Skill", "find_agents", "find_skills", "read_agents"]
@@ -56,6 +57,8 @@ class Skill(Struct, frozen=True, kw_only=True):
     source: str = "project"
     for_model: bool = True
     hooks: Mapping[str, Any] = {}
+    #: rules that deny from the moment it is used
+    disallowed: tuple[str, ...] = ()
 
     def text(self, arguments: str) -> str:
         """The instructions with the arguments filled in; without a place for them they come last."""
@@ -109,7 +112,9 @@ def find_agents(folders: Iterable[Path]) -> dict[str, AgentDefinition]:
         for path in sorted((folder / "agents").rglob("*.md")):
             text = read_markdown(path)
             name = str(text.header.get("name") or path.stem)
-            found[name] = _agent(name, {**text.header, "prompt": text.body.strip()}, str(path))
+            agent = _agent(name, {**text.header, "prompt": text.body.strip()}, str(path))
+            unread = any(problem.severity == "error" for problem in text.problems) and "tools" not in text.header
+            found[name] = structs.replace(agent, tools=()) if unread else agent  # its limits may be what was unreadable
     return found
 
 
@@ -144,7 +149,14 @@ def _skill(path: Path, name: str, kind: str, source: str) -> Skill:
         source=source,
         for_model=not text.header.get("disable-model-invocation"),
         hooks=hooks if isinstance(hooks, dict) else {},
+        disallowed=_rules(text.header.get("disallowed-tools") or text.header.get("disallowedTools")),
     )
+
+
+def _rules(given: Any) -> tuple[str, ...]:
+    """Rules such as `Bash(rm *), WebFetch`, as a list or as one text."""
+    texts = [given] if isinstance(given, str) else given if isinstance(given, list) else []
+    return tuple(rule for text in texts if isinstance(text, str) for rule in split_rules(text))
 
 
 def _agent(name: str, entry: Mapping[str, Any], path: str = "") -> AgentDefinition:
@@ -154,7 +166,7 @@ def _agent(name: str, entry: Mapping[str, Any], path: str = "") -> AgentDefiniti
         description=str(entry.get("description") or ""),
         prompt=str(entry.get("prompt") or ""),
         tools=_names(entry.get("tools")),
-        disallowed=_names(entry.get("disallowedTools")) or (),
+        disallowed=_names(entry.get("disallowedTools") or entry.get("disallowed-tools")) or (),
         model=str(entry.get("model") or ""),
         max_turns=turns if isinstance(turns, int) else None,
         background=entry["background"] if isinstance(entry.get("background"), bool) else None,

@@ -11,6 +11,7 @@ from hookline.agent.context.definitions import Skill
 from hookline.agent.session.lifecycle import session_ends, session_starts
 from hookline.agent.session.session import Conversation, Session
 from hookline.agent.tools import ToolResult, failure
+from hookline.permissions import Rules, read_rules
 from hookline.settings.live import loaded_by
 from hookline.settings.parse import parse_hooks
 from hookline.settings.sources import Source
@@ -84,7 +85,11 @@ async def use_skill(talk: Conversation, name: str, arguments: str) -> ToolResult
 
 
 def activate(session: Session, skill: Skill) -> None:
-    """Let the hooks of a skill's header hold until the session ends (FACTS §9)."""
+    """Let the hooks and the denials of a skill's header hold until the session ends (FACTS §9)."""
+    if skill.disallowed:
+        policy = session.policy
+        fresh = read_rules({}, disallowed=skill.disallowed)
+        policy.rules = policy.rules | Rules(deny=tuple(rule for rule in fresh.deny if rule not in policy.rules.deny))
     if not skill.hooks or skill.name in session.active_skills:
         return
     session.active_skills.add(skill.name)
