@@ -119,6 +119,7 @@ def play(folder: Path) -> None:
         tell("5. what the hub knows")
         print(hub.run("fleet", "machines"))
         print(hub.run("fleet", "verify"))
+        print("\nin the browser: `hookline fleet console`, at the hub")
     finally:
         for computer in (*machines, hub):
             computer.stop()

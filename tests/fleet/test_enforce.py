@@ -91,6 +91,16 @@ async def test_no_fleet_and_no_policy_yet_change_nothing(tmp_path: Path) -> None
     assert policy_hooks(enrolled(tmp_path / "new")) == ()
 
 
+def test_a_machine_without_a_policy_yet_is_recorded_and_not_in_the_way(tmp_path: Path) -> None:
+    """It has joined; the first policy may come later."""
+    hooks = Hooks()
+    govern(hooks, enrolled(tmp_path / "fleet", audit=str(tmp_path / "audit.jsonl")))
+
+    assert str(hooks.fire_sync(READ).decision) == "pass"
+    assert AuditFile(tmp_path / "audit.jsonl").verify() == []
+    assert b'"tool":"Read"' in (tmp_path / "audit.jsonl").read_bytes()
+
+
 def edit(folder: Path) -> None:
     (folder / "hooks.py").write_bytes(b"from hookline import Hooks\nhooks = Hooks()\n")
 

@@ -20,7 +20,6 @@ from nats.errors import TimeoutError as NoAnswer
 from nats.js.errors import Error as StreamError
 
 from hookline.audit import AuditFile
-from hookline.cli.commands.fleet import fleet_rows
 from hookline.errors import FleetError
 from hookline.fleet.blocks import Reader
 from hookline.fleet.bundle import pack
@@ -99,7 +98,7 @@ def version_of(machine: Machine) -> int:
 
 
 async def row_of(hub: Hub, machine: Machine) -> Row:
-    return next(row for row in await fleet_rows(hub) if row.machine == machine.enrolment().machine)
+    return next(row for row in await hub.rows() if row.machine == machine.enrolment().machine)
 
 
 # -- joining ---------------------------------------------------------------------------------------------------------
@@ -226,7 +225,7 @@ async def test_a_revoked_machine_is_cut_off(hub: Hub, tmp_path: Path) -> None:
     assert hub.ledger.mirror(name).last.seq == 1
     with pytest.raises(FleetError, match="does not let this machine in"):
         await talking(machine)
-    assert [row.machine for row in await fleet_rows(hub)] == []
+    assert [row.machine for row in await hub.rows()] == []
 
 
 async def test_a_machine_cannot_speak_for_another(hub: Hub, tmp_path: Path) -> None:

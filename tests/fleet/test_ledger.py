@@ -69,3 +69,17 @@ def test_a_torn_end_is_cut_off(tmp_path: Path) -> None:
 
     assert Ledger(tmp_path / "hub").mirror("m1").take(b"".join(sent)) == ("new", [])
     assert mirror.path.read_bytes() == b"".join(sent)
+
+
+def test_looking_never_cuts_what_is_being_written(tmp_path: Path) -> None:
+    """Only the hub that writes a mirror repairs its end; a command beside it must not."""
+    sent = lines(tmp_path / "audit.jsonl", 3)
+    mirror = Ledger(tmp_path / "hub").mirror("m1")
+    mirror.take(b"".join(sent[:2]))
+    with mirror.path.open("ab") as file:
+        file.write(sent[2][:40])
+
+    assert Ledger(tmp_path / "hub").mirror("m1").last.seq == 2
+    assert mirror.path.read_bytes() == b"".join(sent[:2]) + sent[2][:40]
+    assert Ledger(tmp_path / "hub").mirror("m1").take(sent[2]) == ("new", [])
+    assert mirror.path.read_bytes() == b"".join(sent)

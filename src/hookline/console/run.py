@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from hookline.console.follow import Follower
 from hookline.console.index import Index, default_path
@@ -17,6 +18,7 @@ from hookline.console.server import Console
 from hookline.console.store import ConfiguredHook
 from hookline.errors import HooklineError
 
+_LOOK_SECONDS = 2.0
 OnReady = Callable[[str], None]
 
 
@@ -28,24 +30,32 @@ async def serve(
     key: bytes | None = None,
     configured: Iterable[ConfiguredHook] = (),
     replay: ReplaySubprocess | None = None,
+    more: Mapping[str, Callable[[], Any]] | None = None,
+    find_logs: Callable[[], list[Path]] | None = None,
     on_ready: OnReady,
 ) -> None:
-    """Show these logs until it is cancelled; `on_ready` is told the address to open."""
+    """Show these logs until it is cancelled; `on_ready` is told the address to open.
+
+    `more` has views of others beside the logs', by name; `find_logs` is asked now and then whether there are new logs.
+    """
     logs = logs_in(paths)
-    if not logs:
+    if not logs and find_logs is None:
         raise HooklineError(f"{', '.join(map(str, paths))}: no audit logs here; name a `.jsonl` file that hooks wrote")
     made = Index(index or default_path(logs), logs)
     store = LogStore(made, key=key, configured=configured)
-    console = Console(store, check=store.check, replay=replay)
+    console = Console(store, check=store.check, replay=replay, more=more)
     follower = Follower(made, console.broadcast.notify)
     listening = _listen(console, port)
     server = console.server()
     follower.start()
+    looking = asyncio.ensure_future(_look_for_logs(made, find_logs)) if find_logs else None
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
     try:
         on_ready(console.address())
         await asyncio.shield(serving)
     finally:
+        if looking is not None:
+            looking.cancel()
         console.broadcast.end()
         server.should_exit = True
         with contextlib.suppress(asyncio.CancelledError):
@@ -53,6 +63,12 @@ async def serve(
         follower.stop()
         if replay is not None:
             replay.stop()
+
+
+async def _look_for_logs(index: Index, find: Callable[[], list[Path]]) -> None:
+    while True:
+        await asyncio.sleep(_LOOK_SECONDS)
+        index.logs = tuple(logs_in(await asyncio.to_thread(find)))
 
 
 def _listen(console: Console, port: int) -> socket.socket:

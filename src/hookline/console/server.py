@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -48,14 +48,21 @@ class Console:
     """One console: a store, who may see it, and the server that shows it."""
 
     def __init__(
-        self, store: Store, *, check: Callable[[], None] | None = None, replay: ReplayJob | None = None
+        self,
+        store: Store,
+        *,
+        check: Callable[[], None] | None = None,
+        replay: ReplayJob | None = None,
+        more: Mapping[str, Callable[[], Any]] | None = None,
     ) -> None:
+        """`more` has what further views ask for, by the name of the view."""
         self.store = store
         self.keeper = Gatekeeper()
         self.broadcast = Broadcast(store)
         self.port = 0
         self._check = check
         self._replay = replay
+        self._more = dict(more or {})
 
     def app(self) -> ASGIApp:
         """The application."""
@@ -67,7 +74,9 @@ class Console:
             Route("/api/live", self._live),
             Route("/api/verify", self._verify, methods=["POST"]),
             Route("/api/replay", self._start_replay, methods=["POST"]),
+            Route("/api/views", self._views),
             *(Route(f"/api/{name}", self._query(name)) for name in _QUERIES),
+            *(Route(f"/api/{name}", self._further(name)) for name in self._more),
         ]
         return _Guarded(Starlette(routes=routes, lifespan=self._lifespan), self)
 
@@ -116,6 +125,12 @@ class Console:
             return _json(found, {"Server-Timing": f"query;dur={took:.1f}"})
 
         return respond
+
+    def _views(self, request: Request) -> Response:
+        return _json(sorted(self._more))
+
+    def _further(self, name: str) -> Callable[[Request], Response]:
+        return lambda request: _json(self._more[name]())
 
     async def _live(self, request: Request) -> Response:
         wanted = _filter(dict(request.query_params))

@@ -51,7 +51,8 @@ def govern(hooks: Hooks, machine: Machine | None = None) -> None:
     machine = machine or Machine()
     if not machine.enrolled:
         return
-    hooks.add(*policy_hooks(machine))
+    if policy := policy_hooks(machine):
+        hooks.add(*policy)
     path = machine.enrolment().audit
     if path:
         Path(path).parent.mkdir(parents=True, exist_ok=True)

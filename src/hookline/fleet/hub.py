@@ -21,6 +21,7 @@ from hookline.fleet.connection import connect
 from hookline.fleet.keys import MachineKey, TeamKey, signed_by
 from hookline.fleet.ledger import Ledger, Problem
 from hookline.fleet.objects import fetch
+from hookline.fleet.overview import Row, rows
 from hookline.fleet.registry import Registry
 from hookline.fleet.rollout import Rollout
 from hookline.fleet.server import Server
@@ -198,6 +199,14 @@ class Hub:
                     found[key] = _received(status, entry)
         return found
 
+    async def rows(self) -> list[Row]:
+        """One row for each machine, as the hub sees them now."""
+        records = {machine: self.ledger.mirror(machine).last.seq for machine in self.ledger.machines()}
+        return rows(
+            self.registry.members(), await self.statuses(), rollout=await self.rollout(), records=records,
+            breaks=self.problems(), now=datetime.now(UTC),
+        )  # fmt: skip
+
     # -- audit ---------------------------------------------------------------------------------------------------
 
     async def _mirror(self) -> None:
@@ -269,6 +278,17 @@ class Hub:
         except KeyNotFoundError:
             return None
         return msgspec.json.decode(entry.value or b"", type=Rollout)
+
+    async def rollouts(self) -> list[Rollout]:
+        """The last steps of rollouts, oldest first."""
+        from nats.js.errors import KeyNotFoundError, NoKeysError
+
+        bucket = await self.js.key_value(POLICY_BUCKET)
+        try:
+            entries = await bucket.history(TARGET)
+        except (KeyNotFoundError, NoKeysError):
+            return []
+        return [msgspec.json.decode(entry.value, type=Rollout) for entry in entries if entry.value]
 
     async def bundle(self, version: int) -> Bundle:
         """The bundle of a version, checked."""

@@ -46,12 +46,12 @@ class Mirror:
     @property
     def last(self) -> Link:
         """Where the mirrored chain stands."""
-        if self._last is None:
-            self._last = _end_of(self.path)
-        return self._last
+        return _end_of(self.path) if self._last is None else self._last
 
     def take(self, block: bytes) -> tuple[Outcome, list[Problem]]:
         """Write a block's new lines; what does not follow from what is there is a problem, and is kept all the same."""
+        if self._last is None:
+            self._last = _end_of(self.path, cut=True)
         lines = [line + b"\n" for line in block.split(b"\n") if line]
         fresh = _after(lines, self.last, self.path)
         if not fresh:
@@ -133,16 +133,16 @@ def _holds(path: Path, link: Link) -> bool:
         return any(line.endswith(needle) for line in lines_of(file, path.stat().st_size))
 
 
-def _end_of(path: Path) -> Link:
-    """The last whole record; a torn end, which was never acknowledged, is cut off."""
+def _end_of(path: Path, *, cut: bool = False) -> Link:
+    """The last whole record; whoever writes cuts a torn end off, which was never acknowledged. Others only look."""
     try:
-        fd = os.open(path, os.O_RDWR)
+        fd = os.open(path, os.O_RDWR if cut else os.O_RDONLY)
     except FileNotFoundError:
         return Link()
     try:
         size = os.fstat(fd).st_size
         line, torn = last_line(fd, size)
-        if torn:
+        if torn and cut:
             os.ftruncate(fd, size - torn)
         return link_of(line) or Link()
     finally:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import shutil
 import time
 from datetime import UTC, datetime
@@ -21,7 +22,7 @@ from typing import Literal
 import msgspec
 
 from hookline.errors import FleetError
-from hookline.files import locked, state_folder, write_atomically
+from hookline.files import locked, state_folder, try_lock, write_atomically
 from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, Manifest
 from hookline.fleet.keys import verify
 
@@ -115,6 +116,25 @@ class Machine:
         except OSError:
             return float("inf")
         return max((time.time() if now is None else now) - last, 0.0) / 3600
+
+    def connecting(self) -> int | None:
+        """Take the place of the one process that keeps the connection; `None` if another has it."""
+        lock = try_lock(self.folder / "leaf.lock")
+        if lock is not None:
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, str(os.getpid()).encode(), 0)
+        return lock
+
+    def connected_by(self) -> int | None:
+        """The process that keeps the connection; `None` if none does."""
+        path = self.folder / "leaf.lock"
+        lock = try_lock(path)
+        if lock is not None:
+            os.close(lock)
+            return None
+        with contextlib.suppress(OSError, ValueError):
+            return int(path.read_text())
+        return 0
 
     # -- policy --------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -27,8 +28,17 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     wanted: int
     records: int
     problems: tuple[str, ...]
-    hosts: int
-    proven: int
+    agents: tuple[dict[str, Any], ...]
+
+    @property
+    def hooked(self) -> int:
+        """How many of its agents ask Hookline."""
+        return sum(bool(agent.get("hooked")) for agent in self.agents)
+
+    @property
+    def proven(self) -> int:
+        """On how many of them `hookline prove` has seen it hold."""
+        return sum(bool(agent.get("proven")) for agent in self.agents)
 
     @property
     def ok(self) -> bool:
@@ -88,6 +98,5 @@ def _row(
         wanted=wanted,
         records=records,
         problems=tuple(problems),
-        hosts=len(status.hosts) if status else 0,
-        proven=sum(bool(host.get("proven")) for host in status.hosts) if status else 0,
+        agents=tuple(status.hosts) if status else (),
     )

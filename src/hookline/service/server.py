@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any
 
 from hookline.service import address, frames
+from hookline.service.leaf_keeper import keepers
 from hookline.service.log import Log
 from hookline.service.pool import Pool, Route
 from hookline.service.stamps import Stamps
@@ -32,10 +33,11 @@ BACKLOG = 1024
 class Service:
     """One user's service; `run` returns when it has been stopped, replaced, or left alone for long."""
 
-    def __init__(self, name: str, folder: str, log: Log) -> None:
+    def __init__(self, name: str, folder: str, log: Log, state: str = "") -> None:
         self.name, self.log = name, log
         self.path = f"{folder}/{name}.sock"
         self.pool = Pool(log)
+        self.leaves = keepers(state, log)
         self.began = time.time()
         self.used = time.monotonic()
         self.declined = 0
@@ -50,15 +52,20 @@ class Service:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self.stopping.set)
         listener = self._listen()
+        keeping: list[asyncio.Task[None]] = []
         try:
             self.log(f"started, pid {os.getpid()}, protocol {frames.PROTOCOL}, {sys.executable}")
             loop.add_reader(listener, self._accept, listener)
+            keeping = [loop.create_task(leaf.run()) for leaf in self.leaves]
             await self._until_done()
         finally:
+            for task in keeping:
+                task.cancel()
             loop.remove_reader(listener)
             with contextlib.suppress(OSError):
                 os.unlink(self.path)
             listener.close()
+            await asyncio.gather(*keeping, return_exceptions=True)
             await self._finish()
             self.log("ended")
 
@@ -74,7 +81,7 @@ class Service:
     async def _until_done(self) -> None:
         while not self.stopping.is_set():
             left = IDLE - (time.monotonic() - self.used)
-            if left <= 0 and not self.pool.busy:
+            if left <= 0 and not self.pool.busy and not any(leaf.wanted for leaf in self.leaves):
                 self.log(f"no event in {IDLE / 60:.0f} minutes")
                 return
             with contextlib.suppress(TimeoutError):
@@ -169,6 +176,7 @@ class Service:
             "declined": self.declined,
             "python": sys.executable,
             "socket": self.path,
+            "fleet": [leaf.status() for leaf in self.leaves if leaf.wanted],
             **self.pool.status(),
         }
 
@@ -188,7 +196,7 @@ async def _exactly(connection: socket.socket, size: int) -> bytes:
     return data
 
 
-def main(name: str, lock: int) -> None:
+def main(name: str, lock: int, state: str = "") -> None:
     """Run the service that holds the lock; its file goes when the service does."""
     os.set_inheritable(lock, False)
     import_module("hookline.__main__")  # compiled once, also for clients that are told to write no bytecode
@@ -196,7 +204,7 @@ def main(name: str, lock: int) -> None:
     folder = address.folder()
     log = Log(f"{folder}/{name}.log")
     try:
-        asyncio.run(_serve(name, folder, log))
+        asyncio.run(_serve(name, folder, log, state))
     except Exception as problem:
         log(f"failed: {type(problem).__name__}: {problem}")
         raise
@@ -205,5 +213,5 @@ def main(name: str, lock: int) -> None:
             os.unlink(f"{folder}/{name}.lock")
 
 
-async def _serve(name: str, folder: str, log: Log) -> None:
-    await Service(name, folder, log).run()
+async def _serve(name: str, folder: str, log: Log, state: str) -> None:
+    await Service(name, folder, log, state).run()

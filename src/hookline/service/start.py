@@ -11,8 +11,8 @@ PAUSE = 1.0
 """Seconds between two attempts, so that a service that cannot run does not cost every event an attempt."""
 LOCK_FD = 3
 BOOT = (
-    "import sys; home, name = sys.argv[1:3]; sys.path.append(home); "
-    "from hookline.service.server import main; main(name, {lock})"
+    "import sys; home, name, state = sys.argv[1:4]; sys.path.append(home); "
+    "from hookline.service.server import main; main(name, {lock}, state)"
 )
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 """The service's own: nothing of the project whose event happens to start it."""
@@ -74,7 +74,7 @@ def _just_tried(lock: int) -> bool:
 def _launch(name: str, lock: int) -> None:
     """Start the service as nobody's child, with no descriptor of ours but the lock."""
     home = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
-    argv = [sys.executable, "-I", "-S", "-c", BOOT.format(lock=LOCK_FD), home, name]
+    argv = [sys.executable, "-I", "-S", "-c", BOOT.format(lock=LOCK_FD), home, name, _state_folder()]
     child = os.fork()
     if child:
         os.waitpid(child, 0)
@@ -85,6 +85,13 @@ def _launch(name: str, lock: int) -> None:
             _become(argv, lock)
     finally:
         os._exit(0)
+
+
+def _state_folder() -> str:
+    """Where whoever starts the service keeps its state; told to it, because it takes nothing else from here."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    home = os.environ.get("HOME") or os.path.expanduser("~")
+    return os.path.join(base if os.path.isabs(base) else os.path.join(home, ".local", "state"), "hookline")
 
 
 def _become(argv: list[str], lock: int) -> None:

@@ -19,6 +19,7 @@ from hookline.audit.anchor import Expected
 from hookline.audit.chain import Link
 from hookline.audit.entry import word_of
 from hookline.audit.log import AuditFile
+from hookline.cli.export import add_export, export
 from hookline.cli.options import add_json, parser
 from hookline.cli.style import colour_of, paint
 from hookline.display import one_line
@@ -29,6 +30,7 @@ _EXAMPLES = """examples:
   hookline audit show audit.jsonl
   hookline audit show audit.jsonl --decision deny --tool Bash --since 2026-01-31
   hookline audit show audit.jsonl --follow
+  hookline audit export audit.jsonl --format ocsf
   hookline audit verify audit.jsonl          exit 0: whole, 1: changed, 2: cannot be read"""
 _WORD = max(map(len, MEANINGS))
 _FOLLOW_SECONDS = 0.2
@@ -39,12 +41,13 @@ _SHORT = 60
 def main(argv: list[str]) -> int:
     """Show a log, or verify it."""
     flags = parser("audit", "Read an audit log, or make sure that nothing in it was changed.", _EXAMPLES)
-    kinds = flags.add_subparsers(dest="what", required=True, metavar="show|verify")
+    kinds = flags.add_subparsers(dest="what", required=True, metavar="show|verify|export")
     _show_flags(kinds.add_parser("show", help="print a readable timeline"))
     _verify_flags(kinds.add_parser("verify", help="find edited, removed and re-ordered lines"))
+    _export_flags(kinds.add_parser("export", help="write the records for other systems"))
     args = flags.parse_args(argv)
     try:
-        return _show(args) if args.what == "show" else _verify(args)
+        return {"show": _show, "verify": _verify, "export": _export}[args.what](args)
     except AuditError as problem:
         print(f"hookline audit: {problem}", file=sys.stderr)
         return _CANNOT
@@ -74,6 +77,15 @@ def _verify_flags(flags: argparse.ArgumentParser) -> None:
     anchors.add_argument("--expect", type=_link, metavar="SEQ:HASH", help="a record that an external sink was told of")
     anchors.add_argument("--no-anchor", action="store_true", help="compare with no anchor, as for a copy")
     add_json(flags)
+
+
+def _export_flags(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument("file", nargs="+", type=Path)
+    add_export(flags)
+
+
+def _export(args: argparse.Namespace) -> int:
+    return export([("", path) for path in args.file], args)
 
 
 def _link(text: str) -> Expected:

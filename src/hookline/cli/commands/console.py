@@ -30,7 +30,8 @@ def main(argv: list[str]) -> int:
 
     shown = serve(
         logs(args.files), port=args.port, index=Path(args.index) if args.index else None, key=key(args.key_file),
-        configured=configured(args), replay=replay_job(args), on_ready=lambda address: _ready(address, args),
+        configured=configured(args), replay=replay_job(args),
+        on_ready=lambda address: ready(address, open_it=not args.no_open),
     )  # fmt: skip
     try:
         run(shown)
@@ -103,9 +104,10 @@ def replay_job(args: argparse.Namespace) -> ReplaySubprocess | None:
     return ReplaySubprocess(logs(args.files), flags, args.hooks or f"settings of {Path(args.project).resolve()}")
 
 
-def _ready(address: str, args: argparse.Namespace) -> None:
+def ready(address: str, *, open_it: bool) -> None:
+    """Say where it is, and open it."""
     print(f"console: {address}\nThe address works once. Ctrl-C ends the console.", flush=True)
-    if not args.no_open:
+    if open_it:
         import webbrowser
 
         webbrowser.open(address)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hookline.cli.export import add_export, export
 from hookline.cli.options import add_json, parser
 from hookline.cli.style import paint
 from hookline.display import one_line
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from hookline.fleet.hub import Hub
     from hookline.fleet.overview import Row
 
+_NOBODY = "nothing keeps it connected now; `hookline service start` does, or `hookline fleet run`"
 _EXAMPLES = """examples:
   hookline fleet hub                                start a hub for a team
   hookline fleet token                              let one more machine in
@@ -91,6 +93,13 @@ async def _until_asked_to_stop() -> None:
         with contextlib.suppress(NotImplementedError):
             loop.add_signal_handler(number, stopped.set)
     await stopped.wait()
+
+
+async def _until_eof() -> None:
+    """Until whoever started this process has ended, or closes our standard input."""
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_reader(0, lambda: None if os.read(0, 1024) else ended.set())
+    await ended.wait()
 
 
 def _token_flags(flags: argparse.ArgumentParser) -> None:
@@ -200,7 +209,7 @@ async def _machines(args: argparse.Namespace) -> int:
     import msgspec
 
     async with _running(args) as hub:
-        rows = await fleet_rows(hub)
+        rows = await hub.rows()
         rollout = await hub.rollout()
     if args.json:
         print(msgspec.json.encode({"rollout": rollout, "machines": rows}).decode())
@@ -211,23 +220,12 @@ async def _machines(args: argparse.Namespace) -> int:
     return 0 if all(row.ok for row in rows) else 1
 
 
-async def fleet_rows(hub: Hub) -> list[Row]:
-    """One row per machine, as the hub sees them now."""
-    from hookline.fleet.overview import rows
-
-    members = hub.registry.members()
-    records = {machine: hub.ledger.mirror(machine).last.seq for machine in hub.ledger.machines()}
-    return rows(
-        members, await hub.statuses(), rollout=await hub.rollout(), records=records, breaks=hub.problems(),
-        now=datetime.now(UTC),
-    )  # fmt: skip
-
-
 def _row_text(row: Row) -> str:
     mark = paint("✓", "green") if row.ok else paint("✗", "red")
     seen = "silent" if row.silent else "reports"
     policy = f"policy {row.policy}" if row.policy == row.wanted else f"policy {row.policy}, wants {row.wanted}"
-    first = f"{mark} {one_line(row.name, 24):<24} {seen:<8} {policy:<20} {row.records:,} records"
+    agents = f", {row.hooked} agents hooked, {row.proven} proven" if row.agents else ""
+    first = f"{mark} {one_line(row.name, 24):<24} {seen:<8} {policy:<20} {row.records:,} records{agents}"
     return "\n".join([first, *(f"    {one_line(problem)}" for problem in row.problems)])
 
 
@@ -255,6 +253,47 @@ async def _verify(args: argparse.Namespace) -> int:
         wrong += bool(found)
         print(f"{machine}: {mirror.last.seq:,} records, {'whole' if not found else found[0]}")
     return 1 if wrong else 0
+
+
+def _export_flags(flags: argparse.ArgumentParser) -> None:
+    _folder_flag(flags)
+    add_export(flags)
+
+
+async def _export(args: argparse.Namespace) -> int:
+    from hookline.fleet.ledger import Ledger
+
+    ledger = Ledger(_folder(args) / "audit")
+    return export([(machine, ledger.mirror(machine).path) for machine in ledger.machines()], args)
+
+
+def _console_flags(flags: argparse.ArgumentParser) -> None:
+    _folder_flag(flags)
+    flags.add_argument("--port", type=int, default=0, metavar="N", help="the port (default: a free one)")
+    flags.add_argument("--no-open", action="store_true", help="do not open the browser, only print the address")
+
+
+async def _console(args: argparse.Namespace) -> int:
+    from hookline.cli.commands.console import ready
+    from hookline.console.run import serve
+    from hookline.fleet.pages import FleetPages
+
+    pages = FleetPages(_folder(args))
+    shown = asyncio.create_task(
+        serve(
+            pages.logs(), port=args.port, on_ready=lambda address: ready(address, open_it=not args.no_open),
+            more={"machines": pages.machines, "rollouts": pages.rollouts}, find_logs=pages.logs,
+        )
+    )  # fmt: skip
+    stop = [asyncio.create_task(pages.follow()), asyncio.create_task(_until_asked_to_stop())]
+    await asyncio.wait({shown, *stop}, return_when=asyncio.FIRST_COMPLETED)
+    for task in (shown, *stop):
+        task.cancel()
+    results = await asyncio.gather(shown, *stop, return_exceptions=True)
+    for problem in results:
+        if isinstance(problem, Exception):
+            raise problem
+    return 0
 
 
 class _running:  # noqa: N801 - reads as the function it stands for
@@ -296,8 +335,19 @@ async def _join(args: argparse.Namespace) -> int:
         stale_hours=args.stale_hours, when_stale=args.when_stale,
     )  # fmt: skip
     print(f"this machine is `{enrolment.name}` ({enrolment.machine}) in the fleet at {enrolment.hub}")
-    print("its policy comes with the next contact; `hookline fleet status` shows it")
+    print(_connection_begins())
     return 0
+
+
+def _connection_begins() -> str:
+    """Let the resident service connect, where there is one."""
+    from hookline.service import address, client, control
+
+    if address.instance() and not Path(client.off_switch()).exists():
+        with contextlib.suppress(control.NotRunning):
+            control.begin()
+            return "the resident service keeps it connected; `hookline fleet status` shows how it stands"
+    return "the resident service is off here: run `hookline fleet run` to stay connected"
 
 
 def _no_flags(flags: argparse.ArgumentParser) -> None:
@@ -313,6 +363,8 @@ async def _status(_: argparse.Namespace) -> int:
     print(f"`{enrolment.name}` ({enrolment.machine}) at {enrolment.hub}")
     print(f"policy: version {current.version}, in force since {current.since}" if current else "policy: none yet")
     print(f"the hub was heard {hours * 60:.0f} minutes ago" if hours < float("inf") else "the hub was never heard")
+    keeper = machine.connected_by()
+    print(f"pid {keeper} keeps it connected" if keeper is not None else _NOBODY)
     if trouble := machine.trouble():
         print(paint(one_line(trouble), "red"))
     if enrolment.when_stale != "keep":
@@ -321,11 +373,21 @@ async def _status(_: argparse.Namespace) -> int:
     return 0
 
 
-async def _run(_: argparse.Namespace) -> int:
-    from hookline.fleet.leaf import Leaf
+def _run_flags(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument("--until-eof", action="store_true", help=argparse.SUPPRESS)
 
-    task = asyncio.create_task(Leaf().run())
-    stop = asyncio.create_task(_until_asked_to_stop())
+
+async def _run(args: argparse.Namespace) -> int:
+    from hookline.fleet.agents import Agents
+    from hookline.fleet.leaf import Leaf
+    from hookline.fleet.machine import Machine
+
+    machine = Machine()
+    leaf = Leaf(machine, hosts=Agents())
+    if machine.connecting() is None:  # held until this process ends
+        raise FleetError(f"pid {machine.connected_by()} keeps this machine connected already")
+    task = asyncio.create_task(leaf.run())
+    stop = asyncio.create_task(_until_eof() if args.until_eof else _until_asked_to_stop())
     await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()
     task.cancel()
@@ -354,8 +416,10 @@ COMMANDS: dict[str, Command] = {
     "machines": ("what is in force where, and what is wrong", _machines_flags, _machines),
     "revoke": ("cut a machine off", _revoke_flags, _revoke),
     "verify": ("prove that no mirrored audit log has a gap", _folder_flag, _verify),
+    "console": ("the fleet in the browser: machines, rollouts, every event", _console_flags, _console),
+    "export": ("every machine's records, for other systems", _export_flags, _export),
     "join": ("enrol this machine", _join_flags, _join),
     "status": ("how this machine stands", _no_flags, _status),
-    "run": ("stay connected to the hub, in the foreground", _no_flags, _run),
+    "run": ("stay connected to the hub, in the foreground", _run_flags, _run),
     "leave": ("take this machine out of its fleet", _no_flags, _leave),
 }

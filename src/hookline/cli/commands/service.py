@@ -75,6 +75,9 @@ def _described(found: dict[str, Any]) -> Iterator[str]:
     yield f"{paint('running', 'green')}, pid {found['pid']}, since {_clock(found['since'])} ({_ago(found['since'])})"
     yield f"  socket   {found['socket']}"
     yield f"  events   {found['events']:,}; {found['declined']:,} left to their clients"
+    for leaf in found.get("fleet", ()):
+        keeper = f"pid {leaf['pid']} keeps this machine connected" if leaf["pid"] else "not connected; see the log"
+        yield f"  fleet    {keeper} ({leaf['state']}/fleet)"
     yield f"  memory   {_megabytes(memory)} in all; ends after {found['idle_limit'] / 60:.0f} minutes without an event"
     if found["hook_sets"]:
         yield "\n   events       p50       p95  hook set"

@@ -10,6 +10,8 @@ import { hooksView } from "./hooks_view.js";
 import { replayView } from "./replay_view.js";
 import { coverageView } from "./coverage_view.js";
 import { healthView } from "./health_view.js";
+import { machinesView } from "./machines_view.js";
+import { rolloutsView } from "./rollouts_view.js";
 
 const VIEWS = [
   ["live", "Live", liveView],
@@ -19,9 +21,14 @@ const VIEWS = [
   ["coverage", "Coverage", coverageView],
   ["health", "Health", healthView],
 ];
+// Views of a fleet, shown where the server has them.
+const FURTHER = [
+  ["machines", "Machines", machinesView],
+  ["rollouts", "Rollouts", rolloutsView],
+];
 const HIDDEN = { decision: decisionView };
 const KEYS = [
-  ["1 – 6", "switch between views"],
+  ["1 – 8", "switch between views"],
   ["j k or ↓ ↑", "next and previous row; Enter opens it"],
   ["/", "search"],
   ["Space", "pause and resume the live view"],
@@ -32,12 +39,13 @@ const KEYS = [
 ];
 
 class Frame {
-  constructor(source) {
+  constructor(source, further) {
+    this.views = [...VIEWS, ...FURTHER.filter(([name]) => further.includes(name))];
     this.source = source;
     this.leaving = [];
     this.keys = [];
     this.main = h("main", { id: "main", tabindex: "-1" });
-    this.links = VIEWS.map(([name, label]) => h("a", { href: `#/${name}`, class: "nav-link" }, icon(name), h("span", {}, label)));
+    this.links = this.views.map(([name, label]) => h("a", { href: `#/${name}`, class: "nav-link" }, icon(name), h("span", {}, label)));
     this.help = h("dialog", { class: "help", "aria-label": "Keys" }, h("h2", {}, "Keys"), h("dl", {}, KEYS.map(([key, what]) => h("div", {}, h("dt", {}, key.split(" ").map((word) => (word.length < 8 && !/^(or|–)$/.test(word) ? [h("kbd", {}, word), " "] : `${word} `))), h("dd", {}, what)))), h("form", { method: "dialog" }, h("button", { class: "primary" }, "Close")));
     replace(
       document.querySelector("#app"),
@@ -61,10 +69,10 @@ class Frame {
 
   async show() {
     const [name, path, asked] = route();
-    const view = VIEWS.find(([one]) => one === name)?.[2] ?? HIDDEN[name] ?? liveView;
+    const view = this.views.find(([one]) => one === name)?.[2] ?? HIDDEN[name] ?? liveView;
     for (const leave of this.leaving.splice(0)) leave();
     this.keys = [];
-    this.links.forEach((link, place) => (VIEWS[place][0] === name ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current")));
+    this.links.forEach((link, place) => (this.views[place][0] === name ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current")));
     const same = this.shown === name;
     this.shown = name;
     const root = h("div", { class: `view view-${name}` });
@@ -121,7 +129,7 @@ class Frame {
     if (this.help.open) return;
     const number = Number(event.key);
     const inSession = this.shown === "session" && route()[1][0];
-    if (number >= 1 && number <= VIEWS.length && !(inSession && number === 0)) this.go(VIEWS[number - 1][0], {});
+    if (number >= 1 && number <= this.views.length && !(inSession && number === 0)) this.go(this.views[number - 1][0], {});
     else if (event.key === "t") theme();
     else if (event.key === "?") this.help.showModal();
     else for (const act of this.keys) act(event);
@@ -159,7 +167,8 @@ function theme() {
 async function start() {
   try {
     const data = document.querySelector("#hookline-data");
-    new Frame(data ? new ReportSource(JSON.parse(data.textContent)) : await ServerSource.open());
+    const source = data ? new ReportSource(JSON.parse(data.textContent)) : await ServerSource.open();
+    new Frame(source, source.live ? await source.get("views").catch(() => []) : []);
   } catch (problem) {
     replace(document.querySelector("#app"), h("main", {}, empty("This page is locked", untrusted(problem.message))));
   }

@@ -1,0 +1,133 @@
+"""Audit records in the words of others: OpenTelemetry's logs, OCSF for a SIEM, and columns for analysts. Pure.
+
+Every record becomes one record there; what has no place of its own is kept as it was written, so nothing is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+Record = dict[str, Any]
+SEVERITY = {"deny": ("WARN", 13), "stop": ("WARN", 13), "ask": ("INFO2", 10), "defer": ("INFO2", 10)}
+"""OpenTelemetry's words and numbers; everything else is INFO, 9."""
+OCSF_VERSION = "1.4.0"
+_ACTIONS = {"deny": (2, "Denied"), "stop": (2, "Denied"), "ask": (3, "Observed"), "rewrite": (4, "Modified")}
+_COLUMNS = ("time", "machine", "seq", "run", "user", "cwd", "event", "tool", "decision", "blocked", "by", "ms", "hash")
+
+
+def nanoseconds(record: Record) -> int:
+    """When it was written; 0 if it does not say."""
+    try:
+        return int(datetime.fromisoformat(str(record["time"])).timestamp() * 1_000_000) * 1_000
+    except (KeyError, ValueError):
+        return 0
+
+
+def otlp(record: Record, machine: str = "") -> Record:
+    """One line of OTLP's JSON file format, as a collector's `otlpjsonfile` receiver reads it."""
+    decision = str(record.get("decision", ""))
+    text, number = SEVERITY.get(decision, ("INFO", 9))
+    attributes = {
+        "event.name": f"hookline.{record.get('event', '')}",
+        "hookline.decision": decision,
+        "hookline.decided_by": record.get("by", ""),
+        "hookline.blocked": bool(record.get("blocked")),
+        "hookline.record.sequence": _whole(record.get("seq")),
+        "hookline.record.hash": record.get("hash", ""),
+        "gen_ai.tool.name": record.get("tool", ""),
+        "gen_ai.conversation.id": record.get("run", ""),
+    }
+    resource = {"service.name": "hookline", "host.id": machine, "enduser.id": record.get("user", "")}
+    log = {
+        "timeUnixNano": str(nanoseconds(record)),
+        "severityText": text,
+        "severityNumber": number,
+        "body": {"stringValue": _text(record)},
+        "attributes": _pairs(attributes),
+    }
+    scope = {"scope": {"name": "hookline.audit"}, "logRecords": [log]}
+    return {"resourceLogs": [{"resource": {"attributes": _pairs(resource)}, "scopeLogs": [scope]}]}
+
+
+def ocsf(record: Record, machine: str = "") -> Record:
+    """An event of OCSF's class API Activity (6003): an agent asked for something, and this was the answer."""
+    decision = str(record.get("decision", ""))
+    action, word = _ACTIONS.get(decision, (1, "Allowed"))
+    reasons = "; ".join(map(str, record.get("reasons") or ()))
+    return {
+        "class_uid": 6003,
+        "class_name": "API Activity",
+        "category_uid": 6,
+        "category_name": "Application Activity",
+        "activity_id": 99,
+        "activity_name": str(record.get("event", "")),
+        "type_uid": 600399,
+        "time": nanoseconds(record) // 1_000_000,
+        "severity_id": 3 if action == 2 else 1,
+        "severity": "Medium" if action == 2 else "Informational",
+        "action_id": action,
+        "action": word,
+        "disposition": decision,
+        "status_detail": reasons,
+        "actor": {"user": {"name": str(record.get("user", ""))}, "session": {"uid": str(record.get("run", ""))}},
+        "api": {"operation": str(record.get("tool") or record.get("event", "")), "service": {"name": "hookline"}},
+        "device": {"uid": machine, "type_id": 0},
+        "src_endpoint": {"uid": machine},
+        "metadata": {
+            "version": OCSF_VERSION,
+            "product": {"name": "Hookline", "vendor_name": "Hookline"},
+            "uid": str(record.get("hash", "")),
+            "sequence": _whole(record.get("seq")),
+        },
+        "unmapped": {key: value for key, value in record.items() if key not in {"hash", "seq", "user", "run"}},
+    }
+
+
+def columns(record: Record, machine: str = "") -> Record:
+    """A row for analysts: what is asked for most has a column, and the whole record is in `record`."""
+    row = {name: record.get(name) for name in _COLUMNS}
+    return {
+        **{name: None if value is None else str(value) for name, value in row.items()},
+        "time": nanoseconds(record) // 1_000,
+        "machine": machine,
+        "seq": _whole(record.get("seq")),
+        "blocked": bool(record.get("blocked")),
+        "ms": float(record["ms"]) if isinstance(record.get("ms"), int | float) else None,
+        "reasons": "\n".join(map(str, record.get("reasons") or ())),
+        "record": _text(record),
+    }
+
+
+FORMATS = {"otel": otlp, "ocsf": ocsf}
+"""The formats that are lines of JSON."""
+
+
+def lines(records: Iterable[tuple[str, Record]], form: str) -> Iterator[bytes]:
+    """Machine and record, as lines."""
+    shape = FORMATS[form]
+    for machine, record in records:
+        yield msgspec.json.encode(shape(record, machine)) + b"\n"
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _text(record: Record) -> str:
+    return msgspec.json.encode(record).decode()
+
+
+def _pairs(values: Record) -> list[Record]:
+    return [{"key": key, "value": _value(value)} for key, value in values.items() if value not in ("", None)]
+
+
+def _value(value: object) -> Record:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    return {"stringValue": str(value)}

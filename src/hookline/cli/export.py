@@ -1,0 +1,72 @@
+"""Writing audit logs in other formats, for `hookline audit export` and `hookline fleet export`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from hookline.audit.export import FORMATS, lines
+from hookline.audit.log import AuditFile, read
+from hookline.errors import HooklineError
+
+Log = tuple[str, Path]
+"""A machine, empty if there is only one, and its log."""
+
+
+def add_export(flags: argparse.ArgumentParser) -> None:
+    """Which format, and where to."""
+    flags.add_argument(
+        "--format", required=True, choices=(*FORMATS, "parquet"),
+        help="otel: OTLP JSON lines, for a collector; ocsf: JSON lines, for a SIEM; parquet: a file, for analysts",
+    )  # fmt: skip
+    flags.add_argument("-o", "--output", metavar="FILE", type=Path, help="write there (default: standard output)")
+
+
+def export(logs: Iterable[Log], args: argparse.Namespace) -> int:
+    """Write every record of the logs; the exit code."""
+    records = _records(logs)
+    if args.format == "parquet":
+        if args.output is None:
+            raise HooklineError("--format parquet: a file is needed; name one with `--output FILE`")
+        from hookline.audit.parquet import write_parquet
+
+        count = _to_disk(args.output, lambda: write_parquet(args.output, records))
+        print(f"{count:,} records in {args.output}", file=sys.stderr)
+    elif args.output is None:
+        for line in lines(records, args.format):
+            sys.stdout.buffer.write(line)
+        sys.stdout.flush()
+    else:
+        _to_disk(args.output, lambda: _write(args.output, lines(records, args.format)))
+    return 0
+
+
+def _write(path: Path, made: Iterable[bytes]) -> int:
+    count = 0
+    with path.open("wb") as file:
+        for line in made:
+            file.write(line)
+            count += 1
+    return count
+
+
+def _to_disk(path: Path, write: Any) -> int:
+    try:
+        count: int = write()
+    except OSError as problem:
+        raise HooklineError(f"{path}: {problem.strerror}; name another file, or make room there") from None
+    return count
+
+
+def _records(logs: Iterable[Log]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for machine, path in logs:
+        files = [*AuditFile(path).rotated(), path]
+        found = [file for file in files if file.exists()]
+        if not found:
+            raise HooklineError(f"{path}: no such file; name an audit log")
+        for file in found:
+            for record in read(file):
+                yield machine, dict(record)

@@ -1,0 +1,43 @@
+"""Which agents are on this machine, hooked or not, proven or not: what it tells the hub."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+
+from hookline.install.survey import Row, survey
+
+MINUTES = 10.0
+
+
+class Agents:
+    """Asked anew every ten minutes: a look costs a process for each agent."""
+
+    def __init__(self) -> None:
+        self._known: list[dict[str, Any]] = []
+        self._looked = float("-inf")
+
+    def __call__(self) -> list[dict[str, Any]]:
+        """Every agent that is installed, or whose files ask Hookline."""
+        if time.monotonic() - self._looked > MINUTES * 60:
+            self._known = [about(row) for row in survey() if row.version or row.hooked]
+            self._looked = time.monotonic()
+        return self._known
+
+
+def about(row: Row) -> dict[str, Any]:
+    """One agent, in a few words."""
+    return {
+        "host": row.host.name,
+        "version": row.version,
+        "hooked": list(row.hooked),
+        "proven": _proven(row),
+        "proof": msgspec.to_builtins(row.proof),
+    }
+
+
+def _proven(row: Row) -> bool:
+    """A proof counts for the version it was made on; where the binary is not found, for the one it names."""
+    return row.proven or (not row.version and row.proof is not None and row.proof.holds)
