@@ -476,3 +476,16 @@ def test_a_tool_call_never_opens_a_connection(tmp_path: Path) -> None:
 
     assert "the team pushes through CI" in ran.stdout + ran.stderr
     assert "NETWORK" not in ran.stderr
+
+
+async def test_machines_made_from_one_image_are_both_mirrored(hub: Hub, tmp_path: Path) -> None:
+    """Their logs begin with the same records, and the server takes neither for the other's, sent twice."""
+    for name in ("one", "two"):
+        AuditFile(tmp_path / f"{name}.jsonl").append([{"event": "PreToolUse"}])
+    machines = [await enrolled(hub, tmp_path / name) for name in ("one", "two")]
+    async with Connected(machines[0]), Connected(machines[1]):
+        for machine in machines:
+            name = machine.enrolment().machine
+            await until(lambda name=name: hub.ledger.mirror(name).last.seq == 1)  # type: ignore[misc]
+
+    assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()

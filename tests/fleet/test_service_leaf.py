@@ -23,14 +23,7 @@ __all__ = ["desk"]
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[Fleet]:
     """A hub as a process of its own."""
-    import asyncio
-
     made = Fleet(tmp_path / "fleet", 0)
-
-    async def first_start() -> None:
-        await made.enrol()
-
-    asyncio.run(first_start())
     made.start("hub")
     try:
         yield made

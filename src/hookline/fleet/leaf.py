@@ -205,7 +205,7 @@ class Leaf:
     async def _publish(self, block: Block) -> int:
         """Send one block; it is taken only if it follows what the hub had from this machine."""
         headers = {
-            "Nats-Msg-Id": block.last.hash,
+            "Nats-Msg-Id": f"{self.enrolment.machine}.{block.last.hash}",  # machines made from one image begin alike
             "Nats-Expected-Last-Subject-Sequence": str(self._sequence),
             SIGNATURE_HEADER: self._key.sign(block.data).hex(),
         }
