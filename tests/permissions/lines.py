@@ -154,6 +154,8 @@ jq -f x a
 jq -L . a b
 jq 'import "x" as x; .' a
 jq 'include "x"; .' a
+jq -n env
+jq -n '$ENV.TOKEN'
 docker -H x ps
 docker ps --format x
 docker exec x ls
@@ -300,6 +302,7 @@ printf '%n' PATH && ls
 printf 'a%nb' x
 printf '%5n' x
 printf '%ln' x
+printf '%1$n' x
 printf -- '%s' a -v
 mapfile PATH < a; ls
 readarray -t PATH < a; ls
@@ -677,6 +680,7 @@ jq -r .name a
 jq -r '.a[] | .b' a
 jq -c --arg x 1 '.[$x]' a
 jq -n '{a: 1}'
+jq .environment a
 cat a | jq .
 grep foo a
 grep -rn foo .

@@ -222,8 +222,8 @@ def find_files(words: list[str]) -> list[str] | None:
     return files
 
 
-_COUNTS_INTO = re.compile(r"%[-+ #0-9.*'hlLjzt]*n")
-_FETCHES = re.compile(r"\b(?:import|include)\b")
+_COUNTS_INTO = re.compile(r"%[-+ #0-9.*$'hlLjzt]*n")
+_FETCHES = re.compile(r"\b(?:import|include|env)\b|\$ENV")
 
 
 def prints_only(words: list[str]) -> bool:
@@ -237,7 +237,7 @@ def shows_date(operands: tuple[str, ...]) -> bool:
 
 
 def filters_only(operands: tuple[str, ...]) -> bool:
-    """Whether a jq filter reads no further files."""
+    """Whether a jq filter reads no further files, and not the environment."""
     return not (operands and _FETCHES.search(operands[0]))
 
 
