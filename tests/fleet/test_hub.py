@@ -25,7 +25,7 @@ from hookline.fleet.blocks import Reader
 from hookline.fleet.bundle import pack
 from hookline.fleet.connection import connect
 from hookline.fleet.hub import Hub
-from hookline.fleet.keys import TeamKey
+from hookline.fleet.keys import MachineKey, TeamKey
 from hookline.fleet.leaf import Leaf, join
 from hookline.fleet.machine import Machine
 from hookline.fleet.overview import Row
@@ -313,6 +313,24 @@ async def test_a_status_that_is_nonsense_counts_as_none(hub: Hub, tmp_path: Path
     await client.close()
 
     assert (await row_of(hub, machine)).silent
+
+
+async def test_a_server_that_was_left_behind_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long its folder's name, and however narrow the terminal."""
+    monkeypatch.setenv("COLUMNS", "40")
+    folder = tmp_path / ("long-" * 20)
+    folder.mkdir()
+    left = Server(folder, port=free_port())
+    left.configure(MachineKey.create().public, {})
+    left.start()
+    again = Server(folder, port=left.port)
+    again.configure(MachineKey.create().public, {})
+    again.start()
+    try:
+        assert not left.running
+        assert again.running
+    finally:
+        again.stop()
 
 
 # -- no room left ----------------------------------------------------------------------------------------------------

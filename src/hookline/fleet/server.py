@@ -89,7 +89,9 @@ class Server:
         """A hub that was killed leaves its server behind; two must not share a folder."""
         try:
             pid = int((self.folder / "nats.pid").read_text())
-            ran = subprocess.run(["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False)
+            ran = subprocess.run(
+                ["ps", "-ww", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False
+            )
         except (OSError, ValueError):
             return
         if str(self.config_path) not in ran.stdout:
