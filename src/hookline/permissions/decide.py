@@ -43,6 +43,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     within_session: bool
     place: Place
     dirs: tuple[str, ...]
+    touched: dict[str, Catch] = msgspec.field(default_factory=dict)
+    """What is known already of each rule: looking through folders takes time."""
 
     @property
     def command(self) -> str | None:
@@ -131,7 +133,9 @@ def _touches(call: Call, rule: Rule) -> Catch:
     """
     if call.edits and call.path is not None and rule.tool == "Read" and not rule.bare:
         return rule.catches("Read", {"file_path": call.path}, call.place)
-    return touches(call.tool_name, call.tool_input, call.command, rule, call.place)
+    if rule.text not in call.touched:
+        call.touched[rule.text] = touches(call.tool_name, call.tool_input, call.command, rule, call.place)
+    return call.touched[rule.text]
 
 
 def _doubtful_deny_rule(call: Call) -> Permission | None:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from fnmatch import translate
 from functools import lru_cache
+from typing import NamedTuple
 
 MOST_ENTRIES = 20_000
 MOST_NAMES = 2_000
@@ -109,7 +110,15 @@ def _names(folder: str) -> list[str]:
         return []
 
 
-def below(folder: str) -> Iterator[str]:
+class Entry(NamedTuple):
+    """A file or folder that a walk has met."""
+
+    path: str
+    inode: int
+    link: bool
+
+
+def below(folder: str) -> Iterator[Entry]:
     """Every file and folder below a folder, links not followed; raises TooMany rather than take long."""
     todo, left = [folder], MOST_ENTRIES
     while todo:
@@ -122,7 +131,7 @@ def below(folder: str) -> Iterator[str]:
         if left < 0:
             raise TooMany
         for entry in entries:
-            yield entry.path
+            yield Entry(entry.path, entry.inode(), entry.is_symlink())
             if entry.is_dir(follow_symlinks=False):
                 todo.append(entry.path)
 

@@ -184,7 +184,9 @@ def _brings_protected(word: str, folders: WorkingFolders) -> bool:
     """Whether a folder that is copied holds a protected name."""
     path = folders.path(word)
     try:
-        return disk.is_folder(path) and any(each.rpartition("/")[2].lower() in PROTECTED for each in disk.below(path))
+        return disk.is_folder(path) and any(
+            each.path.rpartition("/")[2].lower() in PROTECTED for each in disk.below(path)
+        )
     except disk.TooMany:
         return True
 

@@ -175,11 +175,19 @@ def _reaches(reading: _Reading, rule: Rule, tool: str, place: Place) -> bool:
         return True
     if not reading.deep or not disk.is_folder(reading.path):
         return False
-    return any(
-        _is_meant(path, rule, tool, place)
-        for path in disk.below(disk.real(reading.path))
-        if not _passed_over(path, reading)
-    )
+    return _meets(reading, rule, tool, place)
+
+
+def _meets(reading: _Reading, rule: Rule, tool: str, place: Place) -> bool:
+    """Whether a walk through a folder comes upon such a file: by its name, a link, or another name of it."""
+    places = _places(place)
+    inodes = {same[1] for name in _literal(rule, place) if (same := disk.identity(name))}
+    for path, inode, link in disk.below(disk.real(reading.path)):
+        if inode in inodes or link or _speaks_of(path, rule, tool, places):
+            meant = inode in inodes or _speaks_of(path, rule, tool, places) or _is_meant(path, rule, tool, place)
+            if meant and not _passed_over(path, reading):
+                return True
+    return False
 
 
 def _passed_over(path: str, reading: _Reading) -> bool:
@@ -199,18 +207,27 @@ def _is_meant(path: str, rule: Rule, tool: str, place: Place) -> bool:
 
 
 def _caught(path: str, rule: Rule, tool: str, place: Place) -> bool:
-    roots = dict.fromkeys((place, Place(disk.real(place.cwd), disk.real(place.project_dir), disk.real(place.home))))
-    return any(rule.catches(tool, {"file_path": path}, each) is Catch.YES for each in roots)
+    return _speaks_of(path, rule, tool, _places(place))
+
+
+def _places(place: Place) -> list[Place]:
+    """Where paths are read from, as it is written and where its links lead."""
+    led = Place(disk.real(place.cwd), disk.real(place.project_dir), disk.real(place.home))
+    return list(dict.fromkeys((place, led)))
+
+
+def _speaks_of(path: str, rule: Rule, tool: str, places: Iterable[Place]) -> bool:
+    return any(rule.catches(tool, {"file_path": path}, each) is Catch.YES for each in places)
 
 
 def _same_as_meant(path: str, rule: Rule, tool: str, place: Place) -> bool:
     """Whether one of a file's other names, in the project or written in the rule, is what the rule speaks of."""
     wanted = disk.identity(path)
-    if any(disk.identity(name) == wanted for name in _literal(rule, place)):
-        return True
+    if wanted is None or any(disk.identity(name) == wanted for name in _literal(rule, place)):
+        return wanted is not None
     return any(
-        disk.identity(name) == wanted and _caught(name, rule, tool, place)
-        for name in disk.below(disk.real(place.project_dir))
+        each.inode == wanted[1] and _caught(each.path, rule, tool, place)
+        for each in disk.below(disk.real(place.project_dir))
     )
 
 
