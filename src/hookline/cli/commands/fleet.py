@@ -224,7 +224,7 @@ def _row_text(row: Row) -> str:
     mark = paint("✓", "green") if row.ok else paint("✗", "red")
     seen = "silent" if row.silent else "reports"
     policy = f"policy {row.policy}" if row.policy == row.wanted else f"policy {row.policy}, wants {row.wanted}"
-    agents = f", {row.hooked} agents hooked, {row.proven} proven" if row.agents else ""
+    agents = f", {row.proven}/{row.hooked} proven" if row.agents else ""
     first = f"{mark} {one_line(row.name, 24):<24} {seen:<8} {policy:<20} {row.records:,} records{agents}"
     return "\n".join([first, *(f"    {one_line(problem)}" for problem in row.problems)])
 
