@@ -439,3 +439,80 @@ def test_a_knot_is_found() -> None:
         ("a", "b"),
         ("c", "d", "e"),
     ]
+
+
+# -- one word per thing --------------------------------------------------------------------------------------------
+
+MODELS_AND_HOOKS = "what a model may write into a call of our tool, and what a hook reads of anybody's call"
+TWICE = {
+    "Agent": "the agent, the tool of that name, and an agent CLI under proof",
+    "BashInput": MODELS_AND_HOOKS,
+    "EditInput": MODELS_AND_HOOKS,
+    "GlobInput": MODELS_AND_HOOKS,
+    "GrepInput": MODELS_AND_HOOKS,
+    "ReadInput": MODELS_AND_HOOKS,
+    "WriteInput": MODELS_AND_HOOKS,
+    "HooklineMiddleware": "users look for this name in either framework",
+    "McpTool": "a kind of hook, which users write, and a tool of an MCP server",
+    "Skill": "what a skill is, the tool of that name, and its hooks",
+    "Options": "each is the options of its own module, and users write the SDK-like one",
+    "Tool": "each is the row or base class of its own table of tools",
+    "Status": "each is the status of its own package, and two are public",
+}
+"""Names of more than one class, and why."""
+
+STILL_TWICE = frozenset(
+    {
+        "Answer",
+        "Call",
+        "Change",
+        "Exit",
+        "Field",
+        "Fires",
+        "Found",
+        "Index",
+        "Judge",
+        "Known",
+        "Output",
+        "Parsed",
+        "Place",
+        "Places",
+        "Plain",
+        "Plan",
+        "Problem",
+        "Question",
+        "Reader",
+        "Record",
+        "Registry",
+        "Request",
+        "Result",
+        "Row",
+        "Rules",
+        "Run",
+        "Screen",
+        "Script",
+        "Session",
+        "Source",
+        "Turn",
+        "Usage",
+    }
+)
+"""Names that should become one each; the list may only get shorter."""
+
+
+def class_names() -> dict[str, set[str]]:
+    """The modules that define a class, by its name; names that begin with `_` are their module's own business."""
+    found: dict[str, set[str]] = {}
+    for path in sorted(SRC.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, set()).add(module_name(path))
+    return found
+
+
+def test_a_class_name_is_used_once() -> None:
+    """Whoever searches for a name finds one thing."""
+    twice = {name for name, modules in class_names().items() if len(modules) > 1}
+
+    assert sorted(twice - set(TWICE) - STILL_TWICE) == []
+    assert sorted((set(TWICE) | STILL_TWICE) - twice) == [], "used once now: take it off the list"

@@ -1,4 +1,4 @@
-"""The four walks of docs/explanation/architecture.md, traced: which modules an event passes, and how many calls that is.
+"""The four walks of docs/explanation/architecture.md, traced: which modules an event passes, in how many calls.
 
     python -m tools.walks [--json]
 
@@ -21,6 +21,8 @@ from typing import Any
 
 import hookline
 from hookline import Hooks, deny
+from hookline.agent import Agent
+from hookline.agent.models.scripted import Scripted
 from hookline.events import PreToolUse
 
 SRC = Path(hookline.__file__).parent
@@ -94,9 +96,6 @@ def settings_command(folder: Path) -> Walk:
 
 def own_agent(folder: Path) -> Walk:
     """3. Our agent: a whole session on a scripted model, with one tool call."""
-    from hookline.agent import Agent
-    from hookline.agent.models.scripted import Scripted
-
     turns = ({"tools": [["Bash", BASH]]}, "done")
 
     async def walk() -> None:

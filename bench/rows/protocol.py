@@ -18,7 +18,7 @@ from hookline.api import Hooks
 from hookline.events import PostToolUse, PreToolUse
 from hookline.hosts.claude_code import ClaudeClient
 from hookline.hosts.claude_code.find import bundled_cli
-from hookline.hosts.claude_code.host_channel import Session
+from hookline.hosts.claude_code.host_channel import HostChannel
 from hookline.hosts.claude_code.messages import Initialize
 from hookline.hosts.claude_code.pending import REMEMBERED
 from hookline.hosts.claude_code.registration import plan
@@ -187,7 +187,7 @@ class Ours(Fed):
         async def quiet(event: PreToolUse) -> None:
             return None
 
-        self.session = Session(Pipe(self.answers))
+        self.session = HostChannel(Pipe(self.answers))
         self.session.answering.serve(engine=hooks)
         self.session.answering.plan = plan(hooks)
         opening = asyncio.ensure_future(self.session.request(Initialize(hooks=plan(hooks).hooks)))
@@ -197,7 +197,7 @@ class Ours(Fed):
         await opening
         return self
 
-    session: Session
+    session: HostChannel
 
     def feed(self, data: bytes) -> None:
         self.session.received(data)

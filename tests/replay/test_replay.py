@@ -24,7 +24,7 @@ from hookline.errors import HooklineError
 from hookline.events import PermissionRequest, PostToolUse, UserPromptSubmit
 from hookline.replay import reader
 from hookline.replay.compare import Flip, pieces, replay
-from hookline.replay.reader import Call, Range, calls, refused
+from hookline.replay.reader import Range, RecordedCall, calls, refused
 from hookline.testing import bash
 
 CLAUDE = Path(__file__).with_name("claude_transcript.jsonl")
@@ -44,7 +44,7 @@ def said(found: Any) -> list[tuple[int, str, str]]:
     return [(call.line, call.event.tool_input["command"], call.decided) for call in found]
 
 
-def command_of(call: Call) -> str:
+def command_of(call: RecordedCall) -> str:
     event: Any = call.event
     return str(event.tool_input.get("command") or event.tool_input.get("file_path"))
 

@@ -58,7 +58,7 @@ def _resolve(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-class RunOptions(msgspec.Struct):
+class InvokeOptions(msgspec.Struct):
     """What most runs never need: a deadline of the whole `fire`, somebody who watches, a cancellation."""
 
     fire_deadline: float | None = None
@@ -115,7 +115,7 @@ class Context(msgspec.Struct):
     event: Event
     binding: Binding
     started: float | None = None
-    options: RunOptions | None = None
+    options: InvokeOptions | None = None
 
     @property
     def hook(self) -> Hook:
@@ -137,10 +137,10 @@ class Context(msgspec.Struct):
         """Whether somebody is there to be told of what a background hook says late."""
         return self.scope.on_late is not None
 
-    def with_options(self) -> RunOptions:
+    def with_options(self) -> InvokeOptions:
         """What else there is to know of this run, to be filled in."""
         if self.options is None:
-            self.options = RunOptions()
+            self.options = InvokeOptions()
         return self.options
 
     @property

@@ -12,7 +12,7 @@ import msgspec
 from hookline.engine.announce import announce_start, response_of
 from hookline.engine.answers import as_failure, failure_outcome, parse_answer
 from hookline.engine.background import Background, as_coroutine
-from hookline.engine.context import Context, HookScope, RunOptions, bind
+from hookline.engine.context import Context, HookScope, InvokeOptions, bind
 from hookline.engine.coroutine_driver import Limits, Raised, Suspended, blocked_loop, drive, start
 from hookline.engine.merge import asked_late, judged_again, merge
 from hookline.engine.observers import Observers
@@ -135,7 +135,7 @@ class Dispatcher:
         """One hook, once: its answer or its failure, as an outcome. Cancellation from outside goes through."""
         if started is not None:
             return await self._outcome(started.ctx, started)
-        options = None if deadline is None else RunOptions(deadline)
+        options = None if deadline is None else InvokeOptions(deadline)
         ctx = Context(event, bind(hook, self.scope), self.scope.clock(), options)
         if not self.observers.detailed:
             return await self._outcome(ctx)

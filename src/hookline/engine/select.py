@@ -14,7 +14,7 @@ from hookline.hooks.hook import Hook
 _MOST_SUBJECTS = 512
 
 
-class Row(msgspec.Struct):
+class EventHooks(msgspec.Struct):
     """The hooks of one event, and the selections already made for it."""
 
     hooks: tuple[Hook, ...]
@@ -26,7 +26,7 @@ class Index(msgspec.Struct, frozen=True):
     """An immutable picture of a set of hooks; a set that changes gets a new one."""
 
     hooks: tuple[Hook, ...] = ()
-    rows: Mapping[type[Event], Row] = MappingProxyType({})
+    rows: Mapping[type[Event], EventHooks] = MappingProxyType({})
     project_dir: str = ""
     home: str = ""
 
@@ -44,9 +44,9 @@ def index(hooks: Iterable[Hook], project_dir: str = "", home: str = "") -> Index
     return Index(ordered, {cls: _row(tuple(hooks)) for cls, hooks in by_event.items()}, project_dir, home)
 
 
-def _row(hooks: tuple[Hook, ...]) -> Row:
+def _row(hooks: tuple[Hook, ...]) -> EventHooks:
     conditional = any(hook.condition is not None or hook.when is not None for hook in hooks)
-    return Row(hooks, {}, conditional)
+    return EventHooks(hooks, {}, conditional)
 
 
 def select(event: Event, among: Index) -> tuple[Hook, ...]:
@@ -70,7 +70,7 @@ def class_of(event: Event) -> type[Event]:
     return spec_of(event).cls
 
 
-def _matching(row: Row, subject: str | None) -> tuple[Hook, ...]:
+def _matching(row: EventHooks, subject: str | None) -> tuple[Hook, ...]:
     if len(row.cache) >= _MOST_SUBJECTS:
         row.cache.clear()
     chosen = row.cache[subject] = tuple(hook for hook in row.hooks if matches_subject(hook, subject))

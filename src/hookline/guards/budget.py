@@ -40,7 +40,7 @@ def limit(
         raise HookError("a budget needs a limit: pass tool_calls=, seconds= or per_tool=")
     if any(number is not None and not number > 0 for number in limits):
         raise HookError("a budget's limits must be more than 0")
-    ledger = Ledger(clock) if state is None else FileLedger(Path(state), clock)
+    ledger = BudgetStore(clock) if state is None else FileBudgetStore(Path(state), clock)
     return declared(Budget(tool_calls, seconds, dict(per_tool or {}), clock, ledger))
 
 
@@ -83,7 +83,7 @@ class Account(msgspec.Struct):
     recent: list[float] = msgspec.field(default_factory=list)
 
 
-class Ledger:
+class BudgetStore:
     """Accounts in memory."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -105,7 +105,7 @@ class Ledger:
             self._accounts.pop(session, None)
 
 
-class FileLedger(Ledger):
+class FileBudgetStore(BudgetStore):
     """Accounts in files, for processes that take turns."""
 
     def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
@@ -150,7 +150,7 @@ class Budget:
         seconds: float | None,
         per_tool: dict[str, int],
         clock: Callable[[], float],
-        ledger: Ledger,
+        ledger: BudgetStore,
     ) -> None:
         self._tool_calls, self._seconds, self._per_tool = tool_calls, seconds, per_tool
         self._clock, self._ledger = clock, ledger

@@ -20,7 +20,7 @@ import msgspec
 
 from hookline.engine import HookSet, Verdict
 from hookline.errors import HooklineError
-from hookline.replay.reader import Call, Range
+from hookline.replay.reader import Range, RecordedCall
 from hookline.replies import Decision
 
 CHUNK = 4 * 1024 * 1024
@@ -161,7 +161,7 @@ def _work(piece: Piece) -> Part:
     return Part(report, recorded.lines)
 
 
-async def judge(recorded: Iterable[Call], hooks: HookSet) -> Report:
+async def judge(recorded: Iterable[RecordedCall], hooks: HookSet) -> Report:
     """Fire every recorded call and compare."""
     report = Report()
     for call in recorded:
@@ -194,7 +194,7 @@ def decided(verdict: Verdict) -> str:
     return "ask" if verdict.decision in (Decision.ASK, Decision.DEFER) else "allow"
 
 
-def _flip(call: Call, verdict: Verdict, now: str) -> Flip:
+def _flip(call: RecordedCall, verdict: Verdict, now: str) -> Flip:
     event = call.event
     tool_input = getattr(event, "tool_input", None) or {}
     first = next((v for v in tool_input.values() if isinstance(v, str)), "") or getattr(event, "prompt", "")

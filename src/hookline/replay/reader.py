@@ -32,7 +32,7 @@ _REFUSED = re.compile(
 """How the result of a call that was not made begins, where nothing but the text says so; the first two are ours too."""
 
 
-class Call(msgspec.Struct, frozen=True):
+class RecordedCall(msgspec.Struct, frozen=True):
     """One thing an agent wanted to do, and what was decided then: `deny`, `ask` or `allow`.
 
     `rejected` says that it was a person who said no: no hook had denied it.
@@ -100,7 +100,7 @@ class Range:
         self._end = end
         self.lines = 0
 
-    def __iter__(self) -> Iterator[Call]:
+    def __iter__(self) -> Iterator[RecordedCall]:
         reader = _Reader(str(self._path))
         with self._path.open("rb") as file:
             at = _line_start(file, self._start, self._end)
@@ -116,7 +116,7 @@ class Range:
             yield from reader.rest(file)
 
 
-def calls(path: str | Path) -> Iterator[Call]:
+def calls(path: str | Path) -> Iterator[RecordedCall]:
     """The calls recorded in a file."""
     return iter(Range(path))
 
@@ -153,9 +153,9 @@ class _Reader:
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._open: OrderedDict[str, Call] = OrderedDict()
+        self._open: OrderedDict[str, RecordedCall] = OrderedDict()
 
-    def read(self, number: int, line: bytes) -> Sequence[Call]:
+    def read(self, number: int, line: bytes) -> Sequence[RecordedCall]:
         """The calls that this line completes."""
         if b'"tool_use"' not in line and b'"tool_result"' not in line and b'"decision":' not in line:
             return ()
@@ -171,7 +171,7 @@ class _Reader:
             return ()
         return self._message(number, entry, entry.message.content)
 
-    def _audited(self, number: int, line: bytes) -> Call | None:
+    def _audited(self, number: int, line: bytes) -> RecordedCall | None:
         try:
             said = _audit.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -180,9 +180,9 @@ class _Reader:
         if event is None:
             return None
         decided = "deny" if said.blocked else {"ask": "ask", "defer": "ask"}.get(said.decision, "allow")
-        return Call(self._file, number, event, decided, said.by, any(mark in line for mark in _PARTIAL))
+        return RecordedCall(self._file, number, event, decided, said.by, any(mark in line for mark in _PARTIAL))
 
-    def _message(self, number: int, entry: _Line, blocks: list[dict[str, Any]]) -> list[Call]:
+    def _message(self, number: int, entry: _Line, blocks: list[dict[str, Any]]) -> list[RecordedCall]:
         done = []
         for block in blocks:
             kind = block.get("type")
@@ -202,9 +202,9 @@ class _Reader:
             session_id=entry.session_id, cwd=entry.cwd, tool_name=str(block.get("name")), tool_input=block["input"],
             tool_use_id=call_id,
         )  # fmt: skip
-        self._open[call_id] = Call(self._file, number, event, "allow")
+        self._open[call_id] = RecordedCall(self._file, number, event, "allow")
 
-    def rest(self, file: BinaryIO) -> Iterator[Call]:
+    def rest(self, file: BinaryIO) -> Iterator[RecordedCall]:
         """Calls whose results lie beyond the range: look a little ahead for them."""
         for _ in range(_LOOK_AHEAD):
             if not self._open:
@@ -242,7 +242,7 @@ _BY_A_PERSON = re.compile(
 """How a result begins when a person said no, or was not there to say yes: hooks had let the call pass."""
 
 
-def _decided(call: Call, entry: _Line, result: dict[str, Any]) -> Call:
+def _decided(call: RecordedCall, entry: _Line, result: dict[str, Any]) -> RecordedCall:
     if not _denied(entry, result):
         return call
     person = _BY_A_PERSON.match(_text(result).removeprefix("Error: ")) is not None

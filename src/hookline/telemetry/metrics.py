@@ -127,7 +127,7 @@ class _ToolCell:
         self.latency = Histogram()
 
 
-class Server:
+class MetricsServer:
     """A Prometheus endpoint; `port` is where, `close()` ends it."""
 
     def __init__(self, server: WSGIServer, thread: threading.Thread) -> None:
@@ -246,12 +246,12 @@ class Metrics:
 
         return generate_latest(registry).decode()
 
-    def serve(self, port: int = 9464, address: str = "127.0.0.1") -> Server:
+    def serve(self, port: int = 9464, address: str = "127.0.0.1") -> MetricsServer:
         """Serve `text()` at /metrics from a thread; port 0 takes any that is free."""
         registry = self.registry()
         from prometheus_client import start_http_server
 
-        return Server(*start_http_server(port, address, registry))
+        return MetricsServer(*start_http_server(port, address, registry))
 
     def cells(self) -> list[tuple[tuple[str, str, str], _Cell]]:
         """The raw counts as they are now."""

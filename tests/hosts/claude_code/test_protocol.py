@@ -45,7 +45,7 @@ from hookline.hosts.claude_code.messages import (
     Violation,
     message,
 )
-from hookline.hosts.claude_code.pending import HARMLESS, NEXT, PROBLEM, Ledger
+from hookline.hosts.claude_code.pending import HARMLESS, NEXT, PROBLEM, PendingRequests
 from hookline.hosts.claude_code.protocol import Callback, Connection, Role
 
 TRANSCRIPT = [json.loads(line) for line in (Path(__file__).parent / "transcript.jsonl").read_text().splitlines()]
@@ -386,7 +386,7 @@ def test_a_long_line_within_the_limit_is_one_message() -> None:
     assert len(received.result) == 320 * 65_536
 
 
-STEPS = {"ask": Ledger.ask, "answer": Ledger.answer, "cancel": Ledger.cancel}
+STEPS = {"ask": PendingRequests.ask, "answer": PendingRequests.answer, "cancel": PendingRequests.cancel}
 WAY_TO: dict[str, tuple[str, ...]] = {
     "new": (), "open": ("ask",), "answered": ("ask", "answer"), "cancelled": ("ask", "cancel")
 }  # fmt: skip
@@ -396,7 +396,7 @@ WAY_TO: dict[str, tuple[str, ...]] = {
 @pytest.mark.parametrize("state", WAY_TO)
 def test_the_life_of_a_request_is_a_whole_table(state: Any, step: Any) -> None:
     """Every state meets every step: it leads on, is harmless, or has its error; the ledger keeps to the tables."""
-    ledger = Ledger()
+    ledger = PendingRequests()
     for taken in WAY_TO[state]:
         STEPS[taken](ledger, "r")
     move = (state, step)
@@ -413,7 +413,7 @@ def test_the_life_of_a_request_is_a_whole_table(state: Any, step: Any) -> None:
 
 def test_the_ledger_remembers_a_bounded_number_of_closed_requests() -> None:
     """At least the last N closed ids are known, and every open one; memory does not grow with the conversation."""
-    ledger = Ledger(remembered=10)
+    ledger = PendingRequests(remembered=10)
     ledger.ask("patient")
     for n in range(1000):
         ledger.ask(str(n))
@@ -426,7 +426,7 @@ def test_the_ledger_remembers_a_bounded_number_of_closed_requests() -> None:
 
 def test_many_open_requests_are_all_remembered() -> None:
     """The bound is on closed ones."""
-    ledger = Ledger(remembered=10)
+    ledger = PendingRequests(remembered=10)
     for n in range(100):
         ledger.ask(str(n))
     for n in range(100):

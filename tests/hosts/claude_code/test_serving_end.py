@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hookline.errors import HostGone, RequestRefused
-from hookline.hosts.claude_code.cli_channel import Server
+from hookline.hosts.claude_code.cli_channel import CliChannel
 from hookline.hosts.claude_code.messages import CanUseTool, ControlRequest, UserMessage
 
 
@@ -36,7 +36,7 @@ QUESTION = CanUseTool(tool_name="Bash", input={"command": "ls"})
 
 async def test_what_the_host_says_arrives_in_order_and_ends_with_none() -> None:
     """Requests and prompts are handed out as they came, then None for good."""
-    server = Server(Wire())
+    server = CliChannel(Wire())
     server.received(_line(type="control_request", request_id="r", request={"subtype": "initialize"}))
     server.received(_line(type="user", message={"role": "user", "content": "go"}))
     server.ended()
@@ -50,7 +50,7 @@ async def test_what_the_host_says_arrives_in_order_and_ends_with_none() -> None:
 async def test_a_question_is_answered_by_the_response_of_its_id() -> None:
     """The answer comes back decoded."""
     wire = Wire()
-    server = Server(wire)
+    server = CliChannel(wire)
     asked = asyncio.create_task(server.ask(QUESTION))
     await asyncio.sleep(0)
     (sent,) = wire.lines
@@ -63,7 +63,7 @@ async def test_a_question_is_answered_by_the_response_of_its_id() -> None:
 async def test_an_error_response_is_raised() -> None:
     """The host could not do what it was asked."""
     wire = Wire()
-    server = Server(wire)
+    server = CliChannel(wire)
     asked = asyncio.create_task(server.ask(QUESTION))
     await asyncio.sleep(0)
     answer = {"subtype": "error", "request_id": wire.lines[0]["request_id"], "error": "broke"}
@@ -76,7 +76,7 @@ async def test_an_error_response_is_raised() -> None:
 async def test_a_question_nobody_waits_for_is_taken_back() -> None:
     """Cancelling sends control_cancel_request; the late answer is nobody's."""
     wire = Wire()
-    server = Server(wire)
+    server = CliChannel(wire)
     asked = asyncio.create_task(server.ask(QUESTION))
     await asyncio.sleep(0)
     asked.cancel()
@@ -90,7 +90,7 @@ async def test_a_question_nobody_waits_for_is_taken_back() -> None:
 
 async def test_a_host_that_is_gone_answers_nothing() -> None:
     """Open questions fail at once, and so do new ones."""
-    server = Server(Wire())
+    server = CliChannel(Wire())
     asked = asyncio.create_task(server.ask(QUESTION))
     await asyncio.sleep(0)
     server.ended()
@@ -104,7 +104,7 @@ async def test_a_host_that_is_gone_answers_nothing() -> None:
 async def test_a_request_nobody_serves_is_refused() -> None:
     """The host is told, not left waiting."""
     wire = Wire()
-    server = Server(wire)
+    server = CliChannel(wire)
     server.received(_line(type="control_request", request_id="r", request={"subtype": "no_such_thing"}))
 
     (refusal,) = wire.lines

@@ -27,7 +27,7 @@ from hookline.agent.stream_json.remote_hooks import host_hooks
 from hookline.agent.stream_json.session_state import SessionStates
 from hookline.errors import HooklineError, HostGone, RequestRefused
 from hookline.events import DirectoryAdded, PostModelSwitch, PreModelSwitch
-from hookline.hosts.claude_code.cli_channel import Server
+from hookline.hosts.claude_code.cli_channel import CliChannel
 from hookline.hosts.claude_code.messages import (
     CallbackMatcher,
     CanUseTool,
@@ -73,7 +73,7 @@ class HostSession:
     def __init__(self, made: Made, options: RunOptions, write: Callable[[bytes], None]) -> None:
         self.made, self.options = made, options
         self.agent = made.agent
-        self.server = Server(write, also=OTHERS)
+        self.server = CliChannel(write, also=OTHERS)
         self._tools = HostTools(made, self.server)
         self._callbacks: tuple[str, ...] = ()
         self._over = False
@@ -320,7 +320,7 @@ def _real(path: Any) -> Path:
 class _Stdin(asyncio.Protocol):
     """Stdin, fed to the server."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: CliChannel) -> None:
         self._server = server
 
     def data_received(self, data: bytes) -> None:

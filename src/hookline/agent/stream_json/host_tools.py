@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from hookline.agent.factory import Made, give_services
 from hookline.agent.tools.mcp import McpServers
-from hookline.hosts.claude_code.cli_channel import Server
+from hookline.hosts.claude_code.cli_channel import CliChannel
 from hookline.hosts.claude_code.messages import McpMessage
 from hookline.permissions import removed_tools
 
@@ -21,7 +21,7 @@ __all__ = ["HostTools"]
 class HostTools:
     """Connects to the host's servers; a host that says nothing of them has those of `--mcp-config`."""
 
-    def __init__(self, made: Made, server: Server) -> None:
+    def __init__(self, made: Made, server: CliChannel) -> None:
         self._made, self._server = made, server
         self._connecting: asyncio.Task[None] | None = None
 

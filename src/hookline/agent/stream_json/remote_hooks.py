@@ -30,7 +30,7 @@ from hookline.events import CATALOG, Event
 from hookline.hooks.declare import make_hook
 from hookline.hooks.hook import Hook, OnFailure
 from hookline.hooks.matcher import parse_matcher
-from hookline.hosts.claude_code.cli_channel import Server
+from hookline.hosts.claude_code.cli_channel import CliChannel
 from hookline.hosts.claude_code.messages import CallbackMatcher, HookCallback
 from hookline.replies import Reply, deny
 from hookline.wire import claude
@@ -47,7 +47,7 @@ MARGIN = 5.0
 _FAILED = "callback {} failed: the host replied with an error or an invalid answer"
 
 
-def host_hooks(server: Server, table: Mapping[str, Sequence[CallbackMatcher]], output: Output) -> list[Hook]:
+def host_hooks(server: CliChannel, table: Mapping[str, Sequence[CallbackMatcher]], output: Output) -> list[Hook]:
     """The hooks of an `initialize`; what makes no sense in it is told, and the rest holds."""
     hooks: list[Hook] = []
     for event, entries in table.items():
@@ -59,7 +59,7 @@ def host_hooks(server: Server, table: Mapping[str, Sequence[CallbackMatcher]], o
     return hooks
 
 
-def _entry(server: Server, event: str, entry: CallbackMatcher, output: Output, count: int) -> list[Hook]:
+def _entry(server: CliChannel, event: str, entry: CallbackMatcher, output: Output, count: int) -> list[Hook]:
     on_failure: OnFailure = "continue" if entry.on_failure in (None, "continue") else "block"
     if entry.on_failure not in (None, "block", "continue"):
         output.inform(f"initialize: unknown onFailure `{entry.on_failure}` is read as `block`", level="warning")
@@ -78,7 +78,7 @@ def _entry(server: Server, event: str, entry: CallbackMatcher, output: Output, c
     ]  # fmt: skip
 
 
-def _callback(server: Server, name: str, seconds: float) -> Callable[[Event, Context], Awaitable[Reply | None]]:
+def _callback(server: CliChannel, name: str, seconds: float) -> Callable[[Event, Context], Awaitable[Reply | None]]:
     async def ask_host(event: Event, ctx: Context) -> Reply | None:
         request = HookCallback(
             callback_id=name, input=Raw(claude.encode_event(event)), tool_use_id=ctx.tool_use_id or str(uuid4())

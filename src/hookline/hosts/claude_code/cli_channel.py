@@ -32,12 +32,12 @@ from hookline.hosts.claude_code.messages import (
 )
 from hookline.hosts.claude_code.protocol import Connection
 
-__all__ = ["Server"]
+__all__ = ["CliChannel"]
 
 log = logging.getLogger("hookline.hosts.claude_code")
 
 
-class Server:
+class CliChannel:
     """A conversation with a host; `also` names the control requests that are served besides the protocol's own."""
 
     def __init__(self, write: Callable[[bytes], None], *, also: Collection[str] = ()) -> None:

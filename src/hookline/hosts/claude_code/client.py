@@ -26,7 +26,7 @@ from hookline.engine import HookSet
 from hookline.errors import ClaudeError, CliSilent, HooksIgnored
 from hookline.hosts.claude_code.argv import Options, argv
 from hookline.hosts.claude_code.find import Cli, Command, find_cli, too_old, version_of
-from hookline.hosts.claude_code.host_channel import ANSWER_WITHIN, LINGER, Session
+from hookline.hosts.claude_code.host_channel import ANSWER_WITHIN, LINGER, HostChannel
 from hookline.hosts.claude_code.lines import LINE_LIMIT
 from hookline.hosts.claude_code.mcp import InProcess, in_process
 from hookline.hosts.claude_code.messages import (
@@ -86,7 +86,7 @@ class ClaudeClient:
         self._given_transport = transport
         self._initialize_timeout = initialize_timeout
         self._limits = {"line_limit": line_limit, "linger": linger}
-        self._session: Session | None = None
+        self._session: HostChannel | None = None
 
     # ── beginning and ending ────────────────────────────────────────────────────────────────────
 
@@ -95,7 +95,7 @@ class ClaudeClient:
         if self._session is not None:
             raise ClaudeError("this client is connected already")
         transport = self._given_transport or self._subprocess()
-        session = Session(transport, line_limit=int(self._limits["line_limit"]), linger=self._limits["linger"])
+        session = HostChannel(transport, line_limit=int(self._limits["line_limit"]), linger=self._limits["linger"])
         session.answering.serve(engine=self._hooks, can_use_tool=self._can_use_tool, servers=self._servers)
         await transport.start(session)
         self._session = session
@@ -112,7 +112,7 @@ class ClaudeClient:
         env = {"CLAUDE_CODE_SDK_READS_SESSION_STATE": "1", **(env if self._env is None else self._env)}
         return Subprocess(argv(self._cli.command, self._options), cwd=self._cwd, env=env)
 
-    async def _initialize(self, session: Session) -> None:
+    async def _initialize(self, session: HostChannel) -> None:
         """Register the hooks there are now; told again, the CLI forgets the ones before."""
         planned = plan(self._hooks) if self._hooks is not None else _NOTHING
         session.answering.plan = planned
@@ -190,7 +190,7 @@ class ClaudeClient:
         return await self._open.request(OtherRequest.of(subtype, fields))
 
     @property
-    def _open(self) -> Session:
+    def _open(self) -> HostChannel:
         if self._session is None:
             raise ClaudeError("this client is not connected; use it in `async with`, or call connect()")
         return self._session

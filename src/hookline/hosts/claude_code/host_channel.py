@@ -9,7 +9,7 @@ from typing import Any
 
 from hookline.errors import BadLine, ClaudeError, CliDied, CliGarbled, CliSilent, RequestRefused
 from hookline.hosts.claude_code.lines import LINE_LIMIT
-from hookline.hosts.claude_code.message_queue import Inbox
+from hookline.hosts.claude_code.message_queue import MessageQueue
 from hookline.hosts.claude_code.messages import (
     ControlCancel,
     ControlRequest,
@@ -36,14 +36,14 @@ ANSWER_WITHIN = 60.0
 LINGER = 600.0  # seconds a finished run may stay busy in the background before its input is closed
 
 
-class Session:
+class HostChannel:
     """The host's end: takes bytes from the transport, hands requests to `answering` and messages to the inbox."""
 
     def __init__(self, transport: Transport, *, line_limit: int = LINE_LIMIT, linger: float = LINGER) -> None:
         self._transport = transport
         self._connection = Connection("host", line_limit=line_limit)
         self.answering = Answering(self._connection, transport.write)
-        self.inbox = Inbox(transport.pause, transport.resume)
+        self.inbox = MessageQueue(transport.pause, transport.resume)
         self._asked: dict[str, asyncio.Future[Success | Failure]] = {}
         self._run = Run(self._end_input, linger)
         self.ends_session = False  # whether the CLI asks about SessionEnd, which it can only while its stdin is open

@@ -7,7 +7,7 @@ from hookline.errors import BadLine
 LINE_LIMIT = 256 * 1024 * 1024
 
 
-class Lines:
+class LineSplitter:
     """Whole lines out of chunks of any size; a line over the limit is reported once and skipped to its end."""
 
     def __init__(self, limit: int) -> None:

@@ -11,7 +11,7 @@ from hookline.hosts.claude_code.messages import Message
 HIGH, LOW = 32 * 1024 * 1024, 8 * 1024 * 1024  # bytes
 
 
-class Inbox:
+class MessageQueue:
     """A queue that has the pipe pause while it holds more than `high` bytes; it ends once, well or with an error."""
 
     def __init__(self, pause: Callable[[], None], resume: Callable[[], None], high: int = HIGH, low: int = LOW) -> None:

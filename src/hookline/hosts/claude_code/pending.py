@@ -31,7 +31,7 @@ PROBLEM: Mapping[tuple[State, Step], Callable[[str, State], ProtocolError]] = {
 }
 
 
-class Ledger:
+class PendingRequests:
     """Where every request of one direction stands; closed ones are remembered, up to a bound."""
 
     def __init__(self, remembered: int = REMEMBERED) -> None:

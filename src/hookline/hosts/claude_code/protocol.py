@@ -25,7 +25,7 @@ from hookline.errors import (
     ProtocolError,
     UnknownCallback,
 )
-from hookline.hosts.claude_code.lines import LINE_LIMIT, Lines
+from hookline.hosts.claude_code.lines import LINE_LIMIT, LineSplitter
 from hookline.hosts.claude_code.messages import (
     EMPTY,
     MESSAGES,
@@ -51,7 +51,7 @@ from hookline.hosts.claude_code.messages import (
     UserMessage,
     Violation,
 )
-from hookline.hosts.claude_code.pending import Ledger
+from hookline.hosts.claude_code.pending import PendingRequests
 
 Role = Literal["host", "cli"]
 
@@ -143,11 +143,11 @@ class Connection:
         self.role = role
         self.callbacks: dict[str, Callback] = {}
         self.initialized = False
-        self.ours = Ledger()  # what we asked
-        self.theirs = Ledger()  # what they asked
+        self.ours = PendingRequests()  # what we asked
+        self.theirs = PendingRequests()  # what they asked
         self._also = frozenset(also)
         self._ids = count(1)
-        self._lines = Lines(line_limit)
+        self._lines = LineSplitter(line_limit)
         self._began_ascii = True  # so far, what has come of the line that is not whole yet
         self._outgoing: list[bytes] = []
         self._asked_of = frozenset(ASKED_OF[role])
