@@ -51,7 +51,7 @@ class Trace:
             await walk()
         finally:
             sys.setprofile(None)
-            threading.setprofile(None)  # type: ignore[arg-type]  # None ends it; the stub does not say so
+            threading.setprofile(None)
 
 
 def module_of(filename: str) -> str | None:

@@ -296,7 +296,7 @@ class Agent:
         return Ending(reason="aborted", subtype="error_during_execution", is_error=True, errors=("interrupted",)), 0
 
     async def _finish_deferred(self) -> None:
-        """Make the calls that the run before left to this one, then let the model go on (FACTS §3, defer)."""
+        """Make the calls that the run before left to this one, then let the model go on (FACTS.md §3, defer)."""
         left = unanswered(self.talk.messages)
         if not left:
             return

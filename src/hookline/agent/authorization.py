@@ -1,4 +1,4 @@
-"""May this call run? Hooks, rules, the mode, PermissionRequest hooks, then whoever can be asked (FACTS §3).
+"""May this call run? Hooks, rules, the mode, PermissionRequest hooks, then whoever can be asked (FACTS.md §3).
 
 PreToolUse's answer and the rules → allowed, denied, or somebody has to say
 somebody: PermissionRequest hooks, all of them, then the host; nobody there means no

@@ -1,4 +1,4 @@
-"""What the model and the user are told about hooks, in words: one function per line of FACTS §1.
+"""What the model and the user are told about hooks, in words: one function per line of FACTS.md §1.
 
 The words need not be Claude Code's own, but the same things are said in the same places: a reason where the call's
 result stands, context after it, feedback as if the user had said it.
@@ -35,7 +35,7 @@ __all__ = [
 
 CONTINUE = "Continue from where you left off."
 INTERRUPTED = "The run was interrupted before this tool was called; it was not called."
-#: beyond this many characters hook text goes to a file, and the model gets its beginning (FACTS §1)
+#: beyond this many characters hook text goes to a file, and the model gets its beginning (FACTS.md §1)
 TEXT_LIMIT = 10_000
 #: the prefix of context on these events leaves out what the event was about
 BARE_NAMES = frozenset({"SessionStart", "SubagentStart"})

@@ -130,7 +130,7 @@ class Assistant(Struct, frozen=True):
 
 
 class Reminder(Struct, frozen=True):
-    """What a hook (or the host) adds for the model; each model adapter words it as its model expects (FACTS §1).
+    """What a hook (or the host) adds for the model; each model adapter words it as its model expects (FACTS.md §1).
 
     `file` is where it comes from, if it is a file's instructions.
     """

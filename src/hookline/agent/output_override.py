@@ -16,7 +16,7 @@ def replaced(tool: Tool, result: ToolResult, verdict: Verdict) -> ToolResult:
     """The result as hooks left it: their output if it fits the tool, else the tool's own.
 
     Text fits every tool. Blocks fit MCP tools, and any object does, as JSON; another tool takes objects of the shape it
-    answers itself (FACTS §3).
+    answers itself (FACTS.md §3).
     """
     mcp = tool.name.startswith("mcp__")
     output = verdict.reply.output

@@ -267,7 +267,7 @@ async def _after_success(call: Call, tool: Tool, about: dict[str, Any]) -> None:
 
 
 async def _after_failure(call: Call, tool: Tool, about: dict[str, Any]) -> None:
-    """PostToolUseFailure: may object and add context; it cannot end the turn (FACTS §3)."""
+    """PostToolUseFailure: may object and add context; it cannot end the turn (FACTS.md §3)."""
     assert call.result is not None
     content = call.result.content
     error = content if isinstance(content, str) else str(call.result.response)

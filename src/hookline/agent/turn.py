@@ -150,7 +150,7 @@ class _Turn:
         return None
 
     async def _rest(self, answer: Assistant) -> Ending | None:
-        """Stop, SubagentStop: a hook may send the agent back, so many times in a row (FACTS §3)."""
+        """Stop, SubagentStop: a hook may send the agent back, so many times in a row (FACTS.md §3)."""
         done = Ending(text=answer.text, stop_reason=answer.stop_reason)
         verdict = await may_stop(self.talk, answer.text, again=self.sent_back > 0)
         if verdict.stop:

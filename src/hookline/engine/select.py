@@ -100,7 +100,7 @@ def _rule_holds(hook: Hook, event: Event, among: Index) -> bool:
     assert hook.condition is not None
     tool = getattr(event, "tool_name", None)
     if tool is None:
-        return False  # FACTS §5: on an event without a tool a hook with `if` never runs
+        return False  # FACTS.md §5: on an event without a tool a hook with `if` never runs
     inputs = getattr(event, "tool_input", None) or {}
     return hook.condition.matches(
         tool, inputs, cwd=event.cwd, project_dir=among.project_dir or event.cwd, home=among.home

@@ -60,7 +60,7 @@ def rate(
     """
     if not calls > 0 or not per > 0:
         raise HookError("a rate needs calls and seconds that are more than 0, such as rate(30, per=60)")
-    ledger = Ledger(clock) if state is None else FileLedger(Path(state), clock)
+    ledger = BudgetStore(clock) if state is None else FileBudgetStore(Path(state), clock)
 
     async def judge(event: PreToolUse) -> Reply | None:
         with ledger.account(event.session_id) as account:

@@ -35,7 +35,7 @@ class Matcher(msgspec.Struct, frozen=True):
         return self.test is None
 
     def matches(self, subject: str | None) -> bool:
-        """Whether `subject` is meant; an event without a subject is always meant (FACTS §5: matcher ignored)."""
+        """Whether `subject` is meant; an event without a subject is always meant (FACTS.md §5: matcher ignored)."""
         if self.test is None or subject is None:
             return True
         return bool(self.test(subject) or (subject in _ALIASES and self.test(_ALIASES[subject])))

@@ -23,7 +23,7 @@ from hookline.process.tree import MARKER, Group, new_marker
 OUTPUT_LIMIT = 10_000_000
 """Bytes of stdout and stderr together; a program that prints more is ended."""
 HELD_PIPE = 1.0
-"""Seconds that a grandchild holding the pipes may delay the result (FACTS §6, `run_grandchild`)."""
+"""Seconds that a grandchild holding the pipes may delay the result (FACTS.md §6, `run_grandchild`)."""
 SHORT = 0.05
 """Seconds for which only a program's stdout is listened to: most have ended by then, and it tells of that too."""
 READ_SIZE = 65_536
@@ -206,7 +206,7 @@ class Process:
             self.writing = True
             self.loop.add_writer(fd, self._write)
             return
-        except OSError:  # it does not want to read: its right (FACTS §6, `run_nostdin`)
+        except OSError:  # it does not want to read: its right (FACTS.md §6, `run_nostdin`)
             self._close_stdin()
             return
         if self.keep_stdin:

@@ -1,4 +1,4 @@
-"""A small agent looks for itself before it answers ok or not ok (FACTS §8)."""
+"""A small agent looks for itself before it answers ok or not ok (FACTS.md §8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands as hooks: the event as JSON on stdin, JSON or text on stdout, exit codes by one table (FACTS §2, §6)."""
+"""Commands as hooks: the event as JSON on stdin, JSON or text on stdout, exit codes by one table (FACTS.md §2, §6)."""
 
 from __future__ import annotations
 

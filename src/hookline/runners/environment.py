@@ -1,4 +1,4 @@
-"""The environment a command sees (FACTS §6)."""
+"""The environment a command sees (FACTS.md §6)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def project_dir(ctx: Context) -> str:
 
 
 def environment(action: Command, event: Event, ctx: Context, env_file: Path | None) -> dict[str, str]:
-    """The environment of a command (FACTS §6)."""
+    """The environment of a command (FACTS.md §6)."""
     env = inherited(ctx.env).copy()
     if not spec_of(event).env_file:
         env.pop("CLAUDE_ENV_FILE", None)

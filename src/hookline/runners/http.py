@@ -1,4 +1,4 @@
-"""HTTP endpoints as hooks: the event is POSTed, the JSON that comes back is the answer (FACTS §8)."""
+"""HTTP endpoints as hooks: the event is POSTed, the JSON that comes back is the answer (FACTS.md §8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tool of an MCP server answers (FACTS §8): its text is read as a command's stdout would be."""
+"""A tool of an MCP server answers (FACTS.md §8): its text is read as a command's stdout would be."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class McpRunner:
 
 
 def _reply(text: str, event: Event) -> Any:
-    """JSON is an answer; plain text says nothing, as FACTS has it; what only looks like JSON is a failure."""
+    """JSON is an answer; plain text says nothing, as FACTS.md §8 has it; what only looks like JSON is a failure."""
     trimmed = text.strip()
     if not trimmed.startswith("{"):
         return None

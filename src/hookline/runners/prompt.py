@@ -1,4 +1,4 @@
-"""A model judges: one question, answered ok or not ok (FACTS §8)."""
+"""A model judges: one question, answered ok or not ok (FACTS.md §8)."""
 
 from __future__ import annotations
 

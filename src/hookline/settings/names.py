@@ -74,7 +74,7 @@ def with_free_names(hooks: Iterable[Hook], taken: Iterable[str] = ()) -> list[Ho
 
 
 def without_duplicates(hooks: Iterable[Hook]) -> tuple[list[Hook], list[Problem]]:
-    """Identical hooks of an event become one that applies wherever any of them did (FACTS §4).
+    """Identical hooks of an event become one that applies wherever any of them did (FACTS.md §4).
 
     Also when timeout, shell, headers or model differ, or one runs in the background; not when `if`, `args` or the
     plugin do. The last one's limits stand, but if any of them fails closed or is waited for, so does and is the one.

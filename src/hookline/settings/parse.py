@@ -50,7 +50,7 @@ class InAgent(msgspec.Struct, frozen=True):
 
 
 def never(_: Any) -> bool:
-    """Never holds: the place of a condition that cannot be understood (FACTS §5)."""
+    """Never holds: the place of a condition that cannot be understood (FACTS.md §5)."""
     return False
 
 
@@ -125,7 +125,7 @@ class _Reader:
         self.say(at, f"unknown event `{key}`, so its hooks never run{hint}")
 
     def _events(self, entry: _Entry) -> tuple[type[Event], ...]:
-        """FACTS §9: in an agent's header, Stop is the end of that agent, be it a subagent or the session itself."""
+        """FACTS.md §9: in an agent's header, Stop is the end of that agent, be it a subagent or the session itself."""
         if entry.event.cls is Stop and self.source.kind == "agent":
             return (SubagentStop, Stop)
         return (entry.event.cls,)
@@ -318,7 +318,7 @@ class _Reader:
         )
 
     def _filled(self, text: str) -> str:
-        """FACTS §9: a plugin's `${CLAUDE_PLUGIN_ROOT}` is replaced in the command itself, before any shell sees it."""
+        """FACTS.md §9: a plugin's `${CLAUDE_PLUGIN_ROOT}` is replaced in the command itself, before a shell runs."""
         for name, value in (("ROOT", self.source.plugin_root), ("DATA", self.source.plugin_data)):
             if value is not None:
                 text = text.replace(f"${{CLAUDE_PLUGIN_{name}}}", value)

@@ -83,7 +83,7 @@ def by_strength(files: Iterable[Stated]) -> list[Stated]:
 
 
 def read_switches(files: Sequence[Stated]) -> tuple[Switches, list[Problem]]:
-    """The switches of all files together; the strongest file that sets `disableAllHooks` decides (FACTS §9)."""
+    """The switches of all files together; the strongest file that sets `disableAllHooks` decides (FACTS.md §9)."""
     problems: list[Problem] = []
     disabled, by, managed_only, managed_disabled = False, "", False, False
     for one in by_strength(files):

@@ -1,4 +1,4 @@
-"""What the end of a command means, event by event (FACTS §2). Pure: one table for the ends, one for exit code 2.
+"""What the end of a command means, event by event (FACTS.md §2). Pure: one table for the ends, one for exit code 2.
 
 A command says what it wants in JSON on stdout, which counts whatever the exit code; the exit code alone says the rest.
 """

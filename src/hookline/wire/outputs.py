@@ -22,7 +22,7 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Output(msgspec.Struct, rename="camel"):
-    """What every event's output may say; `null` is not one of the values (FACTS §3)."""
+    """What every event's output may say; `null` is not one of the values (FACTS.md §3)."""
 
     continue_: bool | UnsetType = msgspec.field(default=UNSET, name="continue")
     suppress_output: bool | UnsetType = UNSET

@@ -25,7 +25,7 @@ _PERMITS: MappingProxyType[str, dict[str, Decision]] = MappingProxyType({
     name: {word: WORDS[word] for word in spec.decisions if word in WORDS}
     for name, spec in CATALOG.items() if spec.decides == "permission"
 })  # fmt: skip
-_UNHEARD = ("request", "approve")  # FACTS §3: where a decision is an object, a top-level `approve` says nothing
+_UNHEARD = ("request", "approve")  # FACTS.md §3: where a decision is an object, a top-level `approve` says nothing
 
 Said = dict[str, Any]
 """The fields of the reply that is being put together; what only single events understand is under `specific`."""

@@ -40,7 +40,7 @@ async def compact_if_full(talk: Conversation) -> None:
 async def compact(talk: Conversation, trigger: str, instructions: str = "") -> str:
     """Replace the conversation by a summary, unless a hook blocks it; what came of it, with what the hooks said.
 
-    `continue: false` is no block here: it is about the turn, and there is none (FACTS §3).
+    `continue: false` is no block here: it is about the turn, and there is none (FACTS.md §3).
     """
     verdict = await talk.fire(PreCompact, trigger=trigger, custom_instructions=instructions or None)
     if verdict.decision is Decision.DENY:

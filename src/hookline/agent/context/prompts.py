@@ -60,7 +60,7 @@ async def _command(talk: Conversation, name: str, arguments: str) -> Ending:
 
 
 def _judged(talk: Conversation, verdict: Verdict, prompt: str) -> Ending | None:
-    """What hooks leave of a prompt: a block erases it, a stop leaves it unanswered (FACTS §3)."""
+    """What hooks leave of a prompt: a block erases it, a stop leaves it unanswered (FACTS.md §3)."""
     more = verdict.reply.specific
     if more is not None and more.session_title:
         talk.session.output.system("session_title_changed", title=more.session_title)

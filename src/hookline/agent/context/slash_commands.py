@@ -85,7 +85,7 @@ async def use_skill(talk: Conversation, name: str, arguments: str) -> ToolResult
 
 
 def activate(session: Session, skill: Skill) -> None:
-    """Let the hooks and the denials of a skill's header hold until the session ends (FACTS §9)."""
+    """Let the hooks and the denials of a skill's header hold until the session ends (FACTS.md §9)."""
     if skill.disallowed:
         policy = session.policy
         fresh = read_rules({}, disallowed=skill.disallowed)

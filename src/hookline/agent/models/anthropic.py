@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Anthropic", "encode_messages"]
 
 DEFAULT_RETRIES = 10
-#: models that take reminders as messages of role `system`; others get them wrapped in the user's text (FACTS §1)
+#: models that take reminders as messages of role `system`; others get them wrapped in the user's text (FACTS.md §1)
 SYSTEM_ROLE = re.compile(r"claude-[a-z]+-([5-9]|\d\d)\b")
 CACHED = {"cache_control": {"type": "ephemeral"}}
 

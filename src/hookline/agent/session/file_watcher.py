@@ -22,7 +22,7 @@ LITERAL = re.compile(r"[\w .,|-]+", re.ASCII)
 
 
 def names_in(hooks: Iterable[Hook]) -> list[str]:
-    """The file names that FileChanged matchers spell out; a pattern alone watches nothing (FACTS §5)."""
+    """The file names that FileChanged matchers spell out; a pattern alone watches nothing (FACTS.md §5)."""
     patterns = [hook.matcher.pattern for hook in hooks if FileChanged in hook.events]
     literal = [pattern for pattern in patterns if LITERAL.fullmatch(pattern)]
     return [name.strip() for pattern in literal for name in re.split(r"[|,]", pattern) if name.strip()]

@@ -40,7 +40,7 @@ NOTHING_USED = Usage()
 
 E = TypeVar("E", bound=Event)
 
-#: what hooks say to the user on these events is not shown (FACTS §1)
+#: what hooks say to the user on these events is not shown (FACTS.md §1)
 SILENT = frozenset({"SessionStart", "SessionEnd"})
 #: the exit code of a command hook that objects
 OBJECTS = 2
@@ -110,7 +110,7 @@ class Session:
         self.spent[model] = self.spent.get(model, NOTHING_USED) + answer.usage
 
     def wake(self, outcome: Outcome) -> None:
-        """Let an `asyncRewake` hook that objects wake an agent that is idle (FACTS §7)."""
+        """Let an `asyncRewake` hook that objects wake an agent that is idle (FACTS.md §7)."""
         if text := self._objection(outcome):
             self.inbox.put(text, outcome)
 
@@ -240,7 +240,7 @@ class Conversation:
             self.add(reminder)
 
     def collect_late(self) -> None:
-        """Let late answers of background hooks wait for the next request (FACTS §7: bare, whatever they decided).
+        """Let late answers of background hooks wait for the next request (FACTS.md §7: bare, whatever they decided).
 
         They are told to the main conversation, whoever's work the hooks were about.
         """

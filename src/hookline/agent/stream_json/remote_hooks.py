@@ -1,4 +1,4 @@
-"""The host's callbacks as hooks of our engine (FACTS §10).
+"""The host's callbacks as hooks of our engine (FACTS.md §10).
 
 An error or a nonsense answer counts as no answer, unless `onFailure` says block. A host that does not answer in time,
 or is gone, cannot have agreed: before a tool, a prompt and a subagent that is a deny.
