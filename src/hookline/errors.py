@@ -80,7 +80,7 @@ class EventError(HooklineError):
 
 
 class UnknownEvent(EventError):
-    """A name that is no event."""
+    """A name that is not an event."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         hint = did_you_mean(name, known) or f"; write one of {', '.join(known)}"
@@ -285,7 +285,7 @@ class ProtocolError(ClaudeError):
 
 
 class BadLine(ProtocolError):
-    """A line that is no message; `kind` is `not_json`, `not_utf8`, `not_a_message`, `cut_off` or `too_long`."""
+    """A line that is not a message; `kind` is `not_json`, `not_utf8`, `not_a_message`, `cut_off` or `too_long`."""
 
     def __init__(self, kind: str, problem: str, line: bytes = b"") -> None:
         shown = line[:200].decode("utf-8", "backslashreplace")
@@ -357,7 +357,7 @@ class CliDied(ClaudeError):
 
 
 class CliGarbled(CliDied):
-    """The CLI printed what is no message of the protocol."""
+    """The CLI printed something that is not a message of the protocol."""
 
 
 class CliSilent(CliDied):

@@ -402,7 +402,7 @@ def test_a_line_that_is_not_a_record_is_put_aside_with_its_file(file: AuditFile)
 
     assert [line["seq"] for line in read(file.path)] == [2, 3]
     assert broken(file) == [
-        "audit.jsonl.1:2: the line was changed: it is no record of this log",
+        "audit.jsonl.1:2: the line was changed: it is not a record of this log",
         "audit.jsonl:1: out of order: found record 2 after record 2",
         "audit.jsonl:1: a writer found the log broken here: the last line is not a record; record 1 was expected",
     ]

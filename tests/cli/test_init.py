@@ -82,12 +82,12 @@ def test_hooks_that_are_there_stay(place: Place) -> None:
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"hooks": 7}'])
 def test_a_broken_file_is_left_alone(text: str, place: Place) -> None:
-    """It must be mended first."""
+    """It must be fixed first."""
     place.write(".claude/settings.json", text)
     done = place.run("init", "--force")
 
     assert done.returncode == 1
-    assert "mend" in done.stderr
+    assert "fix" in done.stderr
     assert (place.project / ".claude/settings.json").read_text() == text
 
 

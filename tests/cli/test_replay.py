@@ -52,17 +52,17 @@ def test_flips_are_printed_the_loosened_first(folder: Path, capsys: pytest.Captu
         "DENY → ALLOW  Bash ls \\x1b[2J  audit.jsonl:3",
         "DENY → ASK  Bash curl  guard: sure?  audit.jsonl:4",
         "ALLOW → DENY  Bash rm x  guard: no deleting  audit.jsonl:2",
-        "4 calls, 3 would be decided otherwise: DENY → ASK 1, DENY → ALLOW 1, ALLOW → DENY 1",
+        "4 calls, 3 would be decided differently: DENY → ASK 1, DENY → ALLOW 1, ALLOW → DENY 1",
     ]
 
 
 def test_fail_on_flip_is_for_ci(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 1 if anything would be decided otherwise, 0 if not."""
+    """Exit code 1 if anything would be decided differently, 0 if not."""
     Path("same.jsonl").write_text(entry("ls", "pass") + entry("rm", "deny"))
 
     assert replayed("audit.jsonl", "--fail-on-flip") == 1
     assert replayed("same.jsonl", "--fail-on-flip") == 0
-    assert capsys.readouterr().out.endswith("2 calls, 0 would be decided otherwise\n")
+    assert capsys.readouterr().out.endswith("2 calls, 0 would be decided differently\n")
 
 
 def test_only_so_many_are_printed_and_the_rest_counted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,9 +137,9 @@ def test_on_a_terminal_a_bar_is_drawn_and_several_processes_work(folder: Path) -
     os.close(ours)
 
     assert process.returncode == 0
-    assert b"otherwise" in drawn
+    assert b"differently" in drawn
     assert "MB" in drawn.decode()
-    assert out.decode().splitlines()[-1].startswith("60,004 calls, 3 would be decided otherwise")
+    assert out.decode().splitlines()[-1].startswith("60,004 calls, 3 would be decided differently")
 
 
 @pytest.mark.parametrize("group, jobs", [(True, "2"), (False, "2"), (True, "1")])

@@ -46,7 +46,7 @@ FIELDS = Words({
     "description": "what the subagent was asked to do, in a few words",
     "error": "what went wrong",
     "error_details": "more about it",
-    "estimated_cache_write_usd": "what writing the prompt cache anew would cost",
+    "estimated_cache_write_usd": "what writing the prompt cache again would cost",
     "event": "`change`, `add` or `unlink`",
     "expansion_type": "`slash_command` or `mcp_prompt`",
     "file_path": "the file",

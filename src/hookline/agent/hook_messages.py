@@ -107,7 +107,7 @@ def stopped_prompt(verdict: Verdict) -> str:
 def command_run(name: str, arguments: str, output: str) -> str:
     """What the model hears later of a command that the user gave to the agent itself."""
     return (
-        "The user ran a command of the agent itself, which is no request to you:\n"
+        "The user ran a command of the agent itself, which is not a request to you:\n"
         f"<command-name>/{name}</command-name>\n<command-args>{arguments}</command-args>\n"
         f"<local-command-stdout>{output}</local-command-stdout>"
     )

@@ -64,13 +64,13 @@ def linked(record: Mapping[str, Any], last: Link, key: bytes | None = None) -> t
 
 
 def link_of(line: bytes) -> Link | None:
-    """Where the chain stood after `line`, or `None` if it is no line of a chain."""
+    """Where the chain stood after `line`, or `None` if it is not a line of a chain."""
     read = _read(line)
     return read and Link(read[0].seq, read[2])
 
 
 def link_before(line: bytes) -> Link | None:
-    """Where the chain stood before `line`, or `None` if it is no line of a chain."""
+    """Where the chain stood before `line`, or `None` if it is not a line of a chain."""
     read = _read(line)
     return read and Link(read[0].seq - 1, read[0].prev)
 
@@ -104,7 +104,7 @@ def _checked(line: bytes, last: Link, key: bytes | None) -> tuple[Link, str | No
         return last, "the line is torn: it does not end"
     read = _read(line)
     if read is None:
-        return Link(last.seq + 1, ""), "the line was changed: it is no record of this log"
+        return Link(last.seq + 1, ""), "the line was changed: it is not a record of this log"
     place, body, hashed = read
     if not hmac.compare_digest(digest(body, key), hashed):
         problem = f"the line was changed: record {last.seq + 1} does not match its hash"

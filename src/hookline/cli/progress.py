@@ -26,7 +26,7 @@ def bar(total: int) -> Iterator[Callable[[int, Report], None] | None]:
 
     def advance(done: int, report: Report) -> None:
         progress.start()
-        progress.update(task, advance=done, description=f"{report.calls:,} calls, {report.flipped:,} otherwise")
+        progress.update(task, advance=done, description=f"{report.calls:,} calls, {report.flipped:,} differently")
 
     try:
         yield advance

@@ -78,7 +78,7 @@ def folded(text: str, indent: int = 0, hanging: int | None = None) -> str:
 
 
 def say(text: str) -> None:
-    """Print a line while something runs; a reader that has left (`| head`) is no reason to stop it."""
+    """Print a line while something runs; a reader that has left (`| head`) is not a reason to stop it."""
     try:
         print(text, flush=True)
     except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""Today's hooks against what was recorded: which calls would now be decided otherwise. No tool is run."""
+"""Today's hooks against what was recorded: which calls would now be decided differently. No tool is run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _RECORDS = re.compile(r".*\.jsonl(?:\.[0-9]+)?")
 
 
 class Flip(msgspec.Struct, frozen=True):
-    """A call that would now be decided otherwise."""
+    """A call that would now be decided differently."""
 
     file: str
     line: int
@@ -68,7 +68,7 @@ class Report(msgspec.Struct):
 
     @property
     def flipped(self) -> int:
-        """How many calls would now be decided otherwise."""
+        """How many calls would now be decided differently."""
         return sum(number for (was, now), number in self.counts.items() if was != now)
 
 

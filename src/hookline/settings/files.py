@@ -1,4 +1,4 @@
-"""Reading other people's files: whole, bounded, and never waiting for one that is no file."""
+"""Reading other people's files: whole, bounded, and never waiting for one that is not a file."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _LARGEST = 1 << 20
 
 
 def includes(content: str, folder: Path) -> list[Path]:
-    """The files a text names with `@path`, outside code; a name that is no file is just a word."""
+    """The files a text names with `@path`, outside code; a name that is not a file is just a word."""
     prose = CODE.sub("", FENCE.sub("", content))
     names = [name.replace("\\ ", " ") for name in INCLUDE.findall(prose)]
     return [Path(folder, _expanded(name)) for name in names]

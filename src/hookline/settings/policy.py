@@ -113,7 +113,7 @@ def _switch(one: Stated, key: str, problems: list[Problem]) -> bool | None:
 
 
 def _list(files: Iterable[Stated], key: str, problems: list[Problem]) -> tuple[str, ...] | None:
-    """All files' entries of a list that restricts; one that is no list allows nothing, to be on the safe side."""
+    """All files' entries of a list that restricts; one that is not a list allows nothing, to be on the safe side."""
     found: dict[str, None] | None = None
     for one in by_strength(files):
         if key not in one.raw:

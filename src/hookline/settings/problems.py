@@ -36,7 +36,7 @@ def shown(value: Any, most: int = 60) -> str:
 
 
 def is_misspelling(word: str, known: Iterable[str]) -> bool:
-    """Whether a word is so near a known one that it can hardly be meant otherwise: `timout`, `on_failure`."""
+    """Whether a word is so near a known one that it can hardly mean anything else: `timout`, `on_failure`."""
     from difflib import get_close_matches
 
     plain = word.lower().replace("_", "").replace("-", "")

@@ -74,7 +74,7 @@ class ShellLine(msgspec.Struct, frozen=True):
     undecidable: tuple[str, ...] = ()
     """Why the list of commands may be incomplete, one sentence each."""
     notes: tuple[str, ...] = ()
-    """What runs that is no shell command: code in another language, a script file, another machine."""
+    """What runs that is not a shell command: code in another language, a script file, another machine."""
     code: tuple[str, ...] = ()
     """Code in another language that the line carries or pipes in, and that may run any command."""
     evaluates: tuple[str, ...] = ()

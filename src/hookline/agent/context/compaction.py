@@ -23,7 +23,7 @@ DEFAULT_THRESHOLD = 160_000
 REQUEST = (
     "Your task is to create a detailed summary of this conversation, so that the work can go on from it alone. "
     "Say what the user asked for, what was done and decided, which files matter and what is in them, what went wrong "
-    "and how it was mended, and what comes next. Use no tools. Put the summary between <summary> and </summary>."
+    "and how it was fixed, and what comes next. Use no tools. Put the summary between <summary> and </summary>."
 )
 SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.DOTALL)
 OPENING = "This session goes on from an earlier conversation, which is summarised here:\n\n"

@@ -25,7 +25,7 @@ READ = Read()
 
 
 async def attach(talk: Conversation, prompt: str) -> None:
-    """Let the files that a prompt mentions wait for the next request; what is no file stays a word."""
+    """Let the files that a prompt mentions wait for the next request; what is not a file stays a word."""
     for path in _mentioned(prompt, talk.state.cwd)[:MOST]:
         await _attach(talk, path)
 

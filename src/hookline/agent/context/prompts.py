@@ -46,7 +46,7 @@ async def submit(
     if mentions:
         await attach(talk, prompt)
     if found:
-        talk.remind(f"`/{name}` is no command of this session; read the message as a plain request.")
+        talk.remind(f"`/{name}` is not a command of this session; read the message as a plain request.")
     return None
 
 

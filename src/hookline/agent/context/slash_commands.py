@@ -27,7 +27,7 @@ async def _compact(talk: Conversation, arguments: str) -> str:
 
 
 async def _clear(talk: Conversation, _: str) -> str:
-    """Forget the conversation: the session ends and begins anew."""
+    """Forget the conversation: the session ends and begins again."""
     await session_ends(talk, "clear")
     talk.messages.clear()
     talk.waiting.clear()

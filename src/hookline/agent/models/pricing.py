@@ -38,7 +38,7 @@ PRICES: tuple[tuple[str, Price], ...] = (
     (r"haiku", Price(0.25, 1.25)),
 )
 UNKNOWN = Price(0, 0)
-#: a token written to the cache, or read from it, costs so much of one that was read anew
+#: a token written to the cache, or read from it, costs so much of one that was read again
 WRITTEN, READ = 1.25, 0.1
 MILLION = 1_000_000
 

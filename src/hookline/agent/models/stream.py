@@ -176,7 +176,7 @@ def _text(value: Any) -> str:
 
 
 def parse_arguments(id: str, name: str, arguments: Any) -> ToolUse:
-    """A tool call from its arguments' JSON; what is no JSON object is kept in `malformed` for the model to be told."""
+    """A tool call from its arguments' JSON; anything but a JSON object is kept in `malformed`, to tell the model."""
     given = _json(arguments) if isinstance(arguments, str) else arguments
     if isinstance(given, dict):
         return ToolUse(id, name, given)

@@ -267,7 +267,7 @@ class HostSession:
         session = self.agent.session
         roots = [Path(session.project_dir), *(Path(folder) for folder in self.options.add_dir)]
         if not directory.is_dir() or not any(directory != root and directory.is_relative_to(root) for root in roots):
-            raise ValueError(f"`{directory}` is no folder inside the working folders")
+            raise ValueError(f"`{directory}` is not a folder inside the working folders")
         if str(directory) in session.policy.dirs:
             raise ValueError(f"`{directory}` is a working folder already")
         session.policy.dirs = (*session.policy.dirs, str(directory))

@@ -42,7 +42,7 @@ class _Teammate:
         self.given_up: set[str] = set()
 
     async def next(self) -> str | None:
-        """What to do next: mend what a hook objects to, a new task, or a hook's reason not to rest; None to rest."""
+        """What to do next: fix what a hook objects to, a new task, or a hook's reason not to rest; None to rest."""
         return await self._objection() or self._task() or await self._reason()
 
     async def _objection(self) -> str | None:

@@ -143,7 +143,7 @@ class Tool(ABC):
         return ToolSpec(self.name, self.description, self.input_schema)
 
     def validate(self, given: Any) -> dict[str, Any]:
-        """The input with defaults filled in; raises `ToolInputInvalid` saying every problem the model can mend."""
+        """The input with defaults filled in; raises `ToolInputInvalid` saying every problem the model can fix."""
         return validate(self.name, self.Input, given)
 
     def rewritten(self, given: dict[str, Any]) -> dict[str, Any]:

@@ -102,7 +102,7 @@ async def _entered(given: dict[str, Any], env: ToolEnv) -> Worktree:
     listed = await _git(env.state.project_dir, "worktree", "list", "--porcelain")
     known = {Path(line.removeprefix("worktree ")) for line in listed.splitlines() if line.startswith("worktree ")}
     if wanted not in known:
-        raise HooklineError(f"`{wanted}` is no worktree of this repository; `git worktree list` shows them")
+        raise HooklineError(f"`{wanted}` is not a worktree of this repository; `git worktree list` shows them")
     branch = await _git(str(wanted), "branch", "--show-current")
     return Worktree(str(wanted), branch, env.cwd, env.state.project_dir, entered=True)
 

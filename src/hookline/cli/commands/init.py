@@ -114,16 +114,16 @@ def _existing(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text() or "{}")
     except (OSError, ValueError) as error:
-        raise ConfigError(str(path), f"cannot be read: {error}; mend or remove it first") from None
+        raise ConfigError(str(path), f"cannot be read: {error}; fix or remove it first") from None
     if not isinstance(found, dict):
-        raise ConfigError(str(path), "is no JSON object; mend or remove it first")
+        raise ConfigError(str(path), "is not a JSON object; fix or remove it first")
     return found
 
 
 def _merged(settings: dict[str, Any]) -> dict[str, Any]:
     hooks = settings.get("hooks") or {}
     if not isinstance(hooks, dict):
-        raise ConfigError("hooks", "is no object; mend it first")
+        raise ConfigError("hooks", "is not an object; fix it first")
     merged = {
         event: [*hooks.get(event, []), *(group for group in groups if group not in hooks.get(event, []))]
         for event, groups in STARTER["hooks"].items()

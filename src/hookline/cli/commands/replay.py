@@ -1,4 +1,4 @@
-"""`hookline replay`: which recorded calls today's hooks would decide otherwise."""
+"""`hookline replay`: which recorded calls today's hooks would decide differently."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hookline.replay.compare import Flip, Report, pieces, replay
 _EXAMPLES = """examples:
   hookline replay audit.jsonl
   hookline replay ~/.claude/projects --hooks hooks.py
-  hookline replay recorded/ --fail-on-flip        for CI: exit 1 if anything would now be decided otherwise"""
+  hookline replay recorded/ --fail-on-flip        for CI: exit 1 if anything would now be decided differently"""
 
 
 def main(argv: list[str]) -> int:
@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
         _EXAMPLES,
     )
     flags.add_argument("files", nargs="+", metavar="FILE", help="audit logs, transcripts, or folders of them")
-    flags.add_argument("--fail-on-flip", action="store_true", help="exit 1 if any call would be decided otherwise")
+    flags.add_argument("--fail-on-flip", action="store_true", help="exit 1 if any call would be decided differently")
     flags.add_argument("--jobs", type=int, metavar="N", help="processes to use (default: one per core)")
     flags.add_argument("--most", type=int, default=50, metavar="N", help="how many to show (default: 50)")
     add_json(flags)
@@ -91,7 +91,7 @@ def _text(report: Report, most: int) -> str:
     ]
     failed = f", a hook failed on {report.failures:,}" if report.failures else ""
     failed += f", {report.vanished:,} not compared: their folder is gone" if report.vanished else ""
-    summary = f"{report.calls:,} calls, {report.flipped:,} would be decided otherwise"
+    summary = f"{report.calls:,} calls, {report.flipped:,} would be decided differently"
     return "\n".join([*lines, f"{summary}{': ' + ', '.join(kinds) if kinds else ''}{failed}"])
 
 

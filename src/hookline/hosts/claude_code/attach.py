@@ -202,9 +202,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text() or "{}") if path.exists() else {}
     except (OSError, ValueError) as problem:
-        raise ConfigError(str(path), f"cannot be read: {problem}; mend it first, nothing was changed") from None
+        raise ConfigError(str(path), f"cannot be read: {problem}; fix it first, nothing was changed") from None
     if not isinstance(found, dict) or not isinstance(found.get("hooks", {}), dict):
-        raise ConfigError(str(path), "is not a settings file; mend it first, nothing was changed")
+        raise ConfigError(str(path), "is not a settings file; fix it first, nothing was changed")
     return found
 
 

@@ -56,7 +56,7 @@ def _words(cli: Command) -> tuple[str, ...]:
         words = tuple(cli)
     if not words or shutil.which(words[0]) is None:
         named = words[0] if words else ""
-        raise CliNotFound(f"`{named}` is no program that can be started; pass the path of a Claude CLI")
+        raise CliNotFound(f"`{named}` is not a program that can be started; pass the path of a Claude CLI")
     return words
 
 

@@ -170,10 +170,10 @@ class HostChannel:
         elif error.kind == "too_long" or (error.kind == "not_json" and error.line.lstrip().startswith(b"{")):
             self._give_up(error)
         else:
-            log.warning("the CLI printed what is no message: %s", error)
+            log.warning("the CLI printed something that is not a message: %s", error)
             self._noise.append(error.line)
             if len(self._noise) > NOISE_ALLOWED:
-                flood = f"more than {NOISE_ALLOWED} lines in a row are no messages"
+                flood = f"more than {NOISE_ALLOWED} lines in a row are not messages"
                 self._give_up(BadLine(error.kind, flood, error.line))
 
     def _give_up(self, problem: BadLine) -> None:
@@ -203,7 +203,7 @@ class HostChannel:
         if self._garbled is not None and self._garbled.kind == "cut_off":
             return CliDied("the CLI died in the middle of a line", exit.code, exit.stderr)
         if self._garbled is not None:
-            return CliGarbled(f"the CLI printed what is no message: {self._garbled}", exit.code, exit.stderr)
+            return CliGarbled(f"the CLI printed lines that are not messages: {self._garbled}", exit.code, exit.stderr)
         if not unanswered and (exit.code == 0 or self._run.finished):
             return None  # after an error result the CLI ends with exit code 1 on purpose
         printed = self._noise[-1].decode("utf-8", "replace")[:200] if self._noise else ""

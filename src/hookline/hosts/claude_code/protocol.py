@@ -244,7 +244,7 @@ class Connection:
         self.initialized = True
 
     def _odd(self, line: bytes) -> Received | None:
-        """A line that is no message we know: blank, of an unknown type or subtype, or broken."""
+        """A line that is not a message we know: blank, of an unknown type or subtype, or broken."""
         if not line.strip():
             return None
         try:
@@ -352,5 +352,5 @@ def is_utf8(line: bytes | BadLine) -> bool:
 
 def _why(line: bytes, problem: Exception) -> tuple[str, str]:
     if isinstance(problem, msgspec.ValidationError):
-        return "not_a_message", "a line is no message of the protocol"
+        return "not_a_message", "a line is not a message of the protocol"
     return "not_json", f"a line is not JSON ({problem})"

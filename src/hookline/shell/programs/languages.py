@@ -17,7 +17,7 @@ _VERSION = frozenset({"-V", "--version", "-v", "--help", "-h", "-version", "--te
 
 
 def language_of(name: str) -> str:
-    """`python3.12` is python; empty when the program is no interpreter."""
+    """`python3.12` is python; empty when the program is not an interpreter."""
     versioned = VERSIONED.fullmatch(name)
     language = versioned[1] if versioned else name
     return language if language in INTERPRETERS else ""

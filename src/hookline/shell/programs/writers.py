@@ -233,7 +233,7 @@ _OTHER_O = frozenset(
     bash sh zsh dash ksh
     """.split()  # noqa: SIM905 - reads better than a column of quotes
 )
-"""Programs whose `-o` is no file."""
+"""Programs whose `-o` is not a file."""
 
 
 def _copied_from_container(command: SimpleCommand) -> list[str]:

@@ -124,7 +124,7 @@ def asked_for(code):
 
 
 def too_large(error):
-    """Say that an exit code is no number of the system's, where Python does."""
+    """Say that an exit code is not one of the system's, where Python does."""
     if sys.version_info >= (3, 13):
         ignored(error, None, "on threading shutdown")
     elif sys.version_info >= (3, 12):
