@@ -24,7 +24,17 @@ from hookline.replies import NOTHING, Decision, Reply, background, deny
 from hookline.runners.environment import Environments, environment, given, own_env_file, project_dir
 from hookline.runners.persistent import Persistent
 from hookline.wire.dialects import dialect
-from hookline.wire.exit_codes import End, Meaning, end_of, meaning, no, no_reason, recorded_code, text_reply
+from hookline.wire.exit_codes import (
+    End,
+    Meaning,
+    end_of,
+    meaning,
+    no,
+    no_reason,
+    recorded_code,
+    script_missing,
+    text_reply,
+)
 
 if TYPE_CHECKING:
     from hookline.runners.warm import WarmPython
@@ -266,6 +276,8 @@ def answer(
     code = recorded_code(finished.exit_code, finished.signal)
     end = End.OVERFLOW if finished.truncated else end_of(finished.exit_code, finished.signal)
     what = meaning(end, event.event_name)
+    if what is Meaning.NO and script_missing(event.event_name, str(action.command), stdout, stderr):
+        what = Meaning.FAILED
     reply: Reply | None
     if what is Meaning.NO:
         reply = _refusal(action, event, stdout, stderr)

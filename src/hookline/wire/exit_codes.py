@@ -5,6 +5,7 @@ A command says what it wants in JSON on stdout, which counts whatever the exit c
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -44,6 +45,12 @@ ENDS: MappingProxyType[End, Meaning] = MappingProxyType({
 """From the end of a command to what it means, before any JSON is looked at."""
 
 
+_NOT_THERE = re.compile(
+    r"\S*python[\d.]*: can't open file '(?P<path>[^']+)': \[Errno 2\]"
+    r"|\S*sh: \d+: cannot open (?P<sh>\S+?): No such file"
+)
+
+
 def end_of(exit_code: int | None, signal: int | None = None) -> End:
     """Which row of `ENDS` a process that ended by itself belongs to."""
     if signal is not None or exit_code is None:
@@ -63,6 +70,18 @@ def no(event_name: str, reason: str) -> Reply | None:
     if spec.keeps_going:
         return keep_going(reason)
     return deny(reason) if "deny" in spec.decisions else None
+
+
+def script_missing(event_name: str, command: str, stdout: str, stderr: str) -> bool:
+    """Whether exit 2 is an interpreter's word for a script that is not there, on an event that sends an agent back.
+
+    Nobody has looked at the work then, so it is a failure, as in Claude Code; elsewhere exit 2 blocks, whoever says it.
+    """
+    lines = stderr.strip().splitlines()
+    if not spec_of(event_name).keeps_going or stdout.strip() or len(lines) != 1:
+        return False
+    found = _NOT_THERE.match(lines[0])
+    return found is not None and (found["path"] or found["sh"]).rpartition("/")[2] in command
 
 
 def no_reason(command: str, stderr: str) -> str:
