@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hookline.guards import commands
 from hookline.settings import load
-from hookline.settings.check import check
+from hookline.settings.check import check, check_hooks
 from tests.cli.place import Place, command
 
 AT = ".claude/settings.json: hooks"
@@ -248,3 +250,24 @@ def test_a_python_file_is_checked_too(code: str, exit_code: int, said: str, plac
 
     assert (done.returncode, said in done.stdout) == (exit_code, True), done.stdout + done.stderr
     assert isinstance(json.loads(place.run("check", "--hooks", "hooks.py", "--json").stdout), list)
+
+
+CONFINED = "hookline guard paths --confine auto --temporary"
+
+
+def test_a_guard_that_asks_for_more_than_the_machine_has_is_named(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the kernel can hold lines nothing is said; where it cannot, which guard judges the text alone."""
+    settings = one("PreToolUse", command(CONFINED), matcher="Bash")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    monkeypatch.setattr(sys, "platform", "darwin")
+    without = said(place, monkeypatch, settings)
+    off = said(place, monkeypatch, one("PreToolUse", command(CONFINED.replace("auto", "off")), matcher="Bash"))
+    python = [str(each) for each in check_hooks([commands.block(["sudo *"], confine="auto")], str(place.project))]
+    monkeypatch.undo()
+
+    why = "confinement needs Linux; this is darwin; they are judged by their text alone, and asked about in doubt"
+    assert without == [f"warning {AT}.PreToolUse[0].hooks[0]: lines cannot be confined here: {why}"]
+    assert off == []
+    assert python[0].startswith("code (commands.block): lines cannot be confined here")

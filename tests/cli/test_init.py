@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hookline.settings import load
 from tests.cli.place import Place
 
 
@@ -27,7 +28,7 @@ def test_the_first_five_minutes(place: Place, path: str) -> None:
         "wrote .claude/settings.json\nno writes outside this folder and the temporary one, no `sudo`\n"
     )
 
-    assert place.run("check", "--strict", PATH=path).stdout == "4 hooks, nothing wrong\n"
+    assert place.run("check", "--strict", PATH=path).stdout == "2 hooks, nothing wrong\n"
     listed = place.run("list").stdout
     assert "PreToolUse\n    confined-shell on Bash\n      hookline guard paths --confine auto --temporary" in listed
 
@@ -96,7 +97,7 @@ def test_local_and_json(place: Place) -> None:
     done = place.run("init", "--local", "--json")
 
     assert json.loads(done.stdout) == {
-        "wrote": ".claude/settings.local.json", "hooks": ["confined-shell", "stay-inside", "refusals"]
+        "wrote": ".claude/settings.local.json", "hooks": ["confined-shell", "stay-inside"]
     }  # fmt: skip
     assert (place.project / ".claude/settings.local.json").exists()
 
@@ -132,3 +133,12 @@ def test_init_leaves_trust_that_was_given_before(place: Place, path: str) -> Non
 
     assert done.stderr == ""
     assert json.loads(place.run("trust", "--json").stdout)["trusted"]
+
+
+def test_a_tool_call_costs_one_process(place: Place) -> None:
+    """No two entries are asked about the same call, before it and after it."""
+    assert place.run("init").returncode == 0
+    hooks = load(place.project, home=place.base / "home", managed=place.base / "none").hooks
+
+    for tool in ("Bash", "Write", "Edit", "MultiEdit", "NotebookEdit"):
+        assert len([hook for hook in hooks if hook.matcher.matches(tool)]) == 1

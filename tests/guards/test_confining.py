@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 from pathlib import Path
@@ -147,3 +148,15 @@ def test_another_word_for_confine_is_refused_at_once() -> None:
     """With the words that there are."""
     with pytest.raises(HookError, match="confine must be `auto` or `off`, got `yes`"):
         commands.block(["rm *"], confine="yes")  # type: ignore[arg-type]
+
+
+async def test_what_nobody_asked_about_afterwards_is_dropped_after_a_day(project: Path, tmp_path: Path) -> None:
+    """A host that is asked before calls alone leaves the notes of each; they must not pile up."""
+    hooks, folder = guarded(project), tmp_path / "state" / "hookline" / "confine"
+    await asked(hooks, project, "make", "old")
+    for path in (*folder.iterdir(), folder.with_suffix(".tidied")):
+        os.utime(path, (1, 1))
+    await asked(hooks, project, "make", "new")
+    await asked(hooks, project, "make", "newer")
+
+    assert sorted(path.name for path in folder.glob("*.policy")) == ["new.policy", "newer.policy"]

@@ -80,7 +80,8 @@ def block(
     if not confining.checked(confine):
         return make_hook((PreToolUse,), judge, match=match, name=name, priority=PRIORITY)
     events = (PreToolUse, *confining.AFTERWARDS)
-    return make_hook(events, judge_confined, match=match, name=name, priority=PRIORITY)
+    hook = make_hook(events, judge_confined, match=match, name=name, priority=PRIORITY)
+    return msgspec.structs.replace(hook, confines=True)
 
 
 def only(

@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import shlex
 import sys
+import time
+from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Literal
@@ -33,6 +35,7 @@ _MOVES = frozenset({"cd", "pushd", "popd"})
 _FOLLOW = ("{ d=$(", ' 9>&1 1>&8 8>&-); } 8>&1; s=$?; cd "${d:-.}"; (exit $s)')
 """Put around a line that changes the folder, so that the shell it came from follows."""
 _MOST_LINES = 20
+_KEPT = 24 * 3600.0
 
 
 def checked(confine: str) -> bool:
@@ -129,7 +132,21 @@ def call_file(event: PreToolUse | PostToolUse | PostToolUseFailure, line: str) -
     name = name or hashlib.sha256(f"{event.session_id}\0{line}".encode("utf-8", "replace")).hexdigest()[:32]
     folder = state_folder() / "confine"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _tidy(folder)
     return str(folder / name)
+
+
+def _tidy(folder: Path) -> None:
+    """Once a day, drop the notes of calls that nobody asked about afterwards."""
+    mark, now = folder.with_suffix(".tidied"), time.time()
+    with suppress(OSError):
+        if now - mark.stat().st_mtime < _KEPT:
+            return
+    mark.touch()
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if now - path.stat().st_mtime > _KEPT:
+                path.unlink()
 
 
 def note_policy(call: str, policy: Policy) -> None:

@@ -118,8 +118,9 @@ def stay_inside(
         root, folders, read=read, undecided=undecided, confined_by=name if checked_confine(confine) else ""
     )
     after = (PostToolUse, PostToolUseFailure) if guard.confined_by else (PostToolUse,)
+    judge = make_hook((PreToolUse,), guard.judge, name=name, priority=PRIORITY)
     return [
-        make_hook((PreToolUse,), guard.judge, name=name, priority=PRIORITY),
+        msgspec.structs.replace(judge, confines=bool(guard.confined_by)),
         make_hook(after, guard.look_again, name=f"{name}.afterwards", priority=PRIORITY),
         make_hook((SessionStart,), guard.begin, name=f"{name}.begin", priority=PRIORITY, on_failure="continue"),
     ]

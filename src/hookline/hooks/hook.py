@@ -20,8 +20,9 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
     """One registered hook.
 
     `on_failure=None` takes the event's default: a gate is closed, an observer's failure is only recorded. `source`
-    says where the hook was declared. `rejudge=False` is for hooks that only watch (law 4). `plain`
-    is worked out here: an async function that may take the engine's fast lane.
+    says where the hook was declared. `rejudge=False` is for hooks that only watch (law 4). `confines` marks a guard
+    that has shell lines run confined where the kernel can. `plain` is worked out here: an async function that may take
+    the engine's fast lane.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
     inline: bool = False
     source: str = "code"
     status_message: str | None = None
+    confines: bool = False
     plain: bool = False
 
     def __post_init__(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def check(loaded: Loaded) -> list[Problem]:
 
 def check_hooks(hooks: Iterable[Hook], project: str) -> list[Problem]:
     """What is wrong with hooks, wherever they come from."""
-    found = [problem for hook in hooks for look in (_matcher, _condition, _command, _timeout)
+    found = [problem for hook in hooks for look in (_matcher, _condition, _command, _timeout, _confinement)
              for problem in look(hook, project)]  # fmt: skip
     return list(dict.fromkeys(found))
 
@@ -111,6 +112,27 @@ def _command(hook: Hook, project: str) -> Iterator[Problem]:
         problem = _unrunnable(program, project)
         if problem:
             yield Problem(hook.source, f"command: `{program}` {problem}")
+
+
+def _confinement(hook: Hook, _: str) -> Iterator[Problem]:
+    """A guard that asks for confinement where there is none still judges, by the text alone."""
+    if not hook.confines and not (isinstance(hook.action, Command) and _asks_to_confine(hook.action)):
+        return
+    from hookline.confine.check import missing, no_notifications
+    from hookline.confine.policy import Policy
+
+    if reason := missing(Policy()) or no_notifications():
+        said = f"lines cannot be confined here: {reason}; they are judged by their text alone, and asked about in doubt"
+        yield Problem(f"{hook.source} ({hook.name})" if hook.confines else hook.source, said, "warning")
+
+
+def _asks_to_confine(action: Command) -> bool:
+    """Whether a command is `hookline guard … --confine auto`."""
+    line = " ".join([action.command, *(action.args or ())])
+    return any(
+        "guard" in words and ("--confine=auto" in words or ("--confine", "auto") in pairwise(words))
+        for words in (part.words for part in parse_line(line).commands)
+    )
 
 
 def _programs(action: Command, project: str) -> Iterator[str]:

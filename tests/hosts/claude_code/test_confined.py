@@ -51,7 +51,6 @@ async def test_twenty_escapes_have_no_effect_and_the_model_reads_why(tmp_path: P
     assert read.count("tool_use_id") >= len(lines)
     assert "is outside" in read
     assert "(paths.stay_inside)" in read
-    assert "refused this while the line ran; its text had not shown it" in read
 
 
 RULES = {"deny": ["Bash(git push:*)"], "ask": ["Bash(npm publish:*)"], "allow": ["Bash(touch:*)"]}

@@ -27,7 +27,7 @@ from hookline.wire import claude
 _EXAMPLES = """in .claude/settings.json, as a command hook:
   "command": "hookline guard commands --block 'rm -rf *' --block 'sudo *'"
   "command": "hookline guard paths --also /tmp"
-  "command": "hookline guard paths --confine auto --temporary --block 'sudo *'"    (also on PostToolUse)
+  "command": "hookline guard paths --confine auto --temporary --block 'sudo *'"
   "command": "hookline guard secrets"
   "command": "hookline guard approvals --allow 'ls *' --allow 'git status *'"    (on PermissionRequest)
   "command": "hookline guard budget --tool-calls 200 --per-tool Bash=50"

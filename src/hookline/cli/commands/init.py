@@ -35,17 +35,14 @@ STARTER: dict[str, Any] = {
                 "hooks": [_entry("stay-inside", "hookline guard paths --temporary", onFailure="block")],
             },
         ],
-        **{
-            event: [{"matcher": "Bash", "hooks": [_entry("refusals", _CONFINED)]}]
-            for event in ("PostToolUse", "PostToolUseFailure")
-        },
     },
 }
-"""What a new settings file says: shell lines run confined where the kernel can hold them, and edits stay inside."""
+"""What a new settings file says: shell lines run confined where the kernel can hold them, and edits stay inside.
 
-_NAMES = list(
-    dict.fromkeys(hook["name"] for groups in STARTER["hooks"].values() for group in groups for hook in group["hooks"])
-)
+One process for each call: what the kernel refuses is on the line's own standard error, which the model reads.
+"""
+
+_NAMES = [hook["name"] for groups in STARTER["hooks"].values() for group in groups for hook in group["hooks"]]
 
 
 def main(argv: list[str]) -> int:
