@@ -142,6 +142,15 @@ async def test_a_projects_allow_rule_counts_once_it_is_trusted(place: Path, kind
     assert [one.decision for one in (before, trusted, changed)] == [Decision.PASS, Decision.ALLOW, Decision.PASS]
 
 
+async def test_a_line_that_only_reads_is_no_new_question(place: Path) -> None:
+    """The host would have run it unasked, and cannot tell any more that it only reads."""
+    reply = await said(place, "ls -la")
+
+    assert reply.decision is Decision.ALLOW
+    assert unwrapped((reply.input or {})["command"]) is not None
+    assert (await said(place, "touch new")).decision is Decision.PASS
+
+
 async def test_an_administrator_may_want_no_rules_but_their_own(place: Path) -> None:
     """Then others' rules open nothing; what they deny is denied all the same."""
     write(place, "managed", {"allow": ["Bash(make:*)"]}, allowManagedPermissionRulesOnly=True)

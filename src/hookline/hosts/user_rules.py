@@ -90,16 +90,18 @@ def _rules(restricting: Iterable[Permissions], allowing: Iterable[Permissions]) 
 
 
 def _decided(line: str, cwd: str, where: Places, rules: Rules) -> Permission | None:
-    """What a rule says; modes and what needs no rule are left to the host, which knows them."""
+    """What a rule says, or that the line only reads, which no host asks about; modes are left to the host."""
     here = cwd or str(where.project_dir)
     said = decide(
         TOOL, {"command": line}, rules=rules, cwd=here, home=str(where.home), project_dir=str(where.project_dir)
     )
-    return said if said.rule is not None else None
+    return said if said.rule is not None or said.behaviour == "allow" else None
 
 
 def _told(decided: Permission, rows: Iterable[Permissions]) -> str:
     """Why, with the file that the rule stands in."""
+    if decided.rule is None:
+        return decided.reason
     text = str(decided.rule)
     found = (row.source.label for row in rows if text in (*row.deny, *row.ask, *row.allow))
     return f"{decided.reason} ({next(found, 'settings')})"
