@@ -31,7 +31,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         one.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # its event loop runs for as long as it lives: no async test may come in between
 def browser() -> Iterator[Browser]:
     """Debian's Chromium."""
     if CHROMIUM is None:
