@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -95,6 +94,8 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o600, durable: boo
     A link is followed, so that the file it leads to changes and the link stays. With `durable` the contents survive a
     loss of power. If anything fails, the old contents stay and nothing is left behind.
     """
+    import tempfile  # not at every start of a command: it imports a dozen modules
+
     target = Path(os.path.realpath(path))
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:

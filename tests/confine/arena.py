@@ -31,6 +31,11 @@ def possible() -> str:
     """Why lines cannot be tried here; empty if they can."""
     if not sys.platform.startswith("linux") or shutil.which("unshare") is None:
         return "needs Linux and unshare"
+    hidden = [
+        top for top in ("/tmp/", "/run/", "/dev/shm/") for path in (sys.prefix, LAUNCH) if str(path).startswith(top)
+    ]
+    if hidden:
+        return f"this checkout lies below {hidden[0]}, which is empty in the arena"
     done = subprocess.run([*_namespace(), "true"], capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else f"no namespaces here: {done.stderr.strip()}"
 

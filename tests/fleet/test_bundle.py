@@ -17,6 +17,7 @@ from hookline.fleet.keys import MachineKey, TeamKey, is_machine_key
 
 KEY, OTHER = TeamKey(b"k" * 32), TeamKey(b"o" * 32)
 FILES = {"hooks.py": b"hooks = None\n", "policies/a.cedar": b"permit();\n"}
+WHOLE = pack(FILES, version=1, key=KEY)
 
 
 def rezipped(data: bytes, **changes: bytes | None) -> bytes:
@@ -96,9 +97,8 @@ def test_garbage_is_refused_with_a_message(data: bytes) -> None:
 @given(st.data())
 def test_a_damaged_bundle_is_refused_or_the_same(data: st.DataObject) -> None:
     """Any byte changed on the way: refused, or nothing that matters was changed."""
-    whole = pack(FILES, version=1, key=KEY)
-    at = data.draw(st.integers(0, len(whole) - 1))
-    damaged = whole[:at] + bytes([whole[at] ^ data.draw(st.integers(1, 255))]) + whole[at + 1 :]
+    at = data.draw(st.integers(0, len(WHOLE) - 1))
+    damaged = WHOLE[:at] + bytes([WHOLE[at] ^ data.draw(st.integers(1, 255))]) + WHOLE[at + 1 :]
     with contextlib.suppress(FleetError):
         assert unpack(damaged, public=KEY.public).files == FILES
 

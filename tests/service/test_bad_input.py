@@ -361,6 +361,8 @@ def can_unshare() -> bool:
 def test_where_nothing_can_be_written_events_are_answered_all_the_same(desk: Desk, mount: str) -> None:
     """A full disk, a read-only system: no service, no harm."""
     folder = desk.socket.parent.parent  # where the service would make its own
+    if Path(sys.prefix).is_relative_to(folder):
+        pytest.skip(f"this checkout lies below {folder}, which is empty then")
     script = (
         f"mount -t tmpfs tmpfs /mnt && mkdir /mnt/k && mount --bind {desk.base} /mnt/k && "
         f'mount -t tmpfs -o {mount} tmpfs {folder} && cd /mnt/k/proj && exec "$@"'

@@ -21,7 +21,7 @@ KEYS = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}
         ("anthropic:claude-x", "claude-x"),
         ("anthropic:opus", "claude-opus-5-5"),
         ("claude-sonnet-4-5", "claude-sonnet-4-5"),
-        ("sonnet", "claude-sonnet-4-5"),
+        ("sonnet", "claude-sonnet-5-5"),
         ("", "claude-opus-5-5"),
         ("openai:gpt-x", "gpt-x"),
     ],
