@@ -180,7 +180,7 @@ async def test_lines_that_are_no_messages_are_told_and_passed_over(tmp_path: Pat
     assert code == 0
     assert "not JSON" in words
     assert "not UTF-8" in words
-    assert "no message of the protocol" in words
+    assert "not a message of the protocol" in words
 
 
 async def test_a_request_in_invalid_utf8_is_refused_rather_than_left_waiting(tmp_path: Path) -> None:

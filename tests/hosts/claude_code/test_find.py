@@ -59,9 +59,9 @@ def test_a_program_that_cannot_be_started_is_refused_early(tmp_path: Path) -> No
     plain = tmp_path / "claude"
     plain.write_text("")
 
-    with pytest.raises(CliNotFound, match="no program"):
+    with pytest.raises(CliNotFound, match="not a program"):
         find_cli(plain)
-    with pytest.raises(CliNotFound, match="no program"):
+    with pytest.raises(CliNotFound, match="not a program"):
         find_cli([])
 
 

@@ -266,7 +266,7 @@ async def test_a_cli_that_stalls(tmp_path: Path) -> None:
 
 async def test_a_cli_that_is_not_there(tmp_path: Path) -> None:
     """The error says what to do."""
-    with pytest.raises(CliNotFound, match="no program"):
+    with pytest.raises(CliNotFound, match="not a program"):
         await conversation([str(tmp_path / "nothing")])
     with pytest.raises(CliNotFound, match="no such directory"):
         await ClaudeClient(cli="/bin/cat", cwd=tmp_path / "nowhere").connect()
