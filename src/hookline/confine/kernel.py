@@ -38,6 +38,8 @@ class _Range(ctypes.Structure):
     _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
 
 
+_NO_MAGIC_LINKS = 0x02
+_PROC, _STATFS = 0x9FA0, 256
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
 _syscall.restype = ctypes.c_long
@@ -235,6 +237,18 @@ def respond(listener: int, notice: int, error: int = 0) -> None:
         fcntl.ioctl(listener, _SEND, RESPONSE.pack(notice, 0, -error, 0 if error else _CONTINUE))
     except OSError:
         return
+
+
+def open_plainly(folder: int, path: str, flags: int) -> int:
+    """Open a path from an open folder; ELOOP where it leads through a link that jumps, as those to a descriptor do."""
+    how = struct.pack("QQQ", flags, 0, _NO_MAGIC_LINKS)
+    return _call("openat2", ctypes.c_int(folder), os.fsencode(path), how, ctypes.c_size_t(len(how)))
+
+
+def is_proc(fd: int) -> bool:
+    """Whether an open file is one of procfs."""
+    facts = ctypes.create_string_buffer(_STATFS)
+    return int(_libc.fstatfs(fd, facts)) == 0 and int(struct.unpack_from("l", facts)[0]) == _PROC
 
 
 class Memory:

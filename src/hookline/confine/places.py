@@ -3,62 +3,137 @@
 from __future__ import annotations
 
 import os
+import stat
+from collections import deque
 
+from hookline.confine import kernel
 from hookline.confine.syscalls import AT_FDCWD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
 
 _MOST_LINKS = 40
 _LOOK = os.O_PATH | os.O_CLOEXEC
-_STREAMS = {"/dev/stdin": "fd/0", "/dev/stdout": "fd/1", "/dev/stderr": "fd/2", "/dev/fd": "fd"}
+_ENOENT, _EACCES, _ELOOP = 2, 13, 40
+_PROC_TOP = 1
+"""The inode of procfs's own top folder, whose links are words; links further down jump."""
 
 
-def seen_from_here(thread: int, folder: int, path: str) -> str:
-    """A path of another process as one that can be opened from here; links to `self` are that process's."""
-    if not path.startswith("/"):
-        base = f"/proc/{thread}/cwd" if folder == AT_FDCWD else f"/proc/{thread}/fd/{folder}"
-        return f"{base}/{path}" if path else base
-    for prefix, name in _STREAMS.items():
-        if path == prefix or path.startswith(prefix + "/"):
-            return f"/proc/{thread}/{name}{path[len(prefix) :]}"
-    for prefix in ("/proc/self", "/proc/thread-self"):
-        if path == prefix or path.startswith(prefix + "/"):
-            return f"/proc/{thread}{path[len(prefix) :]}"
-    return path
+class OpenedPath:
+    """What a path leads to: its real path and, where something lies there, a handle on it that `with` closes."""
+
+    __slots__ = ("fd", "path")
+
+    def __init__(self, path: str, fd: int = -1) -> None:
+        self.path, self.fd = path, fd
+
+    @property
+    def opened(self) -> str:
+        """A path by which this very file can be opened from here, also where it has no name any more."""
+        return f"/proc/self/fd/{self.fd}" if self.fd >= 0 else self.path
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
 
 
-def real(path: str, *, follow: bool) -> str:
-    """Where a path leads, by the kernel's own reading; also where nothing lies yet. What is no file keeps its name."""
-    for _ in range(_MOST_LINKS):
-        found = _opened(path, follow=follow)
-        if found is not None:
-            return found
-        folder, _, name = path.rstrip("/").rpartition("/")
-        parent = _opened(folder or "/", follow=True)
-        if parent is None or not name:
-            raise FileNotFoundError(2, os.strerror(2), path)
-        place = f"{parent.rstrip('/')}/{name}"
-        target = _link(place) if follow else None
-        if target is None:
-            return place
-        path = os.path.join(parent, target)
-    raise OSError(40, os.strerror(40), path)
+def place_of(thread: int, folder: int, path: str, *, follow: bool = True) -> OpenedPath:
+    """Where a path of another process leads; `self`, standard streams and descriptors in it are that process's own.
 
-
-def _opened(path: str, *, follow: bool) -> str | None:
+    The kernel reads the path. Only where it comes upon a link of procfs, which would lead it to us, is the path walked
+    by hand. A file that is still to be made has a place, too; what is no file keeps the name the kernel has for it.
+    """
+    base = os.open(_start(thread, folder, path), _LOOK)
+    if not path:
+        return OpenedPath(_name(base), base)
     try:
-        fd = os.open(path, _LOOK if follow else _LOOK | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return None
+        found = kernel.open_plainly(base, path, _LOOK if follow else _LOOK | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno in (_ENOENT, _ELOOP):
+            return _walk(thread, base, path, follow=follow)
+        os.close(base)
+        raise
+    os.close(base)
+    return OpenedPath(_name(found), found)
+
+
+def real(thread: int, folder: int, path: str, *, follow: bool = True) -> str:
+    """The real path of what a path of another process leads to."""
+    with place_of(thread, folder, path, follow=follow) as place:
+        return place.path
+
+
+def _start(thread: int, folder: int, path: str) -> str:
+    if path.startswith("/"):
+        return "/"
+    return f"/proc/{thread}/cwd" if folder == AT_FDCWD else f"/proc/{thread}/fd/{folder}"
+
+
+def _name(fd: int) -> str:
+    return os.readlink(f"/proc/self/fd/{fd}")
+
+
+def _walk(thread: int, at: int, path: str, *, follow: bool) -> OpenedPath:
+    """Go along a path name by name, from an open folder that is closed on the way."""
+    left = deque(_names(path))
+    follow = follow or path.endswith("/")
+    links = 0
     try:
-        return os.readlink(f"/proc/self/fd/{fd}")
+        while left:
+            name = left.popleft()
+            try:
+                there = os.open(name, _LOOK | os.O_NOFOLLOW, dir_fd=at)
+            except FileNotFoundError:
+                if left:
+                    raise
+                return OpenedPath(f"{_name(at).rstrip('/')}/{name}")
+            if not stat.S_ISLNK(os.fstat(there).st_mode) or not (left or follow):
+                at = _moved(at, there)
+                continue
+            links += 1
+            target = _target(thread, at, name, there)
+            if target is None:
+                at = _moved(at, os.open(name, _LOOK, dir_fd=at))
+                continue
+            if links > _MOST_LINKS:
+                raise OSError(_ELOOP, os.strerror(_ELOOP), path)
+            follow = follow or target.endswith("/")
+            left.extendleft(reversed(_names(target)))
+            if target.startswith("/"):
+                at = _moved(at, os.open("/", _LOOK))
+        place, at = OpenedPath(_name(at), at), -1
+        return place
     finally:
-        os.close(fd)
+        if at >= 0:
+            os.close(at)
 
 
-def _link(path: str) -> str | None:
+def _target(thread: int, folder: int, name: str, link: int) -> str | None:
+    """What a link says to that process, or None for a link of procfs that leads to a file without saying a path."""
     try:
-        return os.readlink(path)
-    except OSError:
-        return None
+        if not kernel.is_proc(link):
+            return os.readlink("", dir_fd=link)
+        top = os.fstat(folder)
+        if top.st_ino != _PROC_TOP:
+            return None
+        if top.st_dev != os.stat("/proc").st_dev:
+            raise PermissionError(_EACCES, "processes of another namespace", name)
+        return str(thread) if name in ("self", "thread-self") else os.readlink("", dir_fd=link)
+    finally:
+        os.close(link)
+
+
+def _names(path: str) -> list[str]:
+    return [name for name in path.split("/") if name not in ("", ".")]
+
+
+def _moved(before: int, after: int) -> int:
+    os.close(before)
+    return after
 
 
 class Places:

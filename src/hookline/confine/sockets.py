@@ -6,7 +6,7 @@ import os
 import struct
 
 from hookline.confine.patterns import matches_glob
-from hookline.confine.places import Places, real, seen_from_here
+from hookline.confine.places import Places, real
 from hookline.confine.policy import Policy
 from hookline.confine.reports import Refusal
 from hookline.confine.syscalls import AT_FDCWD
@@ -46,7 +46,7 @@ class Sockets:
     def _local(self, thread: int, name: bytes) -> Refusal | None:
         if self._places is None or name.startswith(b"\0"):
             return None
-        path = real(seen_from_here(thread, AT_FDCWD, os.fsdecode(name.partition(b"\0")[0])), follow=True)
+        path = real(thread, AT_FDCWD, os.fsdecode(name.partition(b"\0")[0]))
         if path in self._allowed or not os.path.exists(path):
             return None
         if not self._is_door(path):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 
 from hookline.confine.patterns import STAR, CommandPattern, shortest
+from hookline.confine.places import real
 from hookline.confine.programs import MANY_IN_ONE, Library, Originals, ProgramFile, is_loader, loaded
+from hookline.confine.syscalls import AT_FDCWD
 
 _MOST_INTERPRETERS = 5
 _PUSHES = ("send-pack", "http-push")
@@ -13,18 +15,19 @@ _SHOWN = 200
 
 
 class Start:
-    """A program about to start: the path it was called by, where that leads, its words and its folder.
+    """A program about to start: the path it was called by, where that leads, its words, its folder and its thread.
 
     `opened` is a path by which the file can be opened from here, also where it has no name of its own any more.
     """
 
-    __slots__ = ("argv", "cwd", "given", "opened", "path", "variables")
+    __slots__ = ("argv", "cwd", "given", "opened", "path", "thread", "variables")
 
     def __init__(
-        self, given: str, path: str, argv: list[str], cwd: str, *, opened: str = "", variables: tuple[str, ...] = ()
-    ) -> None:
-        self.given, self.path, self.argv, self.cwd, self.opened = given, path, argv, cwd, opened or path
-        self.variables = list(variables)
+        self, given: str, path: str, argv: list[str], cwd: str, thread: int, *,
+        opened: str = "", variables: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        self.given, self.path, self.argv, self.cwd, self.thread = given, path, argv, cwd, thread
+        self.opened, self.variables = opened or path, list(variables)
 
     @property
     def line(self) -> str:
@@ -87,8 +90,8 @@ class Judge:
         return [*found, *(_as_push(words) for name, words in found if name == "git")]
 
     def _loaded(self, words: list[str], start: Start) -> list[tuple[str, list[str]]]:
-        path = os.path.join(start.cwd, words[0])
-        return self._readings(Start(words[0], os.path.realpath(path), words, start.cwd), self._library.look(path))
+        path = _leads(start.thread, words[0])
+        return self._readings(Start(words[0], path, words, start.cwd, start.thread), self._library.look(path))
 
 
 def pushes(given: str, argv: list[str]) -> bool:
@@ -103,8 +106,16 @@ def _base(path: str) -> str:
 def _interpreted(start: Start, file: ProgramFile) -> Start:
     """The interpreter as the kernel starts it: with the argument of the first line, then the script and its words."""
     program = file.interpreter[0]
-    path = os.path.realpath(os.path.join(start.cwd, program))
-    return Start(program, path, [*file.interpreter, start.given, *start.argv[1:]], start.cwd)
+    words = [*file.interpreter, start.given, *start.argv[1:]]
+    return Start(program, _leads(start.thread, program), words, start.cwd, start.thread)
+
+
+def _leads(thread: int, path: str) -> str:
+    """Where a path leads in the thread that starts a program, or the path itself: the kernel will not find it."""
+    try:
+        return real(thread, AT_FDCWD, path)
+    except OSError:
+        return path
 
 
 def _as_push(words: list[str]) -> tuple[str, list[str]]:

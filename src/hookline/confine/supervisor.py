@@ -6,7 +6,7 @@ import os
 import struct
 
 from hookline.confine import kernel, syscalls
-from hookline.confine.places import Places, real, seen_from_here
+from hookline.confine.places import Places, place_of, real
 from hookline.confine.policy import Policy
 from hookline.confine.programs import Library
 from hookline.confine.reports import Refusal, Reporter, quiet
@@ -66,18 +66,18 @@ class Supervisor:
         folder = syscalls.AT_FDCWD if name == "execve" else _signed(arguments[0])
         given = os.fsdecode(self._memory.text(thread, arguments[at]))
         argv = [os.fsdecode(word) for word in self._memory.texts(thread, arguments[at + 1], _MOST_WORDS)]
-        here = seen_from_here(thread, folder, given)
-        path = _leads(here)
-        file = self._library.look(here)
         variables = self._variables(thread, arguments[at + 2]) if pushes(given, argv) else ()
-        cwd, guard = _leads(f"/proc/{thread}/cwd"), self._policy.block_guard
-        start = Start(given, path, argv, cwd, opened=here, variables=variables)
+        cwd = real(thread, syscalls.AT_FDCWD, "")
+        with place_of(thread, folder, given) as place:
+            start = Start(given, place.path, argv, cwd, thread, opened=place.opened, variables=variables)
+            return self._blocked(start)
+
+    def _blocked(self, start: Start) -> Refusal | None:
+        file, guard = self._library.look(start.opened), self._policy.block_guard
         if file is not None and file.foreign:
             return Refusal(f"`{start.line}`", guard, "programs of another architecture cannot be confined")
         pattern = self._judge.blocks(start)
-        if pattern is None:
-            return None
-        return Refusal(f"`{start.line}`", guard, f"the pattern `{pattern}`")
+        return None if pattern is None else Refusal(f"`{start.line}`", guard, f"the pattern `{pattern}`")
 
     def _variables(self, thread: int, address: int) -> tuple[str, ...]:
         return tuple(os.fsdecode(pair) for pair in self._memory.texts(thread, address, _MOST_WORDS))
@@ -96,7 +96,7 @@ class Supervisor:
             text = os.fsdecode(self._memory.text(thread, arguments[path])) if path >= 0 and arguments[path] else ""
             if not text and path >= 0 and folder < 0:
                 return None  # the kernel answers an empty path itself
-            place = real(seen_from_here(thread, at, text), follow=follow or not text)
+            place = real(thread, at, text, follow=follow)
             if self._places.hold(place):
                 continue
             return None if self._fails_anyway(name, notice, position, place) else self._outside(name, place)
@@ -174,13 +174,6 @@ def _error_of(name: str) -> int:
 def _signed(value: int) -> int:
     value &= 0xFFFFFFFF
     return value - (1 << 32) if value >= 1 << 31 else value
-
-
-def _leads(path: str) -> str:
-    try:
-        return real(path, follow=True)
-    except OSError:
-        return path
 
 
 def _pid_behind(thread: int, descriptor: int) -> int:
