@@ -44,7 +44,7 @@ types: $(READY)
 	@$(BIN)/mypy
 
 fleet-demo: $(READY)  ## a hub and three machines on this computer; no network
-	@$(BIN)/python -m tools.fleet_demo
+	@$(BIN)/python -m tools.fleet_demo $(ARGS)
 
 pythons: $(READY)  ## the tests of the core on every other supported Python that is installed
 	@$(BIN)/python -m tools.pythons $(ARGS)

@@ -1,11 +1,12 @@
 """`make fleet-demo`: a hub and three machines on this computer, each with a home of its own; no network.
 
 A policy is pushed to all three, an agent's call is refused on each, and the hub shows what it knows. Everything runs
-through the command line, as it would on four computers.
+through the command line, as it would on four computers. `--stay` leaves it running, with the hub's page to look at.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -14,8 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 POLICY = '''"""The team's policy: nobody pushes by force."""
 
@@ -53,12 +56,14 @@ class Computer:
             raise SystemExit(f"{self.name}: hookline {' '.join(words)}: exit code {ran.returncode}\n{ran.stderr}")
         return (ran.stdout + ran.stderr).strip()
 
-    def start(self, *words: str) -> None:
-        """Run a command beside everything else."""
+    def start(self, *words: str) -> Path:
+        """Run a command beside everything else; what it prints is in the file that is returned."""
         argv = [sys.executable, "-m", "hookline", *words]
-        log = (self.home / "log").open("w")
+        path = self.home / f"{words[1]}.log"
+        log = path.open("w")
         with log:
             self._running.append(subprocess.Popen(argv, env=self._env, stdout=log, stderr=log, text=True))
+        return path
 
     def stop(self) -> None:
         """End what runs."""
@@ -90,7 +95,7 @@ def free_port() -> int:
         return port
 
 
-def play(folder: Path) -> None:
+def play(folder: Path, *, stay: bool) -> None:
     """The whole story."""
     hub = Computer(folder, "hub")
     machines = [Computer(folder, name) for name in ("laptop", "desktop", "runner")]
@@ -100,9 +105,9 @@ def play(folder: Path) -> None:
     (policy / "tests.jsonl").write_text(json.dumps({"event": CALL, "decision": "deny"}) + "\n")
     try:
         tell("1. a hub")
-        hub.start("fleet", "hub", "--port", str(free_port()))
-        until("the hub starts", lambda: "the hub runs at" in (hub.home / "log").read_text())
-        print((hub.home / "log").read_text().strip())
+        log = hub.start("fleet", "hub", "--port", str(free_port()))
+        until("the hub starts", lambda: "the hub runs at" in log.read_text())
+        print(log.read_text().strip())
         tell("2. three machines join, each with a token that works once")
         for machine in machines:
             join = hub.run("fleet", "token").split()[1:]
@@ -119,10 +124,45 @@ def play(folder: Path) -> None:
         tell("5. what the hub knows")
         print(hub.run("fleet", "machines"))
         print(hub.run("fleet", "verify"))
-        print("\nin the browser: `hookline fleet console`, at the hub")
+        tell("6. the hub's page")
+        show_page(hub, stay=stay)
     finally:
         for computer in (*machines, hub):
             computer.stop()
+
+
+def show_page(hub: Computer, *, stay: bool) -> None:
+    """Serve the page, and read its Machines view as a browser would: with a ticket that is traded for a token."""
+    log = hub.start("fleet", "console", "--no-open")
+    until("the page is served", lambda: "#" in log.read_text())
+    address = next(word for word in log.read_text().split() if word.startswith("http"))
+    if stay:
+        print(f"open {address}\nCtrl-C ends the demo", flush=True)
+        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+        return
+    page, _, ticket = address.partition("#")
+    html = _fetched(page)
+    token = json.loads(_fetched(f"{page}api/login", body=ticket.rpartition("=")[2]))["token"]
+    until("the page knows the machines", lambda: bool(_fetched_machines(page, token)))
+    print(f"{page} serves its page ({len(html):,} bytes) and what it shows; the Machines view:")
+    for row in _fetched_machines(page, token):
+        print(f"  {row['name']}: policy {row['policy']}, {'chain whole' if row['ok'] else row['problems']}")
+    print("`hookline fleet console` opens it in the browser; `make fleet-demo ARGS=--stay` keeps this fleet to look at")
+
+
+def _fetched_machines(page: str, token: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(_fetched(f"{page}api/machines", token=token))["machines"]
+    return rows
+
+
+def _fetched(url: str, *, token: str = "", body: str | None = None) -> str:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    data = None if body is None else body.encode()
+    request = urllib.request.Request(url, data=data, headers=headers)  # noqa: S310 - our own page, on loopback
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(request, timeout=PATIENCE) as answer:
+        text: str = answer.read().decode()
+        return text
 
 
 def _machines(hub: Computer) -> list[dict[str, int]]:
@@ -142,9 +182,14 @@ def _recorded(hub: Computer) -> int:
 
 def main() -> int:
     """Play it in a folder that is removed afterwards."""
+    flags = argparse.ArgumentParser(prog="make fleet-demo", description=__doc__)
+    flags.add_argument("--stay", action="store_true", help="leave the fleet running until Ctrl-C, to look at its page")
+    stay: bool = flags.parse_args().stay
+    if stay:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="hookline-fleet-") as folder:
-        play(Path(folder))
+        play(Path(folder), stay=stay)
     print(f"\ndone in {time.monotonic() - began:.0f} s")
     return 0
 

@@ -40,6 +40,8 @@ class Report(msgspec.Struct, kw_only=True):
     kills: int = 0
     seconds: float = 0.0
     catching_up: float = 0.0
+    removed: str = ""
+    """What the hub said of a record that was taken out of one machine's log before it was sent."""
     wrong: list[str] = []
 
 
@@ -66,7 +68,7 @@ async def run_leaves(folders: list[Path]) -> None:
 
 def write_records(logs: list[Path], count: int) -> None:
     """Records in small batches, in turn, as agents that work on all machines would write them."""
-    number = 0
+    number = sum(len(lines_of(path)) for path in logs)  # a writer that was killed goes on
     while number < count:
         for path in logs:
             batch = min(random.randint(1, 40), count - number)
@@ -115,6 +117,8 @@ class Fleet:
             with suppress(ProcessLookupError):
                 os.kill(int((self.hub / "nats.pid").read_text()), signal.SIGKILL)
             name = "hub"  # a hub whose server is gone is started again
+        if name == "writer" and self.processes[name].poll() is not None:
+            return  # it has written all
         self.processes[name].kill()
         self.processes[name].wait()
         self.start(name)
@@ -154,7 +158,7 @@ def play(folder: Path, *, machines: int, records: int, kills: int, seed: int = 1
     with running(folder, machines) as fleet:
         os.environ["FAULTS_RECORDS"] = str(records)
         fleet.start("writer")
-        names = ["hub", "server", *(f"leaves{number}" for number in range(len(fleet.groups)))]
+        names = ["hub", "server", "writer", *(f"leaves{number}" for number in range(len(fleet.groups)))]
         for _ in range(kills):
             time.sleep(random.uniform(0.05, 0.6))
             fleet.kill(random.choice(names))
@@ -163,9 +167,25 @@ def play(folder: Path, *, machines: int, records: int, kills: int, seed: int = 1
         ended = time.monotonic()
         report.wrong = caught_up(fleet)
         report.catching_up = time.monotonic() - ended
-    compare(fleet, report)
+        compare(fleet, report)
+        report.removed = remove_one(fleet)
     report.seconds = time.monotonic() - began
     return report
+
+
+def remove_one(fleet: Fleet) -> str:
+    """Write three records on the first machine, take the middle one out unsent, and hear what the hub says."""
+    log, leaves = fleet.logs[0], fleet.processes["leaves0"]
+    leaves.kill()
+    leaves.wait()
+    AuditFile(log).append({"event": "PreToolUse", "number": number} for number in range(3))
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join([*lines[:-2], lines[-1]]))
+    fleet.start("leaves0")
+    until = time.monotonic() + PATIENCE
+    while not (problems := Ledger(fleet.hub / "audit").problems()) and time.monotonic() < until:
+        time.sleep(0.2)
+    return "; ".join(map(str, problems)) or "the hub found nothing"
 
 
 def lines_of(log: Path) -> list[bytes]:

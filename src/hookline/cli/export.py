@@ -10,6 +10,7 @@ from typing import Any
 
 from hookline.audit.export import FORMATS, lines
 from hookline.audit.log import AuditFile, read
+from hookline.cli.style import counted
 from hookline.errors import HooklineError
 
 Log = tuple[str, Path]
@@ -34,7 +35,7 @@ def export(logs: Iterable[Log], args: argparse.Namespace) -> int:
         from hookline.audit.parquet import write_parquet
 
         count = _to_disk(args.output, lambda: write_parquet(args.output, records))
-        print(f"{count:,} records in {args.output}", file=sys.stderr)
+        print(f"{counted(count, 'record')} in {args.output}", file=sys.stderr)
     elif args.output is None:
         for line in lines(records, args.format):
             sys.stdout.buffer.write(line)

@@ -85,3 +85,8 @@ def say(text: str) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things, in words: `1 record`, `2,000 records`."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hookline.api import Hooks
 from hookline.cli.options import default_project, from_python, parser
-from hookline.cli.style import paint, say
+from hookline.cli.style import counted, paint, say
 from hookline.engine import Notice, Verdict
 from hookline.hosts.claude_code.attach import put_in, serving, settings_for, take_out, unasked
 
@@ -73,7 +73,7 @@ async def _attached(hooks: Hooks, path: Path, args: argparse.Namespace) -> int:
             return 0
         put_in(path, table)
         try:
-            print(f"attached: {len(hooks.hooks)} hooks in {path}; Ctrl-C takes them out again", flush=True)
+            print(f"attached: {counted(len(hooks.hooks), 'hook')} in {path}; Ctrl-C takes them out again", flush=True)
             await stop.wait()
         finally:
             take_out(path, endpoint.url)

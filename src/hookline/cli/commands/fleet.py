@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hookline.cli.export import add_export, export
 from hookline.cli.options import add_json, parser
-from hookline.cli.style import paint
+from hookline.cli.style import counted, paint
 from hookline.display import one_line
 from hookline.errors import FleetError
 from hookline.files import state_folder
@@ -224,8 +224,8 @@ def _row_text(row: Row) -> str:
     mark = paint("✓", "green") if row.ok else paint("✗", "red")
     seen = "silent" if row.silent else "reports"
     policy = f"policy {row.policy}" if row.policy == row.wanted else f"policy {row.policy}, wants {row.wanted}"
-    agents = f", {row.proven}/{row.hooked} proven" if row.agents else ""
-    first = f"{mark} {one_line(row.name, 24):<24} {seen:<8} {policy:<20} {row.records:,} records{agents}"
+    agents = f", {row.proven} of {counted(row.hooked, 'hooked agent')} proven" if row.hooked else ", no agent hooked"
+    first = f"{mark} {one_line(row.name, 24):<24} {seen:<8} {policy:<20} {counted(row.records, 'record')}{agents}"
     return "\n".join([first, *(f"    {one_line(problem)}" for problem in row.problems)])
 
 
@@ -251,7 +251,7 @@ async def _verify(args: argparse.Namespace) -> int:
         mirror = ledger.mirror(machine)
         found = [str(one) for one in AuditFile(mirror.path).verify()] or [str(one) for one in mirror.problems()]
         wrong += bool(found)
-        print(f"{machine}: {mirror.last.seq:,} records, {'whole' if not found else found[0]}")
+        print(f"{machine}: {counted(mirror.last.seq, 'record')}, {'whole' if not found else found[0]}")
     return 1 if wrong else 0
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from hookline.cli.options import add_json, add_sources, hooks_of, parser
-from hookline.cli.style import paint
+from hookline.cli.style import counted, paint
 from hookline.display import one_line
 from hookline.errors import HooklineError
 from hookline.replay.compare import Flip, Report, pieces, replay
@@ -91,7 +91,7 @@ def _text(report: Report, most: int) -> str:
     ]
     failed = f", a hook failed on {report.failures:,}" if report.failures else ""
     failed += f", {report.vanished:,} not compared: their folder is gone" if report.vanished else ""
-    summary = f"{report.calls:,} calls, {report.flipped:,} would be decided differently"
+    summary = f"{counted(report.calls, 'call')}, {report.flipped:,} would be decided differently"
     return "\n".join([*lines, f"{summary}{': ' + ', '.join(kinds) if kinds else ''}{failed}"])
 
 

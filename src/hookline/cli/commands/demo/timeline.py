@@ -12,7 +12,7 @@ import msgspec
 
 from hookline.cli.commands.demo.escape import Escape
 from hookline.cli.commands.demo.story import Summary
-from hookline.cli.style import colour_of, paint, say
+from hookline.cli.style import colour_of, counted, paint, say
 from hookline.display import one_line
 from hookline.engine import Notice, Verdict
 from hookline.hooks import Hook
@@ -168,7 +168,8 @@ class Screen:
 
     def end(self, summary: Summary, problems: Sequence[str], log: Path, kept: Path | None) -> None:
         """The numbers, what did not go as told, and where the log lies."""
-        counts = f"{summary.events} events · {summary.hooks_run} hook runs · {summary.denials} denials"
+        told = ((summary.events, "event"), (summary.hooks_run, "hook run"), (summary.denials, "denial"))
+        counts = " · ".join(counted(number, thing) for number, thing in told)
         print(f"\n{counts} · sent back {summary.sent_back} times")
         testing = f"{summary.ms_in_tests:.0f} ms in the one that runs the tests"
         print(f"{summary.ms_in_hooks:.0f} ms in hooks, and {testing} · {summary.seconds:.1f} s in all")
