@@ -461,46 +461,6 @@ TWICE = {
 }
 """Names of more than one class, and why."""
 
-STILL_TWICE = frozenset(
-    {
-        "Answer",
-        "Call",
-        "Change",
-        "Exit",
-        "Entry",
-        "Field",
-        "Fires",
-        "Found",
-        "Index",
-        "Judge",
-        "Known",
-        "Output",
-        "Parsed",
-        "Pattern",
-        "Place",
-        "Places",
-        "Plain",
-        "Plan",
-        "Problem",
-        "Question",
-        "Reader",
-        "Record",
-        "Registry",
-        "Request",
-        "Result",
-        "Row",
-        "Rules",
-        "Run",
-        "Screen",
-        "Script",
-        "Session",
-        "Source",
-        "Turn",
-        "Usage",
-    }
-)
-"""Names that should become one each; the list may only get shorter."""
-
 
 def class_names() -> dict[str, set[str]]:
     """The modules that define a class, by its name; names that begin with `_` are their module's own business."""
@@ -516,5 +476,5 @@ def test_a_class_name_is_used_once() -> None:
     """Whoever searches for a name finds one thing."""
     twice = {name for name, modules in class_names().items() if len(modules) > 1}
 
-    assert sorted(twice - set(TWICE) - STILL_TWICE) == []
-    assert sorted((set(TWICE) | STILL_TWICE) - twice) == [], "used once now: take it off the list"
+    assert sorted(twice - set(TWICE)) == []
+    assert sorted(set(TWICE) - twice) == [], "used once now: take it off the list"

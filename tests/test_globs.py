@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookline.globs import States, name_expression, path_matches, text_expression, tokens
-from hookline.hooks.condition import Catch, Place, parse_rule, part_caught
+from hookline.hooks.condition import Catch, PathContext, parse_rule, part_caught
 from hookline.hooks.matcher import parse_matcher
 from hookline.shell import parse_line
 
@@ -58,7 +58,7 @@ def test_over_paths_a_star_stops_at_a_slash(pattern: str, path: str, any_case: b
     assert matched is bool(plain.fullmatch(path))
 
 
-PLACE = Place()
+PLACE = PathContext()
 LONG = "a" * 65_536
 STARS = "*".join("ab" * 20)
 

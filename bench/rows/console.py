@@ -121,13 +121,13 @@ def memory() -> Measured:
 
 def pages() -> Measured:
     """Every filter, alone and with another, and what a page shows beside the list: the slowest median of three."""
-    from hookline.console.index import Index
+    from hookline.console.index import LogIndex
     from hookline.console.log_store import LogStore
     from hookline.console.store import Filter
 
     _build()
     folder = Path(_folder().name)
-    index = Index(folder / "index.sqlite", [folder / "audit.jsonl"])
+    index = LogIndex(folder / "index.sqlite", [folder / "audit.jsonl"])
     index.refresh()
     store = LogStore(index)
     asked: list[dict[str, Any]] = [

@@ -22,7 +22,7 @@ from hookline.hosts.claude_code.host_channel import HostChannel
 from hookline.hosts.claude_code.messages import Initialize
 from hookline.hosts.claude_code.pending import REMEMBERED
 from hookline.hosts.claude_code.registration import plan
-from hookline.hosts.claude_code.transport import Exit, Receiver, Subprocess
+from hookline.hosts.claude_code.transport import PeerExit, Receiver, Subprocess
 
 CHUNK = 100  # lines that arrive together when callbacks are pipelined: what a full pipe holds (64 KiB)
 CALLS = 100  # tool calls of the run with the real CLI
@@ -276,7 +276,7 @@ class Timed(Subprocess):
                         timed.came[json.loads(line)["request_id"]] = now
                 receiver.received(data)
 
-            def ended(self, exit: Exit) -> None:
+            def ended(self, exit: PeerExit) -> None:
                 receiver.ended(exit)
 
         await super().start(Between())

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookline.audit.entry import word_of
-from hookline.console.index import Index
+from hookline.console.index import LogIndex
 from hookline.console.log_store import LogStore
 from hookline.console.logs import logs_in
-from hookline.console.records import VERDICTS, Record, decode, percentile, slot, slot_ms
+from hookline.console.records import VERDICTS, EventRecord, decode, percentile, slot, slot_ms
 from hookline.console.store import ConfiguredHook, EventRow, Filter
 from hookline.errors import HooklineError
 from tests.console.place import Log
@@ -22,7 +22,7 @@ class Indexed:
     """An index over logs, and the store that asks it."""
 
     def __init__(self, folder: Path, *paths: Path, **options: Any) -> None:
-        self.index = Index(folder / "index.sqlite", logs_in(paths))
+        self.index = LogIndex(folder / "index.sqlite", logs_in(paths))
         self.index.refresh()
         self.store = LogStore(self.index, **options)
 
@@ -58,7 +58,7 @@ def test_a_log_that_grows_is_read_on_from_where_it_was(log: Log, tmp_path: Path)
     Indexed(tmp_path, log.path).index.close()
     log.bash("second")
 
-    index = Index(tmp_path / "index.sqlite", logs_in([log.path]))
+    index = LogIndex(tmp_path / "index.sqlite", logs_in([log.path]))
 
     assert index.refresh() == 1
     assert index.refresh() == 0
@@ -347,7 +347,7 @@ def test_the_console_uses_the_word_that_the_audit_log_uses(entry: dict[str, Any]
     """One word per verdict, everywhere."""
     record = decode(json.dumps(entry).encode())
 
-    assert isinstance(record, Record)
+    assert isinstance(record, EventRecord)
     assert VERDICTS[record.verdict] == word_of(entry).lower()
 
 

@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from hookline.console.records import Record, decode
+from hookline.console.records import EventRecord, decode
 from hookline.console.tail import Tail
-from hookline.console.watch import Screen, columns, fit
+from hookline.console.watch import WatchScreen, columns, fit
 from tests.console.place import Log
 
 WATCH = [sys.executable, "-m", "hookline.cli.main", "watch"]
 
 
-def screen() -> Screen:
-    return Screen(lambda text, colour: text, lambda word: "dim")
+def screen() -> WatchScreen:
+    return WatchScreen(lambda text, colour: text, lambda word: "dim")
 
 
-def records(log: Log) -> list[Record]:
+def records(log: Log) -> list[EventRecord]:
     return [record for line in log.path.read_bytes().splitlines() if (record := decode(line))]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hookline.audit import AuditFile
 from hookline.audit.chain import Link
-from hookline.fleet.blocks import MOST_LINES, Cursor, Reader
+from hookline.fleet.blocks import MOST_LINES, ChainReader, Cursor
 
 
 def written(path: Path, count: int, *, max_bytes: int | None = None) -> list[bytes]:
@@ -22,14 +22,14 @@ def written(path: Path, count: int, *, max_bytes: int | None = None) -> list[byt
 
 def read(path: Path, cursor: Cursor) -> list[bytes]:
     """Everything behind a place."""
-    return [line for block, _ in Reader(path).after(cursor) for line in block.lines]
+    return [line for block, _ in ChainReader(path).after(cursor) for line in block.lines]
 
 
 def test_from_the_beginning(tmp_path: Path) -> None:
     """In blocks of at most so many lines, each following the one before."""
     path = tmp_path / "audit.jsonl"
     AuditFile(path).append({"number": number} for number in range(2 * MOST_LINES + 1))
-    blocks = [block for block, _ in Reader(path).after(Cursor(Link()))]
+    blocks = [block for block, _ in ChainReader(path).after(Cursor(Link()))]
 
     assert [len(block.lines) for block in blocks] == [MOST_LINES, MOST_LINES, 1]
     assert [block.before for block in blocks[1:]] == [block.last for block in blocks[:-1]]
@@ -55,7 +55,7 @@ def test_a_remembered_place_is_gone_on_from(tmp_path: Path) -> None:
     """Without reading the log again from its first line."""
     path = tmp_path / "audit.jsonl"
     written(path, 3)
-    [(_, place)] = Reader(path).after(Cursor(Link()))
+    [(_, place)] = ChainReader(path).after(Cursor(Link()))
     AuditFile(path).append([{"number": 3}])
 
     assert place.offset > 0

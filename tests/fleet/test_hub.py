@@ -21,14 +21,14 @@ from nats.js.errors import Error as StreamError
 
 from hookline.audit import AuditFile
 from hookline.errors import FleetError
-from hookline.fleet.blocks import Reader
+from hookline.fleet.blocks import ChainReader
 from hookline.fleet.bundle import pack
 from hookline.fleet.connection import connect
 from hookline.fleet.hub import Hub
 from hookline.fleet.keys import MachineKey, TeamKey
 from hookline.fleet.leaf import Leaf, join
 from hookline.fleet.machine import Machine
-from hookline.fleet.overview import Row
+from hookline.fleet.overview import MachineRow
 from hookline.fleet.rollout import Rollout
 from hookline.fleet.server import Server
 from hookline.fleet.subjects import BUNDLE_BUCKET, POLICY_BUCKET, STATUS_BUCKET, TARGET, audit_of, inbox_of
@@ -97,7 +97,7 @@ def version_of(machine: Machine) -> int:
     return current.version if current else 0
 
 
-async def row_of(hub: Hub, machine: Machine) -> Row:
+async def row_of(hub: Hub, machine: Machine) -> MachineRow:
     return next(row for row in await hub.rows() if row.machine == machine.enrolment().machine)
 
 
@@ -219,7 +219,7 @@ async def test_a_revoked_machine_is_cut_off(hub: Hub, tmp_path: Path) -> None:
         await until(lambda: "was revoked" in machine.trouble())
         log.append([{"event": "PreToolUse"}])
         with pytest.raises(Exception, match=r"closed|reconnect|timeout"):
-            await leaf.send(Reader(log.path))
+            await leaf.send(ChainReader(log.path))
 
     assert "run `hookline fleet leave`, then join with a new token" in machine.trouble()
     assert hub.ledger.mirror(name).last.seq == 1

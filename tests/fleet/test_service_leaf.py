@@ -33,9 +33,9 @@ def hub(tmp_path: Path) -> Iterator[Fleet]:
 
 def token(hub: Fleet) -> str:
     from hookline.fleet.keys import TeamKey
-    from hookline.fleet.registry import Registry
+    from hookline.fleet.registry import MachineRegistry
 
-    return Registry(hub.hub).token(TeamKey.load(hub.hub / "team.key").public)
+    return MachineRegistry(hub.hub).token(TeamKey.load(hub.hub / "team.key").public)
 
 
 def keeper(desk: Desk) -> dict[str, Any]:

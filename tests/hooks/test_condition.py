@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookline.errors import ConditionError
-from hookline.hooks.condition import Catch, Place, Rule, advice, covers, parse_rule, read_rule
+from hookline.hooks.condition import Catch, PathContext, Rule, advice, covers, parse_rule, read_rule
 
 PROJECT = "/home/u/proj"
-PLACE = Place(PROJECT, PROJECT, "/home/u")
+PLACE = PathContext(PROJECT, PROJECT, "/home/u")
 COMMANDS = [
     "git status",
     "echo a && git push",

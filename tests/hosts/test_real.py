@@ -17,8 +17,8 @@ from hookline.hosts.host import able
 from hookline.hosts.table import find
 from hookline.install.found import find_binary
 from hookline.prove.agents import AGENTS
-from hookline.prove.model import Turn
-from hookline.prove.run import Place, Run, folders, run
+from hookline.prove.protocols import ModelTurn
+from hookline.prove.run import ProgramRun, Workspace, folders, run
 
 QUICK = ("claude", "codex", "gemini", "grok", "copilot")
 SLOW = tuple(name for name in AGENTS if name not in QUICK)
@@ -57,13 +57,13 @@ class Lab(NamedTuple):
     """A home and a project with hooks installed, and a CLI to run there."""
 
     name: str
-    place: Place
+    place: Workspace
 
-    def run(self, prompt: str, *kinds: str) -> Run:
+    def run(self, prompt: str, *kinds: str) -> ProgramRun:
         """Let the CLI work on a prompt; the model asks for one command of each kind."""
         agent = AGENTS[self.name]
         commands = [f"printf '2000%s' {len(kind)}; touch {self.place.project}/mark-{kind}" for kind in kinds]
-        turns = [Turn(tools=(agent.shell(command),)) for command in commands]
+        turns = [ModelTurn(tools=(agent.shell(command),)) for command in commands]
         return run(agent, self.place, prompt, turns, env={"HOOKLINE_SERVICE": "0"}, limit=400)
 
     def ran(self, kind: str) -> bool:
@@ -93,7 +93,7 @@ def lab(request: pytest.FixtureRequest, program: Path, tmp_path: Path) -> Iterat
         done = subprocess.run([program, *words], cwd=project, capture_output=True, check=False,
                               env={"HOME": str(home), "PATH": "/usr/bin:/bin"})  # fmt: skip
         assert done.returncode == 0, done.stderr
-        yield Lab(name, Place(binary, home, project))
+        yield Lab(name, Workspace(binary, home, project))
 
 
 def test_calls_are_allowed_denied_rewritten_and_refused_when_a_hook_fails(lab: Lab) -> None:

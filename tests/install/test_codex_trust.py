@@ -12,7 +12,7 @@ from hookline import Hooks
 from hookline.events import PostToolUse, PreToolUse, SessionEnd, SessionStart, Stop, UserPromptSubmit
 from hookline.hosts.table import find
 from hookline.install.codex_trust import trusted
-from hookline.install.entries import Source
+from hookline.install.entries import HookSource
 from hookline.install.found import find_binary, lab
 from hookline.install.wire_up import install
 
@@ -59,7 +59,7 @@ def test_the_hash_of_every_event_is_codexs_own(tmp_path: Path, monkeypatch: pyte
     theirs.parent.mkdir()
     theirs.write_text('{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}')
 
-    made = install(find("codex"), hooks.hooks, Source(hooks="/ünï code/hooks.py"), trust=True)
+    made = install(find("codex"), hooks.hooks, HookSource(hooks="/ünï code/hooks.py"), trust=True)
 
     said = {hook["key"]: hook for hook in listed(binary.path, tmp_path) if "hookline" in hook["command"]}
     ours = trusted(made.path, made.path.read_text())

@@ -17,14 +17,14 @@ from hookline.hosts.host import Host
 from hookline.hosts.reply import refuse
 from hookline.hosts.table import HOSTS, find
 from hookline.install.codex_trust import is_trusted, trusted
-from hookline.install.entries import Source, Wiring, asks, config_path, entries
+from hookline.install.entries import HookSource, Wiring, asks, config_path, entries
 from hookline.install.formats import our_commands
 from hookline.install.losses import Status, kinds, report, worst
 from hookline.install.wire_up import Installed, install, program, seconds_for, uninstall
 
 EVERY = list(HOSTS.values())
 by_name = pytest.mark.parametrize("host", EVERY, ids=lambda host: host.name)
-SOURCE = Source(hooks="/some where/hooks.py")
+SOURCE = HookSource(hooks="/some where/hooks.py")
 
 
 @pytest.fixture(autouse=True)

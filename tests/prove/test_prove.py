@@ -12,8 +12,9 @@ import pytest
 
 from hookline.hosts.table import find
 from hookline.install.found import find_binary, lab
-from hookline.prove.model import Turn, serving
+from hookline.prove.model import serving
 from hookline.prove.programs import missing_programs
+from hookline.prove.protocols import ModelTurn
 
 HOOKS = """
 from hookline import Hooks, deny
@@ -164,7 +165,7 @@ def ask(url: str, path: str, body: dict[str, Any]) -> str:
                                   "/v1beta/models/x:generateContent"])  # fmt: skip
 def test_the_scripted_model_follows_its_script_in_every_protocol(path: str, stream: bool) -> None:
     """A call first, then a word; requests without tools take nothing from the script."""
-    with serving([Turn(tools=(("shell", {"command": "ls"}),)), Turn("over")]) as model:
+    with serving([ModelTurn(tools=(("shell", {"command": "ls"}),)), ModelTurn("over")]) as model:
         path = path.replace("generate", "streamGenerate") if stream and "generate" in path else path
         assert "ok" in ask(model.url, path, {"stream": stream, "tools": []})
         first = ask(model.url, path, {"stream": stream})

@@ -15,7 +15,7 @@ from hookline.engine.outcome import Status
 from hookline.errors import HookFailed
 from hookline.events import PreToolUse
 from hookline.runners import function as module
-from hookline.runners.function import Call, FunctionRunner, Threads
+from hookline.runners.function import FunctionRunner, ThreadedCall, Threads
 
 BASH = PreToolUse(tool_name="Bash")
 var: contextvars.ContextVar[str] = contextvars.ContextVar("var", default="unset")
@@ -161,7 +161,7 @@ async def test_a_thread_that_a_call_was_promised_to_waits_for_it(monkeypatch: py
     await asyncio.sleep(0.05)
 
     assert len(ours()) == 1
-    call = Call(lambda: "served", asyncio.get_running_loop())
+    call = ThreadedCall(lambda: "served", asyncio.get_running_loop())
     threads._jobs.put(call)
     assert await asyncio.wait_for(call.result, 10) == "served"
     await asyncio.to_thread(until, lambda: not ours())
@@ -212,7 +212,7 @@ def test_an_answer_after_the_loop_was_closed_is_dropped(caplog: pytest.LogCaptur
     """There is nobody left to tell."""
     caplog.set_level(logging.DEBUG, logger="hookline.function")
     loop = asyncio.new_event_loop()
-    call = Call(lambda: 1, loop)
+    call = ThreadedCall(lambda: 1, loop)
     loop.close()
     call.run()
 
@@ -222,7 +222,7 @@ def test_an_answer_after_the_loop_was_closed_is_dropped(caplog: pytest.LogCaptur
 
 async def test_an_answer_nobody_waits_for_is_dropped() -> None:
     """The function was done, but the one who asked left before hearing it."""
-    call = Call(lambda: 1, asyncio.get_running_loop())
+    call = ThreadedCall(lambda: 1, asyncio.get_running_loop())
     call.run()
     call.result.cancel()
     await asyncio.sleep(0)

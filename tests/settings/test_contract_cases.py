@@ -108,10 +108,10 @@ def test_headers_of_the_cases_are_read(name: str, tmp_path: Path) -> None:
 
 def test_hooks_of_an_agents_flag_are_parsed_alike() -> None:
     """`agents_flag_frontmatter`: the JSON of `--agents` has the same `hooks` as a header."""
-    from hookline.settings import Source, parse_hooks
+    from hookline.settings import SettingsSource, parse_hooks
 
     case = json.loads((CONTRACT / "cases" / "agents_flag_frontmatter.json").read_text())
     table = json.loads(case["cli_args"][1])["rev"]["hooks"]
 
-    parsed = parse_hooks(table, Source(kind="agent", label="--agents rev", owner="rev"))
+    parsed = parse_hooks(table, SettingsSource(kind="agent", label="--agents rev", owner="rev"))
     assert [h.events[0].event_name for h in parsed.hooks] == ["PreToolUse", "SubagentStop"]

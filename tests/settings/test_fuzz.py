@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hookline.display import one_line
 from hookline.events.catalog import CATALOG
-from hookline.settings import Problem, Source, load, parse_hooks, parse_markdown
+from hookline.settings import Problem, SettingsSource, load, parse_hooks, parse_markdown
 from hookline.settings.files import parse_json
 
 words = st.one_of(
@@ -49,7 +49,7 @@ def checked(problems: tuple[Problem, ...]) -> None:
 @settings(max_examples=300, deadline=None)
 def test_any_value_as_hooks_is_read(table: Any) -> None:
     """Whatever stands under `hooks`: hooks and problems come out, never an exception."""
-    parsed = parse_hooks(table, Source(kind="project", label="f", root="/r"))
+    parsed = parse_hooks(table, SettingsSource(kind="project", label="f", root="/r"))
 
     checked(parsed.problems)
     assert all(hook.events and hook.source.startswith("f: hooks.") for hook in parsed.hooks)

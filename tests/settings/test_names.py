@@ -8,7 +8,7 @@ from hookline.hooks import Command, Hook, Http, McpTool, Prompt
 from hookline.hooks.actions import Action
 from hookline.settings.names import short_name, with_free_names, without_duplicates
 from hookline.settings.parse import parse_hooks
-from hookline.settings.sources import Source
+from hookline.settings.sources import SettingsSource
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_hook_without_a_name_is_called_after_what_it_runs(action: Action, name
 
 
 def hooks(*groups: dict[str, Any], event: str = "PreToolUse", plugin: str | None = None) -> list[Hook]:
-    source = Source(kind="plugin" if plugin else "project", label=plugin or "f", root="/r", plugin=plugin)
+    source = SettingsSource(kind="plugin" if plugin else "project", label=plugin or "f", root="/r", plugin=plugin)
     return list(parse_hooks({event: list(groups)}, source).hooks)
 
 

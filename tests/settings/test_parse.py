@@ -8,14 +8,14 @@ from hookline.events import PreToolUse, SessionStart, Stop, SubagentStop, UserPr
 from hookline.hooks import AgentCheck, Command, Hook, Http, McpTool, Prompt
 from hookline.hooks.condition import parse_rule
 from hookline.hooks.matcher import parse_matcher
-from hookline.settings.parse import HttpRules, InAgent, Parsed, parse_hooks
+from hookline.settings.parse import HttpRules, InAgent, ParsedSettings, parse_hooks
 from hookline.settings.problems import Problem
-from hookline.settings.sources import Source
+from hookline.settings.sources import SettingsSource
 
-SOURCE = Source(kind="project", label=".claude/settings.json", path="/p/.claude/settings.json", root="/p")
+SOURCE = SettingsSource(kind="project", label=".claude/settings.json", path="/p/.claude/settings.json", root="/p")
 
 
-def parse(table: object, source: Source = SOURCE, rules: HttpRules | None = None) -> Parsed:
+def parse(table: object, source: SettingsSource = SOURCE, rules: HttpRules | None = None) -> ParsedSettings:
     return parse_hooks(table, source, rules)
 
 
@@ -32,7 +32,7 @@ def test_an_entry_with_every_key_becomes_a_hook() -> None:
     }  # fmt: skip
     parsed = parse(nested(entry, matcher="Bash|Write"))
 
-    assert parsed == Parsed(
+    assert parsed == ParsedSettings(
         (
             Hook(
                 name="mine", events=(PreToolUse,), matcher=parse_matcher("Bash|Write"), timeout=2.5, priority=7,
@@ -246,8 +246,8 @@ def test_an_entry_without_type_is_read_by_its_keys_with_a_warning() -> None:
 
 def test_plugin_variables_are_filled_in() -> None:
     """FACTS §9: `${CLAUDE_PLUGIN_ROOT}` is replaced in the command; the unbraced form is left to the shell."""
-    source = Source(kind="plugin", label="plug", path="/plug/hooks/hooks.json", root="/plug", plugin="plug@inline",
-                    plugin_data="/data")  # fmt: skip
+    source = SettingsSource(kind="plugin", label="plug", path="/plug/hooks/hooks.json", root="/plug",
+                            plugin="plug@inline", plugin_data="/data")  # fmt: skip
     [shell, execute] = parse(
         nested(
             {"type": "command", "command": "${CLAUDE_PLUGIN_ROOT}/a.sh $CLAUDE_PLUGIN_ROOT ${CLAUDE_PLUGIN_DATA}"},
@@ -264,7 +264,7 @@ def test_plugin_variables_are_filled_in() -> None:
 
 def test_stop_in_an_agents_header_is_the_end_of_that_agent() -> None:
     """FACTS §9: Stop is SubagentStop too, unless the session itself is that agent; hooks apply only while it runs."""
-    source = Source(kind="agent", label=".claude/agents/rev.md", owner="rev")
+    source = SettingsSource(kind="agent", label=".claude/agents/rev.md", owner="rev")
     stop, before = parse({**nested(GOOD, event="Stop"), **nested(GOOD)}, source).hooks
 
     assert (stop.events, stop.when, before.events) == ((SubagentStop, Stop), InAgent("rev"), (PreToolUse,))

@@ -7,7 +7,7 @@ import pytest
 from hookline.events import PreToolUse
 from hookline.hooks import Command, Hook, Http
 from hookline.hooks.actions import Action
-from hookline.settings.scripts import Script, named_by, read_script
+from hookline.settings.scripts import HookScript, named_by, read_script
 
 
 def named(action: Action, project: Path, root: Path | None = None) -> list[str]:
@@ -117,11 +117,13 @@ def test_a_script_is_its_bytes(tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(b"\0")
     (tmp_path / "c").mkdir()
 
-    assert read_script(tmp_path / "a") == Script(
+    assert read_script(tmp_path / "a") == HookScript(
         str(tmp_path / "a"), "98ea6e4f216f2fb4b69fff9b3a44842c38686ca685f3f55dc48c5d3fb1107be4", "hi\n"
     )
-    assert read_script(tmp_path / "b") == Script(
+    assert read_script(tmp_path / "b") == HookScript(
         str(tmp_path / "b"), "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d", None
     )
-    assert read_script(tmp_path / "c") == Script(str(tmp_path / "c"), "unreadable: is a folder; a file was expected")
+    assert read_script(tmp_path / "c") == HookScript(
+        str(tmp_path / "c"), "unreadable: is a folder; a file was expected"
+    )
     assert read_script(tmp_path / "d") is None

@@ -9,7 +9,7 @@ import pytest
 
 from hookline.errors import Untrusted
 from hookline.hooks import Function
-from hookline.settings import Change, Loaded, Reloader, watcher
+from hookline.settings import Loaded, Reloader, SettingsChange, watcher
 from hookline.settings.watcher import signature
 from tests.settings.world import World, run
 
@@ -23,7 +23,7 @@ def trust(world: World) -> None:
     world.trust.record(world.trust.status(world.load()).items)
 
 
-def names(change: Change | None) -> list[str]:
+def names(change: SettingsChange | None) -> list[str]:
     assert change is not None
     return [hook.name for hook in change.hooks]
 

@@ -12,8 +12,8 @@ from typing import Any
 from hookline.hosts.host import Host, able
 from hookline.install.found import find_binary
 from hookline.prove.agents import AGENTS, Agent
-from hookline.prove.model import Turn
-from hookline.prove.run import Place, Run, folders, run
+from hookline.prove.protocols import ModelTurn
+from hookline.prove.run import ProgramRun, Workspace, folders, run
 
 CASES = ("allow", "deny", "crash", "exit", "hang", "rewrite", "gate prompt")
 _WORDS = {"deny": "REASON_DENY", "crash": "REASON_CRASH", "exit": "ended without an answer", "hang": "gave no reply"}
@@ -49,7 +49,7 @@ def measure(host: Host) -> dict[str, Any]:
         hooks = Path(folder) / "hooks.py"
         hooks.write_text(_HOOKS)
         _install(host, hooks, home, project)
-        place = Place(binary, home, project)
+        place = Workspace(binary, home, project)
         cases = _calls(host, agent, place)
         cases["gate prompt"] = _prompt(host, agent, place)
     return {"version": binary.version, "cases": cases}
@@ -61,12 +61,12 @@ def _install(host: Host, hooks: Path, home: Path, project: Path) -> None:
                    env={"HOME": str(home), "PATH": os.environ["PATH"]})  # fmt: skip
 
 
-def _run(agent: Agent, place: Place, prompt: str, kinds: list[str]) -> Run:
-    turns = [Turn(tools=(agent.shell(f"touch {place.project}/mark-{kind}"),)) for kind in kinds]
+def _run(agent: Agent, place: Workspace, prompt: str, kinds: list[str]) -> ProgramRun:
+    turns = [ModelTurn(tools=(agent.shell(f"touch {place.project}/mark-{kind}"),)) for kind in kinds]
     return run(agent, place, prompt, turns, env={"HOOKLINE_SERVICE": "0"}, limit=400)
 
 
-def _calls(host: Host, agent: Agent, place: Place) -> dict[str, bool | None]:
+def _calls(host: Host, agent: Agent, place: Workspace) -> dict[str, bool | None]:
     kinds = [kind for kind in CASES[:-1] if kind != "rewrite" or able(host, "rewrite")]
     done = _run(agent, place, "please run it", kinds)
 
@@ -79,7 +79,7 @@ def _calls(host: Host, agent: Agent, place: Place) -> dict[str, bool | None]:
     return cases
 
 
-def _prompt(host: Host, agent: Agent, place: Place) -> bool | None:
+def _prompt(host: Host, agent: Agent, place: Workspace) -> bool | None:
     if not able(host, "gate prompt"):
         return None
     return _run(agent, place, "this is forbidden", ["prompt"]).model.turns_asked == 0

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from hookline.events import CATALOG
 from hookline.hooks.actions import DEFAULT_TIMEOUTS
-from hookline.settings.fields import COMMON, DEFAULT_TIMEOUT, DIALECTS, KINDS, REQUIRED, Field
+from hookline.settings.fields import COMMON, DEFAULT_TIMEOUT, DIALECTS, KINDS, REQUIRED, KeySpec
 from hookline.settings.schema import settings_schema
 from hookline.settings.sources import MANAGED, STRENGTH
 from tools.reference.markdown import code, codes, table
@@ -56,7 +56,7 @@ def _kind(name: str) -> str:
     return f'## `"type": "{name}"`\n\n{_ABOUT[name]}\n\n{_keys(KINDS[name], REQUIRED[name])}'
 
 
-def _keys(fields: Mapping[str, Field], required: tuple[str, ...]) -> str:
+def _keys(fields: Mapping[str, KeySpec], required: tuple[str, ...]) -> str:
     rows = [
         (code(key), "required" if key in required else "", ENTRY[key], code(field.write), _OTHERWISE[field.otherwise])
         for key, field in fields.items()

@@ -8,7 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from hookline.adapters.asking import Asking
-from hookline.adapters.contract import Run, end, finish
+from hookline.adapters.contract import AgentRun, end, finish
 from hookline.adapters.values import text_of
 from hookline.adapters.versions import require
 from hookline.errors import RunStopped
@@ -23,7 +23,7 @@ from openai.types.responses import (
     ResponseOutputText,
 )
 
-model_run: ContextVar[Run | None] = ContextVar("hookline_model_run", default=None)
+model_run: ContextVar[AgentRun | None] = ContextVar("hookline_model_run", default=None)
 """The run whose request is being made."""
 
 _SPEECH = ("message", "reasoning")
@@ -35,7 +35,7 @@ class GuardedModel(Model):
     def __init__(self, asking: Asking, inner: Model) -> None:
         self._asking = asking
         self._inner = inner
-        self._inserted: WeakKeyDictionary[Run, list[tuple[int, Any]]] = WeakKeyDictionary()
+        self._inserted: WeakKeyDictionary[AgentRun, list[tuple[int, Any]]] = WeakKeyDictionary()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -97,7 +97,7 @@ class GuardedModel(Model):
         if last is not None:
             yield last.model_copy(update={"response": last.response.model_copy(update={"output": said})})
 
-    async def _stream(self, run: Run, *args: Any, **options: Any) -> AsyncIterator[Any]:
+    async def _stream(self, run: AgentRun, *args: Any, **options: Any) -> AsyncIterator[Any]:
         try:
             async for event in self._inner.stream_response(*args, **options):
                 yield event
@@ -105,7 +105,7 @@ class GuardedModel(Model):
             await self._asking.run(end(run, error))
             raise
 
-    def _items(self, run: Run, input: Any) -> list[Any]:
+    def _items(self, run: AgentRun, input: Any) -> list[Any]:
         """The request's input with what hooks have said so far, each at the place where it was said."""
         items = [_user(input)] if isinstance(input, str) else list(input)
         inserted = self._inserted.setdefault(run, [])
@@ -117,12 +117,12 @@ class GuardedModel(Model):
                 items.insert(position, item)
         return items
 
-    def _going_on(self, run: Run, items: list[Any], output: Any, told: str) -> list[Any]:
+    def _going_on(self, run: AgentRun, items: list[Any], output: Any, told: str) -> list[Any]:
         spoken = [*items, *(item.model_dump(exclude_unset=True) for item in output)]
         self._inserted[run].append((len(spoken), _user(told)))
         return [*spoken, _user(told)]
 
-    async def _told(self, run: Run, output: list[Any]) -> str | None:
+    async def _told(self, run: AgentRun, output: list[Any]) -> str | None:
         """What to say to an agent whose answer is its last, if a hook wants it to keep going."""
         if any(getattr(item, "type", "") not in _SPEECH for item in output):
             return None
@@ -138,7 +138,7 @@ def _schema(args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     return options.get("output_schema", args[2] if len(args) > 2 else None)
 
 
-def _spoken(run: Run, schema: Any) -> ResponseOutputMessage:
+def _spoken(run: AgentRun, schema: Any) -> ResponseOutputMessage:
     """The answer of a run that a hook has stopped; one whose output is not text cannot give it."""
     if schema is not None and not schema.is_plain_text():
         raise RunStopped(run.stopped or "")

@@ -6,10 +6,10 @@ import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
-from hookline.adapters.asking import Asking, Fires, OnAsk
+from hookline.adapters.asking import Asking, OnAsk
 from hookline.adapters.contract import (
-    Result,
-    Run,
+    AgentRun,
+    CallResult,
     begin,
     current_run,
     end,
@@ -22,6 +22,7 @@ from hookline.adapters.contract import (
 )
 from hookline.adapters.values import plain
 from hookline.adapters.versions import require
+from hookline.engine.fires import Fires
 
 require("agent-framework")
 
@@ -91,7 +92,7 @@ class _Runs(AgentMiddleware):
         else:
             await self._run(run, context, call_next)
 
-    async def _run(self, run: Run, context: AgentContext, call_next: Next) -> None:
+    async def _run(self, run: AgentRun, context: AgentContext, call_next: Next) -> None:
         messages: list[Message] = []
         try:
             while True:
@@ -114,7 +115,7 @@ class _Runs(AgentMiddleware):
 class _Streaming:
     """The same for a run whose updates are consumed as they come."""
 
-    def __init__(self, asking: Asking, run: Run, context: AgentContext, call_next: Next) -> None:
+    def __init__(self, asking: Asking, run: AgentRun, context: AgentContext, call_next: Next) -> None:
         self._asking = asking
         self._run = run
         self._context = context
@@ -173,7 +174,7 @@ class _Requests(ChatMiddleware):
             context.messages = [*context.messages, _asks(notes)]
         await call_next()
 
-    def _run(self) -> Run | None:
+    def _run(self) -> AgentRun | None:
         run = current_run()
         return run if run is not None and run.hooks is self._asking.hooks else None
 
@@ -212,7 +213,7 @@ class _Calls(FunctionMiddleware):
         return _go_on_unless_stopped(run, context)
 
 
-def _go_on_unless_stopped(run: Run, context: FunctionInvocationContext) -> None:
+def _go_on_unless_stopped(run: AgentRun, context: FunctionInvocationContext) -> None:
     if run.stopped is not None:
         raise MiddlewareTermination(run.stopped, result=context.result)
 
@@ -225,7 +226,7 @@ def _asks(text: str) -> Message:
     return Message(role="user", contents=[Content.from_text(text)])
 
 
-def _streamed(run: Run) -> Any:
+def _streamed(run: AgentRun) -> Any:
     async def once() -> AsyncIterator[AgentResponseUpdate]:
         yield AgentResponseUpdate(role="assistant", contents=[Content.from_text(run.stopped or "")])
 
@@ -245,7 +246,7 @@ def _output(result: Any) -> Any:
     return plain(result)
 
 
-def _result(said: Result, own: Any) -> Any:
+def _result(said: CallResult, own: Any) -> Any:
     if said.replaces or not isinstance(own, list):
         return said.text(_output(own))
     return [*own, *(Content.from_text(note) for note in said.notes)]

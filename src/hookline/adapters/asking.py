@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from hookline.adapters.contract import Question, Run, Steps, current_run
+from hookline.adapters.contract import AgentRun, Approval, Steps, current_run
 from hookline.engine import Verdict
+from hookline.engine.fires import Fires
 from hookline.engine.loop_thread import run_sync
 from hookline.events import Event, spec_of
 from hookline.replies import NOTHING, Reply, deny
@@ -21,16 +22,6 @@ OnAsk = Callable[[Verdict], Answer | Awaitable[Answer]]
 """Somebody who can say yes: gets the verdict of `ask`, answers `True`, `False` or a reply: `deny("not today")`."""
 
 
-class Fires(Protocol):
-    """Anything events can be sent through: `Hooks`."""
-
-    def fire(self, event: Event) -> Awaitable[Verdict]:
-        """Send an event through the hooks."""
-
-    def fire_sync(self, event: Event) -> Verdict:
-        """The same for a caller that cannot await."""
-
-
 class Asking:
     """A set of hooks as one adapter sees it: it never raises where a gate has to be closed."""
 
@@ -38,18 +29,18 @@ class Asking:
         self.hooks = hooks
         self.on_ask = on_ask
 
-    def new_run(self, *, session_id: str | None = None, agent: str | None = None) -> Run:
+    def new_run(self, *, session_id: str | None = None, agent: str | None = None) -> AgentRun:
         """A run that starts here and now: a subagent's if a tool of another run is being called."""
         outer = current_run()
         parent = outer if outer is not None and outer.hooks is self.hooks else None
-        return Run(self.hooks, session_id=session_id, agent=agent, parent=parent)
+        return AgentRun(self.hooks, session_id=session_id, agent=agent, parent=parent)
 
     async def run(self, steps: Steps[T]) -> T:
         """Carry out the steps of one decision."""
         try:
             wanted = next(steps)
             while True:
-                answer = await self.ask(wanted.verdict) if isinstance(wanted, Question) else await self.fire(wanted)
+                answer = await self.ask(wanted.verdict) if isinstance(wanted, Approval) else await self.fire(wanted)
                 wanted = steps.send(answer)
         except StopIteration as done:
             return done.value
@@ -60,7 +51,7 @@ class Asking:
             wanted = next(steps)
             while True:
                 answer = (
-                    run_sync(self.ask(wanted.verdict)) if isinstance(wanted, Question) else self._fired_sync(wanted)
+                    run_sync(self.ask(wanted.verdict)) if isinstance(wanted, Approval) else self._fired_sync(wanted)
                 )
                 wanted = steps.send(answer)
         except StopIteration as done:

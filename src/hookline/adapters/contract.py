@@ -38,17 +38,17 @@ T = TypeVar("T")
 UNSET = msgspec.UNSET
 
 
-class Question(msgspec.Struct, frozen=True):
+class Approval(msgspec.Struct, frozen=True):
     """A verdict of `ask`: somebody has to say yes."""
 
     verdict: Verdict
 
 
-Steps: TypeAlias = Generator[Event | Question, Any, T]
+Steps: TypeAlias = Generator[Event | Approval, Any, T]
 """Yields events, is sent their verdicts; yields questions, is sent `True`, `False` or a reply."""
 
 
-class Run:
+class AgentRun:
     """One run of one agent: who it is, what its model has yet to be told, and whether it has to end.
 
     A run that starts inside a tool call of another run is a subagent: it shares the other's session.
@@ -61,7 +61,7 @@ class Run:
         session_id: str | None = None,
         agent: str | None = None,
         cwd: str | None = None,
-        parent: Run | None = None,
+        parent: AgentRun | None = None,
     ) -> None:
         self.hooks = hooks
         self.parent = parent
@@ -115,7 +115,7 @@ class ToolCall(msgspec.Struct):
         return (perf_counter() - self.started) * 1000
 
 
-class Result(msgspec.Struct, frozen=True):
+class CallResult(msgspec.Struct, frozen=True):
     """What the model gets of a call: `output` replaces the tool's own unless it is `UNSET`; `notes` follow it."""
 
     output: Any = UNSET
@@ -139,15 +139,15 @@ class Result(msgspec.Struct, frozen=True):
 
 # -- the run -----------------------------------------------------------------------------------------------------
 
-_current: ContextVar[Run | None] = ContextVar("hookline_run", default=None)
+_current: ContextVar[AgentRun | None] = ContextVar("hookline_run", default=None)
 
 
-def current_run() -> Run | None:
+def current_run() -> AgentRun | None:
     """The run whose tool is being called here, in whatever framework."""
     return _current.get()
 
 
-def enter(run: Run | None) -> Run | None:
+def enter(run: AgentRun | None) -> AgentRun | None:
     """From here on, whatever starts belongs to `run`; returns the run it would have belonged to."""
     before = _current.get()
     _current.set(run)
@@ -155,7 +155,7 @@ def enter(run: Run | None) -> Run | None:
 
 
 @contextmanager
-def inside(run: Run) -> Iterator[None]:
+def inside(run: AgentRun) -> Iterator[None]:
     """Whatever starts in here belongs to `run`."""
     token = _current.set(run)
     try:
@@ -164,7 +164,7 @@ def inside(run: Run) -> Iterator[None]:
         _current.reset(token)
 
 
-def begin(run: Run, prompt: Any, *, resumed: bool = False, model: str | None = None) -> Steps[bool]:
+def begin(run: AgentRun, prompt: Any, *, resumed: bool = False, model: str | None = None) -> Steps[bool]:
     """Whether the run may start and its prompt reach the model.
 
     If not, `run.refused` is set and `run.stopped` is what the user is told instead; what hooks add is in `run.notes`.
@@ -179,7 +179,7 @@ def begin(run: Run, prompt: Any, *, resumed: bool = False, model: str | None = N
     return (yield from _admitted(run, UserPromptSubmit(**run.identity, prompt=text_of(prompt)), "The prompt"))
 
 
-def _admitted(run: Run, event: Event, what: str) -> Steps[bool]:
+def _admitted(run: AgentRun, event: Event, what: str) -> Steps[bool]:
     verdict: Verdict = yield event
     run.stop(verdict)
     if verdict.blocked:
@@ -189,7 +189,7 @@ def _admitted(run: Run, event: Event, what: str) -> Steps[bool]:
     return run.stopped is None
 
 
-def finish(run: Run, message: str | None) -> Steps[str | None]:
+def finish(run: AgentRun, message: str | None) -> Steps[str | None]:
     """The agent thinks it is done; returns what to say to it if it has to keep going."""
     if run.stopped is not None:
         return None
@@ -207,7 +207,7 @@ def finish(run: Run, message: str | None) -> Steps[str | None]:
     return "\n\n".join(told)
 
 
-def end(run: Run, error: BaseException | None = None) -> Steps[None]:
+def end(run: AgentRun, error: BaseException | None = None) -> Steps[None]:
     """The run is over; a second call says nothing."""
     if not run.open:
         return
@@ -221,7 +221,7 @@ def end(run: Run, error: BaseException | None = None) -> Steps[None]:
 # -- a tool call -------------------------------------------------------------------------------------------------
 
 
-def judge(run: Run, name: str, arguments: Mapping[str, Any], id: str = "") -> Steps[ToolCall]:
+def judge(run: AgentRun, name: str, arguments: Mapping[str, Any], id: str = "") -> Steps[ToolCall]:
     """Whether this tool may be called, and with which arguments."""
     given = plain(arguments)
     verdict: Verdict = yield PreToolUse(**run.identity, tool_name=name, tool_input=given, tool_use_id=id)
@@ -238,7 +238,7 @@ def judge(run: Run, name: str, arguments: Mapping[str, Any], id: str = "") -> St
     return ToolCall(name, judged, id, rewritten=rewritten, notes=verdict.context, started=perf_counter())
 
 
-def _asked(run: Run, verdict: Verdict) -> Steps[Any]:
+def _asked(run: AgentRun, verdict: Verdict) -> Steps[Any]:
     """PermissionRequest hooks decide; if they leave it open, whoever can be asked does."""
     event = verdict.event
     assert isinstance(event, PreToolUse)
@@ -246,7 +246,7 @@ def _asked(run: Run, verdict: Verdict) -> Steps[Any]:
     permission: Verdict = yield request
     run.stop(permission)
     if permission.decision is Decision.PASS and not permission.stop:
-        return (yield Question(verdict))
+        return (yield Approval(verdict))
     return permission.reply
 
 
@@ -273,17 +273,17 @@ def _answered(name: str, verdict: Verdict, answer: Any) -> tuple[Verdict, str | 
     return verdict, f"`{name}` was not approved: {why}"
 
 
-def succeeded(run: Run, call: ToolCall, output: Any) -> Steps[Result]:
+def succeeded(run: AgentRun, call: ToolCall, output: Any) -> Steps[CallResult]:
     """The tool returned; hooks may replace what it returned, or add to it."""
     verdict: Verdict = yield PostToolUse(
         **run.identity, tool_name=call.name, tool_input=call.arguments, tool_use_id=call.id,
         tool_response=plain(output), duration_ms=call.ms,
     )  # fmt: skip
     run.stop(verdict)
-    return Result(output=verdict.reply.output, notes=(*call.notes, *_remarks(verdict)))
+    return CallResult(output=verdict.reply.output, notes=(*call.notes, *_remarks(verdict)))
 
 
-def failed(run: Run, call: ToolCall, error: BaseException | str) -> Steps[Result]:
+def failed(run: AgentRun, call: ToolCall, error: BaseException | str) -> Steps[CallResult]:
     """The tool raised, or answered with an error; hooks may add to what the model reads."""
     text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
     verdict: Verdict = yield PostToolUseFailure(
@@ -291,7 +291,7 @@ def failed(run: Run, call: ToolCall, error: BaseException | str) -> Steps[Result
         error=text, is_interrupt=False, duration_ms=call.ms,
     )  # fmt: skip
     run.stop(verdict)
-    return Result(notes=(*call.notes, *_remarks(verdict)))
+    return CallResult(notes=(*call.notes, *_remarks(verdict)))
 
 
 def _remarks(verdict: Verdict) -> tuple[str, ...]:

@@ -8,10 +8,11 @@ from functools import wraps
 from typing import Any
 from uuid import uuid4
 
-from hookline.adapters.asking import Asking, Fires, OnAsk
-from hookline.adapters.contract import Run, ToolCall, begin, current_run, end, enter, finish, judge, succeeded
+from hookline.adapters.asking import Asking, OnAsk
+from hookline.adapters.contract import AgentRun, ToolCall, begin, current_run, end, enter, finish, judge, succeeded
 from hookline.adapters.values import plain, text_of
 from hookline.adapters.versions import require
+from hookline.engine.fires import Fires
 
 require("crewai")
 
@@ -63,8 +64,8 @@ class _Guard:
 
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
-        self._runs: dict[int, Run] = {}
-        self._calls: dict[int, tuple[ToolCall, Run, Run | None]] = {}
+        self._runs: dict[int, AgentRun] = {}
+        self._calls: dict[int, tuple[ToolCall, AgentRun, AgentRun | None]] = {}
 
     def points(self) -> dict[InterceptionPoint, Callable[[Any], Any]]:
         """What is registered where."""
@@ -85,7 +86,7 @@ class _Guard:
         if work is not None and id(work) not in self._runs:
             self._begin(work, _prompt(work, context.inputs), getattr(work, "name", None))
 
-    def _begin(self, work: Any, prompt: str, name: str | None) -> Run:
+    def _begin(self, work: Any, prompt: str, name: str | None) -> AgentRun:
         run = self._asking.new_run(session_id=_session(work), agent=name)
         self._runs[id(work)] = run
         if not self._asking.run_sync(begin(run, prompt)):
@@ -101,7 +102,7 @@ class _Guard:
         if run is not None:
             self._asking.run_sync(end(run, None if isinstance(error, HookAborted) else error))
 
-    def _run_of(self, context: Any) -> Run:
+    def _run_of(self, context: Any) -> AgentRun:
         """The run a context belongs to: its crew's, or that of an agent that works alone or for another agent."""
         outer = current_run()
         alone = outer is not None and id(context.crew) in self._runs and outer is self._runs[id(context.crew)]

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from hookline.adapters.asking import Asking, Fires, OnAsk
-from hookline.adapters.contract import Result, Run, ToolCall, begin, end, enter, failed, finish, judge, succeeded
+from hookline.adapters.asking import Asking, OnAsk
+from hookline.adapters.contract import (
+    AgentRun,
+    CallResult,
+    ToolCall,
+    begin,
+    end,
+    enter,
+    failed,
+    finish,
+    judge,
+    succeeded,
+)
 from hookline.adapters.values import plain
 from hookline.adapters.versions import require
+from hookline.engine.fires import Fires
 
 require("google-adk")
 
@@ -24,12 +36,12 @@ _CONTEXT = "hook_context"
 class _Invocation:
     """One invocation: the run of its first agent, and those of the agents it hands over to."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: AgentRun) -> None:
         self.run = run
-        self.agents: dict[str, Run] = {}
-        self.calls: dict[str, tuple[ToolCall, Run | None]] = {}
+        self.agents: dict[str, AgentRun] = {}
+        self.calls: dict[str, tuple[ToolCall, AgentRun | None]] = {}
 
-    def run_of(self, agent: str) -> Run:
+    def run_of(self, agent: str) -> AgentRun:
         return self.agents.get(agent, self.run)
 
 
@@ -91,7 +103,7 @@ class HooklinePlugin(BasePlugin):
             invocation.run.agent_type = agent.name
         if invocation.run_of(agent.name) is not invocation.run or agent.name in invocation.agents:
             return None
-        run = invocation.agents[agent.name] = Run(self._asking.hooks, agent=agent.name, parent=invocation.run)
+        run = invocation.agents[agent.name] = AgentRun(self._asking.hooks, agent=agent.name, parent=invocation.run)
         admitted = await self._asking.run(begin(run, ""))
         return None if admitted else _content("model", run.stopped or "")
 
@@ -157,7 +169,7 @@ class HooklinePlugin(BasePlugin):
             run.notes += said.notes
         return None
 
-    def _returned(self, tool_context: Any) -> tuple[ToolCall | None, Run]:
+    def _returned(self, tool_context: Any) -> tuple[ToolCall | None, AgentRun]:
         invocation = self._invocation(tool_context)
         run = invocation.run_of(tool_context.agent_name)
         call, outer = invocation.calls.pop(tool_context.function_call_id or "", (None, None))
@@ -194,7 +206,7 @@ def _is_feedback(part: types.Part) -> bool:
     return result is not None and (result.output or "").startswith(_FEEDBACK)
 
 
-def _response(said: Result, own: Any) -> dict[str, Any]:
+def _response(said: CallResult, own: Any) -> dict[str, Any]:
     """The function response, which is always an object."""
     value = said.output if said.replaces else own
     body = value if isinstance(value, dict) else {"result": value}

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired
 
-from hookline.adapters.asking import Asking, Fires, OnAsk
+from hookline.adapters.asking import Asking, OnAsk
 from hookline.adapters.contract import (
-    Result,
-    Run,
+    AgentRun,
+    CallResult,
     Steps,
     ToolCall,
     begin,
@@ -25,6 +25,7 @@ from hookline.adapters.contract import (
 )
 from hookline.adapters.values import text_of
 from hookline.adapters.versions import require
+from hookline.engine.fires import Fires
 
 require("langchain")
 
@@ -45,7 +46,7 @@ Update = dict[str, Any] | None
 class HooklineState(AgentState[Any]):
     """The agent's state, with the run it belongs to; never checkpointed, never shown."""
 
-    hookline_run: NotRequired[Annotated[Run | None, UntrackedValue, PrivateStateAttr]]  # type: ignore[valid-type]
+    hookline_run: NotRequired[Annotated[AgentRun | None, UntrackedValue, PrivateStateAttr]]  # type: ignore[valid-type]
 
 
 class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -82,16 +83,16 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         unseen = [RemoveMessage(id=one.id) for one in prompts if one.id]  # nor may it be seen in a later run
         return {_RUN: run, "messages": [*unseen, AIMessage(run.stopped or "")], "jump_to": "end"}
 
-    def _new_run(self) -> Run:
+    def _new_run(self) -> AgentRun:
         config = get_config()
         thread = config.get("configurable", {}).get("thread_id")
         agent = config.get("metadata", {}).get("lc_agent_name")
         return self._asking.new_run(session_id=None if thread is None else str(thread), agent=agent)
 
-    def _run_of(self, state: Any) -> Run:
+    def _run_of(self, state: Any) -> AgentRun:
         """The run that a state belongs to; after an interrupt the graph resumes without one."""
         run = state.get(_RUN) if isinstance(state, dict) else None
-        return run if isinstance(run, Run) else self._new_run()
+        return run if isinstance(run, AgentRun) else self._new_run()
 
     @hook_config(can_jump_to=["end"])
     def before_model(self, state: Any, runtime: Any) -> Update:
@@ -195,7 +196,7 @@ def _is_final(state: Any) -> bool:
     return isinstance(last, AIMessage) and not last.tool_calls
 
 
-def _judge(run: Run, request: ToolCallRequest) -> Steps[ToolCall]:
+def _judge(run: AgentRun, request: ToolCallRequest) -> Steps[ToolCall]:
     call = request.tool_call
     return judge(run, call["name"], call["args"], call.get("id") or "")
 
@@ -209,13 +210,13 @@ def _refusal(call: ToolCall) -> ToolMessage:
     return ToolMessage(call.refused or "", tool_call_id=call.id, name=call.name, status="error")
 
 
-def _died(run: Run, call: ToolCall, error: Exception) -> Steps[None]:
+def _died(run: AgentRun, call: ToolCall, error: Exception) -> Steps[None]:
     """The tool raised what the agent does not handle: the run ends with it."""
     yield from failed(run, call, error)
     yield from end(run, error)
 
 
-def _answered(run: Run, call: ToolCall, answer: Any) -> Steps[Any]:
+def _answered(run: AgentRun, call: ToolCall, answer: Any) -> Steps[Any]:
     """What the tool answered, as hooks leave it: a message, or a command with a message in it."""
     if isinstance(answer, ToolMessage):
         return (yield from _message(run, call, answer))
@@ -233,7 +234,7 @@ def _answers(message: Any, call: ToolCall) -> bool:
     return isinstance(message, ToolMessage) and message.tool_call_id == call.id
 
 
-def _message(run: Run, call: ToolCall, message: ToolMessage) -> Steps[ToolMessage]:
+def _message(run: AgentRun, call: ToolCall, message: ToolMessage) -> Steps[ToolMessage]:
     judged = failed if message.status == "error" else succeeded
-    result: Result = yield from judged(run, call, message.content)
+    result: CallResult = yield from judged(run, call, message.content)
     return message.model_copy(update={"content": result.text(message.content)}) if result.changes else message

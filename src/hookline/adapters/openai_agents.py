@@ -9,10 +9,11 @@ import weakref
 from typing import Any
 
 from hookline.adapters._openai_model import GuardedModel, model_run
-from hookline.adapters.asking import Asking, Fires, OnAsk
-from hookline.adapters.contract import Run, begin, current_run, end, failed, finish, inside, judge, succeeded
+from hookline.adapters.asking import Asking, OnAsk
+from hookline.adapters.contract import AgentRun, begin, current_run, end, failed, finish, inside, judge, succeeded
 from hookline.adapters.values import plain, text_of
 from hookline.adapters.versions import require
+from hookline.engine.fires import Fires
 from hookline.errors import HookError, RunRefused, RunStopped
 
 require("openai-agents")
@@ -44,11 +45,11 @@ def guarded(agent: agents.Agent[Any], hooks: Fires, *, on_ask: OnAsk | None = No
 class _Record:
     """One run of the SDK: the run of its first agent, and those of the agents it hands off to."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: AgentRun) -> None:
         self.run = run
-        self.agents: dict[str, Run] = {}
+        self.agents: dict[str, AgentRun] = {}
 
-    def run_of(self, name: str) -> Run:
+    def run_of(self, name: str) -> AgentRun:
         return self.agents.get(name, self.run)
 
 
@@ -149,7 +150,7 @@ class _Guard:
             record.agents[agent.name] = record.run
         if agent.name in record.agents:
             return
-        run = record.agents[agent.name] = Run(self.asking.hooks, agent=agent.name, parent=record.run)
+        run = record.agents[agent.name] = AgentRun(self.asking.hooks, agent=agent.name, parent=record.run)
         if not await self.asking.run(begin(run, "")):
             await self.asking.run(end(record.run))
             raise RunRefused(run.stopped or "")
@@ -162,7 +163,7 @@ class _Guard:
                 log.warning("a hook wants `%s` to keep going; give the agent a Model object for that", agent.name)
         await self.asking.run(end(record.run))
 
-    def before_request(self, context: Any, agent: Any) -> Run:
+    def before_request(self, context: Any, agent: Any) -> AgentRun:
         """The run that is about to call its model; one that a hook stopped must not."""
         run = self.record(context).run_of(agent.name)
         if run.stopped is not None and agent.hookline_by_name:

@@ -6,10 +6,11 @@ import copy
 from dataclasses import replace
 from typing import Any
 
-from hookline.adapters.asking import Asking, Fires, OnAsk
-from hookline.adapters.contract import Run, ToolCall, begin, end, failed, finish, inside, judge, succeeded
+from hookline.adapters.asking import Asking, OnAsk
+from hookline.adapters.contract import AgentRun, ToolCall, begin, end, failed, finish, inside, judge, succeeded
 from hookline.adapters.values import plain, text_of
 from hookline.adapters.versions import require
+from hookline.engine.fires import Fires
 from hookline.errors import RunRefused, RunStopped
 
 require("pydantic-ai")
@@ -43,7 +44,7 @@ class HooklineCapability(AbstractCapability[Any]):
     def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
         require("pydantic-ai")
         self._asking = Asking(hooks, on_ask)
-        self._run: Run | None = None
+        self._run: AgentRun | None = None
         self._calls: dict[str, ToolCall] = {}
 
     def get_ordering(self) -> CapabilityOrdering:
@@ -60,7 +61,7 @@ class HooklineCapability(AbstractCapability[Any]):
         return mine
 
     @property
-    def _own_run(self) -> Run:
+    def _own_run(self) -> AgentRun:
         assert self._run is not None, "pydantic-ai calls `for_run` before any hook"
         return self._run
 

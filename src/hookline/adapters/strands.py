@@ -7,10 +7,22 @@ from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from hookline.adapters.asking import Asking, Fires, OnAsk
-from hookline.adapters.contract import Result, Run, ToolCall, begin, end, enter, failed, finish, judge, succeeded
+from hookline.adapters.asking import Asking, OnAsk
+from hookline.adapters.contract import (
+    AgentRun,
+    CallResult,
+    ToolCall,
+    begin,
+    end,
+    enter,
+    failed,
+    finish,
+    judge,
+    succeeded,
+)
 from hookline.adapters.values import text_of
 from hookline.adapters.versions import require
+from hookline.engine.fires import Fires
 
 require("strands")
 
@@ -41,8 +53,8 @@ class HooklineProvider(HookProvider):
         require("strands")
         self._asking = Asking(hooks, on_ask)
         self._sessions: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
-        self._runs: WeakKeyDictionary[Any, Run] = WeakKeyDictionary()
-        self._calls: dict[tuple[int, str], tuple[ToolCall, Run | None]] = {}
+        self._runs: WeakKeyDictionary[Any, AgentRun] = WeakKeyDictionary()
+        self._calls: dict[tuple[int, str], tuple[ToolCall, AgentRun | None]] = {}
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
         """Last before a tool is called and first after it, so that hooks judge what really runs."""
@@ -66,7 +78,7 @@ class HooklineProvider(HookProvider):
         if notes:
             event.messages = _with_text(event.messages or [], notes)
 
-    def _new_run(self, agent: Any) -> Run:
+    def _new_run(self, agent: Any) -> AgentRun:
         manager = getattr(agent, "_session_manager", None)
         session = getattr(manager, "session_id", None) or self._sessions.setdefault(agent, str(uuid4()))
         return self._asking.new_run(session_id=session, agent=agent.name)
@@ -137,6 +149,6 @@ def _output(content: Any) -> Any:
     return block.get("text", block.get("json", content))
 
 
-def _content(said: Result, own: Any) -> list[Any]:
+def _content(said: CallResult, own: Any) -> list[Any]:
     body = [{"text": text_of(said.output)}] if said.replaces else own
     return [*body, *({"text": note} for note in said.notes)]

@@ -11,7 +11,7 @@ import msgspec
 from hookline.errors import MissingExtra, UnknownVersion
 
 
-class Known(msgspec.Struct, frozen=True):
+class TestedVersions(msgspec.Struct, frozen=True):
     """The versions of one package that its adapter was tested with: from `first`, below `below`."""
 
     package: str
@@ -29,14 +29,14 @@ class Known(msgspec.Struct, frozen=True):
 KNOWN = MappingProxyType({
     row.extra: row
     for row in (
-        Known("langchain", "langchain", "1.4", "2"),
-        Known("pydantic-ai-slim", "pydantic-ai", "2.66", "3"),
-        Known("strands-agents", "strands", "1.62", "2"),
-        Known("agent-framework-core", "agent-framework", "1.23", "2"),
-        Known("google-adk", "google-adk", "2.13", "3"),
-        Known("openai-agents", "openai-agents", "0.24", "0.25"),
-        Known("crewai", "crewai", "1.15", "2"),
-        Known("agent-hooks-sdk", "agent-hooks", "0.1.0b3", "0.2"),
+        TestedVersions("langchain", "langchain", "1.4", "2"),
+        TestedVersions("pydantic-ai-slim", "pydantic-ai", "2.66", "3"),
+        TestedVersions("strands-agents", "strands", "1.62", "2"),
+        TestedVersions("agent-framework-core", "agent-framework", "1.23", "2"),
+        TestedVersions("google-adk", "google-adk", "2.13", "3"),
+        TestedVersions("openai-agents", "openai-agents", "0.24", "0.25"),
+        TestedVersions("crewai", "crewai", "1.15", "2"),
+        TestedVersions("agent-hooks-sdk", "agent-hooks", "0.1.0b3", "0.2"),
     )
 })  # fmt: skip
 """Extra → the versions its adapter knows."""

@@ -37,7 +37,7 @@ from hookline.agent.session.transcript import (
     transcript_path,
     unanswered,
 )
-from hookline.agent.stream_json.output import Note, Output
+from hookline.agent.stream_json.output import Note, StreamOutput
 from hookline.agent.subagents.subagents import spawn_agent
 from hookline.agent.tool_calls import call_tools
 from hookline.agent.tools import SessionState, Tool, default_tools
@@ -108,7 +108,7 @@ class Agent:
         self._turn: asyncio.Future[tuple[Ending, int]] | None = None
         self._interrupted = False
         session_id = session_id or str(uuid4())
-        self.output = Output(session_id)
+        self.output = StreamOutput(session_id)
         self.session = Session(
             hooks=Hooks(project_dir=folder) if hooks is None else hooks,
             model=model,

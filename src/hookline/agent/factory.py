@@ -37,7 +37,7 @@ from hookline.runners.services import Services
 from hookline.settings import parse_hooks
 from hookline.settings.names import with_free_names
 from hookline.settings.problems import Problem
-from hookline.settings.sources import Source
+from hookline.settings.sources import SettingsSource
 from hookline.settings.trust import Policy as Trusting
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ def add_agents(table: Mapping[str, Any], hooks: Hooks) -> dict[str, AgentDefinit
     found = read_agents(table)
     for name, agent in found.items():
         if agent.hooks:
-            source = Source(kind="agent", label=f"--agents: {name}", owner=name)
+            source = SettingsSource(kind="agent", label=f"--agents: {name}", owner=name)
             parsed = parse_hooks(agent.hooks, source)
             hooks.add(*with_free_names(parsed.hooks, [hook.name for hook in hooks.hooks]))
     return found

@@ -30,14 +30,14 @@ from hookline.globs import absolute
 from hookline.hooks.condition import FIELDS
 from hookline.replies import Decision
 
-__all__ = ["Call", "call_tools"]
+__all__ = ["PendingCall", "call_tools"]
 
 #: other names that models know a tool by
 ALIASES = {"Task": "Agent"}
 
 
 @dataclass
-class Call:
+class PendingCall:
     """One tool call on its way: what it came to, what the model is told besides, and whether it ends the turn."""
 
     talk: Conversation
@@ -71,7 +71,7 @@ class Call:
 
 async def call_tools(talk: Conversation, uses: Sequence[ToolUse]) -> Ending | None:
     """Make the calls of one answer and put their results into the conversation; an ending if the turn is over."""
-    calls = [Call(talk, use) for use in uses]
+    calls = [PendingCall(talk, use) for use in uses]
     for group in _groups(calls):
         await _together(group)
         if any(call.ending and call.ending.is_error for call in group):
@@ -89,9 +89,9 @@ async def call_tools(talk: Conversation, uses: Sequence[ToolUse]) -> Ending | No
     return ending
 
 
-def _groups(calls: Sequence[Call]) -> Iterator[list[Call]]:
+def _groups(calls: Sequence[PendingCall]) -> Iterator[list[PendingCall]]:
     """Neighbouring calls that are safe together run at once, the others one by one."""
-    group: list[Call] = []
+    group: list[PendingCall] = []
     for call in calls:
         tool = _tool_of(call)
         if tool is not None and _safe(tool, call.use):
@@ -105,7 +105,7 @@ def _groups(calls: Sequence[Call]) -> Iterator[list[Call]]:
         yield group
 
 
-def _tool_of(call: Call) -> Tool | None:
+def _tool_of(call: PendingCall) -> Tool | None:
     name = call.use.name
     return call.talk.tool_set.get(name) or call.talk.tool_set.get(ALIASES.get(name, ""))
 
@@ -114,7 +114,7 @@ def _safe(tool: Tool, use: ToolUse) -> bool:
     return tool.concurrency_safe or tool.is_read_only(use.input)
 
 
-async def _together(group: list[Call]) -> None:
+async def _together(group: list[PendingCall]) -> None:
     if len(group) == 1:
         await make(group[0])
         return
@@ -123,7 +123,7 @@ async def _together(group: list[Call]) -> None:
             tasks.create_task(make(call))
 
 
-def _answer(talk: Conversation, calls: Sequence[Call]) -> None:
+def _answer(talk: Conversation, calls: Sequence[PendingCall]) -> None:
     outputs = [call.output for call in calls]
     talk.add(User(tuple(outputs)))
     responses = [call.result.response if call.result else None for call in calls]
@@ -139,7 +139,7 @@ def _defer(talk: Conversation, use: ToolUse) -> Ending:
     return Ending(reason="tool_deferred", stop_reason="tool_deferred", deferred=use, text="")
 
 
-async def _after_all(talk: Conversation, calls: Sequence[Call]) -> Ending | None:
+async def _after_all(talk: Conversation, calls: Sequence[PendingCall]) -> Ending | None:
     """PostToolBatch: context for the model; a block or a stop ends the turn."""
     rows = [
         {
@@ -165,7 +165,7 @@ async def _after_all(talk: Conversation, calls: Sequence[Call]) -> Ending | None
 # -- one call ----------------------------------------------------------------------------------------------------
 
 
-async def make(call: Call) -> None:
+async def make(call: PendingCall) -> None:
     """Make one call, from the model's words to its result."""
     tool = _tool_of(call)
     if tool is None:
@@ -189,7 +189,7 @@ async def make(call: Call) -> None:
     await _run(call, tool, permitted.input, env)
 
 
-async def _valid(call: Call, tool: Tool, env: ToolEnv) -> dict[str, Any] | None:
+async def _valid(call: PendingCall, tool: Tool, env: ToolEnv) -> dict[str, Any] | None:
     """The input with defaults filled in, if it makes sense and the call could work; hooks never see others."""
     try:
         given = tool.validate(call.use.malformed or call.use.input)
@@ -206,7 +206,7 @@ async def _valid(call: Call, tool: Tool, env: ToolEnv) -> dict[str, Any] | None:
     return given
 
 
-def _judged(call: Call, tool: Tool, given: dict[str, Any], verdict: Verdict) -> dict[str, Any] | None:
+def _judged(call: PendingCall, tool: Tool, given: dict[str, Any], verdict: Verdict) -> dict[str, Any] | None:
     """What PreToolUse hooks leave of a call: the input to go on with, or nothing, and the call is answered."""
     if verdict.stop:
         call.stop(verdict)
@@ -229,13 +229,13 @@ def _judged(call: Call, tool: Tool, given: dict[str, Any], verdict: Verdict) -> 
         return None
 
 
-def _note_denial(call: Call, given: dict[str, Any]) -> None:
+def _note_denial(call: PendingCall, given: dict[str, Any]) -> None:
     if not call.deferred:
         row = {"tool_name": call.use.name, "tool_use_id": call.use.id, "tool_input": given}
         call.talk.session.denials.append(row)
 
 
-async def _run(call: Call, tool: Tool, given: dict[str, Any], env: ToolEnv) -> None:
+async def _run(call: PendingCall, tool: Tool, given: dict[str, Any], env: ToolEnv) -> None:
     """Run the tool, then let hooks look at what it came to."""
     started = time.perf_counter()
     try:
@@ -254,7 +254,7 @@ async def _run(call: Call, tool: Tool, given: dict[str, Any], env: ToolEnv) -> N
     await (_after_failure if result.is_error else _after_success)(call, tool, about)
 
 
-async def _after_success(call: Call, tool: Tool, about: dict[str, Any]) -> None:
+async def _after_success(call: PendingCall, tool: Tool, about: dict[str, Any]) -> None:
     """PostToolUse: may replace the output, object, add context, end the turn."""
     assert call.result is not None
     verdict = await call.talk.fire(PostToolUse, tool_response=call.result.response, **about)
@@ -266,7 +266,7 @@ async def _after_success(call: Call, tool: Tool, about: dict[str, Any]) -> None:
         call.stop(verdict)
 
 
-async def _after_failure(call: Call, tool: Tool, about: dict[str, Any]) -> None:
+async def _after_failure(call: PendingCall, tool: Tool, about: dict[str, Any]) -> None:
     """PostToolUseFailure: may object and add context; it cannot end the turn (FACTS.md §3)."""
     assert call.result is not None
     content = call.result.content

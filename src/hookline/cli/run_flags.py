@@ -231,7 +231,7 @@ def _add(made: argparse.ArgumentParser, names: list[str], kind: Kind, field: str
     )
 
 
-class Parsed(NamedTuple):
+class RunFlags(NamedTuple):
     """The options, and the flags that were passed over, each with why."""
 
     options: RunOptions
@@ -239,7 +239,7 @@ class Parsed(NamedTuple):
     version: bool
 
 
-def parse(argv: Sequence[str]) -> Parsed:
+def parse(argv: Sequence[str]) -> RunFlags:
     """Read a command line; one that cannot be understood ends the program with exit code 64 and what to write."""
     made = parser()
     words, after = _split(argv)
@@ -257,7 +257,7 @@ def parse(argv: Sequence[str]) -> Parsed:
     idle = [name for name in WITHOUT_EFFECT if f"_{name}" in vars(given) and name not in QUIET]
     passed_over = [f"flag `{name}` is unknown here and passed over" for name in unknown]
     passed_over += [f"flag `{name}` has no effect here" for name in idle]
-    return Parsed(_options(said), tuple(passed_over), version)
+    return RunFlags(_options(said), tuple(passed_over), version)
 
 
 def _options(said: dict[str, Any]) -> RunOptions:
@@ -285,7 +285,7 @@ def _joined(words: list[str]) -> list[str]:
     return joined
 
 
-def tell(parsed: Parsed) -> None:
+def tell(parsed: RunFlags) -> None:
     """Say which flags were passed over."""
     for line in parsed.passed_over:
         print(f"hookline run: {line}", file=sys.stderr)

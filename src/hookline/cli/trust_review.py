@@ -7,8 +7,8 @@ import sys
 from hookline.cli.style import paint
 from hookline.display import lines as lines_of
 from hookline.display import one_line
-from hookline.settings.scripts import Script
-from hookline.settings.trust import Change, Item, Status
+from hookline.settings.scripts import HookScript
+from hookline.settings.trust import Item, Status, TrustChange
 
 
 def review(status: Status) -> bool:
@@ -30,11 +30,11 @@ def shown(status: Status) -> str:
     return "\n".join(lines)
 
 
-def _is_folder(script: Script) -> bool:
+def _is_folder(script: HookScript) -> bool:
     return script.path.endswith("/")
 
 
-def _named(script: Script) -> str:
+def _named(script: HookScript) -> str:
     return one_line(script.path) + (" (the names that an import may find there)" if _is_folder(script) else "")
 
 
@@ -46,7 +46,7 @@ def trusted_by_command(item: Item) -> list[str]:
     return [head, *(f"    {one_line(note)}" for note in item.notes)]
 
 
-def _change(change: Change) -> list[str]:
+def _change(change: TrustChange) -> list[str]:
     if change.kind == "new" and change.path == change.item.path:
         return ["  it is new: nobody has trusted it yet"]
     colours = {"+": "green", "-": "red", "@": "cyan"}

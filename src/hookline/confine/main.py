@@ -42,7 +42,7 @@ _TEXTS = {
 _NETWORKS = {"--no-network": "none", "--loopback": "loopback"}
 
 
-class Usage(Exception):
+class UsageError(Exception):
     """The flags cannot be understood."""
 
 
@@ -59,7 +59,7 @@ def main(argv: list[str]) -> int:
         policy, command = parse(argv)
         policy = _with_recorded(policy)
         command = _telling(policy, command)
-    except Usage as error:
+    except UsageError as error:
         return _fail(str(error), USAGE_ERROR)
     return confined(policy, command)
 
@@ -74,7 +74,7 @@ def _with_recorded(policy: Policy) -> Policy:
     except FileNotFoundError:
         return policy
     except OSError as error:
-        raise Usage(f"--call: `{policy.call}.policy` cannot be read: {error.strerror}") from None
+        raise UsageError(f"--call: `{policy.call}.policy` cannot be read: {error.strerror}") from None
     for words in recorded:
         policy = policy.narrowed(_policy(_read(words)))
     return policy
@@ -86,7 +86,7 @@ def _telling(policy: Policy, command: list[str]) -> list[str]:
     if not fd:
         return command
     if not fd.isdigit() or command[:2] != ["bash", "-c"] or len(command) != 3:
-        raise Usage("--tell-folder: takes a descriptor's number, and a command of the form `bash -c LINE`")
+        raise UsageError("--tell-folder: takes a descriptor's number, and a command of the form `bash -c LINE`")
     return ["bash", "-c", f'eval "$0" {fd}>&-; s=$?; pwd -P >&{fd}; exit $s', command[2]]
 
 
@@ -107,11 +107,11 @@ def _fail(text: str, code: int) -> int:
 def parse(argv: list[str]) -> tuple[Policy, list[str]]:
     """The policy and the command that the flags ask for."""
     if "--" not in argv:
-        raise Usage("write `--` before the command: `hookline confine --write . -- make`")
+        raise UsageError("write `--` before the command: `hookline confine --write . -- make`")
     at = argv.index("--")
     flags, command = argv[:at], argv[at + 1 :]
     if not command:
-        raise Usage("no command after `--`")
+        raise UsageError("no command after `--`")
     return _policy(_read(flags)), command
 
 
@@ -128,10 +128,10 @@ def _read(flags: list[str]) -> dict[str, list[str]]:
         elif name in _LISTS or (name in _TEXTS and not found[name]):
             found[name].append(word)
         else:
-            raise Usage(f"unknown argument `{word}`; put the command after `--`")
+            raise UsageError(f"unknown argument `{word}`; put the command after `--`")
     empty = next((flag for flag in (*_LISTS, *_TEXTS) if found.get(flag) == []), None)
     if empty:
-        raise Usage(f"{empty}: a value is missing")
+        raise UsageError(f"{empty}: a value is missing")
     return found
 
 
@@ -143,7 +143,7 @@ def _policy(found: dict[str, list[str]]) -> Policy:
             given[name] = tuple(_folder(f"--{name}", path) for path in found[f"--{name}"])
     for pattern in found.get("--block", []):
         if not pattern.strip():
-            raise Usage("--block: an empty pattern; write one such as `rm -rf *`")
+            raise UsageError("--block: an empty pattern; write one such as `rm -rf *`")
     if "--write-anywhere" in found:
         given["write"] = None
     given["network"] = next((_NETWORKS[name] for name in ("--no-network", "--loopback") if name in found), "all")
@@ -153,7 +153,7 @@ def _policy(found: dict[str, list[str]]) -> Policy:
 def _folder(flag: str, path: str) -> str:
     place = os.path.realpath(os.path.expanduser(path))
     if not os.path.exists(place):
-        raise Usage(f"{flag}: `{path}` does not exist")
+        raise UsageError(f"{flag}: `{path}` does not exist")
     return place
 
 

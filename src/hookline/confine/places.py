@@ -136,7 +136,7 @@ def _moved(before: int, after: int) -> int:
     return after
 
 
-class Places:
+class WritablePlaces:
     """The folders and files that may be written to, by where they really are."""
 
     def __init__(self, granted: list[str]) -> None:

@@ -24,7 +24,7 @@ SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc"
 """What programs must read to run at all, where reading is restricted."""
 
 
-class Rules:
+class PathRights:
     """The rights that a policy grants, by path."""
 
     def __init__(self, write: list[str], read: list[str] | None, version: int) -> None:

@@ -15,10 +15,10 @@ import time
 
 from hookline.confine import filter as seccomp
 from hookline.confine import kernel, scratch, signals
-from hookline.confine.places import Places
+from hookline.confine.places import WritablePlaces
 from hookline.confine.policy import Policy
 from hookline.confine.reports import Reporter
-from hookline.confine.rules import DEVICES, SCOPED_SINCE, SYSTEM, Rules
+from hookline.confine.rules import DEVICES, SCOPED_SINCE, SYSTEM, PathRights
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class _Plan:
             given = [*policy.write, *scratch.worktree_folders(policy.write)]
             self._caches = scratch.cache_folder(self.temporary)
             self.granted = [*given, self._caches, self.temporary, *DEVICES, *scratch.open_files()]
-        self.places = None if self.granted is None else Places(self.granted)
+        self.places = None if self.granted is None else WritablePlaces(self.granted)
 
     def environment(self) -> dict[str, str]:
         """The command's variables: where it may put temporary files and caches."""
@@ -87,7 +87,7 @@ class _Plan:
         kernel.no_new_privileges()
         if self.version:
             read = None if self.policy.read is None else [*self.policy.read, *SYSTEM]
-            Rules(["/"] if self.granted is None else self.granted, read, self.version).enforce()
+            PathRights(["/"] if self.granted is None else self.granted, read, self.version).enforce()
         program = seccomp.program(
             kernel.machine(), network=self.policy.network != "none", scoped_signals=self.version >= SCOPED_SINCE
         )

@@ -6,7 +6,7 @@ import os
 import struct
 
 from hookline.confine.patterns import matches_glob
-from hookline.confine.places import Places, real
+from hookline.confine.places import WritablePlaces, real
 from hookline.confine.policy import Policy
 from hookline.confine.reports import Refusal
 from hookline.confine.syscalls import AT_FDCWD
@@ -27,7 +27,7 @@ _REMOTE_SHELLS = {22: "ssh", 23: "telnet", 2375: "docker", 2376: "docker"}
 class Sockets:
     """Whom a line may talk to on this machine."""
 
-    def __init__(self, policy: Policy, places: Places | None) -> None:
+    def __init__(self, policy: Policy, places: WritablePlaces | None) -> None:
         self._policy, self._places = policy, places
         agent = os.environ.get("SSH_AUTH_SOCK", "")
         self._allowed = tuple(os.path.realpath(path) for path in (*policy.sockets, agent) if path)

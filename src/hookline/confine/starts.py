@@ -44,7 +44,7 @@ def quoted(word: str) -> str:
     return "'" + word.replace("'", "'\"'\"'") + "'"
 
 
-class Judge:
+class StartJudge:
     """Holds starting programs against patterns."""
 
     def __init__(self, patterns: list[str], library: Library) -> None:

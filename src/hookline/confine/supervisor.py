@@ -6,12 +6,12 @@ import os
 import struct
 
 from hookline.confine import kernel, syscalls
-from hookline.confine.places import Places, place_of, real
+from hookline.confine.places import WritablePlaces, place_of, real
 from hookline.confine.policy import Policy
 from hookline.confine.programs import Library
 from hookline.confine.reports import Refusal, Reporter, quiet
 from hookline.confine.sockets import Sockets
-from hookline.confine.starts import Judge, Start, pushes, quoted
+from hookline.confine.starts import Start, StartJudge, pushes, quoted
 
 EPERM, EACCES, EINVAL, ESRCH = 1, 13, 22, 3
 _MOST_WORDS = 1_000_000
@@ -22,11 +22,11 @@ Notice = tuple[int, ...]
 class Supervisor:
     """One line's judge: the policy, and what the kernel says of each call."""
 
-    def __init__(self, policy: Policy, places: Places | None, reporter: Reporter) -> None:
+    def __init__(self, policy: Policy, places: WritablePlaces | None, reporter: Reporter) -> None:
         self._policy, self._places, self._reporter = policy, places, reporter
         self._memory = kernel.Memory()
         self._library = Library(kernel.machine())
-        self._judge = Judge(list(policy.block), self._library)
+        self._judge = StartJudge(list(policy.block), self._library)
         self._sockets = Sockets(policy, places)
         column = syscalls.MACHINES[kernel.machine()][1]
         self._names = {numbers[column]: name for name, numbers in syscalls.NUMBERS.items()}

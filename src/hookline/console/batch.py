@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hookline.console.names import Names
-from hookline.console.records import FAILED, VERDICTS, Record, decode, milliseconds, slot
+from hookline.console.records import FAILED, VERDICTS, EventRecord, decode, milliseconds, slot
 
 MOST_SLOW = 10
 _DENY = VERDICTS.index("deny")
@@ -59,7 +59,7 @@ class Batch:
         """Hook runs by hook, time and how long they took."""
         return Counter(self._times)
 
-    def _event(self, segment: int, offset: int, length: int, record: Record) -> None:
+    def _event(self, segment: int, offset: int, length: int, record: EventRecord) -> None:
         names = self._names
         number = self._next_id
         self._next_id = number + 1
@@ -80,7 +80,7 @@ class Batch:
             self._hooks(number, bucket, record)
         self._session(run, moment, verdict, failed=failed, record=record)
 
-    def _hooks(self, number: int, bucket: int, record: Record) -> None:
+    def _hooks(self, number: int, bucket: int, record: EventRecord) -> None:
         for run in record.hooks:
             hook = self._names.hook(run.hook)
             sums = self.hook_runs.get((hook, bucket))
@@ -101,7 +101,7 @@ class Batch:
                 slow.sort(reverse=True)
                 del slow[MOST_SLOW:]
 
-    def _session(self, run: int, moment: int, verdict: int, *, failed: bool, record: Record) -> None:
+    def _session(self, run: int, moment: int, verdict: int, *, failed: bool, record: EventRecord) -> None:
         sums = self.sessions.get(run)
         if sums is None:
             sums = self.sessions[run] = [moment, moment, 0, 0, 0, 0, 0, "", record.cwd, record.user]

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from hookline.console.index import Index
+from hookline.console.index import LogIndex
 
 log = logging.getLogger("hookline.console")
 _LOOK_SECONDS = 0.1
@@ -19,7 +19,7 @@ class Follower:
     A log that cannot be read for a while (a full disk, a folder that went away) is tried again; `problem` says why.
     """
 
-    def __init__(self, index: Index, on_new: Callable[[], None]) -> None:
+    def __init__(self, index: LogIndex, on_new: Callable[[], None]) -> None:
         self.problem = ""
         self._index = index
         self._on_new = on_new

@@ -32,7 +32,7 @@ def default_path(logs: Iterable[Path]) -> Path:
     return cache / "hookline" / "console" / f"{digest}.sqlite"
 
 
-class Index:
+class LogIndex:
     """Writes the index; `refresh` reads what the logs have that it has not, and says how many events that were.
 
     One process writes an index at a time; a second one makes an index of its own beside it. A log that is not the one

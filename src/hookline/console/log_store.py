@@ -14,7 +14,7 @@ import msgspec
 
 from hookline.console import schema
 from hookline.console.hook_stats import hook_series, hook_stats
-from hookline.console.index import Index
+from hookline.console.index import LogIndex
 from hookline.console.logs import chain_place, is_keyed, read_at, segments, verify
 from hookline.console.queries import ROW, Condition, like, position, row
 from hookline.console.records import MOST_NAME, VERDICTS
@@ -30,9 +30,9 @@ from hookline.console.store import (
     HookStats,
     LogHealth,
     Page,
-    Session,
     SessionEvents,
     Sessions,
+    SessionSummary,
     Status,
     Timeline,
     ToolCoverage,
@@ -52,7 +52,7 @@ _GATES = tuple(row.name for row in CATALOG.values() if row.gate and row.audited)
 class LogStore:
     """Asks the index, and the logs themselves for what only they have. May be asked from any thread."""
 
-    def __init__(self, index: Index, *, key: bytes | None = None, configured: Iterable[ConfiguredHook] = ()) -> None:
+    def __init__(self, index: LogIndex, *, key: bytes | None = None, configured: Iterable[ConfiguredHook] = ()) -> None:
         self._index = index
         self._key = key
         self._configured = tuple(configured)
@@ -300,8 +300,8 @@ class LogStore:
                 self._checking.discard(log)
 
 
-def _session(found: sqlite3.Row) -> Session:
-    return Session(**{name: found[name] for name in Session.__struct_fields__})
+def _session(found: sqlite3.Row) -> SessionSummary:
+    return SessionSummary(**{name: found[name] for name in SessionSummary.__struct_fields__})
 
 
 def _count(sums: dict[str, int], name: str, n: int) -> None:

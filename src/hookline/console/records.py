@@ -31,7 +31,7 @@ class HookRun(msgspec.Struct, gc=False):
     decision: str = "pass"
 
 
-class Record(msgspec.Struct, gc=False):
+class EventRecord(msgspec.Struct, gc=False):
     """What the index keeps of a line; everything else is read from the log when somebody asks for it."""
 
     event: str
@@ -108,10 +108,10 @@ class Record(msgspec.Struct, gc=False):
         return "; ".join(self.reasons)[:MOST_ABOUT] if self.reasons else ""
 
 
-_decoder = msgspec.json.Decoder(Record)
+_decoder = msgspec.json.Decoder(EventRecord)
 
 
-def decode(line: bytes) -> Record | None:
+def decode(line: bytes) -> EventRecord | None:
     """The record on a line, or `None` if there is none; a field of the wrong type costs that field, not the line."""
     try:
         return _decoder.decode(line)
@@ -119,7 +119,7 @@ def decode(line: bytes) -> Record | None:
         return _put_right(line)
 
 
-def _put_right(line: bytes) -> Record | None:
+def _put_right(line: bytes) -> EventRecord | None:
     try:
         found = msgspec.json.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -127,7 +127,7 @@ def _put_right(line: bytes) -> Record | None:
     if not isinstance(found, dict) or not isinstance(found.get("event"), str):
         return None
     kept: dict[str, Any] = {}
-    for field in msgspec.structs.fields(Record):
+    for field in msgspec.structs.fields(EventRecord):
         if field.name not in found:
             continue
         value = _hook_rows(found[field.name]) if field.name == "hooks" else found[field.name]
@@ -135,7 +135,7 @@ def _put_right(line: bytes) -> Record | None:
             kept[field.name] = msgspec.convert(value, field.type, strict=False)
         except (msgspec.MsgspecError, ValueError):
             continue
-    return Record(**kept)
+    return EventRecord(**kept)
 
 
 def _hook_rows(value: Any) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from hookline.console.bundle import bundle
-from hookline.console.index import Index
+from hookline.console.index import LogIndex
 from hookline.console.log_store import LogStore
 from hookline.console.logs import logs_in
 from hookline.console.store import ConfiguredHook, EventRow, Filter, Store
@@ -37,7 +37,7 @@ def report(
 ) -> str:
     """The report on these logs, as HTML; beyond `most` events it holds the telling ones and the newest, and says so."""
     with tempfile.TemporaryDirectory() as folder:
-        index = Index(Path(folder, "index.sqlite"), logs_in(paths))
+        index = LogIndex(Path(folder, "index.sqlite"), logs_in(paths))
         try:
             index.refresh()
             store = LogStore(index, key=key, configured=configured)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline.console.follow import Follower
-from hookline.console.index import Index, default_path
+from hookline.console.index import LogIndex, default_path
 from hookline.console.log_store import LogStore
 from hookline.console.logs import logs_in
 from hookline.console.replay_job import ReplaySubprocess
@@ -41,7 +41,7 @@ async def serve(
     logs = logs_in(paths)
     if not logs and find_logs is None:
         raise HooklineError(f"{', '.join(map(str, paths))}: no audit logs here; name a `.jsonl` file that hooks wrote")
-    made = Index(index or default_path(logs), logs)
+    made = LogIndex(index or default_path(logs), logs)
     store = LogStore(made, key=key, configured=configured)
     console = Console(store, check=store.check, replay=replay, more=more)
     follower = Follower(made, console.broadcast.notify)
@@ -65,7 +65,7 @@ async def serve(
             replay.stop()
 
 
-async def _look_for_logs(index: Index, find: Callable[[], list[Path]]) -> None:
+async def _look_for_logs(index: LogIndex, find: Callable[[], list[Path]]) -> None:
     while True:
         await asyncio.sleep(_LOOK_SECONDS)
         index.logs = tuple(logs_in(await asyncio.to_thread(find)))

@@ -73,7 +73,7 @@ class Timeline(msgspec.Struct, frozen=True):
     buckets: list[tuple[int, dict[str, int]]]
 
 
-class Session(msgspec.Struct, frozen=True):
+class SessionSummary(msgspec.Struct, frozen=True):
     """One session in a list of them."""
 
     name: str
@@ -92,14 +92,14 @@ class Session(msgspec.Struct, frozen=True):
 class Sessions(msgspec.Struct, frozen=True):
     """A stretch of sessions, the latest first."""
 
-    rows: list[Session]
+    rows: list[SessionSummary]
     next: str = ""
 
 
 class SessionEvents(msgspec.Struct, frozen=True):
     """One session and its events, oldest first; `next` continues them."""
 
-    session: Session
+    session: SessionSummary
     rows: list[EventRow]
     next: str = ""
 

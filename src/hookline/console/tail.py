@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hookline.console.logs import Segment, logs_in, read_at, segments
-from hookline.console.records import Record, decode
+from hookline.console.records import EventRecord, decode
 from hookline.errors import HooklineError
 
 _RECENT = 1 << 16
@@ -36,7 +36,7 @@ class Tail:
         """How many logs there are."""
         return len(self._logs)
 
-    def read(self) -> list[Record]:
+    def read(self) -> list[EventRecord]:
         """What was written since the last time."""
         if time.monotonic() - self._looked > _LOOK_FOR_LOGS_SECONDS:
             self._looked = time.monotonic()
@@ -49,7 +49,7 @@ class Tail:
         except HooklineError:  # it went away; it may come back
             return
 
-    def _new(self, segment: Segment) -> list[Record]:
+    def _new(self, segment: Segment) -> list[EventRecord]:
         start = self._done.get(segment.identity, 0)
         if segment.size < start:  # it was cut or replaced: from the start
             start = 0

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from hookline.console.records import FAILED, VERDICTS, Record, percentile, slot
+from hookline.console.records import FAILED, VERDICTS, EventRecord, percentile, slot
 from hookline.display import one_line
 
 Paint = Callable[[str, str], str]
@@ -22,18 +22,18 @@ _RATE_SECONDS = 10.0
 _MOST_TEXT = 400
 
 
-class Screen:
+class WatchScreen:
     """What has been seen, and how it is shown on so many columns and lines."""
 
     def __init__(self, paint: Paint, colour_of: Callable[[str], str]) -> None:
         self._paint = paint
         self._colour_of = colour_of
-        self._rows: deque[Record | str] = deque(maxlen=_MOST_ROWS)
+        self._rows: deque[EventRecord | str] = deque(maxlen=_MOST_ROWS)
         self._times: dict[str, dict[int, int]] = {}
         self._arrivals: deque[tuple[float, int]] = deque()
         self.events = self.denied = self.asked = self.failed = 0
 
-    def add(self, records: Iterable[Record], now: float) -> None:
+    def add(self, records: Iterable[EventRecord], now: float) -> None:
         """Take what came in."""
         new = list(records)
         self._rows.extend(new)
@@ -50,7 +50,7 @@ class Screen:
         """Take a line that is not an event, such as one of the service's log."""
         self._rows.append(text)
 
-    def _count(self, record: Record) -> None:
+    def _count(self, record: EventRecord) -> None:
         for run in record.hooks:
             if run.status == "skipped" or (run.hook not in self._times and len(self._times) >= _MOST_HOOKS):
                 continue
@@ -90,10 +90,10 @@ class Screen:
         said = " · ".join(f"{one_line(name, 28)} {_ms(p95)}" for p95, name in slow)
         return fit(f"slowest hooks (p95): {said or 'none yet'}", width)
 
-    def _row(self, row: Record | str, width: int) -> str:
+    def _row(self, row: EventRecord | str, width: int) -> str:
         return self._paint(fit(one_line(row), width), "dim") if isinstance(row, str) else self.line(row, width)
 
-    def line(self, record: Record, width: int | None) -> str:
+    def line(self, record: EventRecord, width: int | None) -> str:
         """One event on one line: when, what it came to, what it was, what by and why, how long the hooks took."""
         word = _word(record)
         moment = record.time.astimezone() if record.time else None
@@ -107,11 +107,11 @@ class Screen:
         return f"{self._paint(stamp, 'dim')} {painted} {shown} {self._paint(took, 'dim')}"
 
 
-def _word(record: Record) -> str:
+def _word(record: EventRecord) -> str:
     return VERDICTS[record.verdict].upper()
 
 
-def _said(record: Record) -> str:
+def _said(record: EventRecord) -> str:
     agent = f"└ {record.agent_type or 'subagent'}: " if record.agent else ""
     what = " ".join(part for part in (record.tool or record.event, record.about) if part)
     what = what if record.event == "PreToolUse" or not record.tool else f"{record.event} {what}"

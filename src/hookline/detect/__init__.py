@@ -132,7 +132,7 @@ _LEAST, _LEAST_IN_LOGS = 12, 4
 _USER = re.compile(r"""(?<![\w-])(?:-u|--user|--proxy-user)[ =]["']?[^\s:"'$]{1,200}:([^\s"'$][^\s"']{0,200})""")
 
 
-class Found(msgspec.Struct, frozen=True, order=True):
+class Credential(msgspec.Struct, frozen=True, order=True):
     """A credential in a text: where, and of what kind."""
 
     start: int
@@ -140,7 +140,7 @@ class Found(msgspec.Struct, frozen=True, order=True):
     kind: str
 
 
-class Known(NamedTuple):
+class SecretFormat(NamedTuple):
     """One format: its kind, its pattern, which group of it is the credential, and what a text must contain."""
 
     kind: str
@@ -150,10 +150,10 @@ class Known(NamedTuple):
 
 
 @cache
-def _patterns() -> tuple[Known, ...]:
+def _patterns() -> tuple[SecretFormat, ...]:
     own = [(kind, re.compile(text)) for kind, text in _OWN.items()]
-    known = [Known(kind, pattern, min(pattern.groups, 1), _needles(kind)) for kind, pattern in own]
-    return (*known, *(Known(kind, pattern, 0, _needles(kind)) for kind, pattern in _plugins()))
+    known = [SecretFormat(kind, pattern, min(pattern.groups, 1), _needles(kind)) for kind, pattern in own]
+    return (*known, *(SecretFormat(kind, pattern, 0, _needles(kind)) for kind, pattern in _plugins()))
 
 
 def _plugins() -> list[tuple[str, re.Pattern[str]]]:
@@ -170,12 +170,12 @@ def _needles(kind: str) -> tuple[str, ...]:
     return tuple(_NEEDLES.get(kind, "").split())
 
 
-def find(text: str) -> list[Found]:
+def find(text: str) -> list[Credential]:
     """The credentials in `text`, in order, overlapping ones joined."""
     return list(_found(text))
 
 
-def _found(text: str) -> tuple[Found, ...]:
+def _found(text: str) -> tuple[Credential, ...]:
     return _find(text) if len(text) <= _MOST_KEPT else _find.__wrapped__(text)
 
 
@@ -183,28 +183,28 @@ _MOST_KEPT = 4_096  # longer texts are not kept in memory
 
 
 @lru_cache(maxsize=512)
-def _find(text: str) -> tuple[Found, ...]:
+def _find(text: str) -> tuple[Credential, ...]:
     return tuple(_joined(sorted(_all(text))))
 
 
-def _all(text: str) -> Iterator[Found]:
+def _all(text: str) -> Iterator[Credential]:
     small = text.lower()
     for kind, pattern, group, needles in _patterns():
         if needles and not any(needle in small for needle in needles):
             continue
         for match in pattern.finditer(text):
-            yield Found(*match.span(group), kind)
+            yield Credential(*match.span(group), kind)
     if "private" in small:
-        yield from (Found(*span, "Private Key") for span in key_blocks(text))
+        yield from (Credential(*span, "Private Key") for span in key_blocks(text))
     if any(word in small for word in _NAMED):
-        yield from (Found(*span, "Password") for span in assigned_secrets(text, least=_LEAST, mixed=True))
+        yield from (Credential(*span, "Password") for span in assigned_secrets(text, least=_LEAST, mixed=True))
 
 
-def _joined(places: list[Found]) -> Iterator[Found]:
-    current: Found | None = None
+def _joined(places: list[Credential]) -> Iterator[Credential]:
+    current: Credential | None = None
     for place in places:
         if current is not None and place.start < current.end:
-            current = Found(current.start, max(current.end, place.end), current.kind)
+            current = Credential(current.start, max(current.end, place.end), current.kind)
             continue
         if current is not None:
             yield current
@@ -226,12 +226,12 @@ def redact(text: str) -> str:
 
 
 @lru_cache(maxsize=512)
-def _redactable(text: str) -> tuple[Found, ...]:
+def _redactable(text: str) -> tuple[Credential, ...]:
     small = text.lower()
     places = list(_found(text))
     if any(word in small for word in _NAMED):
         spans = assigned_secrets(text, least=_LEAST_IN_LOGS, mixed=False)
-        places += [Found(*span, "Password") for span in spans]
+        places += [Credential(*span, "Password") for span in spans]
     if "-u" in small:
-        places += [Found(*match.span(1), "Password") for match in _USER.finditer(text)]
+        places += [Credential(*match.span(1), "Password") for match in _USER.finditer(text)]
     return tuple(_joined(sorted(places)))

@@ -19,7 +19,7 @@ from hookline.engine.observers import Observers
 from hookline.engine.outcome import Outcome, RunnerResult, Status
 from hookline.engine.registry import Registry
 from hookline.engine.runner import RunnerPool
-from hookline.engine.select import Index, applies_to, select
+from hookline.engine.select import HookIndex, applies_to, select
 from hookline.engine.verdict import Verdict, ended_by
 from hookline.errors import HookCancelled, HooklineError, HookTimeout
 from hookline.events import Event, spec_of
@@ -31,12 +31,12 @@ log = logging.getLogger("hookline.engine")
 Order = Literal["sequential", "parallel"]
 
 
-class Run(msgspec.Struct):
+class EventRun(msgspec.Struct):
     """One event on its way through the hooks chosen for it, `among` those that were there when it was fired."""
 
     event: Event
     chosen: Sequence[Hook]
-    among: Index
+    among: HookIndex
     deadline: float | None = None
 
 
@@ -57,7 +57,7 @@ class Dispatcher:
         self._registry = registry
         self._runners = runners
 
-    async def dispatch(self, run: Run, order: Order, done: Iterable[Outcome] = (),
+    async def dispatch(self, run: EventRun, order: Order, done: Iterable[Outcome] = (),
                        started: StartedRun | None = None) -> Verdict:  # fmt: skip
         """One verdict of all hooks. `done` and `started` are how far the fast path came, if it began."""
         if order == "parallel" and len(run.chosen) > 1:
@@ -66,7 +66,7 @@ class Dispatcher:
 
     # -- one after another, or all at once -----------------------------------------------------------------------
 
-    async def _sequential(self, run: Run, outcomes: list[Outcome], started: StartedRun | None) -> list[Outcome]:
+    async def _sequential(self, run: EventRun, outcomes: list[Outcome], started: StartedRun | None) -> list[Outcome]:
         """One after another, each seeing the input as rewritten so far; a deny or a stop ends the run."""
         event, rewriter = run.event, -1
         for position in range(len(outcomes), len(run.chosen)):
@@ -84,7 +84,7 @@ class Dispatcher:
                 return [*outcomes, *(_skipped(hook, event, why) for hook in run.chosen[position + 1 :])]
         return outcomes if rewriter < 0 else await self._judge_again(run, event, outcomes, stale=range(rewriter))
 
-    async def _parallel(self, run: Run) -> list[Outcome]:
+    async def _parallel(self, run: EventRun) -> list[Outcome]:
         """All at once on the input as it came; merged in configured order, whoever finishes first."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._ask(run, hook, run.event)) for hook in run.chosen]
@@ -97,7 +97,7 @@ class Dispatcher:
         return await self._judge_again(run, event, outcomes, stale)
 
     async def _judge_again(
-        self, run: Run, event: Event, outcomes: list[Outcome], stale: Iterable[int]
+        self, run: EventRun, event: Event, outcomes: list[Outcome], stale: Iterable[int]
     ) -> list[Outcome]:
         """Law 4: whoever judged an older input, or was not asked because of it, judges the one that will run."""
         for position in stale:
@@ -117,7 +117,7 @@ class Dispatcher:
 
     # -- one hook, once ------------------------------------------------------------------------------------------
 
-    async def _ask(self, run: Run, hook: Hook, event: Event, started: StartedRun | None = None) -> Outcome:
+    async def _ask(self, run: EventRun, hook: Hook, event: Event, started: StartedRun | None = None) -> Outcome:
         """A hook's turn has come; one declared `once` may have had it before."""
         if not hook.once:
             return await self.invoke(hook, event, run.deadline, started)

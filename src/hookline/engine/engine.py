@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from hookline.engine.dispatch import Dispatcher, Order, Run
+from hookline.engine.dispatch import Dispatcher, EventRun, Order
 from hookline.engine.fast_path import FastPaths, Fire
 from hookline.engine.observers import Observers
 from hookline.engine.outcome import Outcome
 from hookline.engine.registry import Registry
 from hookline.engine.runner import RunnerFactory, RunnerPool
-from hookline.engine.select import Index, applies_to, select
+from hookline.engine.select import HookIndex, applies_to, select
 from hookline.engine.verdict import Verdict
 from hookline.errors import Closed, HookError
 from hookline.events import Event
@@ -117,19 +117,19 @@ class Engine:
             path = paths.remember(event, chosen, among, self.notify if self.observers else None)
             if path is not None and deadline is None:
                 return await path(event)
-        run = Run(event, chosen, among, None if deadline is None else self.clock() + deadline)
+        run = EventRun(event, chosen, among, None if deadline is None else self.clock() + deadline)
         verdict = await self.dispatcher.dispatch(run, self.order)
         return self.notify(verdict) if self.observers else verdict
 
     def _fast_path_allowed(self, chosen: tuple[Hook, ...]) -> bool:
         return not self.observers.detailed and (self.order == "sequential" or len(chosen) <= 1)
 
-    def _among(self, only: str | None) -> Index:
+    def _among(self, only: str | None) -> HookIndex:
         """The hooks an event may meet."""
         if self._closed:
             raise Closed("these hooks were closed; make a new set")
         if not self._enabled:
-            return Index()
+            return HookIndex()
         return self.registry.index if only is None else self.registry.only(only)
 
     def notify(self, verdict: Verdict) -> Verdict:

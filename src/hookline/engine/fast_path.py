@@ -16,8 +16,8 @@ from typing import Any
 from hookline.engine.answers import decision_parser
 from hookline.engine.context import Binding, Context, bind
 from hookline.engine.coroutine_driver import Raised, Suspended, blocked_loop, drive, start
-from hookline.engine.dispatch import Dispatcher, Run, StartedRun, limits
-from hookline.engine.select import Index, class_of
+from hookline.engine.dispatch import Dispatcher, EventRun, StartedRun, limits
+from hookline.engine.select import HookIndex, class_of
 from hookline.engine.verdict import Verdict, silent_outcomes
 from hookline.events import Event, spec_of
 from hookline.hooks.hook import Hook
@@ -44,7 +44,7 @@ class FastPaths:
         self._otherwise = otherwise
         self._subjects: dict[type[Event], dict[str | None, Fire]] = {}
 
-    def remember(self, event: Event, chosen: tuple[Hook, ...], among: Index,
+    def remember(self, event: Event, chosen: tuple[Hook, ...], among: HookIndex,
                  notify: Callable[[Verdict], Verdict] | None) -> Fire | None:  # fmt: skip
         """Find the fast path for events like this one, if they have one."""
         cls, row = event.__class__, among.rows.get(class_of(event))
@@ -77,7 +77,7 @@ def _by_subject(field: str, paths: dict[str | None, Fire], otherwise: Fire) -> F
     return fire
 
 
-def fast_path(dispatcher: Dispatcher, cls: type[Event], chosen: tuple[Hook, ...], among: Index) -> Fire:
+def fast_path(dispatcher: Dispatcher, cls: type[Event], chosen: tuple[Hook, ...], among: HookIndex) -> Fire:
     """What asks `chosen`, all of them plain, about one kind of event."""
     scope, parse = dispatcher.scope, decision_parser(spec_of(cls))
     bindings = [bind(hook, scope) for hook in chosen]
@@ -155,7 +155,7 @@ def _all(bindings: list[Binding], chosen: tuple[Hook, ...], clock: Clock, parse:
 async def _hand_over(  # noqa: PLR0917 - bound once, called in one place
     dispatcher: Dispatcher,
     chosen: tuple[Hook, ...],
-    among: Index,
+    among: HookIndex,
     event: Event,
     binding: Binding,
     ctx: Context | None,
@@ -169,4 +169,4 @@ async def _hand_over(  # noqa: PLR0917 - bound once, called in one place
     done = len(marks) - 2
     silent = silent_outcomes(event, NOTHING, chosen[:done], marks[: done + 1])
     started = StartedRun(ctx or Context(event, binding, marks[-2]), answer)
-    return await dispatcher.dispatch(Run(event, chosen, among), "sequential", silent, started)
+    return await dispatcher.dispatch(EventRun(event, chosen, among), "sequential", silent, started)

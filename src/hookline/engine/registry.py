@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.engine.select import Index, index
+from hookline.engine.select import HookIndex, index
 from hookline.errors import DuplicateHook, UnknownHook
 from hookline.hooks.actions import Action
 from hookline.hooks.hook import Hook
@@ -26,11 +26,11 @@ class Registry:
         self._hooks: list[Hook] = []
         self._names: dict[str, Hook] | None = None
         self._numbers: dict[str, int] = {}
-        self._index: Index | None = None
+        self._index: HookIndex | None = None
         self._spent: set[str] = set()
 
     @property
-    def index(self) -> Index:
+    def index(self) -> HookIndex:
         """The set as it is now, sorted for selection; made when the first event after a change fires."""
         current = self._index
         if current is None:
@@ -39,10 +39,10 @@ class Registry:
                 self._names = None  # of use only to those who register, and large
         return current
 
-    def _indexed(self, hooks: Iterable[Hook]) -> Index:
+    def _indexed(self, hooks: Iterable[Hook]) -> HookIndex:
         return index(hooks, self.project_dir, self.home)
 
-    def only(self, name: str) -> Index:
+    def only(self, name: str) -> HookIndex:
         """A picture of a single hook."""
         hooks = self.index.hooks
         named = [hook for hook in hooks if hook.name == name]

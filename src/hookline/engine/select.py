@@ -22,7 +22,7 @@ class EventHooks(msgspec.Struct):
     conditional: bool
 
 
-class Index(msgspec.Struct, frozen=True):
+class HookIndex(msgspec.Struct, frozen=True):
     """An immutable picture of a set of hooks; a set that changes gets a new one."""
 
     hooks: tuple[Hook, ...] = ()
@@ -31,7 +31,7 @@ class Index(msgspec.Struct, frozen=True):
     home: str = ""
 
 
-def index(hooks: Iterable[Hook], project_dir: str = "", home: str = "") -> Index:
+def index(hooks: Iterable[Hook], project_dir: str = "", home: str = "") -> HookIndex:
     """Sort hooks for selection: higher priority first, equal ones in the order given.
 
     Conditions on paths are read from `project_dir` and `home`.
@@ -41,7 +41,7 @@ def index(hooks: Iterable[Hook], project_dir: str = "", home: str = "") -> Index
     for hook in ordered:
         for cls in hook.events:
             by_event.setdefault(cls, []).append(hook)
-    return Index(ordered, {cls: _row(tuple(hooks)) for cls, hooks in by_event.items()}, project_dir, home)
+    return HookIndex(ordered, {cls: _row(tuple(hooks)) for cls, hooks in by_event.items()}, project_dir, home)
 
 
 def _row(hooks: tuple[Hook, ...]) -> EventHooks:
@@ -49,7 +49,7 @@ def _row(hooks: tuple[Hook, ...]) -> EventHooks:
     return EventHooks(hooks, {}, conditional)
 
 
-def select(event: Event, among: Index) -> tuple[Hook, ...]:
+def select(event: Event, among: HookIndex) -> tuple[Hook, ...]:
     """The hooks that `event` concerns, in order. A matcher, condition or predicate that raises selects its hook."""
     row = among.rows.get(class_of(event))
     if row is None:
@@ -82,7 +82,7 @@ def matches_subject(hook: Hook, subject: str | None) -> bool:
     return _unless_it_raises(lambda: hook.matcher.matches(subject))
 
 
-def conditions_hold(hook: Hook, event: Event, among: Index) -> bool:
+def conditions_hold(hook: Hook, event: Event, among: HookIndex) -> bool:
     """Whether the hook's own conditions hold for this event."""
     if hook.condition is not None and not _unless_it_raises(lambda: _rule_holds(hook, event, among)):
         return False
@@ -90,13 +90,13 @@ def conditions_hold(hook: Hook, event: Event, among: Index) -> bool:
     return when is None or _unless_it_raises(lambda: bool(when(event)))
 
 
-def applies_to(hook: Hook, event: Event, among: Index) -> bool:
+def applies_to(hook: Hook, event: Event, among: HookIndex) -> bool:
     """Whether `hook` would be asked about `event`."""
     named = class_of(event) in hook.events and matches_subject(hook, event.subject)
     return named and conditions_hold(hook, event, among)
 
 
-def _rule_holds(hook: Hook, event: Event, among: Index) -> bool:
+def _rule_holds(hook: Hook, event: Event, among: HookIndex) -> bool:
     assert hook.condition is not None
     tool = getattr(event, "tool_name", None)
     if tool is None:

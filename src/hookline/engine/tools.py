@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import msgspec
 
+from hookline.engine.fires import Fires
 from hookline.engine.verdict import Verdict
 from hookline.errors import HookError, ToolDenied
 from hookline.events import Event, PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse
@@ -20,16 +21,6 @@ from hookline.replies import Decision
 OnDeny = Literal["raise", "return"]
 Approve = Callable[[Verdict], bool | Awaitable[bool]]
 """Whoever can say yes to a call that a hook wants somebody to be asked about."""
-
-
-class Fires(Protocol):
-    """A set of hooks, as far as a tool needs it."""
-
-    def fire(self, event: Event) -> Coroutine[Any, Any, Verdict]:
-        """Send an event through the hooks."""
-
-    def fire_sync(self, event: Event) -> Verdict:
-        """The same for a caller that cannot await."""
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):

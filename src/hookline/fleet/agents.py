@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.install.survey import Row, survey
+from hookline.install.survey import HostRow, survey
 
 MINUTES = 10.0
 
@@ -27,7 +27,7 @@ class Agents:
         return self._known
 
 
-def about(row: Row) -> dict[str, Any]:
+def about(row: HostRow) -> dict[str, Any]:
     """One agent, in a few words."""
     return {
         "host": row.host.name,
@@ -38,6 +38,6 @@ def about(row: Row) -> dict[str, Any]:
     }
 
 
-def _proven(row: Row) -> bool:
+def _proven(row: HostRow) -> bool:
     """A proof counts for the version it was made on; where the binary is not found, for the one it names."""
     return row.proven or (not row.version and row.proof is not None and row.proof.holds)

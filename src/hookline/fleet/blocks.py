@@ -40,7 +40,7 @@ class Cursor(msgspec.Struct, frozen=True):
     offset: int = 0
 
 
-class Reader:
+class ChainReader:
     """Reads the chain behind a place, through rotated files; a torn last line is left for later."""
 
     def __init__(self, path: Path) -> None:

@@ -19,10 +19,10 @@ from hookline.fleet import rollout as rollouts
 from hookline.fleet.bundle import Bundle, pack, unpack
 from hookline.fleet.connection import connect
 from hookline.fleet.keys import MachineKey, TeamKey, signed_by
-from hookline.fleet.ledger import Ledger, Problem
+from hookline.fleet.ledger import ChainProblem, Ledger
 from hookline.fleet.objects import fetch
-from hookline.fleet.overview import Row, rows
-from hookline.fleet.registry import Registry
+from hookline.fleet.overview import MachineRow, rows
+from hookline.fleet.registry import MachineRegistry
 from hookline.fleet.rollout import Rollout
 from hookline.fleet.server import Server
 from hookline.fleet.status import Status
@@ -63,7 +63,7 @@ class Hub:
         self.folder = folder
         self.server = server
         self.url = url or (server.url if server else "")
-        self.registry = Registry(folder)
+        self.registry = MachineRegistry(folder)
         self.ledger = Ledger(folder / "audit")
         self.key = _team_key(folder / "team.key")
         self._tasks: list[asyncio.Task[None]] = []
@@ -199,7 +199,7 @@ class Hub:
                     found[key] = _received(status, entry)
         return found
 
-    async def rows(self) -> list[Row]:
+    async def rows(self) -> list[MachineRow]:
         """One row for each machine, as the hub sees them now."""
         records = {machine: self.ledger.mirror(machine).last.seq for machine in self.ledger.machines()}
         return rows(
@@ -262,7 +262,7 @@ class Hub:
         except ValueError:
             return False
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[ChainProblem]:
         """Where chains do not hold."""
         return self.ledger.problems()
 

@@ -19,7 +19,7 @@ import msgspec
 
 from hookline.audit.chain import Link, link_of
 from hookline.errors import FleetError
-from hookline.fleet.blocks import Block, Cursor, Reader
+from hookline.fleet.blocks import Block, ChainReader, Cursor
 from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, unpack
 from hookline.fleet.check import check_in_process
 from hookline.fleet.connection import connect
@@ -169,7 +169,7 @@ class Leaf:
     async def _audit_loop(self) -> None:
         if not self.enrolment.audit:
             return
-        reader = Reader(Path(self.enrolment.audit))
+        reader = ChainReader(Path(self.enrolment.audit))
         while True:
             try:
                 sent = await self.send(reader)
@@ -179,7 +179,7 @@ class Leaf:
             if not sent:
                 await asyncio.sleep(POLL_SECONDS)
 
-    async def send(self, reader: Reader) -> int:
+    async def send(self, reader: ChainReader) -> int:
         """Send what the hub does not have; how many blocks it has taken."""
         if self._cursor is None:
             self._cursor, self._sequence = await self._where_the_hub_stands()
@@ -322,7 +322,7 @@ class Leaf:
         )
 
 
-def _some(reader: Reader, cursor: Cursor) -> Any:
+def _some(reader: ChainReader, cursor: Cursor) -> Any:
     """A few blocks at a time, so that a week offline does not lie in memory at once."""
     from itertools import islice
 

@@ -22,7 +22,7 @@ from hookline.files import locked
 Outcome = Literal["new", "known"]
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
+class ChainProblem(msgspec.Struct, frozen=True, kw_only=True):
     """A place where a machine's chain does not hold."""
 
     machine: str
@@ -48,7 +48,7 @@ class Mirror:
         """Where the mirrored chain stands."""
         return _end_of(self.path) if self._last is None else self._last
 
-    def take(self, block: bytes) -> tuple[Outcome, list[Problem]]:
+    def take(self, block: bytes) -> tuple[Outcome, list[ChainProblem]]:
         """Write a block's new lines; what does not follow from what is there is a problem, and is kept all the same."""
         if self._last is None:
             self._last = _end_of(self.path, cut=True)
@@ -56,17 +56,17 @@ class Mirror:
         fresh = _after(lines, self.last, self.path)
         if not fresh:
             return "known", []
-        problems: list[Problem] = []
+        problems: list[ChainProblem] = []
         last = self.last
         for link, problem in follow(fresh, last):
             if problem is not None:
                 now = datetime.now(UTC).isoformat(timespec="seconds")
-                problems.append(Problem(machine=self.machine, record=link.seq, problem=problem, found=now))
+                problems.append(ChainProblem(machine=self.machine, record=link.seq, problem=problem, found=now))
             last = link
         self._append(fresh, last, problems)
         return "new", problems
 
-    def _append(self, lines: list[bytes], last: Link, problems: list[Problem]) -> None:
+    def _append(self, lines: list[bytes], last: Link, problems: list[ChainProblem]) -> None:
         """All on the disk before anybody is told."""
         if problems:
             _append_durably(self.problems_path, b"".join(msgspec.json.encode(one) + b"\n" for one in problems))
@@ -76,13 +76,13 @@ class Mirror:
             write_head(head, Head().at(last), None)
         self._last = last
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[ChainProblem]:
         """Everything that was ever wrong with this chain."""
         try:
             data = self.problems_path.read_bytes()
         except FileNotFoundError:
             return []
-        return [msgspec.json.decode(line, type=Problem) for line in data.splitlines() if line]
+        return [msgspec.json.decode(line, type=ChainProblem) for line in data.splitlines() if line]
 
 
 class Ledger:
@@ -103,7 +103,7 @@ class Ledger:
         """Every machine that has ever reported."""
         return sorted(path.name.removesuffix(".jsonl") for path in self.folder.glob("*.jsonl") if _is_log(path))
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[ChainProblem]:
         """Everything that is wrong with any chain."""
         return [problem for machine in self.machines() for problem in self.mirror(machine).problems()]
 

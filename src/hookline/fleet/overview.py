@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.fleet.ledger import Problem
+from hookline.fleet.ledger import ChainProblem
 from hookline.fleet.registry import Member
 from hookline.fleet.rollout import Rollout
 from hookline.fleet.status import Status
@@ -17,7 +17,7 @@ SILENT_SECONDS = 120.0
 SKEW_SECONDS = 300.0
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class MachineRow(msgspec.Struct, frozen=True, kw_only=True):
     """One machine, as the hub sees it."""
 
     machine: str
@@ -52,9 +52,9 @@ def rows(
     *,
     rollout: Rollout | None,
     records: Mapping[str, int],
-    breaks: Sequence[Problem],
+    breaks: Sequence[ChainProblem],
     now: datetime,
-) -> list[Row]:
+) -> list[MachineRow]:
     """The fleet, those that need somebody first."""
     made = [
         _row(
@@ -77,9 +77,9 @@ def _row(
     *,
     rollout: Rollout | None,
     records: int,
-    breaks: Sequence[Problem],
+    breaks: Sequence[ChainProblem],
     now: datetime,
-) -> Row:
+) -> MachineRow:
     wanted = rollout.wanted(member.machine)[0] if rollout else 0
     problems = [f"record {one.record}: {one.problem}" for one in breaks if one.machine == member.machine]
     age = status.seconds_old(now) if status else float("inf")
@@ -89,7 +89,7 @@ def _row(
     if abs(ahead) > SKEW_SECONDS:
         where = "ahead of" if ahead > 0 else "behind"
         problems.append(f"its clock is {abs(ahead):.0f} s {where} the hub's; set it, or times in its records are off")
-    return Row(
+    return MachineRow(
         machine=member.machine,
         name=member.name,
         seen=(status.received or status.time) if status else "",

@@ -14,7 +14,7 @@ import msgspec
 from hookline.errors import FleetError
 from hookline.fleet.hub import Hub
 from hookline.fleet.ledger import Ledger
-from hookline.fleet.overview import Row
+from hookline.fleet.overview import MachineRow
 from hookline.fleet.rollout import Rollout
 
 SECONDS = 2.0
@@ -40,7 +40,7 @@ class FleetPages:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.problem = "the hub has not answered yet"
-        self._rows: Sequence[Row] = ()
+        self._rows: Sequence[MachineRow] = ()
         self._steps: Sequence[Rollout] = ()
 
     async def follow(self) -> None:
@@ -82,11 +82,11 @@ class FleetPages:
         return {"problem": self.problem, "rollouts": steps(self._steps, self._rows)}
 
 
-def _shown(row: Row) -> dict[str, Any]:
+def _shown(row: MachineRow) -> dict[str, Any]:
     return {**msgspec.to_builtins(row), "ok": row.ok, "hooked": row.hooked, "proven": row.proven}
 
 
-def steps(history: Sequence[Rollout], rows: Sequence[Row]) -> list[RolloutRow]:
+def steps(history: Sequence[Rollout], rows: Sequence[MachineRow]) -> list[RolloutRow]:
     """How each step of the rollouts stands, the newest first."""
     wanted = Counter(row.wanted for row in rows)
     in_force = Counter(row.policy for row in rows)

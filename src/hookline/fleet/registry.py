@@ -38,7 +38,7 @@ class _State(msgspec.Struct):
     tokens: list[_Token] = []
 
 
-class Registry:
+class MachineRegistry:
     """The hub's list of machines, in one file that is replaced at once."""
 
     def __init__(self, folder: Path) -> None:

@@ -11,7 +11,7 @@ from hookline.errors import HookError
 from hookline.events import PermissionRequest
 from hookline.guards import confining
 from hookline.hooks import Hook, make_hook
-from hookline.hooks.condition import Place, covers, parse_rule
+from hookline.hooks.condition import PathContext, covers, parse_rule
 from hookline.permissions import reads_only
 from hookline.replies import Reply, allow, deny
 
@@ -45,7 +45,7 @@ def auto(safe: Iterable[str] = SAFE, *, otherwise: Otherwise = "leave", name: st
 
     async def judge(event: PermissionRequest, ctx: Context) -> Reply | None:
         given = _without_confinement(event)
-        place = Place(event.cwd or "/", event.cwd or "/", "/")
+        place = PathContext(event.cwd or "/", event.cwd or "/", "/")
         rule = covers(rules, event.tool_name, given, place)
         if rule is not None and safe is SAFE and not _only_reads(str(given.get("command", "")), event.cwd, ctx):
             rule = None

@@ -16,7 +16,7 @@ from hookline.events import PreToolUse
 from hookline.globs import name_expression
 from hookline.guards.commands import PRIORITY, SHELL_TOOLS, Undecided, lines_of
 from hookline.hooks import Hook, make_hook
-from hookline.permissions.options import Row, Taken, row, take
+from hookline.permissions.options import ReadOnlyOptions, Taken, row, take
 from hookline.replies import Reply, ask, deny
 from hookline.shell import SimpleCommand, parse_line
 from hookline.shell.folders import join, placed
@@ -172,7 +172,7 @@ def _unsure(push: _Push) -> tuple[str, bool]:
     return f"whether `{push.shown}` pushes to a protected branch cannot be told", False
 
 
-def _whole(word: str, options: Row) -> str:
+def _whole(word: str, options: ReadOnlyOptions) -> str:
     """An abbreviated long option written out, when it can only mean one."""
     name, sign, value = word.partition("=")
     meant = (

@@ -19,9 +19,9 @@ from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.guards import confining
 from hookline.guards.confining import Confine
 from hookline.guards.looks import plain
-from hookline.guards.pattern import Pattern, caught_by, pattern_of
+from hookline.guards.pattern import GuardPattern, caught_by, pattern_of
 from hookline.hooks import Hook, make_hook
-from hookline.hooks.condition import Catch, Place, covers
+from hookline.hooks.condition import Catch, PathContext, covers
 from hookline.replies import Reply, ask, deny
 from hookline.shell import ShellLine, SimpleCommand, parse_line
 from hookline.shell.programs.languages import language_of
@@ -99,7 +99,7 @@ def only(
         parsed = parse_line(line)
         if parsed.undecidable or parsed.evaluates:
             return _undecided(undecided, line, (*parsed.undecidable, *parsed.evaluates))
-        if covers(rules, "Bash", {"command": line}, Place()) is not None:
+        if covers(rules, "Bash", {"command": line}, PathContext()) is not None:
             return None
         names = ", ".join(f"`{part.raw or part.text}`" for part in parsed.commands) or f"`{line}`"
         return deny(f"only {listed} may be run here, and nothing redirected to a file; not {names[:500]}")
@@ -139,7 +139,7 @@ def _spellings(line: str) -> Iterator[str]:
         yield " ".join((part.name, *part.words[1:]))
 
 
-def judged(line: str, patterns: Sequence[Pattern], undecided: Undecided | None) -> Reply | None:
+def judged(line: str, patterns: Sequence[GuardPattern], undecided: Undecided | None) -> Reply | None:
     """What a line's commands mean under the patterns: a deny that names the command, a doubt, or nothing.
 
     Without `undecided`, doubts are left to somebody who knows more.
@@ -177,7 +177,7 @@ def _bare(path: str) -> str:
     return path.removeprefix("./").replace("//", "/")
 
 
-def _worth_a_look(patterns: Sequence[Pattern], part: SimpleCommand) -> Sequence[Pattern]:
+def _worth_a_look(patterns: Sequence[GuardPattern], part: SimpleCommand) -> Sequence[GuardPattern]:
     """The patterns whose program a command mentions at all; every one when its own program is not known."""
     if 0 in part.unknown:
         return patterns
@@ -185,7 +185,7 @@ def _worth_a_look(patterns: Sequence[Pattern], part: SimpleCommand) -> Sequence[
     return [pattern for pattern in patterns if pattern.needle in text]
 
 
-def _disguised(pattern: Pattern, part: SimpleCommand) -> bool:
+def _disguised(pattern: GuardPattern, part: SimpleCommand) -> bool:
     """Whether the command would be caught if its signs were what they look like, capitals apart."""
     if not part.words or (part.name.islower() and part.text.isascii()):
         return False
@@ -197,7 +197,7 @@ def _disguised(pattern: Pattern, part: SimpleCommand) -> bool:
     return caught_by(pattern, seen) is not Catch.NO
 
 
-def _handed_on(pattern: Pattern, part: SimpleCommand) -> bool:
+def _handed_on(pattern: GuardPattern, part: SimpleCommand) -> bool:
     """Whether a program that may be a wrapper is given the words, or the text, of a forbidden command."""
     if part.wraps or part.name in KEEPS_TEXT or len(part.words) < 2:
         return False

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Literal
 
-from hookline.confine.main import Usage, parse
+from hookline.confine.main import UsageError, parse
 from hookline.confine.policy import Policy
 from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
@@ -108,7 +108,7 @@ def unwrapped(command: str) -> tuple[Policy, str] | None:
         return None
     try:
         policy, inner = parse(shlex.split(command)[len(words) :])
-    except (ValueError, Usage):
+    except (ValueError, UsageError):
         return None
     if inner[:2] != ["bash", "-c"] or len(inner) != 3 or _canonical(words, policy, inner, command) is None:
         return None

@@ -12,7 +12,7 @@ from hookline.hooks.condition import Catch, Rule, parse_rule, part_caught
 from hookline.shell import SimpleCommand, parse_line
 
 
-class Pattern(msgspec.Struct, frozen=True):
+class GuardPattern(msgspec.Struct, frozen=True):
     """One pattern, ready to be held against commands."""
 
     text: str
@@ -27,7 +27,7 @@ class Pattern(msgspec.Struct, frozen=True):
         return self.command.names(name)
 
 
-def pattern_of(text: str) -> Pattern:
+def pattern_of(text: str) -> GuardPattern:
     """Read one pattern; what is no single command is refused."""
     if not text.strip():
         raise HookError("a command pattern is empty; write one such as `rm -rf *`")
@@ -37,7 +37,7 @@ def pattern_of(text: str) -> Pattern:
     mentioned = r"\s+".join(re.escape(word) for word in text.partition(STAR)[0].split())
     mention = re.compile(rf"(?<![\w-]){mentioned}(?![\w-])" if mentioned else "(?!)")
     command = CommandPattern(text)
-    return Pattern(
+    return GuardPattern(
         text=text,
         rule=parse_rule(f"Bash({text.strip()})"),
         command=command,
@@ -46,7 +46,7 @@ def pattern_of(text: str) -> Pattern:
     )
 
 
-def caught_by(pattern: Pattern, part: SimpleCommand) -> Catch:
+def caught_by(pattern: GuardPattern, part: SimpleCommand) -> Catch:
     """Whether one simple command falls under a pattern, its flags in any order and spelling."""
     if not part.words:
         return Catch.NO

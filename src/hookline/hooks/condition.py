@@ -26,28 +26,28 @@ ALIASES = {"Task": "Agent"}
 """Older names of tools; a rule may use either."""
 
 
-class Field(msgspec.Struct, frozen=True):
+class ToolArgument(msgspec.Struct, frozen=True):
     """Which argument of a tool a pattern is held against, and how."""
 
     name: str
     kind: str
 
 
-FIELDS: dict[str, Field] = {
-    "Bash": Field("command", "command"),
-    "Monitor": Field("command", "command"),
-    "Read": Field("file_path", "path"),
-    "Write": Field("file_path", "path"),
-    "Edit": Field("file_path", "path"),
-    "MultiEdit": Field("file_path", "path"),
-    "NotebookEdit": Field("notebook_path", "path"),
-    "NotebookRead": Field("notebook_path", "path"),
-    "Glob": Field("path", "folder"),
-    "Grep": Field("path", "folder"),
-    "LS": Field("path", "folder"),
-    "WebFetch": Field("url", "domain"),
-    "Agent": Field("subagent_type", "name"),
-    "Skill": Field("skill", "name"),
+FIELDS: dict[str, ToolArgument] = {
+    "Bash": ToolArgument("command", "command"),
+    "Monitor": ToolArgument("command", "command"),
+    "Read": ToolArgument("file_path", "path"),
+    "Write": ToolArgument("file_path", "path"),
+    "Edit": ToolArgument("file_path", "path"),
+    "MultiEdit": ToolArgument("file_path", "path"),
+    "NotebookEdit": ToolArgument("notebook_path", "path"),
+    "NotebookRead": ToolArgument("notebook_path", "path"),
+    "Glob": ToolArgument("path", "folder"),
+    "Grep": ToolArgument("path", "folder"),
+    "LS": ToolArgument("path", "folder"),
+    "WebFetch": ToolArgument("url", "domain"),
+    "Agent": ToolArgument("subagent_type", "name"),
+    "Skill": ToolArgument("skill", "name"),
 }
 """One row per tool whose rules may have a pattern. A `name` counts in permission rules only, never in an `if`."""
 
@@ -58,7 +58,7 @@ GROUPS: dict[str, frozenset[str]] = {
 """In permission rules a path pattern for `Edit` (or `Read`) speaks for every tool that edits (or reads) files."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class PathContext(msgspec.Struct, frozen=True):
     """Where paths in rules and calls are read from."""
 
     cwd: str = "/"
@@ -108,10 +108,10 @@ class Rule(msgspec.Struct, frozen=True):
         if field.kind == "command":
             command = value if isinstance(value, str) else ""
             return parse_line(command).substitutes or _command_caught(self.pattern, command) is not Catch.NO
-        place = Place(cwd, project_dir, home)
+        place = PathContext(cwd, project_dir, home)
         return self.holds(field, value, place, wide=True) or (field.kind == "path" and _spelled(self.pattern, value))
 
-    def catches(self, tool_name: str, tool_input: Mapping[str, Any], place: Place) -> Catch:
+    def catches(self, tool_name: str, tool_input: Mapping[str, Any], place: PathContext) -> Catch:
         """As a deny or ask rule: whether some part of the call falls under it."""
         if not self.names(tool_name):
             return Catch.NO
@@ -136,7 +136,7 @@ class Rule(msgspec.Struct, frozen=True):
             return self.pattern in (None, _STAR) and _mcp_names(self.tool, name)
         return not self.bare and name in GROUPS.get(self.tool, ())
 
-    def holds(self, field: Field, value: object, place: Place, *, wide: bool) -> bool:
+    def holds(self, field: ToolArgument, value: object, place: PathContext, *, wide: bool) -> bool:
         """Whether an argument falls under the pattern; `wide` reads it from the project too, whatever its capitals."""
         pattern = self.pattern or ""
         if field.kind == "folder" and not isinstance(value, str):
@@ -241,7 +241,7 @@ def advice(rule: Rule | AnyRule, tools: Sequence[str] = ()) -> str:
     return ""
 
 
-def covers(rules: Sequence[Rule], tool_name: str, tool_input: Mapping[str, Any], place: Place) -> Rule | None:
+def covers(rules: Sequence[Rule], tool_name: str, tool_input: Mapping[str, Any], place: PathContext) -> Rule | None:
     """As allow rules: the rule that covers the call, or None. Together they must cover every part of it."""
     speaking = [rule for rule in rules if rule.names(tool_name)]
     for rule in speaking:

@@ -8,10 +8,10 @@ because a host that only hears "stop" may run the tool first and stop then (Clau
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
 from typing import Any, Protocol, TypeVar
 
 from hookline.engine import Verdict
+from hookline.engine.fires import FiresAsync
 from hookline.errors import HooklineError
 from hookline.events import Event, spec_of
 from hookline.replies import NOTHING, Decision, Reply, deny
@@ -19,12 +19,6 @@ from hookline.replies import NOTHING, Decision, Reply, deny
 log = logging.getLogger("hookline.hosts")
 P_contra = TypeVar("P_contra", contravariant=True)
 A_co = TypeVar("A_co", covariant=True)
-
-
-class Fires(Protocol):
-    """Hooks that can be asked."""
-
-    def fire(self, event: Event, /) -> Awaitable[Verdict]: ...
 
 
 class Codec(Protocol[P_contra, A_co]):
@@ -50,7 +44,7 @@ P = TypeVar("P")
 A = TypeVar("A")
 
 
-async def answer(hooks: Fires, payload: P, host: Codec[P, A]) -> A:
+async def answer(hooks: FiresAsync, payload: P, host: Codec[P, A]) -> A:
     """The host's question answered by the hooks, in the host's words; never silence because something went wrong."""
     event: Event | None = None
     try:

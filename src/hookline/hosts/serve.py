@@ -17,10 +17,10 @@ from hookline.hosts.reply import encode, refuse
 from hookline.replies import NOTHING, Reply, deny
 from hookline.wire.text import parse_object
 
-__all__ = ["Fires", "refused", "serve", "speaker"]
+__all__ = ["FiresInTime", "refused", "serve", "speaker"]
 
 
-class Fires(Protocol):
+class FiresInTime(Protocol):
     """Hooks that can be asked."""
 
     def fire(self, event: Event, deadline: float | None = None) -> Awaitable[Verdict]:
@@ -29,7 +29,7 @@ class Fires(Protocol):
 
 
 async def serve(
-    hooks: Fires, host: Host, data: bytes, *, event: str = "", cwd: str = "", deadline: float | None = None
+    hooks: FiresInTime, host: Host, data: bytes, *, event: str = "", cwd: str = "", deadline: float | None = None
 ) -> Response:
     """The hooks' answer to a host, in its words; `event` is the name under which it was asked.
 

@@ -20,7 +20,7 @@ from hookline.replies import NOTHING, Decision, Reply, allow, ask, deny
 from hookline.settings.load import File, read_settings
 from hookline.settings.policy import Permissions, Stated, read_permissions
 from hookline.settings.problems import Problem
-from hookline.settings.sources import Places, find_project, places, settings_sources
+from hookline.settings.sources import SettingsFolders, find_project, places, settings_sources
 
 _MANAGED_ONLY = "allowManagedPermissionRulesOnly"
 
@@ -89,7 +89,7 @@ def _rules(restricting: Iterable[Permissions], allowing: Iterable[Permissions]) 
     return rules
 
 
-def _decided(line: str, cwd: str, where: Places, rules: Rules) -> Permission | None:
+def _decided(line: str, cwd: str, where: SettingsFolders, rules: Rules) -> Permission | None:
     """What a rule says, or that the line only reads, which no host asks about; modes are left to the host."""
     here = cwd or str(where.project_dir)
     said = decide(

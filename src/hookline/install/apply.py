@@ -14,7 +14,7 @@ import msgspec
 from hookline.errors import ConfigError, HooklineError
 from hookline.files import state_folder, write_atomically
 from hookline.hosts.host import Host
-from hookline.install.entries import Entry, Scope, config_path
+from hookline.install.entries import HookEntry, Scope, config_path
 from hookline.install.formats import OTHERS, script, with_entries, without_entries
 
 _OURS = "# hookline: "
@@ -29,7 +29,7 @@ class Saved(msgspec.Struct):
     mode: int
 
 
-class Record(msgspec.Struct):
+class InstallRecord(msgspec.Struct):
     """What one `install` did; kept so that `uninstall` can put everything back."""
 
     host: str
@@ -40,7 +40,7 @@ class Record(msgspec.Struct):
     files: list[Saved] = []
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     """A file to write, and what it would be without us."""
 
     path: Path
@@ -52,7 +52,7 @@ class Change(NamedTuple):
 # -- installing -----------------------------------------------------------------------------------------------------
 
 
-def plan(host: Host, scope: Scope, entries: list[Entry], project: Path | None = None) -> list[Change]:
+def plan(host: Host, scope: Scope, entries: list[HookEntry], project: Path | None = None) -> list[FileChange]:
     """The files to write; nothing is written yet, and what is wrong with the old ones is said now."""
     path = config_path(host, scope, project=project)
     if host.config.shape == "scripts":
@@ -60,19 +60,19 @@ def plan(host: Host, scope: Scope, entries: list[Entry], project: Path | None = 
     before, mode = _contents(path)
     text = _decoded(path, before)
     after = _edited(path, lambda: with_entries(host, text, entries))
-    return [Change(path, _base(path, before, lambda: without_entries(host, text)), after.encode(), mode)]
+    return [FileChange(path, _base(path, before, lambda: without_entries(host, text)), after.encode(), mode)]
 
 
-def _script(host: Host, path: Path, entry: Entry) -> Change:
+def _script(host: Host, path: Path, entry: HookEntry) -> FileChange:
     """An executable in the place of another one's, which is kept beside it and asked after ours."""
     before, _ = _contents(path)
     kept, _ = _contents(path.with_name(path.name + OTHERS))
     if before is not None and _OURS.encode() in before:
         before = kept
-    return Change(path, before, script(host, entry, chained=before is not None).encode(), 0o755)
+    return FileChange(path, before, script(host, entry, chained=before is not None).encode(), 0o755)
 
 
-def apply(record: Record, changes: list[Change]) -> list[Path]:
+def apply(record: InstallRecord, changes: list[FileChange]) -> list[Path]:
     """Write the files; returns where the old ones were kept. Nothing is touched that is as it should be already."""
     old = load_record(record.host, record.scope, record.project)
     saved, kept = [], []
@@ -89,7 +89,7 @@ def apply(record: Record, changes: list[Change]) -> list[Path]:
     return kept
 
 
-def _write(change: Change) -> None:
+def _write(change: FileChange) -> None:
     path = change.path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ def _write(change: Change) -> None:
         raise ConfigError(str(path), f"cannot be written: {error.strerror or error}") from None
 
 
-def _found_before(change: Change, old: Record | None) -> bytes | None:
+def _found_before(change: FileChange, old: InstallRecord | None) -> bytes | None:
     """What the file was without us: what the first install found, as long as nobody has changed the file since."""
     saved = next((one for one in old.files if one.path == str(change.path)), None) if old else None
     current, _ = _contents(change.path)
@@ -110,7 +110,7 @@ def _found_before(change: Change, old: Record | None) -> bytes | None:
     return Path(saved.backup).read_bytes() if saved.backup and Path(saved.backup).exists() else None
 
 
-def _backup(record: Record, change: Change) -> str | None:
+def _backup(record: InstallRecord, change: FileChange) -> str | None:
     """Keep what the file was without us, under a name that the same contents get again."""
     if change.before is None:
         return None
@@ -247,15 +247,15 @@ def _record_path(host: str, scope: str, project: str) -> Path:
     return _folder() / f"{host}-{scope}{where}.json"
 
 
-def _store(record: Record) -> None:
+def _store(record: InstallRecord) -> None:
     path = _record_path(record.host, record.scope, record.project)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, msgspec.json.format(msgspec.json.encode(record)))
 
 
-def load_record(host: str, scope: str, project: str = "") -> Record | None:
+def load_record(host: str, scope: str, project: str = "") -> InstallRecord | None:
     """What an earlier `install` has noted, if it was here."""
     try:
-        return msgspec.json.decode(_record_path(host, scope, project).read_bytes(), type=Record)
+        return msgspec.json.decode(_record_path(host, scope, project).read_bytes(), type=InstallRecord)
     except (OSError, msgspec.DecodeError):
         return None

@@ -27,7 +27,7 @@ _CLAMPED = {("codex", "SessionEnd"): 3}
 _COMMAND = re.compile(r"""hookline(?:\.exe)?['"]?\s+answer\s+(\w+)\b""")
 
 
-class Source(NamedTuple):
+class HookSource(NamedTuple):
     """Where the hooks come from: a Python file, a settings file, or the settings files that are found."""
 
     hooks: str = ""
@@ -41,7 +41,7 @@ class Source(NamedTuple):
         return ("--settings", self.settings) if self.settings else ()
 
 
-class Entry(NamedTuple):
+class HookEntry(NamedTuple):
     """One command in a host's configuration."""
 
     event: str
@@ -56,17 +56,17 @@ class Wiring(NamedTuple):
 
     host: Host
     program: str
-    source: Source
+    source: HookSource
     scope: Scope = "user"
 
 
-def entries(wiring: Wiring, events: Mapping[str, float]) -> list[Entry]:
+def entries(wiring: Wiring, events: Mapping[str, float]) -> list[HookEntry]:
     """The commands for our events, each with the seconds its hooks may take."""
     native = [(ours, theirs) for ours in events for theirs in wiring.host.native_events(ours)]
     return [_entry(wiring, theirs, events[ours], gate=spec_of(ours).gate) for ours, theirs in native]
 
 
-def _entry(wiring: Wiring, event: str, seconds: float, *, gate: bool) -> Entry:
+def _entry(wiring: Wiring, event: str, seconds: float, *, gate: bool) -> HookEntry:
     host = wiring.host
     patience = min(seconds + MARGIN, host.config.longest)
     if (host.name, event) in _CLAMPED:
@@ -77,7 +77,7 @@ def _entry(wiring: Wiring, event: str, seconds: float, *, gate: bool) -> Entry:
     command = f"{wiring.program} answer {host.name} {' '.join(map(shlex.quote, words))}"
     if gate:
         command += f" || {_without_us(host, event)}"
-    return Entry(event, command, math.ceil(patience) * host.config.second, gate)
+    return HookEntry(event, command, math.ceil(patience) * host.config.second, gate)
 
 
 def _without_us(host: Host, event: str) -> str:
@@ -117,6 +117,6 @@ def asks(host: Host, event: str, *, hooks: str, settings: str, env: Mapping[str,
         text = path.read_text()
     except OSError:
         return False
-    wanted = " ".join(map(shlex.quote, Source(hooks, settings).flags))
+    wanted = " ".join(map(shlex.quote, HookSource(hooks, settings).flags))
     lines = (line for line in text.splitlines() if _COMMAND.search(line) and f"--event {event} " in line)
     return any(is_ours(line, host) and wanted in line.replace("\\\\", "\\") for line in lines)

@@ -9,11 +9,11 @@ from typing import Any
 from hookline.errors import HooklineError
 from hookline.hosts.host import Host
 from hookline.install import jsonc, toml_block
-from hookline.install.entries import Entry, is_ours
+from hookline.install.entries import HookEntry, is_ours
 from hookline.install.plugin import plugin
 
 
-def with_entries(host: Host, text: str, entries: list[Entry]) -> str:
+def with_entries(host: Host, text: str, entries: list[HookEntry]) -> str:
     """A host's configuration file with our entries, in place of older ones of ours."""
     return _WRITE[host.config.shape](host, without_entries(host, text), entries)
 
@@ -64,7 +64,7 @@ def _commands(value: Any, event: str = "") -> list[tuple[Any, Any]]:
 # -- JSON -----------------------------------------------------------------------------------------------------------
 
 
-def _nested(host: Host, text: str, entries: list[Entry]) -> str:
+def _nested(host: Host, text: str, entries: list[HookEntry]) -> str:
     for entry in entries:
         hook: dict[str, Any] = {"type": "command", "command": entry.command, "timeout": entry.timeout}
         if host.config.named:
@@ -78,7 +78,7 @@ def _nested(host: Host, text: str, entries: list[Entry]) -> str:
     return text
 
 
-def _copilot(host: Host, text: str, entries: list[Entry]) -> str:
+def _copilot(host: Host, text: str, entries: list[HookEntry]) -> str:
     text = _versioned(text, 1)
     for entry in entries:
         hook = {"type": "command", "bash": entry.command, "timeoutSec": entry.timeout}
@@ -86,7 +86,7 @@ def _copilot(host: Host, text: str, entries: list[Entry]) -> str:
     return text
 
 
-def _flat(host: Host, text: str, entries: list[Entry]) -> str:
+def _flat(host: Host, text: str, entries: list[HookEntry]) -> str:
     if host.name == "cursor":
         text = _versioned(text, 1)
     for entry in entries:
@@ -99,7 +99,7 @@ def _flat(host: Host, text: str, entries: list[Entry]) -> str:
     return text
 
 
-def _kiro(host: Host, text: str, entries: list[Entry]) -> str:
+def _kiro(host: Host, text: str, entries: list[HookEntry]) -> str:
     text = _versioned(text, "v1")
     for entry in entries:
         action = {"type": "command", "command": entry.command}
@@ -149,7 +149,7 @@ def _only_ours(host: Host, value: Any) -> bool:
 # -- TOML, JavaScript -----------------------------------------------------------------------------------------------
 
 
-def _toml(host: Host, text: str, entries: list[Entry]) -> str:
+def _toml(host: Host, text: str, entries: list[HookEntry]) -> str:
     before = toml_block.checked(text)
     if not isinstance(before.get("hooks", []), list):
         raise HooklineError("`hooks` is a table; write `[[hooks]]` tables instead, then install again")
@@ -162,20 +162,20 @@ def _toml(host: Host, text: str, entries: list[Entry]) -> str:
     return made
 
 
-def _kimi_row(entry: Entry) -> dict[str, Any]:
+def _kimi_row(entry: HookEntry) -> dict[str, Any]:
     return {"event": entry.event, "command": entry.command, "timeout": entry.timeout}
 
 
-def _vibe_row(entry: Entry) -> dict[str, Any]:
+def _vibe_row(entry: HookEntry) -> dict[str, Any]:
     row = {"name": f"hookline-{entry.event}", "type": entry.event, "command": entry.command, "timeout": entry.timeout}
     return {**row, "strict": True} if entry.gate else row
 
 
-def _plugin(host: Host, text: str, entries: list[Entry]) -> str:
+def _plugin(host: Host, text: str, entries: list[HookEntry]) -> str:
     return plugin(entries)
 
 
-_WRITE: dict[str, Callable[[Host, str, list[Entry]], str]] = {
+_WRITE: dict[str, Callable[[Host, str, list[HookEntry]], str]] = {
     "nested": _nested,
     "copilot": _copilot,
     "flat": _flat,
@@ -208,6 +208,6 @@ printf '%s' "$payload" | "$0{others}"
 """
 
 
-def script(host: Host, entry: Entry, *, chained: bool) -> str:
+def script(host: Host, entry: HookEntry, *, chained: bool) -> str:
     """The executable for one event."""
     return (_CHAIN if chained else _SCRIPT).format(host=host.name, command=entry.command, others=OTHERS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hookline.install.entries import MARGIN, Entry
+from hookline.install.entries import MARGIN, HookEntry
 
 _HEAD = """// hookline: `hookline uninstall opencode` takes this out
 import { spawn } from "node:child_process";
@@ -58,7 +58,7 @@ _PARTS = {
 }
 
 
-def plugin(entries: list[Entry]) -> str:
+def plugin(entries: list[HookEntry]) -> str:
     """The plugin for the events that the hooks listen to."""
     longest = max((entry.timeout for entry in entries), default=0) + MARGIN
     commands = json.dumps([[entry.event, entry.command] for entry in entries])

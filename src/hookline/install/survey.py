@@ -25,7 +25,7 @@ class Proof(msgspec.Struct):
     holds: bool
 
 
-class Row(NamedTuple):
+class HostRow(NamedTuple):
     """One host."""
 
     host: Host
@@ -56,7 +56,7 @@ class Row(NamedTuple):
         }
 
 
-def survey(project: Path | None = None) -> list[Row]:
+def survey(project: Path | None = None) -> list[HostRow]:
     """All hosts, in the order of the table; versions are asked for at the same time."""
     proofs = load_proofs()
     with ThreadPoolExecutor(8) as pool:
@@ -64,7 +64,7 @@ def survey(project: Path | None = None) -> list[Row]:
     rows = []
     for host, binary in zip(HOSTS.values(), found, strict=True):
         version, path = (binary.version, str(binary.path)) if binary else ("", "")
-        rows.append(Row(host, version, path, hooked(host, project), proofs.get(host.name)))
+        rows.append(HostRow(host, version, path, hooked(host, project), proofs.get(host.name)))
     return rows
 
 

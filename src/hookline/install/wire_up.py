@@ -16,7 +16,7 @@ from hookline.hooks.hook import Hook
 from hookline.hosts.host import Host
 from hookline.install import apply as files
 from hookline.install import codex_trust, toml_block
-from hookline.install.entries import DEADLINE, Scope, Source, Wiring, asks, config_path, entries
+from hookline.install.entries import DEADLINE, HookSource, Scope, Wiring, asks, config_path, entries
 from hookline.install.losses import Loss, report
 
 __all__ = ["Installed", "install", "program", "seconds_for", "uninstall"]
@@ -59,7 +59,7 @@ def seconds_for(hooks: Iterable[Hook], longest: float = 590.0) -> dict[str, floa
 
 
 def install(
-    host: Host, hooks: Iterable[Hook], source: Source, *, scope: Scope = "user", project: Path | None = None,
+    host: Host, hooks: Iterable[Hook], source: HookSource, *, scope: Scope = "user", project: Path | None = None,
     trust: bool = False,
 ) -> Installed:  # fmt: skip
     """Write a host's configuration so that it asks these hooks; what is wrong with the old one is raised first."""
@@ -71,7 +71,9 @@ def install(
         raise HooklineError(f"{host.title} has none of the events that these hooks listen to; nothing to install")
     changes = files.plan(host, scope, made, project)
     where = str(project or Path.cwd()) if scope == "project" else ""
-    record = files.Record(host=host.name, scope=scope, project=where, hooks=source.hooks, settings=source.settings)
+    record = files.InstallRecord(
+        host=host.name, scope=scope, project=where, hooks=source.hooks, settings=source.settings
+    )
     kept = files.apply(record, changes)
     notes = list(host.notes)
     if host.name == "codex":
@@ -86,7 +88,7 @@ def install(
     return Installed(host, path, events, tuple(kept), losses, tuple(notes))
 
 
-def _trust_codex(change: files.Change, *, trust: bool) -> str:
+def _trust_codex(change: files.FileChange, *, trust: bool) -> str:
     """Note the hashes of our entries, if the user said yes."""
     if not trust:
         return "Codex skips these hooks until you trust them: run again with `--yes`, or use `/hooks` in Codex"

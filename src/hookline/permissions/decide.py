@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from hookline.globs import absolute
-from hookline.hooks.condition import FIELDS, Catch, Place, Rule, canonical, covers
+from hookline.hooks.condition import FIELDS, Catch, PathContext, Rule, canonical, covers
 from hookline.permissions.modes import Mode, edits_file, edits_only, protected_file, writes_protected
 from hookline.permissions.reading import WorkingFolders, reads_only
 from hookline.permissions.removal import removal
@@ -41,7 +41,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     read_only: bool
     edits: bool
     within_session: bool
-    place: Place
+    place: PathContext
     dirs: tuple[str, ...]
     touched: dict[str, Catch] = msgspec.field(default_factory=dict)
     """What is known already of each rule: looking through folders takes time."""
@@ -101,7 +101,7 @@ def decide(
         read_only=read_only,
         edits=edits,
         within_session=within_session,
-        place=Place(cwd, project_dir or cwd, home),
+        place=PathContext(cwd, project_dir or cwd, home),
         dirs=tuple(absolute(folder, cwd, home) for folder in (cwd, *dirs)),
     )
     for step in _STEPS:

@@ -110,7 +110,7 @@ def _names(folder: str) -> list[str]:
         return []
 
 
-class Entry(NamedTuple):
+class DiskEntry(NamedTuple):
     """A file or folder that a walk has met."""
 
     path: str
@@ -118,7 +118,7 @@ class Entry(NamedTuple):
     link: bool
 
 
-def below(folder: str) -> Iterator[Entry]:
+def below(folder: str) -> Iterator[DiskEntry]:
     """Every file and folder below a folder, links not followed; raises TooMany rather than take long."""
     todo, left = [folder], MOST_ENTRIES
     while todo:
@@ -131,7 +131,7 @@ def below(folder: str) -> Iterator[Entry]:
         if left < 0:
             raise TooMany
         for entry in entries:
-            yield Entry(entry.path, entry.inode(), entry.is_symlink())
+            yield DiskEntry(entry.path, entry.inode(), entry.is_symlink())
             if entry.is_dir(follow_symlinks=False):
                 todo.append(entry.path)
 

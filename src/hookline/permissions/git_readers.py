@@ -6,7 +6,7 @@ Left out on purpose: `--output` (writes), `--open-files-in-pager`, `--ext-diff`,
 
 from __future__ import annotations
 
-from hookline.permissions.options import Row, row
+from hookline.permissions.options import ReadOnlyOptions, row
 
 BEFORE = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--icase-pathspecs"})
 """Options of git itself that change nothing about what it runs; `-C`, `-c` and `--git-dir` do."""
@@ -42,7 +42,7 @@ _LOG = (
     "--no-commit-id "
 )
 
-GIT: dict[str, Row] = {
+GIT: dict[str, ReadOnlyOptions] = {
     "status": row(
         "-sbvz -u? --short --branch --porcelain? --long --verbose --untracked-files? --ignored? --column? --no-column "
         "--ahead-behind --no-ahead-behind --renames --no-renames --find-renames? --show-stash --ignore-submodules?"

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from hookline.globs import absolute
 from hookline.permissions import disk
-from hookline.permissions.options import Row, Taken, row, take
+from hookline.permissions.options import ReadOnlyOptions, Taken, row, take
 from hookline.permissions.reading import WorkingFolders, plain, reads, reads_only, spelled_out
 from hookline.shell import ShellLine, SimpleCommand, parse_line, writes
 from hookline.shell.folders import join, placed
@@ -34,7 +34,7 @@ MODES: dict[Mode, str] = {
     Mode.AUTO: "as default here: there is no classifier",
 }
 
-_ROWS: dict[str, Row] = {
+_ROWS: dict[str, ReadOnlyOptions] = {
     "mkdir": row("-pv -m: --parents --verbose --mode:"),
     "touch": row("-acmh -d: -t: -r@ --no-create --no-dereference --date: --time: --reference@"),
     "mv": row(

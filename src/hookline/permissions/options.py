@@ -15,7 +15,7 @@ Value = Literal["", ":", "@", "?", "::"]
 """What follows an option: nothing, a text, a file, perhaps an attached text, or two texts."""
 
 
-class Row(NamedTuple):
+class ReadOnlyOptions(NamedTuple):
     """One program's options that only read."""
 
     options: Mapping[str, Value]
@@ -35,13 +35,13 @@ class Taken(NamedTuple):
     """The operands and values that name files."""
 
 
-def row(spec: str, operands: Operands = "files", *, most: int = 1_000, no_pattern: str = "") -> Row:
+def row(spec: str, operands: Operands = "files", *, most: int = 1_000, no_pattern: str = "") -> ReadOnlyOptions:
     """A row from its short form: `-ab` are flags, `-n:` takes a text, `-f@` a file, `-M?` perhaps an attached text."""
     options: dict[str, Value] = {}
     for word in spec.split():
         name = word.rstrip(":@?")
         options |= dict.fromkeys(_names(name), _VALUES[word[len(name) :]])
-    return Row(options, operands, most, frozenset(no_pattern.split()))
+    return ReadOnlyOptions(options, operands, most, frozenset(no_pattern.split()))
 
 
 _VALUES: dict[str, Value] = {"": "", ":": ":", "@": "@", "?": "?", "::": "::"}
@@ -51,7 +51,7 @@ def _names(name: str) -> list[str]:
     return [name] if name.startswith("--") else [f"-{letter}" for letter in name[1:]]
 
 
-def take(words: Sequence[str], row: Row) -> Taken | None:
+def take(words: Sequence[str], row: ReadOnlyOptions) -> Taken | None:
     """The words after a program's name (or subcommand), sorted; None when one of them is not understood."""
     options: list[tuple[str, str]] = []
     operands: list[str] = []
@@ -81,7 +81,7 @@ class _Found(NamedTuple):
     """How many words after this one belong to the last option."""
 
 
-def _long(word: str, row: Row) -> _Found | None:
+def _long(word: str, row: ReadOnlyOptions) -> _Found | None:
     name, sign, value = word.partition("=")
     kind = row.options.get(name)
     if kind is None or (sign and kind in ("", "::")):
@@ -89,7 +89,7 @@ def _long(word: str, row: Row) -> _Found | None:
     return _Found([(name, value)], 0 if sign or kind in ("", "?") else len(kind) if kind == "::" else 1)
 
 
-def _short(word: str, row: Row) -> _Found | None:
+def _short(word: str, row: ReadOnlyOptions) -> _Found | None:
     options: list[tuple[str, str]] = []
     for at, letter in enumerate(word[1:], 2):
         kind = row.options.get(f"-{letter}")
@@ -101,7 +101,7 @@ def _short(word: str, row: Row) -> _Found | None:
     return _Found(options)
 
 
-def _sorted(options: list[tuple[str, str]], operands: list[str], row: Row) -> Taken | None:
+def _sorted(options: list[tuple[str, str]], operands: list[str], row: ReadOnlyOptions) -> Taken | None:
     if len(operands) > row.most:
         return None
     values = [value for name, value in options if row.options[name] == "@"]

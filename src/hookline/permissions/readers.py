@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from hookline.permissions.options import Row, row
+from hookline.permissions.options import ReadOnlyOptions, row
 
 HARMLESS = frozenset(
     """
@@ -32,7 +32,7 @@ _GREP = row(
 )
 _SUMS = row("-bctwz --binary --check --tag --text --zero --ignore-missing --quiet --status --strict --warn")
 
-READERS: dict[str, Row] = {
+READERS: dict[str, ReadOnlyOptions] = {
     "ls": row(
         "-aAbBcCdDfFgGhHiklLmnNopqQrRsStuUvxXZ1 -I: -T: -w: --all --almost-all --author --escape --block-size: "
         "--ignore-backups --color? --directory --dired --classify? --file-type --format: --full-time "

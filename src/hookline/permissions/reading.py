@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hookline.globs import absolute, inside
 from hookline.permissions import disk
 from hookline.permissions.git_readers import BEFORE, GIT, asks_gpg
-from hookline.permissions.options import Row, Taken, take
+from hookline.permissions.options import ReadOnlyOptions, Taken, take
 from hookline.permissions.readers import (
     FORMS,
     HARMLESS,
@@ -151,7 +151,7 @@ def _git_files(words: list[str], base: str, folders: WorkingFolders) -> Iterable
         return None
     while words and words[0] in BEFORE:
         words = words[1:]
-    row: Row | None = GIT.get(words[0]) if words else None
+    row: ReadOnlyOptions | None = GIT.get(words[0]) if words else None
     if row is None:
         return _form_files("git", words)
     taken = take(words[1:], row)

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from hookline.globs import absolute
-from hookline.hooks.condition import Catch, Place, Rule, canonical
+from hookline.hooks.condition import Catch, PathContext, Rule, canonical
 from hookline.permissions import disk
 from hookline.shell import SimpleCommand, parse_line, writes
 from hookline.shell.folders import join, placed
@@ -51,7 +51,9 @@ class _Reading(NamedTuple):
     only: tuple[str, ...] = ()
 
 
-def touches(tool_name: str, tool_input: Mapping[str, Any], command: str | None, rule: Rule, place: Place) -> Catch:
+def touches(
+    tool_name: str, tool_input: Mapping[str, Any], command: str | None, rule: Rule, place: PathContext
+) -> Catch:
     """Whether a call reaches a file that a path rule speaks of; MAYBE when there is too much to look through."""
     if rule.bare or rule.problem or rule.tool not in ("Read", "Edit", "Write"):
         return Catch.NO
@@ -81,7 +83,7 @@ def reads_from(tool_name: str, tool_input: Mapping[str, Any], path: str | None) 
 # -- what a call reads -----------------------------------------------------------------------------------------------
 
 
-def _read_by_tool(tool_name: str, tool_input: Mapping[str, Any], place: Place) -> Iterator[_Reading]:
+def _read_by_tool(tool_name: str, tool_input: Mapping[str, Any], place: PathContext) -> Iterator[_Reading]:
     for field in ("file_path", "notebook_path", "path"):
         value = tool_input.get(field)
         if isinstance(value, str) and value:
@@ -96,7 +98,7 @@ def _read_by_tool(tool_name: str, tool_input: Mapping[str, Any], place: Place) -
         yield _Reading(_absolute(root or ".", place), deep=True, only=names)
 
 
-def _read_by(command: str, place: Place) -> Iterator[_Reading]:
+def _read_by(command: str, place: PathContext) -> Iterator[_Reading]:
     for part, bases in placed(parse_line(command)):
         for base in bases or [""]:
             for redirect in part.redirects:
@@ -106,7 +108,7 @@ def _read_by(command: str, place: Place) -> Iterator[_Reading]:
                 yield from _operands(part, base, place)
 
 
-def _operands(part: SimpleCommand, base: str, place: Place) -> Iterator[_Reading]:
+def _operands(part: SimpleCommand, base: str, place: PathContext) -> Iterator[_Reading]:
     words = [word for at, word in enumerate(part.words) if at and at not in part.unknown]
     options = [word for word in words if word.startswith("-")]
     given = [word for word in words if not word.startswith("-")]
@@ -147,7 +149,7 @@ def _values(words: Iterable[str]) -> Iterator[str]:
             yield word[2:]
 
 
-def _each(word: str, base: str, place: Place, *, deep: bool, without: tuple[str, ...] = ()) -> Iterator[_Reading]:
+def _each(word: str, base: str, place: PathContext, *, deep: bool, without: tuple[str, ...] = ()) -> Iterator[_Reading]:
     folder = _absolute(base or ".", place)
     for one in disk.expand(word, folder) if word else ():
         yield _Reading(_absolute(join(base, one), place), deep=deep, without=without)
@@ -155,12 +157,12 @@ def _each(word: str, base: str, place: Place, *, deep: bool, without: tuple[str,
         yield _Reading(_absolute(join(base, word), place))
 
 
-def _written_by(command: str, place: Place) -> Iterator[_Reading]:
+def _written_by(command: str, place: PathContext) -> Iterator[_Reading]:
     for target in writes(command).targets:
         yield from _each(target, "", place, deep=False)
 
 
-def _absolute(word: str, place: Place) -> str:
+def _absolute(word: str, place: PathContext) -> str:
     """The path from the root, `..` and links as they stand."""
     if word == "~" or word.startswith("~/"):
         return place.home + word[1:]
@@ -170,7 +172,7 @@ def _absolute(word: str, place: Place) -> str:
 # -- whether that is what a rule speaks of -----------------------------------------------------------------------------
 
 
-def _reaches(reading: _Reading, rule: Rule, tool: str, place: Place) -> bool:
+def _reaches(reading: _Reading, rule: Rule, tool: str, place: PathContext) -> bool:
     if not reading.only and (_is_meant(reading.path, rule, tool, place) or _may_stand_for(reading.path, rule, place)):
         return True
     if not reading.deep or not disk.is_folder(reading.path):
@@ -178,7 +180,7 @@ def _reaches(reading: _Reading, rule: Rule, tool: str, place: Place) -> bool:
     return _meets(reading, rule, tool, place)
 
 
-def _meets(reading: _Reading, rule: Rule, tool: str, place: Place) -> bool:
+def _meets(reading: _Reading, rule: Rule, tool: str, place: PathContext) -> bool:
     """Whether a walk through a folder comes upon such a file: by its name, a link, or another name of it."""
     places = _places(place)
     inodes = {same[1] for name in _literal(rule, place) if (same := disk.identity(name))}
@@ -198,7 +200,7 @@ def _passed_over(path: str, reading: _Reading) -> bool:
     return bool(wanted) and not any(fnmatchcase(names[-1], pattern) or "{" in pattern for pattern in wanted)
 
 
-def _is_meant(path: str, rule: Rule, tool: str, place: Place) -> bool:
+def _is_meant(path: str, rule: Rule, tool: str, place: PathContext) -> bool:
     """Whether a rule speaks of this file, under the name it is given or any other it has."""
     names = dict.fromkeys((path, disk.real(path)))
     if any(_caught(name, rule, tool, place) for name in names):
@@ -206,21 +208,21 @@ def _is_meant(path: str, rule: Rule, tool: str, place: Place) -> bool:
     return disk.other_names(path) and _same_as_meant(path, rule, tool, place)
 
 
-def _caught(path: str, rule: Rule, tool: str, place: Place) -> bool:
+def _caught(path: str, rule: Rule, tool: str, place: PathContext) -> bool:
     return _speaks_of(path, rule, tool, _places(place))
 
 
-def _places(place: Place) -> list[Place]:
+def _places(place: PathContext) -> list[PathContext]:
     """Where paths are read from, as it is written and where its links lead."""
-    led = Place(disk.real(place.cwd), disk.real(place.project_dir), disk.real(place.home))
+    led = PathContext(disk.real(place.cwd), disk.real(place.project_dir), disk.real(place.home))
     return list(dict.fromkeys((place, led)))
 
 
-def _speaks_of(path: str, rule: Rule, tool: str, places: Iterable[Place]) -> bool:
+def _speaks_of(path: str, rule: Rule, tool: str, places: Iterable[PathContext]) -> bool:
     return any(rule.catches(tool, {"file_path": path}, each) is Catch.YES for each in places)
 
 
-def _same_as_meant(path: str, rule: Rule, tool: str, place: Place) -> bool:
+def _same_as_meant(path: str, rule: Rule, tool: str, place: PathContext) -> bool:
     """Whether one of a file's other names, in the project or written in the rule, is what the rule speaks of."""
     wanted = disk.identity(path)
     if wanted is None or any(disk.identity(name) == wanted for name in _literal(rule, place)):
@@ -231,7 +233,7 @@ def _same_as_meant(path: str, rule: Rule, tool: str, place: Place) -> bool:
     )
 
 
-def _literal(rule: Rule, place: Place) -> list[str]:
+def _literal(rule: Rule, place: PathContext) -> list[str]:
     """The files that a rule names outright."""
     pattern = rule.pattern or ""
     if disk.GLOB & set(pattern):
@@ -243,7 +245,7 @@ def _literal(rule: Rule, place: Place) -> list[str]:
     return [absolute(pattern, folder, place.home) for folder in dict.fromkeys((place.cwd, place.project_dir))]
 
 
-def _may_stand_for(path: str, rule: Rule, place: Place) -> bool:
+def _may_stand_for(path: str, rule: Rule, place: PathContext) -> bool:
     """Whether a glob in a shell line matches a file that a rule names outright, be it there or not."""
     if not disk.GLOB & set(path):
         return False

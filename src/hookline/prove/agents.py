@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from hookline.install import jsonc
 from hookline.install.found import Binary, lab
-from hookline.prove.model import Turn
+from hookline.prove.protocols import ModelTurn
 
 
 class World(NamedTuple):
@@ -35,7 +35,7 @@ class Agent(NamedTuple):
     copies: tuple[str, ...]
     """What of the user's home it reads: files and folders, relative to it."""
     project_copies: tuple[str, ...] = ()
-    ending: tuple[Turn, ...] = ()
+    ending: tuple[ModelTurn, ...] = ()
     """Turns that end the run, for an agent that must be told."""
     clean_up: Callable[[World], None] = lambda world: None
 
@@ -246,7 +246,7 @@ AGENTS: Mapping[str, Agent] = MappingProxyType({
     "openhands": Agent(_openhands_argv, _openhands_env, _no_preparation,
                        _command("terminal", security_risk="LOW", summary="x"), (".openhands/hooks.json",),
                        (".openhands/hooks.json",),
-                       (Turn(tools=(("finish", {"message": "all done", "summary": "x"}),)),), _openhands_clean_up),
+                       (ModelTurn(tools=(("finish", {"message": "all done", "summary": "x"}),)),), _openhands_clean_up),
     "cline": Agent(lambda world, prompt: ["-P", "openai-compatible", "-m", "fake-model", "--json", "-t", "60", prompt],
                    lambda world: {"CLINE_TELEMETRY_DISABLED": "1"}, _cline_prepare,
                    lambda command: ("run_commands", {"commands": [command]}), (".cline/hooks",), (".cline/hooks",),

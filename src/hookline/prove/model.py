@@ -15,19 +15,19 @@ from contextlib import contextmanager
 from typing import Any
 
 from hookline.prove import protocols
-from hookline.prove.protocols import Turn as Turn  # noqa: PLC0414 - the script is made of these
+from hookline.prove.protocols import ModelTurn
 
 
 class ScriptedModel:
     """The script, and every request that came."""
 
-    def __init__(self, turns: Sequence[Turn]) -> None:
+    def __init__(self, turns: Sequence[ModelTurn]) -> None:
         self.requests: list[dict[str, Any]] = []
         self.port = 0
         self._turns = list(turns)
         self._asked = 0
         self._last: dict[str, Any] | None = None
-        self._turn = Turn()
+        self._turn = ModelTurn()
         self._lock = threading.Lock()
 
     @property
@@ -35,14 +35,14 @@ class ScriptedModel:
         """Where it listens."""
         return f"http://127.0.0.1:{self.port}"
 
-    def next(self, body: dict[str, Any]) -> tuple[Turn, int]:
+    def next(self, body: dict[str, Any]) -> tuple[ModelTurn, int]:
         """The turn that answers a request, and a number for its ids."""
         with self._lock:
             self._asked += 1
             if not body.get("tools"):
-                return Turn("ok"), self._asked
+                return ModelTurn("ok"), self._asked
             if body != self._last:  # a request that is sent again gets the same turn again
-                self._last, self._turn = body, self._turns.pop(0) if self._turns else Turn("all done")
+                self._last, self._turn = body, self._turns.pop(0) if self._turns else ModelTurn("all done")
             return self._turn, self._asked
 
     def note(self, body: dict[str, Any]) -> None:
@@ -63,7 +63,7 @@ class ScriptedModel:
 
 
 @contextmanager
-def serving(turns: Sequence[Turn]) -> Iterator[ScriptedModel]:
+def serving(turns: Sequence[ModelTurn]) -> Iterator[ScriptedModel]:
     """A scripted model, for as long as this lasts."""
     model = ScriptedModel(turns)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"model": model}))
@@ -92,7 +92,7 @@ def _listing() -> dict[str, Any]:
     return {"object": "list", "data": rows, "models": []}
 
 
-_ROUTES: tuple[tuple[str, Callable[[dict[str, Any], Turn, int, bool], protocols.Answer]], ...] = (
+_ROUTES: tuple[tuple[str, Callable[[dict[str, Any], ModelTurn, int, bool], protocols.HttpBody]], ...] = (
     ("/messages", protocols.anthropic),
     ("/chat/completions", protocols.chat),
     ("/responses", protocols.responses),

@@ -19,9 +19,9 @@ from hookline.install.found import find_binary
 from hookline.install.survey import configured, scopes
 from hookline.prove import canary
 from hookline.prove.agents import AGENTS, Agent
-from hookline.prove.model import Turn
 from hookline.prove.programs import missing_programs
-from hookline.prove.run import Place, Run, folders, run
+from hookline.prove.protocols import ModelTurn
+from hookline.prove.run import ProgramRun, Workspace, folders, run
 
 GOOD = ("enforced", "fired", "not tried")
 
@@ -74,7 +74,7 @@ def prove(host: Host, project: Path) -> Proven:
         return Proven(host, binary.version, problems or (_nothing(host, project),))
     with folders() as (home, place):
         _copy(host, agent, home, project, place)
-        tried = _Trial(host, agent, Place(binary, home, place), events)
+        tried = _Trial(host, agent, Workspace(binary, home, place), events)
         found = tuple(tried.findings())
     return Proven(host, binary.version, problems + found, tried.seconds)
 
@@ -163,7 +163,7 @@ def _follow_trust(path: Path, moved: dict[str, str]) -> None:
 class _Trial:
     """The runs of one agent, and what was seen."""
 
-    def __init__(self, host: Host, agent: Agent, place: Place, events: tuple[str, ...]) -> None:
+    def __init__(self, host: Host, agent: Agent, place: Workspace, events: tuple[str, ...]) -> None:
         self.host, self.agent, self.place = host, agent, place
         self.events = events
         self.ours = {host.ours(event) for event in events}
@@ -186,10 +186,10 @@ class _Trial:
         yield from self._prompt_gate()
         yield from _hooks_asked(notes)
 
-    def _turn(self, kind: str) -> Turn:
-        return Turn(tools=(self.agent.shell(canary.command(kind, self.place.project)),))
+    def _turn(self, kind: str) -> ModelTurn:
+        return ModelTurn(tools=(self.agent.shell(canary.command(kind, self.place.project)),))
 
-    def _run(self, prompt: str, turns: list[Turn]) -> Run:
+    def _run(self, prompt: str, turns: list[ModelTurn]) -> ProgramRun:
         env = {canary.VARIABLE: str(self._notes), "HOOKLINE_SERVICE": "0"}
         done = run(self.agent, self.place, prompt, turns, env=env, limit=180)
         self.seconds += done.seconds
@@ -211,7 +211,7 @@ class _Trial:
             else:
                 yield Finding(event, "not tried", "nothing in a proof causes it")
 
-    def _call(self, kind: str, done: Run, notes: list[dict[str, Any]]) -> Finding:
+    def _call(self, kind: str, done: ProgramRun, notes: list[dict[str, Any]]) -> Finding:
         """What came of one canary."""
         what, folder = _WORDS[kind], self.place.project
         if not any(note.get("canary") == kind for note in notes):
@@ -267,7 +267,7 @@ def _hooks_asked(notes: list[dict[str, Any]]) -> Iterator[Finding]:
         yield Finding(f"hook {name}", "broken" if broken else "fired", f"on {', '.join(events)}{broken}")
 
 
-def _last_line(done: Run) -> str:
+def _last_line(done: ProgramRun) -> str:
     lines = [line.strip() for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()]
     how = "it hung" if done.exit_code is None else f"exit code {done.exit_code}"
     return f"{how}; {lines[-1][:200]}" if lines else how

@@ -9,33 +9,33 @@ from typing import Any, NamedTuple
 Body = dict[str, Any]
 
 
-class Turn(NamedTuple):
+class ModelTurn(NamedTuple):
     """What the model does when it is asked: call tools, or say something."""
 
     text: str = ""
     tools: tuple[tuple[str, Any], ...] = ()
 
 
-class Answer(NamedTuple):
+class HttpBody(NamedTuple):
     """Bytes and their content type."""
 
     data: bytes
     kind: str
 
 
-def _whole(body: Any) -> Answer:
-    return Answer(json.dumps(body).encode(), "application/json")
+def _whole(body: Any) -> HttpBody:
+    return HttpBody(json.dumps(body).encode(), "application/json")
 
 
-def _events(events: list[Any], *, named: bool = False, done: bool = False) -> Answer:
+def _events(events: list[Any], *, named: bool = False, done: bool = False) -> HttpBody:
     lines = [(f"event: {event['type']}\n" if named else "") + f"data: {json.dumps(event)}\n\n" for event in events]
-    return Answer("".join([*lines, "data: [DONE]\n\n" if done else ""]).encode(), "text/event-stream")
+    return HttpBody("".join([*lines, "data: [DONE]\n\n" if done else ""]).encode(), "text/event-stream")
 
 
 # -- Anthropic ------------------------------------------------------------------------------------------------------
 
 
-def anthropic(body: Body, turn: Turn, number: int, stream: bool) -> Answer:  # noqa: FBT001 - a table of functions
+def anthropic(body: Body, turn: ModelTurn, number: int, stream: bool) -> HttpBody:  # noqa: FBT001 - a table of functions
     """Messages."""
     content: list[Body] = [{"type": "text", "text": turn.text}] if turn.text else []
     content += [{"type": "tool_use", "id": f"toolu_{number}_{index}", "name": name, "input": given}
@@ -66,7 +66,7 @@ def _anthropic_block(index: int, block: Body) -> Iterator[Body]:
 # -- OpenAI ---------------------------------------------------------------------------------------------------------
 
 
-def chat(body: Body, turn: Turn, number: int, stream: bool) -> Answer:  # noqa: FBT001
+def chat(body: Body, turn: ModelTurn, number: int, stream: bool) -> HttpBody:  # noqa: FBT001
     """Chat completions."""
     calls = [{"index": index, "id": f"call_{number}_{index}", "type": "function",
               "function": {"name": name, "arguments": json.dumps(given)}}
@@ -88,7 +88,7 @@ def chat(body: Body, turn: Turn, number: int, stream: bool) -> Answer:  # noqa: 
     return _events([*events, {**chunk, "choices": [], "usage": usage}], done=True)
 
 
-def responses(body: Body, turn: Turn, number: int, stream: bool) -> Answer:  # noqa: FBT001
+def responses(body: Body, turn: ModelTurn, number: int, stream: bool) -> HttpBody:  # noqa: FBT001
     """Responses."""
     items = list(_items(turn, number))
     usage = {"input_tokens": 10, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 5,
@@ -104,7 +104,7 @@ def responses(body: Body, turn: Turn, number: int, stream: bool) -> Answer:  # n
     return _events([{**event, "sequence_number": place} for place, event in enumerate(events)], named=True)
 
 
-def _items(turn: Turn, number: int) -> Iterator[Body]:
+def _items(turn: ModelTurn, number: int) -> Iterator[Body]:
     if turn.text:
         part = {"type": "output_text", "text": turn.text, "annotations": []}
         yield {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed", "content": [part]}
@@ -139,7 +139,7 @@ _ROUTED = {"reasoning": "x", "model_choice": "flash", "complexity_reasoning": "x
            "next_speaker": "user"}  # fmt: skip
 
 
-def gemini(body: Body, turn: Turn, number: int, stream: bool) -> Answer:  # noqa: FBT001
+def gemini(body: Body, turn: ModelTurn, number: int, stream: bool) -> HttpBody:  # noqa: FBT001
     """GenerateContent; a request for JSON without tools is Gemini CLI asking which model to use."""
     parts: list[Body] = [{"text": turn.text}] if turn.text else []
     parts += [{"functionCall": {"name": name, "args": given}} for name, given in turn.tools]

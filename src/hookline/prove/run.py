@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 from hookline.install.found import Binary
 from hookline.prove.agents import Agent, World, environment
-from hookline.prove.model import ScriptedModel, Turn, serving
+from hookline.prove.model import ScriptedModel, serving
+from hookline.prove.protocols import ModelTurn
 
 
-class Run(NamedTuple):
+class ProgramRun(NamedTuple):
     """How a run ended."""
 
     exit_code: int | None
@@ -46,7 +47,7 @@ def folders() -> Iterator[tuple[Path, Path]]:
         yield home, project
 
 
-class Place(NamedTuple):
+class Workspace(NamedTuple):
     """Where an agent runs: its binary, its home, its project."""
 
     binary: Binary
@@ -55,9 +56,9 @@ class Place(NamedTuple):
 
 
 def run(
-    agent: Agent, place: Place, prompt: str, turns: Sequence[Turn], *,
+    agent: Agent, place: Workspace, prompt: str, turns: Sequence[ModelTurn], *,
     env: Mapping[str, str] = MappingProxyType({}), limit: float = 120.0,
-) -> Run:  # fmt: skip
+) -> ProgramRun:  # fmt: skip
     """Let an agent work on a prompt, its model following the script."""
     with serving([*turns, *agent.ending]) as model:
         world = World(place.home, place.project, model.url, place.binary)
@@ -68,7 +69,7 @@ def run(
             code, out, err = _run(argv, world, environment(world, agent, env), limit)
         finally:
             agent.clean_up(world)
-        return Run(code, out, err, time.monotonic() - started, model)
+        return ProgramRun(code, out, err, time.monotonic() - started, model)
 
 
 def _run(argv: list[str], world: World, env: Mapping[str, str], limit: float) -> tuple[int | None, str, str]:

@@ -28,7 +28,7 @@ class Address(NamedTuple):
     path: str
 
 
-class Pattern(NamedTuple):
+class AddressPattern(NamedTuple):
     """An entry of the list taken apart; None stands for anything."""
 
     scheme: str | None
@@ -62,10 +62,10 @@ def _address(url: str) -> Address | None:
 
 
 @lru_cache(maxsize=256)
-def _pattern(text: str) -> Pattern | None:
+def _pattern(text: str) -> AddressPattern | None:
     """The parts of an entry; None for one that admits nothing because nobody can tell its host."""
     if text.strip() == "*":
-        return Pattern(None, None, None, None)
+        return AddressPattern(None, None, None, None)
     found = _PATTERN.fullmatch(text.strip())
     if found is None or "@" in found[2]:
         return None
@@ -78,7 +78,7 @@ def _pattern(text: str) -> Pattern | None:
         name = None if host == "*" else _host(host.strip("[]"))
     except ValueError:
         return None
-    return Pattern(scheme, name, _port(port, scheme), None if open_end else path or "/") if name != "" else None
+    return AddressPattern(scheme, name, _port(port, scheme), None if open_end else path or "/") if name != "" else None
 
 
 def _port(port: str | None, scheme: str | None) -> int | None:
@@ -100,7 +100,7 @@ def _host(name: str) -> str:
     return idna.encode(name, uts46=True).decode("ascii")
 
 
-def _fits(pattern: Pattern | None, address: Address) -> bool:
+def _fits(pattern: AddressPattern | None, address: Address) -> bool:
     if pattern is None or pattern.scheme not in (None, address.scheme):
         return False
     usual = pattern.port == -1 and address.port == _PORTS[address.scheme]

@@ -10,7 +10,7 @@ from hookline.events import Event, spec_of
 from hookline.hooks.actions import AgentCheck
 from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Reply, deny, keep_going, stop
-from hookline.runners.prompt import Answer, question, understand
+from hookline.runners.prompt import PromptAnswer, question, understand
 from hookline.runners.services import Services, missing
 
 
@@ -35,7 +35,7 @@ class AgentRunner:
         return RunnerResult(reply=consequence(understand(answer), event))
 
 
-def consequence(answer: Answer, event: Event) -> Reply:
+def consequence(answer: PromptAnswer, event: Event) -> Reply:
     """Not ok is an ordinary block; where nothing can be blocked it ends the turn."""
     if answer.ok:
         return NOTHING

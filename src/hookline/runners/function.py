@@ -59,7 +59,7 @@ class Threads:
 
     def __init__(self, most: int = 64) -> None:
         self._most = most
-        self._jobs: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[ThreadedCall | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._waiting = self._idle = self._all = 0
         self._closed = False
@@ -67,7 +67,7 @@ class Threads:
 
     async def call(self, function: Callable[[], Any]) -> Any:
         """The function's result; cancelling this abandons the function, or forgets it if it has not begun."""
-        call = Call(function, asyncio.get_running_loop())
+        call = ThreadedCall(function, asyncio.get_running_loop())
         self._submit(call)
         try:
             return await call.result
@@ -75,7 +75,7 @@ class Threads:
             self._abandon(call)
             raise
 
-    def _submit(self, call: Call) -> None:
+    def _submit(self, call: ThreadedCall) -> None:
         with self._lock:
             self._waiting += 1
             self._hire()
@@ -105,7 +105,7 @@ class Threads:
                 call.run()
                 self._ended(call)
 
-    def _takes(self, call: Call | None) -> bool:
+    def _takes(self, call: ThreadedCall | None) -> bool:
         """Whether a thread goes on: with this call, or waiting, because one was promised to it."""
         with self._lock:
             if call is None and (self._closed or self._idle > self._waiting):
@@ -117,7 +117,7 @@ class Threads:
                 self._waiting -= 1
             return True
 
-    def _ended(self, call: Call) -> None:
+    def _ended(self, call: ThreadedCall) -> None:
         with self._lock:
             if call.abandoned:
                 self.abandoned -= 1
@@ -125,7 +125,7 @@ class Threads:
             if self._closed:
                 self._jobs.put(None)
 
-    def _abandon(self, call: Call) -> None:
+    def _abandon(self, call: ThreadedCall) -> None:
         with self._lock:
             if call.leave():
                 self.abandoned += 1
@@ -139,7 +139,7 @@ class Threads:
                 self._jobs.put(None)
 
 
-class Call:
+class ThreadedCall:
     """One function on its way through a thread and back; its state changes under a lock, from either side."""
 
     def __init__(self, function: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:

@@ -25,7 +25,7 @@ _CONDITION = (
 )
 
 
-class Answer(msgspec.Struct):
+class PromptAnswer(msgspec.Struct):
     """What the model must answer; a missing reason is accepted."""
 
     ok: bool
@@ -62,19 +62,19 @@ def question(action: Prompt | AgentCheck, event: Event) -> Question:
     return Question(text=_CONDITION + text if stops else text, event=event, model=action.model, with_conversation=stops)
 
 
-def understand(answer: str | Mapping[str, Any]) -> Answer:
+def understand(answer: str | Mapping[str, Any]) -> PromptAnswer:
     """The model's answer; prose, or JSON of another shape, is a failure."""
     try:
         if isinstance(answer, str):
-            return msgspec.json.decode(_FENCE.sub(r"\1", answer.strip()), type=Answer)
-        return msgspec.convert(answer, Answer)
+            return msgspec.json.decode(_FENCE.sub(r"\1", answer.strip()), type=PromptAnswer)
+        return msgspec.convert(answer, PromptAnswer)
     except (msgspec.DecodeError, msgspec.ValidationError) as problem:
         raise HookFailed(
             f"got an answer from its model that is not `{{ok, reason}}`: {problem}", stdout=str(answer)
         ) from None
 
 
-def consequence(answer: Answer, action: Prompt, event: Event) -> Reply:
+def consequence(answer: PromptAnswer, action: Prompt, event: Event) -> Reply:
     """What an answer means on this event."""
     if answer.ok:
         return NOTHING
@@ -84,5 +84,5 @@ def consequence(answer: Answer, action: Prompt, event: Event) -> Reply:
     return NOTHING if spec.decides == "request" else _ends_the_turn(answer, action)
 
 
-def _ends_the_turn(answer: Answer, action: Prompt) -> Reply:
+def _ends_the_turn(answer: PromptAnswer, action: Prompt) -> Reply:
     return deny(f"[{action.prompt}]: {answer.reason}") if action.continue_on_block else stop(answer.reason)

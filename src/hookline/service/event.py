@@ -28,7 +28,7 @@ class Unsuitable(Exception):
     """A fork of this process cannot stand in for the client's; the client answers by itself."""
 
 
-class Request:
+class ClientRequest:
     """What the client would have been: its arguments, folder, mask, module path, environment, descriptors."""
 
     def __init__(self, body: bytes, fds: list[int]) -> None:
@@ -61,7 +61,7 @@ def answer(connection: _socket.socket, run: Run, before_end: Callable[[], None])
         os._exit(0)
 
 
-def receive(connection: _socket.socket) -> Request:
+def receive(connection: _socket.socket) -> ClientRequest:
     """The request's body and its three descriptors."""
     start, ancillary, _, _ = connection.recvmsg(4, _socket.CMSG_SPACE(3 * 4))
     fds = frames.attached(ancillary)
@@ -71,10 +71,10 @@ def receive(connection: _socket.socket) -> Request:
     size = int.from_bytes(start, "big")
     if len(fds) != 3 or size > frames.LONGEST:
         raise Unsuitable("not the body of a request")
-    return Request(frames.exactly(connection, size), fds)
+    return ClientRequest(frames.exactly(connection, size), fds)
 
 
-def become(request: Request) -> tuple[int, int]:
+def become(request: ClientRequest) -> tuple[int, int]:
     """Take on the client's place; copies of the descriptors where stdout and stderr are kept until the end."""
     if request.flags != repr(tuple(sys.flags)):
         raise Unsuitable("an interpreter with other flags")

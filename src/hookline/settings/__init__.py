@@ -2,27 +2,27 @@
 
 from hookline.settings.frontmatter import Markdown, parse_markdown, read_markdown
 from hookline.settings.load import File, Loaded, Skill, load
-from hookline.settings.parse import Parsed, parse_hooks
+from hookline.settings.parse import ParsedSettings, parse_hooks
 from hookline.settings.policy import Permissions, Switches
 from hookline.settings.problems import Problem
-from hookline.settings.sources import Places, Source, places
+from hookline.settings.sources import SettingsFolders, SettingsSource, places
 from hookline.settings.trust import Item, Policy, Status, Trust, ensure, items_of, trust_file
-from hookline.settings.watcher import Change, Reloader
+from hookline.settings.watcher import Reloader, SettingsChange
 
 __all__ = [
-    "Change",
     "File",
     "Item",
     "Loaded",
     "Markdown",
-    "Parsed",
+    "ParsedSettings",
     "Permissions",
-    "Places",
     "Policy",
     "Problem",
     "Reloader",
+    "SettingsChange",
+    "SettingsFolders",
+    "SettingsSource",
     "Skill",
-    "Source",
     "Status",
     "Switches",
     "Trust",

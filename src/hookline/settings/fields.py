@@ -14,7 +14,7 @@ Otherwise = Literal["default", "drop", "block"]
 """A wrong value: take the key's default, drop the whole entry (it cannot run as meant), or fail closed."""
 
 
-class Field(NamedTuple):
+class KeySpec(NamedTuple):
     """One key: the test, what to call the right value, an example, and what a wrong one means."""
 
     ok: Callable[[Any], bool]
@@ -61,52 +61,52 @@ def _whole(value: Any) -> bool:
 
 DIALECTS = ("claude", "spec", "snake", "message")
 
-_COMMAND = Field(lambda v: _text(v) and "\0" not in v, "a command", '"./check.sh"', "drop")
-_PROMPT = Field(_text, "a question for the model", '"Is this safe? $ARGUMENTS"', "drop")
-_SWITCH = Field(lambda v: isinstance(v, bool), "true or false", "true")
-_NAME = Field(lambda v: _text(v) and len(v) <= 200, "a name", '"no-secrets"')
-_MODEL = Field(_text, "the name of a model", '"haiku"')
+_COMMAND = KeySpec(lambda v: _text(v) and "\0" not in v, "a command", '"./check.sh"', "drop")
+_PROMPT = KeySpec(_text, "a question for the model", '"Is this safe? $ARGUMENTS"', "drop")
+_SWITCH = KeySpec(lambda v: isinstance(v, bool), "true or false", "true")
+_NAME = KeySpec(lambda v: _text(v) and len(v) <= 200, "a name", '"no-secrets"')
+_MODEL = KeySpec(_text, "the name of a model", '"haiku"')
 
-COMMON: Mapping[str, Field] = {
-    "if": Field(lambda v: isinstance(v, str) or _texts(v), "a rule or a list of rules", '"Bash(git *)"'),
-    "timeout": Field(_seconds, "seconds", "30"),
-    "statusMessage": Field(lambda v: isinstance(v, str), "a text", '"Checking…"'),
+COMMON: Mapping[str, KeySpec] = {
+    "if": KeySpec(lambda v: isinstance(v, str) or _texts(v), "a rule or a list of rules", '"Bash(git *)"'),
+    "timeout": KeySpec(_seconds, "seconds", "30"),
+    "statusMessage": KeySpec(lambda v: isinstance(v, str), "a text", '"Checking…"'),
     "once": _SWITCH,
-    "onFailure": Field(lambda v: v in ("continue", "block"), '`"continue"` or `"block"`', '"block"', "block"),
+    "onFailure": KeySpec(lambda v: v in ("continue", "block"), '`"continue"` or `"block"`', '"block"', "block"),
     "name": _NAME,
-    "priority": Field(_whole, "a whole number", "10"),
+    "priority": KeySpec(_whole, "a whole number", "10"),
 }
 """Keys of every kind of hook; `name` and `priority` are Hookline's own."""
 
-KINDS: Mapping[str, Mapping[str, Field]] = {
+KINDS: Mapping[str, Mapping[str, KeySpec]] = {
     "command": {
         "command": _COMMAND,
-        "args": Field(_texts, "a list of texts", '["--strict"]', "drop"),
-        "shell": Field(lambda v: v in ("bash", "powershell"), '`"bash"` or `"powershell"`', '"bash"'),
+        "args": KeySpec(_texts, "a list of texts", '["--strict"]', "drop"),
+        "shell": KeySpec(lambda v: v in ("bash", "powershell"), '`"bash"` or `"powershell"`', '"bash"'),
         "async": _SWITCH,
         "asyncRewake": _SWITCH,
         "persistent": _SWITCH,
-        "env": Field(_env_map, "an object of texts", '{"LEVEL": "2"}', "drop"),
-        "dialect": Field(lambda v: v in DIALECTS, "one of `claude`, `spec`, `snake`, `message`", '"claude"', "drop"),
+        "env": KeySpec(_env_map, "an object of texts", '{"LEVEL": "2"}', "drop"),
+        "dialect": KeySpec(lambda v: v in DIALECTS, "one of `claude`, `spec`, `snake`, `message`", '"claude"', "drop"),
     },
     "prompt": {"prompt": _PROMPT, "model": _MODEL, "continueOnBlock": _SWITCH},
     "agent": {"prompt": _PROMPT, "model": _MODEL},
     "http": {
-        "url": Field(_text, "a URL", '"https://example.com/hook"', "drop"),
-        "headers": Field(_text_map, "an object of texts", '{"Authorization": "Bearer $TOKEN"}', "drop"),
-        "allowedEnvVars": Field(_texts, "a list of names", '["TOKEN"]'),
-        "body": Field(lambda v: isinstance(v, dict), "an object", '{"text": "${tool_name} was called"}', "drop"),
+        "url": KeySpec(_text, "a URL", '"https://example.com/hook"', "drop"),
+        "headers": KeySpec(_text_map, "an object of texts", '{"Authorization": "Bearer $TOKEN"}', "drop"),
+        "allowedEnvVars": KeySpec(_texts, "a list of names", '["TOKEN"]'),
+        "body": KeySpec(lambda v: isinstance(v, dict), "an object", '{"text": "${tool_name} was called"}', "drop"),
     },
     "mcp_tool": {
-        "server": Field(_text, "the name of an MCP server", '"db"', "drop"),
-        "tool": Field(_text, "the name of its tool", '"check"', "drop"),
-        "input": Field(lambda v: isinstance(v, dict), "an object", '{"path": "${tool_input.file_path}"}', "drop"),
+        "server": KeySpec(_text, "the name of an MCP server", '"db"', "drop"),
+        "tool": KeySpec(_text, "the name of its tool", '"check"', "drop"),
+        "input": KeySpec(lambda v: isinstance(v, dict), "an object", '{"path": "${tool_input.file_path}"}', "drop"),
     },
     "cedar": {
-        "policies": Field(_text, "a pattern of files", '"policies/*.cedar"', "drop"),
-        "entities": Field(_text, "a JSON file", '"policies/entities.json"', "drop"),
+        "policies": KeySpec(_text, "a pattern of files", '"policies/*.cedar"', "drop"),
+        "entities": KeySpec(_text, "a JSON file", '"policies/entities.json"', "drop"),
     },
-    "rego": {"policies": Field(_text, "a pattern of files", '"policies/*.rego"', "drop")},
+    "rego": {"policies": KeySpec(_text, "a pattern of files", '"policies/*.rego"', "drop")},
 }
 """Keys by kind of hook."""
 

@@ -134,18 +134,18 @@ def _quoted(line: str, yaml: Any) -> str:
 def _loader(yaml: Any) -> Any:
     """The safe loader, with dates left as text and without aliases, so that a small header stays small."""
 
-    class Plain(yaml.SafeLoader):  # type: ignore[misc]
+    class PlainLoader(yaml.SafeLoader):  # type: ignore[misc]
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.events.AliasEvent):
                 mark = self.peek_event().start_mark
                 raise yaml.YAMLError(f"line {mark.line + 2}: `*` begins an alias, which is not understood; quote it")
             return super().compose_node(parent, index)
 
-    Plain.yaml_implicit_resolvers = {
+    PlainLoader.yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in rules if tag != "tag:yaml.org,2002:timestamp"]
         for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
-    return Plain
+    return PlainLoader
 
 
 def _located(error: Any) -> str:

@@ -14,7 +14,7 @@ from hookline.settings.load import File, Loaded
 from hookline.settings.modules import Listing
 from hookline.settings.parse import parse_hooks
 from hookline.settings.policy import sensitive
-from hookline.settings.scripts import Named, Script, named_by, named_in, read_listing, read_script
+from hookline.settings.scripts import HookScript, Named, named_by, named_in, read_listing, read_script
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    scripts: tuple[Script, ...] = ()
+    scripts: tuple[HookScript, ...] = ()
     named: Mapping[str, Named] = msgspec.field(default_factory=dict)
 
 
@@ -92,7 +92,7 @@ def _same_listings(named: dict[str, Named]) -> dict[str, Named]:
     }
 
 
-def _scripts(named: Iterable[Named]) -> tuple[Script, ...]:
+def _scripts(named: Iterable[Named]) -> tuple[HookScript, ...]:
     named = tuple(named)
     paths = sorted({path for one in named for path in one.files})
     listings = sorted({one for each in named for one in each.listings}, key=lambda one: (one.folder, one.names))

@@ -13,7 +13,7 @@ from hookline.settings.load import Loaded
 from hookline.settings.names import with_free_names
 from hookline.settings.problems import Problem
 from hookline.settings.trust import resealed
-from hookline.settings.watcher import Change, Reloader, unless_refused
+from hookline.settings.watcher import Reloader, SettingsChange, unless_refused
 
 log = logging.getLogger("hookline.settings")
 
@@ -38,18 +38,18 @@ class LiveSettings:
         self._apply(reloader.loaded, reloader.hooks, {})
         self._report(reloader.loaded.problems)
 
-    def refresh(self) -> Change | None:
+    def refresh(self) -> SettingsChange | None:
         """Look for edits now and let them take effect; sets made with `watch=True` do so before every event."""
         change = self.poll()
         if change is not None:
             self.apply(change)
         return change
 
-    def poll(self) -> Change | None:
+    def poll(self) -> SettingsChange | None:
         """What the files say now, if that has changed; nothing takes effect before `apply`."""
         return self._reloader.refresh()
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: SettingsChange) -> None:
         """Let an edit take effect; hooks that were added by hand stay."""
         self._apply(change.loaded, change.hooks, change.refused)
         self._report(change.problems)

@@ -30,8 +30,8 @@ from hookline.settings.policy import (
 from hookline.settings.problems import Problem, shown
 from hookline.settings.sources import (
     HEADERS,
-    Places,
-    Source,
+    SettingsFolders,
+    SettingsSource,
     enabled_plugins,
     header_sources,
     mcp_sources,
@@ -44,7 +44,7 @@ from hookline.settings.sources import (
 class File(msgspec.Struct, frozen=True, kw_only=True):
     """One file as it was read: `raw` is what it says, `broken` that it could not be read as settings at all."""
 
-    source: Source
+    source: SettingsSource
     raw: dict[str, Any] = msgspec.field(default_factory=dict)
     markdown: Markdown | None = None
     problems: tuple[Problem, ...] = ()
@@ -56,7 +56,7 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
     """Hooks in the header of a skill or a command: they count from the moment that it is used, when they are added."""
 
     name: str
-    source: Source
+    source: SettingsSource
     hooks: tuple[Hook, ...]
 
 
@@ -68,7 +68,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     `refused` has the paths of files that are not trusted: they have no say, whoever reads them.
     """
 
-    places: Places
+    places: SettingsFolders
     files: tuple[File, ...] = ()
     hooks: tuple[Hook, ...] = ()
     skills: tuple[Skill, ...] = ()
@@ -132,7 +132,7 @@ def load(
 
 
 def _plugin_files(
-    files: Sequence[File], plugin_dirs: Iterable[str | Path], where: Places, *, headers: bool
+    files: Sequence[File], plugin_dirs: Iterable[str | Path], where: SettingsFolders, *, headers: bool
 ) -> tuple[list[File], list[Problem]]:
     enabled, absent = enabled_plugins(merged(_stated(files)), where)
     problems, brought = list(absent), []
@@ -144,13 +144,13 @@ def _plugin_files(
     return brought, problems
 
 
-def _plugin_headers(found: Sequence[Source], where: Places) -> Iterable[Source]:
+def _plugin_headers(found: Sequence[SettingsSource], where: SettingsFolders) -> Iterable[SettingsSource]:
     for one in found[:1]:
         for kind in HEADERS:
             yield from header_sources(Path(one.root), kind, where, root=one.root, foreign=True, plugin=one.plugin)
 
 
-def _headers(where: Places, kinds: Iterable[str]) -> Iterable[Source]:
+def _headers(where: SettingsFolders, kinds: Iterable[str]) -> Iterable[SettingsSource]:
     folder = where.project_dir / ".claude"
     at_home = where.config_dir == folder
     kinds = set(kinds)
@@ -162,7 +162,7 @@ def _headers(where: Places, kinds: Iterable[str]) -> Iterable[Source]:
             yield from header_sources(folder, kind, where, root=str(where.project_dir), foreign=True)
 
 
-def read_settings(source: Source) -> File:
+def read_settings(source: SettingsSource) -> File:
     """Read one settings file; a file that is not there says nothing, unless it was asked for by name."""
     value, text = source.value, source.text
     problems: tuple[Problem, ...] = ()
@@ -196,7 +196,7 @@ _HEADER_KEYS = ("hooks", "model", "permissionMode", "mcpServers")
 _TELLING = re.compile(r"hooks|permissionMode|mcpServers|^model:[^\n]*:", re.MULTILINE)
 
 
-def read_header(source: Source) -> File:
+def read_header(source: SettingsSource) -> File:
     """Read the header of an agent's, skill's or command's markdown file; YAML is parsed only where it may matter."""
     text, problems = read_text(source.path, source.label)
     if text is None:
@@ -219,7 +219,7 @@ def read_header(source: Source) -> File:
     )  # fmt: skip
 
 
-def read_memory(source: Source) -> File:
+def read_memory(source: SettingsSource) -> File:
     """What a CLAUDE.md of the project takes in from outside it."""
     imports = outside_imports(Path(source.path), Path(source.root))
     return File(source=source, raw={"imports": list(imports)} if imports else {}, found=True)
@@ -236,7 +236,7 @@ def trusted_imports(loaded: Loaded) -> frozenset[str]:
 
 
 def settle(
-    where: Places,
+    where: SettingsFolders,
     files: Iterable[File],
     problems: Iterable[Problem] = (),
     *,
@@ -295,7 +295,7 @@ def _named_apart(skills: Iterable[Skill], hooks: Iterable[Hook]) -> tuple[Skill,
     return tuple(apart)
 
 
-def _watched(where: Places, files: Iterable[File]) -> tuple[str, ...]:
+def _watched(where: SettingsFolders, files: Iterable[File]) -> tuple[str, ...]:
     """Every path whose change may change the result: the files, and the folders new ones may appear in."""
     folder = where.project_dir / ".claude"
     roots = dict.fromkeys([where.config_dir, folder, *(Path(f.source.root) for f in files if f.source.plugin)])

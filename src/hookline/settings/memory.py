@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hookline.settings.files import is_file, read_bytes
-from hookline.settings.sources import Places, Source
+from hookline.settings.sources import SettingsFolders, SettingsSource
 
 INCLUDE = re.compile(r"(?:^|\s)@((?:[^\s\\`]|\\ )+)")
 FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
@@ -41,13 +41,13 @@ def is_outside(path: Path, root: Path) -> bool:
     return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
 
 
-def memory_sources(where: Places) -> tuple[Source, ...]:
+def memory_sources(where: SettingsFolders) -> tuple[SettingsSource, ...]:
     """The files of instructions in the project's folder."""
     root = where.project_dir
     rules = sorted((root / ".claude" / "rules").rglob("*.md"))[:_MOST_RULES]
     files = [*(root / name for name in ("CLAUDE.md", "AGENTS.md", ".claude/CLAUDE.md", "CLAUDE.local.md")), *rules]
     return tuple(
-        Source(kind="memory", label=where.label(path), path=str(path), root=str(root), foreign=True)
+        SettingsSource(kind="memory", label=where.label(path), path=str(path), root=str(root), foreign=True)
         for path in files
         if is_file(path)
     )

@@ -23,10 +23,10 @@ from hookline.hooks.matcher import EVERYTHING, Matcher, parse_matcher
 from hookline.settings.fields import COMMON, FAIL_CLOSED, KINDS, REQUIRED, TELLTALE, default_timeout
 from hookline.settings.names import short_name
 from hookline.settings.problems import Problem, Severity, is_misspelling, shown
-from hookline.settings.sources import Source
+from hookline.settings.sources import SettingsSource
 
 
-class Parsed(msgspec.Struct, frozen=True):
+class ParsedSettings(msgspec.Struct, frozen=True):
     """What one settings object says: its hooks, and what is wrong with it."""
 
     hooks: tuple[Hook, ...] = ()
@@ -54,7 +54,7 @@ def never(_: Any) -> bool:
     return False
 
 
-def parse_hooks(table: object, source: Source, rules: HttpRules | None = None) -> Parsed:
+def parse_hooks(table: object, source: SettingsSource, rules: HttpRules | None = None) -> ParsedSettings:
     """The hooks of a `hooks` object; whatever it is, no exception comes out."""
     reader = _Reader(source, rules or HttpRules())
     if not isinstance(table, dict):
@@ -62,7 +62,7 @@ def parse_hooks(table: object, source: Source, rules: HttpRules | None = None) -
     else:
         for key, entries in table.items():
             reader.event(key, entries)
-    return Parsed(tuple(reader.hooks), tuple(reader.problems))
+    return ParsedSettings(tuple(reader.hooks), tuple(reader.problems))
 
 
 _SPELLINGS = {
@@ -91,7 +91,7 @@ class _Entry(msgspec.Struct, frozen=True):
 class _Reader:
     """Walks a `hooks` object, collecting hooks and problems."""
 
-    def __init__(self, source: Source, rules: HttpRules) -> None:
+    def __init__(self, source: SettingsSource, rules: HttpRules) -> None:
         self.source = source
         self.rules = rules
         self.hooks: list[Hook] = []

@@ -10,7 +10,7 @@ import msgspec
 from hookline.errors import did_you_mean
 from hookline.settings.parse import HttpRules
 from hookline.settings.problems import Problem, shown
-from hookline.settings.sources import STRENGTH, Source
+from hookline.settings.sources import STRENGTH, SettingsSource
 
 OWN_KEYS = ("hooks", "env", "disableAllHooks", "allowedHttpHookUrls", "httpHookAllowedEnvVars")
 """The keys that are ours to read; `permissions`, `model` and the rest are the agent's."""
@@ -45,7 +45,7 @@ def harmless(raw: Mapping[str, Any]) -> dict[str, Any]:
 class Permissions(msgspec.Struct, frozen=True, kw_only=True):
     """The permission rules of one file, as they are written."""
 
-    source: Source
+    source: SettingsSource
     allow: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     managed_disabled: bool = False
     http: HttpRules = HttpRules()
 
-    def allows(self, source: Source) -> bool:
+    def allows(self, source: SettingsSource) -> bool:
         """Whether hooks of `source` run. An administrator's hooks are switched off by administrators alone."""
         if source.kind == "managed":
             return not self.managed_disabled
@@ -72,7 +72,7 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
 class Stated(msgspec.Struct, frozen=True):
     """A source and the settings it holds."""
 
-    source: Source
+    source: SettingsSource
     raw: dict[str, Any]
 
 
@@ -168,7 +168,7 @@ def read_permissions(files: Iterable[Stated]) -> tuple[tuple[Permissions, ...], 
     return tuple(found), problems
 
 
-def _permissions(source: Source, table: dict[str, Any], problems: list[Problem]) -> Permissions:
+def _permissions(source: SettingsSource, table: dict[str, Any], problems: list[Problem]) -> Permissions:
     def texts(key: str) -> tuple[str, ...]:
         entries = table.get(key, [])
         listed = entries if isinstance(entries, list) else [entries]

@@ -41,7 +41,7 @@ _MOST_SCRIPTS = 50
 _MOST_NOTES = 6
 
 
-class Script(msgspec.Struct, frozen=True):
+class HookScript(msgspec.Struct, frozen=True):
     """A file that a hook runs: its hash, and its text if it is short enough to keep."""
 
     path: str
@@ -74,31 +74,33 @@ def named_in(action: Command, roots: Iterable[str], project_dir: str, env: Mappi
     return reader.named()
 
 
-def read_script(path: str | Path) -> Script | None:
+def read_script(path: str | Path) -> HookScript | None:
     """A file's hash and text; `None` if there is none. One that cannot be read hashes as what is wrong with it."""
     import hashlib  # only somebody else's hooks need it, and the time to start counts
 
     try:
         with Path(path).open("rb") as file:
             if not is_file(path):
-                return Script(str(path), "unreadable: is a pipe, a socket or a device; a file was expected")
+                return HookScript(str(path), "unreadable: is a pipe, a socket or a device; a file was expected")
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             size = file.tell()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError):
         found = read_bytes(str(path), LARGEST)
-        return Script(str(path), f"unreadable: {found}") if isinstance(found, str) else None
+        return HookScript(str(path), f"unreadable: {found}") if isinstance(found, str) else None
     data = read_bytes(str(path), _LARGEST_COPY) if size <= _LARGEST_COPY else None
-    return Script(str(path), digest, _copy(data) if isinstance(data, bytes) else None)
+    return HookScript(str(path), digest, _copy(data) if isinstance(data, bytes) else None)
 
 
-def read_listing(listing: Listing) -> Script:
+def read_listing(listing: Listing) -> HookScript:
     """The names that an import may find in a folder, as if they were a file; its name ends with a slash."""
     import hashlib
 
     text = listing.text()
-    return Script(listing.folder + os.sep, hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest(), text)
+    return HookScript(
+        listing.folder + os.sep, hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest(), text
+    )
 
 
 def _copy(data: bytes) -> str | None:

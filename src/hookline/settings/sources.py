@@ -37,7 +37,7 @@ _MANAGED_ELSEWHERE = "/etc/claude-code/managed-settings.json"
 MANAGED_VARIABLE = "HOOKLINE_MANAGED_SETTINGS"
 
 
-class Source(msgspec.Struct, frozen=True, kw_only=True):
+class SettingsSource(msgspec.Struct, frozen=True, kw_only=True):
     """One place that settings come from: a file, or a text in its place.
 
     `label` is how messages name it; `root` is the folder whose code its hooks may run (a project's, a plugin's), and
@@ -61,7 +61,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         return self.root if self.plugin else None
 
 
-class Places(msgspec.Struct, frozen=True, kw_only=True):
+class SettingsFolders(msgspec.Struct, frozen=True, kw_only=True):
     """The folders that settings are looked for in."""
 
     project_dir: Path
@@ -109,7 +109,7 @@ def places(
     home: str | Path | None = None,
     env: Mapping[str, str] | None = None,
     managed: str | Path | None = None,
-) -> Places:
+) -> SettingsFolders:
     """Find the folders.
 
     `CLAUDE_CONFIG_DIR` moves the user's own. `HOOKLINE_MANAGED_SETTINGS` names the administrator's file only where none
@@ -120,7 +120,7 @@ def places(
     at_home = whole(home or env.get("HOME") or "~")
     config_dir = env.get("CLAUDE_CONFIG_DIR") if moved else None
     managed = managed or _managed(env)
-    return Places(
+    return SettingsFolders(
         project_dir=whole(project_dir),
         home=at_home,
         config_dir=whole(config_dir or at_home / ".claude"),
@@ -134,18 +134,18 @@ def _managed(env: Mapping[str, str]) -> str:
 
 
 def settings_sources(
-    where: Places,
+    where: SettingsFolders,
     *,
     setting_sources: str | Iterable[str] | None = None,
     settings: str | Path | Mapping[str, Any] | Sequence[Any] | None = None,
     bare: bool = False,
-) -> tuple[tuple[Source, ...], tuple[Problem, ...]]:
+) -> tuple[tuple[SettingsSource, ...], tuple[Problem, ...]]:
     """The settings files to read, existing or not, in configured order.
 
     `setting_sources` is a list or `"user,project"` (all three unless said; `""` is none). `settings` (`--settings`: a
     file, JSON text, an object, or several of these) counts in any case. With `bare` only the administrator's are left.
     """
-    managed = Source(kind="managed", label=str(where.managed), path=str(where.managed))
+    managed = SettingsSource(kind="managed", label=str(where.managed), path=str(where.managed))
     if bare:
         return (managed,), ()
     wanted, problems = _wanted(setting_sources)
@@ -168,21 +168,21 @@ def _wanted(setting_sources: str | Iterable[str] | None) -> tuple[tuple[str, ...
     return tuple(name for name in SETTING_SOURCES if name in names), problems
 
 
-def _standard(where: Places, wanted: Sequence[str]) -> Iterable[Source]:
+def _standard(where: SettingsFolders, wanted: Sequence[str]) -> Iterable[SettingsSource]:
     own = where.config_dir / "settings.json"
     folder = where.project_dir / ".claude"
     at_home = where.config_dir == folder  # then the project's settings are the user's own
     if "user" in wanted:
-        yield Source(kind="user", label=where.label(own), path=str(own))
+        yield SettingsSource(kind="user", label=where.label(own), path=str(own))
     if "project" in wanted and not (at_home and "user" in wanted):
         yield _project_file("project", folder / "settings.json", where, foreign=not at_home)
     if "local" in wanted:
         yield _project_file("local", folder / "settings.local.json", where, foreign=not at_home)
 
 
-def _project_file(kind: Kind, path: Path, where: Places, *, foreign: bool) -> Source:
+def _project_file(kind: Kind, path: Path, where: SettingsFolders, *, foreign: bool) -> SettingsSource:
     root = str(where.project_dir)
-    return Source(kind=kind, label=where.label(path), path=str(path), root=root, foreign=foreign)
+    return SettingsSource(kind=kind, label=where.label(path), path=str(path), root=root, foreign=foreign)
 
 
 def anchored(settings: Any) -> Any:
@@ -198,22 +198,24 @@ def _is_inline(text: str) -> bool:
     return text.lstrip().startswith(("{", "["))
 
 
-def _flag(given: str | Path | Mapping[str, Any], where: Places) -> Source:
+def _flag(given: str | Path | Mapping[str, Any], where: SettingsFolders) -> SettingsSource:
     if isinstance(given, Mapping):
-        return Source(kind="flag", label="--settings", value=dict(given))
+        return SettingsSource(kind="flag", label="--settings", value=dict(given))
     if isinstance(given, str) and _is_inline(given):
-        return Source(kind="flag", label="--settings", text=given)
+        return SettingsSource(kind="flag", label="--settings", text=given)
     path = whole(given)
-    return Source(kind="flag", label=where.label(path), path=str(path))
+    return SettingsSource(kind="flag", label=where.label(path), path=str(path))
 
 
-def mcp_sources(where: Places) -> tuple[Source, ...]:
+def mcp_sources(where: SettingsFolders) -> tuple[SettingsSource, ...]:
     """The project's `.mcp.json`, whose servers are programs that it wants started."""
     path = where.project_dir / ".mcp.json"
     return (_project_file("mcp", path, where, foreign=True),) if path.is_file() else ()
 
 
-def plugin_sources(folder: str | Path, where: Places, name: str = "") -> tuple[tuple[Source, ...], tuple[Problem, ...]]:
+def plugin_sources(
+    folder: str | Path, where: SettingsFolders, name: str = ""
+) -> tuple[tuple[SettingsSource, ...], tuple[Problem, ...]]:
     """What a plugin's folder declares: `hooks/hooks.json` and what its `plugin.json` says under `hooks`.
 
     `name` is how hooks name the plugin (`plug@market`); a folder given by hand is called `NAME@inline`.
@@ -228,7 +230,7 @@ def plugin_sources(folder: str | Path, where: Places, name: str = "") -> tuple[t
     plugin = name or f"{declared if isinstance(declared, str) and declared else root.name}@inline"
     data = where.config_dir / "plugins" / "data" / re.sub(r"[^\w-]", "-", plugin)
     standard = root / "hooks" / "hooks.json"
-    base = Source(
+    base = SettingsSource(
         kind="plugin", label=where.label(standard), path=str(standard), root=str(root), foreign=True,
         plugin=plugin, plugin_data=str(data),
     )  # fmt: skip
@@ -237,8 +239,8 @@ def plugin_sources(folder: str | Path, where: Places, name: str = "") -> tuple[t
 
 
 def _manifest_hooks(
-    declared: object, manifest: Path, base: Source, where: Places
-) -> tuple[list[Source], list[Problem]]:
+    declared: object, manifest: Path, base: SettingsSource, where: SettingsFolders
+) -> tuple[list[SettingsSource], list[Problem]]:
     """`hooks` of a plugin.json: the name of a file, hooks themselves, or a list of these."""
     found, problems = [], []
     for one in declared if isinstance(declared, list) else [] if declared is None else [declared]:
@@ -256,7 +258,9 @@ def _manifest_hooks(
     return found, problems
 
 
-def enabled_plugins(raw: Mapping[str, Any], where: Places) -> tuple[tuple[tuple[str, str], ...], tuple[Problem, ...]]:
+def enabled_plugins(
+    raw: Mapping[str, Any], where: SettingsFolders
+) -> tuple[tuple[tuple[str, str], ...], tuple[Problem, ...]]:
     """`(name, folder)` of every installed plugin that `enabledPlugins` switches on."""
     table = raw.get("enabledPlugins")
     names = [name for name, on in table.items() if on is True] if isinstance(table, dict) else []
@@ -281,15 +285,15 @@ def _install_path(entry: object) -> str | None:
 
 
 def header_sources(
-    folder: Path, kind: HeaderKind, where: Places, *, root: str, foreign: bool, plugin: str | None = None
-) -> tuple[Source, ...]:
+    folder: Path, kind: HeaderKind, where: SettingsFolders, *, root: str, foreign: bool, plugin: str | None = None
+) -> tuple[SettingsSource, ...]:
     """The agents', skills' or commands' markdown files of a `.claude` (or plugin) folder, sorted by name."""
     if kind != "skill":
         paths = sorted(_markdown(folder / f"{kind}s", levels=4))
     else:
         paths = sorted(_markdown(folder / "skills", levels=2, name="SKILL.md"))
     return tuple(
-        Source(kind=kind, label=where.label(path), path=str(path), root=root, foreign=foreign, plugin=plugin)
+        SettingsSource(kind=kind, label=where.label(path), path=str(path), root=root, foreign=foreign, plugin=plugin)
         for path in paths[:_MOST_HEADERS]
     )
 

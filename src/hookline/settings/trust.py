@@ -24,7 +24,7 @@ from hookline.settings.files import parse_json, read_text
 from hookline.settings.inventory import Item, event_of, items_of, what_runs
 from hookline.settings.load import Loaded, settle
 from hookline.settings.problems import Problem
-from hookline.settings.scripts import Named, Script
+from hookline.settings.scripts import HookScript, Named
 from hookline.settings.seal import Seal
 from hookline.settings.sources import whole
 
@@ -32,7 +32,7 @@ Policy = Literal["error", "all"] | Callable[["Status"], bool]
 """What to do about hooks nobody has trusted: raise `Untrusted`, run them all the same (`--trust`), or ask."""
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class TrustChange(msgspec.Struct, frozen=True, kw_only=True):
     """What differs from what was trusted; `item` is the settings file, `path` what changed: that file or a script."""
 
     item: Item
@@ -45,7 +45,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Whether everything is trusted; if not, what changed. `items` is all that needs trust."""
 
     items: tuple[Item, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[TrustChange, ...] = ()
 
     @property
     def trusted(self) -> bool:
@@ -68,7 +68,7 @@ class _Kept(msgspec.Struct):
     """What was trusted of one file."""
 
     definitions: str = ""
-    scripts: dict[str, Script] = msgspec.field(default_factory=dict)
+    scripts: dict[str, HookScript] = msgspec.field(default_factory=dict)
     at: str = ""
 
 
@@ -114,14 +114,14 @@ class Trust:
         items = items_of(loaded)
         return Status(items=items, changes=tuple(change for item in items for change in self._changes(item)))
 
-    def _changes(self, item: Item) -> Iterator[Change]:
+    def _changes(self, item: Item) -> Iterator[TrustChange]:
         kept = self._kept.get(item.path)
         if kept is None:
-            yield Change(item=item, path=item.path, kind="new", diff=_diff("", item.definitions, item.label))
+            yield TrustChange(item=item, path=item.path, kind="new", diff=_diff("", item.definitions, item.label))
             kept = _Kept(item.definitions)
         if kept.definitions != item.definitions:
             diff = _diff(kept.definitions, item.definitions, item.label)
-            yield Change(item=item, path=item.path, kind="changed", diff=diff)
+            yield TrustChange(item=item, path=item.path, kind="changed", diff=diff)
         now = {script.path: script for script in item.scripts}
         for path in sorted({*now, *kept.scripts}):
             yield from _script_change(item, path, kept.scripts.get(path), now.get(path))
@@ -193,12 +193,12 @@ class _Record(msgspec.Struct):
     trusted: dict[str, _Kept] = msgspec.field(default_factory=dict)
 
 
-def _script_change(item: Item, path: str, before: Script | None, now: Script | None) -> Iterator[Change]:
+def _script_change(item: Item, path: str, before: HookScript | None, now: HookScript | None) -> Iterator[TrustChange]:
     if before is not None and now is not None and before.sha256 == now.sha256:
         return
     kind: Literal["new", "changed", "gone"] = "gone" if now is None else "new" if before is None else "changed"
     diff = _diff(before.text if before else "", now.text if now else "", path)
-    yield Change(item=item, path=path, kind=kind, diff=diff)
+    yield TrustChange(item=item, path=path, kind=kind, diff=diff)
 
 
 def _diff(before: str | None, now: str | None, name: str) -> str:
@@ -285,7 +285,7 @@ def untrusted(status: Status, loaded: Loaded, trust: Trust) -> Untrusted:
     )
 
 
-def _listed(changes: Iterable[Change], loaded: Loaded) -> str:
+def _listed(changes: Iterable[TrustChange], loaded: Loaded) -> str:
     return ", ".join(dict.fromkeys(loaded.places.label(change.path) for change in changes))
 
 
@@ -307,4 +307,15 @@ def _keys(item: Item) -> str:
     return ", ".join(f"`{key}`" for key in keys) or "its hooks"
 
 
-__all__ = ["Change", "Item", "Policy", "Status", "Trust", "ensure", "event_of", "items_of", "trust_file", "what_runs"]
+__all__ = [
+    "Item",
+    "Policy",
+    "Status",
+    "Trust",
+    "TrustChange",
+    "ensure",
+    "event_of",
+    "items_of",
+    "trust_file",
+    "what_runs",
+]

@@ -20,7 +20,7 @@ from hookline.settings.files import canonical
 from hookline.settings.load import File, Loaded, settle
 from hookline.settings.problems import Problem
 from hookline.settings.scripts import Named
-from hookline.settings.sources import Source
+from hookline.settings.sources import SettingsSource
 from hookline.settings.trust import Policy, Status, Trust, ensure, untrusted
 
 Signature = tuple[tuple[int, ...] | None, ...]
@@ -28,7 +28,7 @@ _FRESH = 0.1
 """Seconds in which a second edit may leave a file's time stamp as it was: until then its text is read again."""
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class SettingsChange(msgspec.Struct, frozen=True, kw_only=True):
     """What an edit led to: a new set of hooks (`reloaded`), or the last good one (`kept`), and `problems` say why.
 
     `sources` are the files that say something else than before; `refused` has the hooks (by `source`) whose script is
@@ -39,7 +39,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     loaded: Loaded
     hooks: tuple[Hook, ...]
     problems: tuple[Problem, ...] = ()
-    sources: tuple[Source, ...] = ()
+    sources: tuple[SettingsSource, ...] = ()
     refused: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
@@ -61,7 +61,7 @@ class Reloader:
         self._files = self.loaded.files
         self._look(status, self.loaded)
 
-    def refresh(self) -> Change | None:
+    def refresh(self) -> SettingsChange | None:
         """What has changed since the last look; `None` if nothing has, which is the usual answer and a quick one."""
         if self._settled and signature(self._watching) == self._signature:
             return None
@@ -85,18 +85,18 @@ class Reloader:
         broken = tuple(p for old, new in zip(read.files, files, strict=True) if old is not new for p in old.problems)
         return (settle(read.places, files, read.source_problems) if broken else read), broken
 
-    def _judged(self, fresh: Loaded, status: Status, broken: tuple[Problem, ...]) -> Change:
+    def _judged(self, fresh: Loaded, status: Status, broken: tuple[Problem, ...]) -> SettingsChange:
         if status.blocking:
             error = untrusted(status, fresh, self._trust)
             said = _as_before((*broken, Problem(error.where, error.problem)))
             refused = _refused(self.loaded, self._status(self.loaded), self._named)
             hooks = tuple(unless_refused(hook, refused) for hook in self.loaded.hooks)
-            return Change(kind="kept", loaded=self.loaded, hooks=hooks, problems=said, refused=refused)
+            return SettingsChange(kind="kept", loaded=self.loaded, hooks=hooks, problems=said, refused=refused)
         settled = ensure(fresh, "all" if self._policy == "all" else "error", self._trust)
         self._named = _named(status)
         if broken:
-            return Change(kind="kept", loaded=settled, hooks=settled.hooks, problems=_as_before(broken))
-        return Change(kind="reloaded", loaded=settled, hooks=settled.hooks, problems=settled.errors)
+            return SettingsChange(kind="kept", loaded=settled, hooks=settled.hooks, problems=_as_before(broken))
+        return SettingsChange(kind="reloaded", loaded=settled, hooks=settled.hooks, problems=settled.errors)
 
     def _status(self, loaded: Loaded) -> Status:
         return Status() if self._policy == "all" else self._trust.status(loaded)
@@ -151,7 +151,7 @@ def unless_refused(hook: Hook, refused: Mapping[str, str]) -> Hook:
     return msgspec.structs.replace(hook, action=Function(refuse, is_async=True), on_failure="block", background=False)
 
 
-def _differing(before: Iterable[File], now: Iterable[File]) -> tuple[Source, ...]:
+def _differing(before: Iterable[File], now: Iterable[File]) -> tuple[SettingsSource, ...]:
     """The sources of files that came, went, or say something else."""
     old, new = ({file.source.path: file for file in files} for files in (before, now))
     paths = dict.fromkeys((*old, *new))

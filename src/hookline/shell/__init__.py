@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hookline.shell.line import MAX_LENGTH, Redirect, ShellLine, SimpleCommand, Undecidable
 
 if TYPE_CHECKING:  # the reader itself is imported with the first line: most runs have none to read
-    from hookline.shell.builder import Found
+    from hookline.shell.builder import ParseState
     from hookline.shell.targets import Writes
 
 __all__ = ["Redirect", "ShellLine", "SimpleCommand", "parse_line", "writes"]
@@ -20,9 +20,9 @@ def parse_line(text: str) -> ShellLine:
 
     Never raises: what cannot be read is named in `undecidable`, and then the list of commands may be incomplete.
     """
-    from hookline.shell.builder import Found
+    from hookline.shell.builder import ParseState
 
-    found = Found([], {}, {}, {}, [], {})
+    found = ParseState([], {}, {}, {}, [], {})
     try:
         _read(text, found)
     except Undecidable as stopped:
@@ -36,7 +36,7 @@ def parse_line(text: str) -> ShellLine:
     )
 
 
-def _read(text: str, found: Found) -> None:
+def _read(text: str, found: ParseState) -> None:
     from hookline.shell.parser import Parser
     from hookline.shell.words import readable
 

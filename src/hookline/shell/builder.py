@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hookline.shell.line import Redirect, SimpleCommand
 
 
-class Found(NamedTuple):
+class ParseState(NamedTuple):
     """What reading has found so far; shared by a line and everything nested in it."""
 
     commands: list[SimpleCommand]

@@ -64,7 +64,7 @@ class Word(NamedTuple):
         return any(char in self.text for char in "*?[")
 
 
-class Reader(ABC):
+class WordReader(ABC):
     """A place in a shell line, and the reading of words from there."""
 
     def __init__(self, source: str, depth: int) -> None:

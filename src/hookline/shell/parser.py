@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from hookline.shell.builder import Draft, Found, HereDocument
-from hookline.shell.lexer import Reader, Word
+from hookline.shell.builder import Draft, HereDocument, ParseState
+from hookline.shell.lexer import Word, WordReader
 from hookline.shell.line import MAX_COMMANDS, Redirect, SimpleCommand, Undecidable, base_name
 from hookline.shell.nested import Inner
 from hookline.shell.programs.launchers import CODE_VARIABLES
@@ -35,11 +35,11 @@ _EVALUATING_TESTS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "
 BASH_LIKE = frozenset({"bash", "zsh", "ksh", "rbash"})
 
 
-class Parser(Reader):
+class Parser(WordReader):
     """Reads one line, and through `look_inside` the lines that it hands to other shells."""
 
     def __init__(
-        self, source: str, found: Found, via: tuple[str, ...] = (), *, depth: int = 0, inside: bool = False
+        self, source: str, found: ParseState, via: tuple[str, ...] = (), *, depth: int = 0, inside: bool = False
     ) -> None:
         super().__init__(source, depth)
         self.found = found

@@ -10,7 +10,7 @@ import pytest
 from hookline.agent.messages import Assistant, Reminder, Text, ToolOutput, ToolUse, Usage, User
 from hookline.agent.models.base import ModelRequest, ToolSpec
 from hookline.agent.models.openai import OpenAI, encode_messages
-from hookline.agent.models.stream import Answer as Told
+from hookline.agent.models.stream import StreamedAnswer as Told
 from hookline.errors import ModelError
 from tests.agent.loopback import Answer, Loopback, serving, sse
 

@@ -11,7 +11,7 @@ import pytest
 from hookline.agent.messages import ToolUse, User
 from hookline.agent.models.base import Model, ModelRequest
 from hookline.agent.models.scripted import Scripted
-from hookline.agent.models.stream import Answer
+from hookline.agent.models.stream import StreamedAnswer
 from hookline.errors import ModelError
 
 
@@ -84,7 +84,7 @@ async def test_words_are_told_as_they_stream() -> None:
         "message_delta",
         "message_stop",
     ]
-    answer = Answer("scripted")
+    answer = StreamedAnswer("scripted")
     for event in heard:
         answer.feed(event)
     assert answer.done().text == "hello"

@@ -22,7 +22,7 @@ from hookline.hosts.claude_code.messages import (
     message,
 )
 from hookline.hosts.claude_code.protocol import Connection
-from hookline.hosts.claude_code.transport import Exit, Receiver
+from hookline.hosts.claude_code.transport import PeerExit, Receiver
 
 TODAY = {"hooks_applied": True, "hook_on_failure_supported": True, "claude_code_version": "2.1.325"}
 RESULT = {"type": "result", "subtype": "success", "is_error": False, "result": "done"}
@@ -107,7 +107,7 @@ class FakeCli:
     def end(self, code: int, stderr: str = "the last words") -> None:
         def deliver() -> None:
             assert self._receiver is not None
-            self._receiver.ended(Exit(code, stderr))
+            self._receiver.ended(PeerExit(code, stderr))
 
         asyncio.get_running_loop().call_soon(deliver)
 

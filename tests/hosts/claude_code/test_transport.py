@@ -11,7 +11,7 @@ import pytest
 
 from hookline.errors import CliDied, CliGarbled, CliNotFound, CliSilent
 from hookline.hosts.claude_code import ClaudeClient
-from hookline.hosts.claude_code.transport import Exit, Subprocess
+from hookline.hosts.claude_code.transport import PeerExit, Subprocess
 
 INITIALIZED = """
 import json, sys, time
@@ -29,14 +29,14 @@ class Heard:
 
     def __init__(self) -> None:
         self.data = bytearray()
-        self.exit: Exit | None = None
+        self.exit: PeerExit | None = None
         self.news = asyncio.Event()
 
     def received(self, data: bytes) -> None:
         self.data += data
         self.news.set()
 
-    def ended(self, exit: Exit) -> None:
+    def ended(self, exit: PeerExit) -> None:
         assert self.exit is None, "told twice"
         self.exit = exit
         self.news.set()
@@ -82,7 +82,7 @@ async def test_a_line_of_any_length_passes_both_ways() -> None:
     await transport.close()
 
     assert heard.data == line
-    assert heard.exit == Exit(0, "")
+    assert heard.exit == PeerExit(0, "")
 
 
 async def test_writing_waits_for_a_peer_that_does_not_read() -> None:
@@ -189,7 +189,7 @@ async def test_a_grandchild_that_holds_the_pipe_is_not_waited_for() -> None:
     grandchild = int(bytes(heard.data).split()[1])
     os.kill(grandchild, 9)
     await transport.close()
-    assert heard.exit == Exit(0, "")
+    assert heard.exit == PeerExit(0, "")
 
 
 async def test_only_the_end_of_stderr_is_kept(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hookline.agent.tools import ToolResult, failure
 from hookline.permissions import Rules, read_rules
 from hookline.settings.live import loaded_by
 from hookline.settings.parse import parse_hooks
-from hookline.settings.sources import Source
+from hookline.settings.sources import SettingsSource
 
 __all__ = ["COMMANDS", "activate", "use_skill"]
 
@@ -97,7 +97,7 @@ def activate(session: Session, skill: Skill) -> None:
     if loaded is not None:  # they were read with the settings: if they are trusted, they are there
         session.add_hooks([hook for one in loaded.skills if one.source.path == skill.path for hook in one.hooks])
         return
-    source = Source(kind="skill", label=skill.path, path=skill.path, root=session.project_dir, owner=skill.name)
+    source = SettingsSource(kind="skill", label=skill.path, path=skill.path, root=session.project_dir, owner=skill.name)
     parsed = parse_hooks(skill.hooks, source)
     for problem in parsed.problems:
         session.output.inform(str(problem), level="warning")

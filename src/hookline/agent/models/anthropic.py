@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from hookline.agent.messages import Message, Reminder, User, encode_message
 from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent
 from hookline.agent.models.kinds import model_errors
-from hookline.agent.models.stream import Answer
+from hookline.agent.models.stream import StreamedAnswer
 from hookline.errors import MissingExtra, ModelError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Anthropic:
         """The answer, streamed; raises `ModelError`."""
         body = encode_request(request, request.model or self.name)
         for attempt in range(self._retries + 1):
-            answer = Answer(body["model"])
+            answer = StreamedAnswer(body["model"])
             try:
                 return await self._stream(body, answer, on_event)
             except ModelError as problem:
@@ -78,7 +78,7 @@ class Anthropic:
             await self._client.close()
             self._client = None
 
-    async def _stream(self, body: dict[str, Any], answer: Answer, on_event: OnEvent | None) -> ModelResponse:
+    async def _stream(self, body: dict[str, Any], answer: StreamedAnswer, on_event: OnEvent | None) -> ModelResponse:
         sdk = import_sdk()
         client = self._connected()
         with model_errors(sdk, answer.model):

@@ -53,7 +53,7 @@ class Lane(Struct, forbid_unknown_fields=True):
     last: str | None = None
 
 
-class Script(Struct, forbid_unknown_fields=True):
+class ModelScript(Struct, forbid_unknown_fields=True):
     """A script file."""
 
     turns: list[Turn] = []
@@ -64,7 +64,7 @@ class Script(Struct, forbid_unknown_fields=True):
 class Scripted:
     """Answers turn by turn; `requests` remembers what it was asked."""
 
-    script: Script
+    script: ModelScript
     name: str = "scripted"
     requests: list[ModelRequest] = field(default_factory=list)
     _at: dict[str, int] = field(default_factory=dict)
@@ -117,11 +117,11 @@ class Scripted:
         return turns[min(at, len(turns) - 1)]
 
 
-def read(script: Any, where: str) -> Script:
+def read(script: Any, where: str) -> ModelScript:
     """A script from decoded JSON: a list of turns, or an object with turns and lanes."""
     whole = {"turns": script} if isinstance(script, list) else script
     try:
-        return msgspec.convert(whole, Script)
+        return msgspec.convert(whole, ModelScript)
     except msgspec.ValidationError as problem:
         raise ModelError(
             f"{where}: {problem}; see the turns of `hookline.agent.models.scripted`", "invalid_request"

@@ -25,7 +25,7 @@ from hookline.agent.messages import (
 from hookline.agent.models.kinds import api_error
 from hookline.errors import ModelError
 
-__all__ = ["Answer", "Telling", "parse_arguments"]
+__all__ = ["StreamedAnswer", "Telling", "parse_arguments"]
 
 #: delta type → the field of the delta, which is also the field of the block it grows
 GROWTH = {
@@ -36,7 +36,7 @@ GROWTH = {
 }
 
 
-class Answer:
+class StreamedAnswer:
     """One answer while it streams in."""
 
     def __init__(self, model: str) -> None:

@@ -19,7 +19,7 @@ from hookline.agent.hook_messages import TEXT_LIMIT, additional_context, hook_na
 from hookline.agent.messages import Assistant, Message, Reminder, Usage, User
 from hookline.agent.models.pricing import cost_of
 from hookline.agent.session.inbox import Inbox
-from hookline.agent.stream_json.output import Output
+from hookline.agent.stream_json.output import StreamOutput
 from hookline.agent.tools import SessionState, Tool, ToolEnv, ToolResult
 from hookline.engine import HookSet, Outcome, Verdict
 from hookline.events import Event, spec_of
@@ -56,7 +56,7 @@ class Session:
     policy: PermissionPolicy
     id: str
     project_dir: str
-    output: Output
+    output: StreamOutput
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     system: tuple[str, ...] = ()
     effort: str | None = None

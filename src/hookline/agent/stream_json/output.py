@@ -20,13 +20,13 @@ from hookline.events import spec_of
 from hookline.hooks.actions import Command, Http
 from hookline.hooks.hook import Hook
 
-__all__ = ["Note", "Output", "Tell"]
+__all__ = ["Note", "StreamOutput", "Tell"]
 
 Note: TypeAlias = dict[str, Any]
 Tell: TypeAlias = Callable[[Note], None]
 
 
-class Output:
+class StreamOutput:
     """Says what happens, to whoever listens; nobody listening costs nothing."""
 
     def __init__(self, session_id: str, tell: Tell | None = None) -> None:
@@ -109,7 +109,7 @@ class Output:
 class HookReporter:
     """An observer that turns what hooks do into messages: started, progress, response."""
 
-    def __init__(self, output: Output, hooks: HookSet, only: frozenset[str] | None = None) -> None:
+    def __init__(self, output: StreamOutput, hooks: HookSet, only: frozenset[str] | None = None) -> None:
         self._output = output
         self._hooks = hooks
         self._only = only

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from msgspec import Raw
 
-from hookline.agent.stream_json.output import Output
+from hookline.agent.stream_json.output import StreamOutput
 from hookline.engine import Context
 from hookline.errors import (
     HookFailed,
@@ -47,7 +47,7 @@ MARGIN = 5.0
 _FAILED = "callback {} failed: the host replied with an error or an invalid answer"
 
 
-def host_hooks(server: CliChannel, table: Mapping[str, Sequence[CallbackMatcher]], output: Output) -> list[Hook]:
+def host_hooks(server: CliChannel, table: Mapping[str, Sequence[CallbackMatcher]], output: StreamOutput) -> list[Hook]:
     """The hooks of an `initialize`; what makes no sense in it is told, and the rest holds."""
     hooks: list[Hook] = []
     for event, entries in table.items():
@@ -59,7 +59,7 @@ def host_hooks(server: CliChannel, table: Mapping[str, Sequence[CallbackMatcher]
     return hooks
 
 
-def _entry(server: CliChannel, event: str, entry: CallbackMatcher, output: Output, count: int) -> list[Hook]:
+def _entry(server: CliChannel, event: str, entry: CallbackMatcher, output: StreamOutput, count: int) -> list[Hook]:
     on_failure: OnFailure = "continue" if entry.on_failure in (None, "continue") else "block"
     if entry.on_failure not in (None, "block", "continue"):
         output.inform(f"initialize: unknown onFailure `{entry.on_failure}` is read as `block`", level="warning")

@@ -46,7 +46,7 @@ What goes wrong on the way is a deny: a crash, a hang, a hook that ends the
 program, a hook file that cannot be imported, an event that cannot be read."""
 
 
-class Request(NamedTuple):
+class AnswerOptions(NamedTuple):
     """What the command line says."""
 
     host: Host
@@ -78,7 +78,7 @@ def main(argv: list[str]) -> int:
     return _write(answered(request, data, until))
 
 
-def _noted(request: Request, data: bytes, until: float, started: float) -> float:
+def _noted(request: AnswerOptions, data: bytes, until: float, started: float) -> float:
     """Tell a proof that we were asked; the canary that hangs is given up sooner."""
     from hookline.prove import canary
 
@@ -87,23 +87,23 @@ def _noted(request: Request, data: bytes, until: float, started: float) -> float
     return min(until, started + canary.PATIENCE) if kind == "hang" else until
 
 
-def parsed(host: Host, words: Sequence[str]) -> tuple[Request, str]:
+def parsed(host: Host, words: Sequence[str]) -> tuple[AnswerOptions, str]:
     """The command line, and what is wrong with it; it was written by us, but anybody may have edited it."""
     given: dict[str, Any] = {}
     rest = list(words)
     while rest:
         flag, _, value = rest.pop(0).partition("=")
         name = flag.removeprefix("--")
-        if not flag.startswith("--") or name not in Request._fields[1:]:
-            return Request(host), f"unknown flag `{flag}` in the command; {_USAGE}"
+        if not flag.startswith("--") or name not in AnswerOptions._fields[1:]:
+            return AnswerOptions(host), f"unknown flag `{flag}` in the command; {_USAGE}"
         if not value and rest:
             value = rest.pop(0)
         given[name] = value
     try:
         given["deadline"] = float(given.get("deadline", DEADLINE))
     except ValueError:
-        return Request(host), f"--deadline: expected seconds, got `{given['deadline']}`"
-    return Request(host, **given), ""
+        return AnswerOptions(host), f"--deadline: expected seconds, got `{given['deadline']}`"
+    return AnswerOptions(host, **given), ""
 
 
 def _read(source: int, until: float) -> bytes | None:
@@ -128,7 +128,7 @@ def _write(response: Response) -> int:
     return response.exit_code
 
 
-def answered(request: Request, data: bytes, until: float) -> Response:
+def answered(request: AnswerOptions, data: bytes, until: float) -> Response:
     """What the hooks say, asked in a process of their own; the host's deny if they say nothing in time."""
     if not hasattr(os, "fork"):
         said: list[Response] = []
@@ -145,7 +145,7 @@ def answered(request: Request, data: bytes, until: float) -> Response:
         return refused(request.host, HooklineError(f"the hooks {problem}"), data, event=request.event)
 
 
-def _judge(request: Request, data: bytes, until: float, deliver: Callable[[Response], None]) -> None:
+def _judge(request: AnswerOptions, data: bytes, until: float, deliver: Callable[[Response], None]) -> None:
     """Load the hooks, ask them, deliver the answer; what they still do in the background comes after it."""
     import asyncio
 
@@ -159,7 +159,9 @@ def _judge(request: Request, data: bytes, until: float, deliver: Callable[[Respo
     return asyncio.run(_ask(hooks, request._replace(host=host), data, until, deliver))
 
 
-async def _ask(hooks: Hooks, request: Request, data: bytes, until: float, deliver: Callable[[Response], None]) -> None:
+async def _ask(
+    hooks: Hooks, request: AnswerOptions, data: bytes, until: float, deliver: Callable[[Response], None]
+) -> None:
     from hookline.hosts.serve import serve
 
     async with hooks:
@@ -167,7 +169,7 @@ async def _ask(hooks: Hooks, request: Request, data: bytes, until: float, delive
         deliver(await serve(hooks, request.host, data, event=request.event, cwd=str(Path.cwd()), deadline=left))
 
 
-def _load(request: Request) -> Hooks:
+def _load(request: AnswerOptions) -> Hooks:
     """The hooks that the command names, and those of the fleet's policy."""
     from hookline.fleet.enforce import policy_hooks
 
@@ -181,7 +183,7 @@ def _load(request: Request) -> Hooks:
     return hooks
 
 
-def _own_hooks(request: Request) -> Hooks:
+def _own_hooks(request: AnswerOptions) -> Hooks:
     from hookline.api import Hooks
     from hookline.hook_file import load_hooks
 
@@ -192,7 +194,7 @@ def _own_hooks(request: Request) -> Hooks:
     return Hooks.from_settings(".", trust="error", watch=False)
 
 
-def _speaker(request: Request, data: bytes) -> Host:
+def _speaker(request: AnswerOptions, data: bytes) -> Host:
     try:
         payload = msgspec.json.decode(data)
     except msgspec.DecodeError:
@@ -200,7 +202,7 @@ def _speaker(request: Request, data: bytes) -> Host:
     return speaker(request.host, payload, HOSTS["grok"]) if isinstance(payload, dict) else request.host
 
 
-def _judged_elsewhere(request: Request, host: Host) -> bool:
+def _judged_elsewhere(request: AnswerOptions, host: Host) -> bool:
     """Whether the same hooks are asked by another entry of the host's files, so that this one may be silent."""
     if host is request.host and request.scope == "user":
         return False

@@ -21,7 +21,7 @@ from hookline.files import state_folder
 
 if TYPE_CHECKING:
     from hookline.fleet.hub import Hub
-    from hookline.fleet.overview import Row
+    from hookline.fleet.overview import MachineRow
 
 _NOBODY = "nothing keeps it connected now; `hookline service start` does, or `hookline fleet run`"
 _EXAMPLES = """examples:
@@ -220,7 +220,7 @@ async def _machines(args: argparse.Namespace) -> int:
     return 0 if all(row.ok for row in rows) else 1
 
 
-def _row_text(row: Row) -> str:
+def _row_text(row: MachineRow) -> str:
     mark = paint("✓", "green") if row.ok else paint("✗", "red")
     seen = "silent" if row.silent else "reports"
     policy = f"policy {row.policy}" if row.policy == row.wanted else f"policy {row.policy}, wants {row.wanted}"

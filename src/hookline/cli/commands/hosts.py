@@ -8,7 +8,7 @@ from pathlib import Path
 from hookline.cli.options import add_json, parser
 from hookline.cli.style import paint
 from hookline.hosts.host import ABILITIES, able
-from hookline.install.survey import Row, survey
+from hookline.install.survey import HostRow, survey
 
 _COLUMNS = ("deny", "ask", "rewr", "ctx", "repl", "prmt", "cont", "sess")
 _LEGEND = """deny, ask, rewr(ite a call), ctx (context for the model), repl(ace an output),
@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _line(row: Row) -> str:
+def _line(row: HostRow) -> str:
     hooked = "both" if len(row.hooked) == 2 else row.hooked[0][:6] if row.hooked else "–"
     proven = "yes" if row.proven else "broken" if row.proof and not row.proof.holds else "–"
     marks = [("✓" if able(row.host, name) else "·").center(len(head))

@@ -15,7 +15,7 @@ from hookline.cli.style import paint
 from hookline.errors import HooklineError
 from hookline.hosts.host import Host
 from hookline.hosts.table import HOSTS, find
-from hookline.install.entries import Source
+from hookline.install.entries import HookSource
 from hookline.install.losses import Loss, Status, report, worst
 from hookline.install.wire_up import Installed, install
 
@@ -77,28 +77,28 @@ def add_source(flags: argparse.ArgumentParser) -> None:
     group.add_argument("--settings", metavar="FILE", help="a settings file in Claude Code's format")
 
 
-def load_source(args: argparse.Namespace) -> tuple[Source, list[Hook]]:
+def load_source(args: argparse.Namespace) -> tuple[HookSource, list[Hook]]:
     """Where the hooks come from, as the configuration will say it, and the hooks themselves."""
     from hookline.api import Hooks
 
     if args.hooks:
         hooks = from_python(args.hooks)
-        return Source(hooks=str(Path(args.hooks).resolve())), list(hooks.hooks)
+        return HookSource(hooks=str(Path(args.hooks).resolve())), list(hooks.hooks)
     if args.settings:
         path = Path(args.settings).resolve()
         if not path.is_file():
             raise HooklineError(f"--settings: no such file `{args.settings}`")
         loaded = Hooks.from_settings(".", settings=str(path), setting_sources="", trust="all", watch=False)
-        return Source(settings=str(path)), list(loaded.hooks)
+        return HookSource(settings=str(path)), list(loaded.hooks)
     loaded = Hooks.from_settings(".", trust="all", watch=False)
     if not loaded.hooks:
         raise HooklineError(
             "there are no hooks here; name a Python file with --hooks or a settings file with --settings"
         )
-    return Source(), list(loaded.hooks)
+    return HookSource(), list(loaded.hooks)
 
 
-def _check_source(host: Host, source: Source) -> None:
+def _check_source(host: Host, source: HookSource) -> None:
     if host.name == "claude" and not source.flags:
         raise HooklineError(
             "Claude Code reads these settings files itself; name other hooks with --hooks or --settings"

@@ -18,7 +18,7 @@ from hookline.errors import HooklineError
 
 if TYPE_CHECKING:
     from hookline.console.tail import Tail
-    from hookline.console.watch import Screen
+    from hookline.console.watch import WatchScreen
 
 _EXAMPLES = """examples:
   hookline watch audit.jsonl
@@ -41,9 +41,9 @@ def main(argv: list[str]) -> int:
     args = flags.parse_args(argv)
 
     from hookline.console.tail import Tail
-    from hookline.console.watch import Screen
+    from hookline.console.watch import WatchScreen
 
-    tail, screen = Tail(_watched(args.files)), Screen(paint, colour_of)
+    tail, screen = Tail(_watched(args.files)), WatchScreen(paint, colour_of)
     try:
         if sys.stdout.isatty():
             _draw(tail, screen)
@@ -65,7 +65,7 @@ def _watched(files: list[str]) -> list[str]:
         raise
 
 
-def _print(tail: Tail, screen: Screen) -> None:
+def _print(tail: Tail, screen: WatchScreen) -> None:
     while True:
         for record in tail.read():
             print(screen.line(record, None).rstrip())
@@ -73,7 +73,7 @@ def _print(tail: Tail, screen: Screen) -> None:
         time.sleep(_LOOK_SECONDS)
 
 
-def _draw(tail: Tail, screen: Screen) -> None:
+def _draw(tail: Tail, screen: WatchScreen) -> None:
     """Redraw when something changed: events, the size of the window, the second that the rate is counted in."""
     service, shown = _Service(), ""
     screen.add(tail.read(), time.monotonic() - _OLD_SECONDS)

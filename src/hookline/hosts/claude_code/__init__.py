@@ -15,17 +15,17 @@ from hookline.hosts.claude_code.messages import (
     UserMessage,
 )
 from hookline.hosts.claude_code.sdk import for_sdk
-from hookline.hosts.claude_code.transport import Exit, Receiver, Subprocess, Transport
+from hookline.hosts.claude_code.transport import PeerExit, Receiver, Subprocess, Transport
 
 __all__ = [
     "AssistantMessage",
     "CanUseTool",
     "ClaudeClient",
     "Cli",
-    "Exit",
     "Message",
     "Options",
     "OtherMessage",
+    "PeerExit",
     "Receiver",
     "ResultMessage",
     "StreamEvent",

@@ -39,7 +39,7 @@ from hookline.hosts.claude_code.messages import (
     SetPermissionMode,
     UserMessage,
 )
-from hookline.hosts.claude_code.registration import Plan, plan, unkept
+from hookline.hosts.claude_code.registration import Registration, plan, unkept
 from hookline.hosts.claude_code.requests import CanUse
 from hookline.hosts.claude_code.transport import Subprocess, Transport
 
@@ -47,7 +47,7 @@ log = logging.getLogger("hookline.hosts.claude_code")
 
 Prompt = str | Sequence[Mapping[str, Any]] | UserMessage
 Prompts = Prompt | AsyncIterable[Prompt]
-_NOTHING = Plan({}, {})
+_NOTHING = Registration({}, {})
 
 
 class ClaudeClient:

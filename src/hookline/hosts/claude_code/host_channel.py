@@ -27,7 +27,7 @@ from hookline.hosts.claude_code.messages import (
 )
 from hookline.hosts.claude_code.protocol import Connection
 from hookline.hosts.claude_code.requests import Answering
-from hookline.hosts.claude_code.transport import Exit, Transport
+from hookline.hosts.claude_code.transport import PeerExit, Transport
 
 log = logging.getLogger("hookline.hosts.claude_code")
 
@@ -45,7 +45,7 @@ class HostChannel:
         self.answering = Answering(self._connection, transport.write)
         self.inbox = MessageQueue(transport.pause, transport.resume)
         self._asked: dict[str, asyncio.Future[Success | Failure]] = {}
-        self._run = Run(self._end_input, linger)
+        self._run = RunTracker(self._end_input, linger)
         self.ends_session = False  # whether the CLI asks about SessionEnd, which it can only while its stdin is open
         self._leaving: asyncio.Task[None] | None = None
         self._noise: list[bytes] = []
@@ -182,7 +182,7 @@ class HostChannel:
             self._garbled = problem
             self._ending = asyncio.get_running_loop().create_task(self._transport.close(0.0))
 
-    def ended(self, exit: Exit) -> None:
+    def ended(self, exit: PeerExit) -> None:
         """The CLI is gone: nobody is left waiting."""
         for late in self._connection.end():
             assert isinstance(late, Violation)
@@ -199,7 +199,7 @@ class HostChannel:
                 future.set_exception(gone)
         self.inbox.end(self._error)
 
-    def _why(self, exit: Exit, *, unanswered: bool) -> ClaudeError | None:
+    def _why(self, exit: PeerExit, *, unanswered: bool) -> ClaudeError | None:
         if self._garbled is not None and self._garbled.kind == "cut_off":
             return CliDied("the CLI died in the middle of a line", exit.code, exit.stderr)
         if self._garbled is not None:
@@ -211,7 +211,7 @@ class HostChannel:
         return CliDied(f"the CLI ended before it answered{said}", exit.code, exit.stderr)
 
 
-class Run:
+class RunTracker:
     """Knows when a run is over: its result has come and the CLI reports no more work of its own (`idle`)."""
 
     def __init__(self, end_input: Callable[[], None], linger: float) -> None:

@@ -27,7 +27,7 @@ _SHARED_REGEX = re.compile(r"[\w |.^$*+?\[\]()-]*", re.ASCII)  # read alike by P
 _GLOB = re.compile(r"[\w\-,| *?]*", re.ASCII)
 
 
-class Plan(Struct, frozen=True):
+class Registration(Struct, frozen=True):
     """What to register for a set of hooks: the entries of `initialize`, and each callback's event."""
 
     hooks: dict[str, list[CallbackMatcher]]
@@ -36,7 +36,7 @@ class Plan(Struct, frozen=True):
     missed: tuple[str, ...] = ()  # events no host is told of, with hooks that do not say on_failure="continue"
 
 
-def plan(hook_set: HookSet) -> Plan:
+def plan(hook_set: HookSet) -> Registration:
     """The callbacks for the hooks there are now: `hook_0`, `hook_1`, … one for each event."""
     engine = hook_set.engine
     wanted = engine.observers.wanted
@@ -58,7 +58,7 @@ def plan(hook_set: HookSet) -> Plan:
             )
         ]
     must_block = tuple(hook.name for hook in hook_set.hooks if hook.on_failure == "block")
-    return Plan(entries, events, must_block, tuple(_missed(by_event)))
+    return Registration(entries, events, must_block, tuple(_missed(by_event)))
 
 
 def _missed(by_event: Mapping[type[Event], Iterable[Hook]]) -> Iterator[str]:
@@ -122,7 +122,7 @@ def _is_written(matcher: Matcher) -> bool:
         return False
 
 
-def unkept(planned: Plan, response: Mapping[str, Any]) -> list[str]:
+def unkept(planned: Registration, response: Mapping[str, Any]) -> list[str]:
     """What a CLI that answered `initialize` like this will not do, to be told to the user.
 
     Raises `HooksNotHonoured` when a hook says on_failure="block" and the CLI would let its failure pass.

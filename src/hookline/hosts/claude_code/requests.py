@@ -18,14 +18,15 @@ from msgspec import Raw
 
 from hookline.engine import HookSet, Verdict
 from hookline.engine.coroutine_driver import UNWANTED
+from hookline.engine.fires import FiresAsync
 from hookline.errors import RequestClosed
 from hookline.events import Event
-from hookline.hosts.answer import Fires, fails_closed, refusal
 from hookline.hosts.answer import answer as answer_hooks
+from hookline.hosts.answer import fails_closed, refusal
 from hookline.hosts.claude_code.mcp import INTERNAL_ERROR, METHOD_NOT_FOUND, InProcess, rpc_error
 from hookline.hosts.claude_code.messages import EMPTY, CanUseTool, ControlRequest, Failure, HookCallback, McpMessage
 from hookline.hosts.claude_code.protocol import Connection
-from hookline.hosts.claude_code.registration import Plan
+from hookline.hosts.claude_code.registration import Registration
 from hookline.hosts.dialect_lines import LineCodec
 from hookline.replies import NOTHING, Decision, Reply, deny
 from hookline.wire import claude
@@ -40,12 +41,12 @@ class Answering:
     """Serves requests; `plan` may be replaced while it runs (a second `initialize`)."""
 
     def __init__(self, connection: Connection, write: Callable[[bytes], None]) -> None:
-        self._plan = Plan({}, {})
+        self._plan = Registration({}, {})
         self._codecs: dict[str, CallbackCodec] = {}
         self._connection = connection
         self._write = write
         self._out: list[bytes] = []
-        self._hooks: Fires = _NoHooks()
+        self._hooks: FiresAsync = _NoHooks()
         self._can_use_tool: CanUse | None = None
         self._servers: dict[str, InProcess] = {}
         self.waiting: deque[ControlRequest] = deque()  # not served yet, in order
@@ -69,12 +70,12 @@ class Answering:
         self._servers = dict(servers or {})
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> Registration:
         """The callbacks that are registered."""
         return self._plan
 
     @plan.setter
-    def plan(self, planned: Plan) -> None:
+    def plan(self, planned: Registration) -> None:
         self._plan = planned
         self._codecs = {name: CallbackCodec(kind) for name, kind in planned.events.items()}
 

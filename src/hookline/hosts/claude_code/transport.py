@@ -27,7 +27,7 @@ GRACE = 5.0
 GRACE_AFTER_TERM = 2.0
 
 
-class Exit(Struct, frozen=True):
+class PeerExit(Struct, frozen=True):
     """How the peer ended: its exit code (negative for a signal) and the end of its stderr."""
 
     code: int | None
@@ -39,7 +39,7 @@ class Receiver(Protocol):
 
     def received(self, data: bytes) -> None: ...
 
-    def ended(self, exit: Exit) -> None: ...
+    def ended(self, exit: PeerExit) -> None: ...
 
 
 class Transport(Protocol):
@@ -106,7 +106,7 @@ class _Pipes(asyncio.SubprocessProtocol):
         self.over.set()
         self._close_pipes()
         code = self.transport.get_returncode() if self.transport else None
-        self._receiver.ended(Exit(code, self.stderr[-STDERR_KEPT:]))
+        self._receiver.ended(PeerExit(code, self.stderr[-STDERR_KEPT:]))
 
     def process_exited(self) -> None:
         """What it wrote is in the pipe already, so take it; a grandchild that holds the pipe open is not waited for."""

@@ -9,7 +9,7 @@ of one parent, `/proc/self/cmdline` is the parent's, and a script that prints it
 beneath it. `HOOKLINE_WARM=0` turns all this off.
 """
 
-from hookline.runners.warm.plan import Plan, plan
+from hookline.runners.warm.plan import WarmPlan, plan
 from hookline.runners.warm.pool import WarmPython, enabled
 
-__all__ = ["Plan", "WarmPython", "enabled", "plan"]
+__all__ = ["WarmPlan", "WarmPython", "enabled", "plan"]

@@ -18,7 +18,7 @@ from typing import Any
 
 from hookline.process.spawn import Child, Pipes, ProcessSpec, entries_of, watch
 from hookline.process.tree import MARKER
-from hookline.runners.warm.plan import Interpreter, Plan
+from hookline.runners.warm.plan import Interpreter, WarmPlan
 from hookline.runners.warm.shell import DeathNotice, death_notice
 
 BOOT = Path(__file__).with_name("boot") / "importlib_bootstrap.py"
@@ -103,7 +103,7 @@ class WarmParent:
 
     # ---- one run
 
-    async def run(self, spec: ProcessSpec, plan: Plan) -> Child | None:
+    async def run(self, spec: ProcessSpec, plan: WarmPlan) -> Child | None:
         """Fork for one run; None if the parent did not, in which case nothing of the run has happened."""
         self.used = self.loop.time()
         name = next(self._ids)
@@ -252,7 +252,7 @@ def _give_up(started: asyncio.Future[int]) -> None:
         started.exception()  # nobody may be waiting yet
 
 
-def _request(name: int, spec: ProcessSpec, plan: Plan) -> bytes:
+def _request(name: int, spec: ProcessSpec, plan: WarmPlan) -> bytes:
     """What a run is told: its id, folder, interpreter, the first entry of its path, its words, its environment."""
     cwd = spec.cwd or os.getcwd()
     script = os.path.join(cwd, plan.words[plan.before])

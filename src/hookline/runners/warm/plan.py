@@ -42,7 +42,7 @@ class Interpreter(msgspec.Struct, frozen=True):
     identity: tuple[int, ...]
 
 
-class Plan(msgspec.Struct, frozen=True):
+class WarmPlan(msgspec.Struct, frozen=True):
     """A Python script as a warm interpreter runs it: the command's words, `before` of which come before the script."""
 
     interpreter: Interpreter
@@ -52,7 +52,7 @@ class Plan(msgspec.Struct, frozen=True):
     """Whether a shell was to start it, and is skipped."""
 
 
-def plan(spec: ProcessSpec) -> Plan | None:
+def plan(spec: ProcessSpec) -> WarmPlan | None:
     """How a warm interpreter would run this program; None if it is not plainly a Python script."""
     env = spec.env if spec.env is not None else os.environ
     argv = spec.argv
@@ -69,7 +69,7 @@ def plan(spec: ProcessSpec) -> Plan | None:
     found = _interpreter(python, flags, cwd, env, startup)
     if found is None or not os.path.isfile(os.path.join(cwd, script)):
         return None
-    return Plan(found, (python, *flags, script, *called[3]), 1 + len(flags), shell)
+    return WarmPlan(found, (python, *flags, script, *called[3]), 1 + len(flags), shell)
 
 
 Startup = tuple[tuple[str, str], ...]

@@ -119,7 +119,7 @@ def _about(given: dict[str, Any]) -> str:
 # -- on a screen ---------------------------------------------------------------------------------------------------
 
 
-class Screen:
+class TimelineScreen:
     """For people: live, coloured on a terminal, plain in a pipe."""
 
     def __init__(self) -> None:
