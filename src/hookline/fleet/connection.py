@@ -77,7 +77,7 @@ def _explained(problem: Exception) -> str:
     text = str(problem) or type(problem).__name__
     if "authorization" in text.lower():
         return (
-            "the hub does not let this machine in: it was revoked, or the hub was set up again; "
-            "run `hookline fleet leave`, then join with a new token"
+            "the hub does not let this machine in: it was revoked, the hub was set up again, or its NATS cluster was "
+            "not reloaded since; run `hookline fleet leave`, then join with a new token"
         )
     return text

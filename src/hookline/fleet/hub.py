@@ -24,7 +24,7 @@ from hookline.fleet.objects import fetch
 from hookline.fleet.overview import MachineRow, rows
 from hookline.fleet.registry import MachineRegistry
 from hookline.fleet.rollout import Rollout
-from hookline.fleet.server import Server
+from hookline.fleet.server import Server, users
 from hookline.fleet.status import Status
 from hookline.fleet.subjects import (
     ANNOUNCE,
@@ -56,12 +56,20 @@ class _Ask(msgspec.Struct, frozen=True):
     name: str
 
 
+class _HubFile(msgspec.Struct, frozen=True):
+    """How other commands find a hub: where it is, and whether the server there is its own."""
+
+    url: str
+    own_server: bool = True
+
+
 class Hub:
     """A team's hub in one folder: keys, machines, mirrors, and its own NATS server unless `url` names another."""
 
     def __init__(self, folder: Path, *, server: Server | None = None, url: str = "") -> None:
         self.folder = folder
         self.server = server
+        self.own_server = server is not None
         self.url = url or (server.url if server else "")
         self.registry = MachineRegistry(folder)
         self.ledger = Ledger(folder / "audit")
@@ -77,10 +85,12 @@ class Hub:
         if self.server is not None:
             self.server.configure(self._hub_key().public, self.registry.keys())
             self.server.start()
-        self._hub_key()
-        self._client = await connect(self.url, seed=self._seed_path, name="hookline-hub")
+        else:
+            self.apply_members()
+        self._client = await self._connected()
         await self._provision()
-        write_atomically(self.folder / "hub.json", msgspec.json.encode({"url": self.url}))
+        file = _HubFile(self.url, own_server=self.server is not None)
+        write_atomically(self.folder / "hub.json", msgspec.json.encode(file))
         await self._client.subscribe(ENROL, cb=self._enrol)
         self._tasks = [asyncio.create_task(self._mirror()), asyncio.create_task(self._follow_members())]
 
@@ -88,12 +98,22 @@ class Hub:
     async def of(cls, folder: Path) -> Hub:
         """A hub that runs already, for whoever administers it: connected, but serving nothing itself."""
         try:
-            url = msgspec.json.decode((folder / "hub.json").read_bytes(), type=dict[str, str])["url"]
-        except (OSError, msgspec.DecodeError, KeyError):
+            file = msgspec.json.decode((folder / "hub.json").read_bytes(), type=_HubFile)
+        except (OSError, msgspec.DecodeError):
             raise FleetError(f"{folder}: no hub was ever started here; run `hookline fleet hub`") from None
-        hub = cls(folder, url=url)
-        hub._client = await connect(url, seed=hub._seed_path, name="hookline-admin")
+        hub = cls(folder, url=file.url)
+        hub.own_server = file.own_server
+        hub._client = await connect(file.url, seed=hub._seed_path, name="hookline-admin")
         return hub
+
+    async def _connected(self) -> Client:
+        try:
+            return await connect(self.url, seed=self._seed_path, name="hookline-hub")
+        except FleetError as problem:
+            if self.own_server:
+                raise
+            hint = f"{problem}; the users it has to know are in {self.users_path}: include that file in the account"
+            raise FleetError(f"{hint} that the fleet may use (with JetStream), and reload the server") from None
 
     async def stop(self) -> None:
         """End everything in good order."""
@@ -116,6 +136,11 @@ class Hub:
     @property
     def _seed_path(self) -> Path:
         return self.folder / "hub.seed"
+
+    @property
+    def users_path(self) -> Path:
+        """Who may connect, for the configuration of a cluster that is not ours."""
+        return self.folder / "nats-users.json"
 
     def _hub_key(self) -> MachineKey:
         """The hub's own credentials; made at its first start."""
@@ -169,10 +194,13 @@ class Hub:
                 self.apply_members()
 
     def apply_members(self) -> None:
-        """Let the server know who may connect now."""
+        """Let the server know who may connect now; a cluster that is not ours reads the file when it is reloaded."""
         if self.server is not None:
             self.server.configure(self._hub_key().public, self.registry.keys())
             self.server.reload()
+        elif not self.own_server:
+            known = msgspec.json.encode({"users": users(self._hub_key().public, self.registry.keys())})
+            write_atomically(self.users_path, msgspec.json.format(known, indent=1))
 
     def revoke(self, which: str) -> str:
         """Cut a machine off; its id comes back."""

@@ -34,6 +34,15 @@ def find_server() -> str:
     return found
 
 
+def users(hub_key: str, machines: dict[str, str]) -> list[dict[str, Any]]:
+    """Who may connect and what each may do, in the words of a NATS configuration: a machine, its own subjects only."""
+    return [
+        {"nkey": hub_key},
+        {"user": "join", "password": "join", "permissions": JOIN_MAY},
+        *({"nkey": key, "permissions": machine_may(name)} for name, key in sorted(machines.items())),
+    ]
+
+
 class Server:
     """The hub's own server: its folder, its configuration, its process."""
 
@@ -54,12 +63,7 @@ class Server:
         return self.folder / "nats.json"
 
     def configure(self, hub_key: str, machines: dict[str, str]) -> None:
-        """Write who may connect and what each may do: the hub everything, a machine its own subjects only."""
-        users: list[dict[str, Any]] = [
-            {"nkey": hub_key},
-            {"user": "join", "password": "join", "permissions": JOIN_MAY},
-            *({"nkey": key, "permissions": machine_may(name)} for name, key in sorted(machines.items())),
-        ]
+        """Write the server's configuration: where it listens, what it keeps, who may connect."""
         config = {
             "host": self.host,
             "port": self.port,
@@ -69,7 +73,7 @@ class Server:
                 "store_dir": str(self.folder / "jetstream"),
                 **({"sync_interval": "always"} if self._sync else {}),
             },
-            "accounts": {"FLEET": {"jetstream": "enabled", "users": users}, "SYS": {"users": []}},
+            "accounts": {"FLEET": {"jetstream": "enabled", "users": users(hub_key, machines)}, "SYS": {"users": []}},
             "system_account": "SYS",
         }
         write_atomically(self.config_path, msgspec.json.format(msgspec.json.encode(config), indent=1))

@@ -79,6 +79,8 @@ async def _hub(args: argparse.Namespace) -> int:
     try:
         await hub.start()
         print(f"the hub runs at {hub.url}; its folder is {folder}")
+        if not hub.own_server:
+            print(f"{hub.users_path} has the cluster's users; reload the cluster when a machine has joined or left")
         print("let a machine in with `hookline fleet token`; Ctrl-C stops the hub", flush=True)
         await _until_asked_to_stop()
     finally:
@@ -237,6 +239,8 @@ def _revoke_flags(flags: argparse.ArgumentParser) -> None:
 async def _revoke(args: argparse.Namespace) -> int:
     async with _running(args) as hub:
         print(f"{hub.revoke(args.machine)} is revoked")
+        if not hub.own_server:
+            print(f"reload your NATS cluster now: until then the machine gets in ({hub.users_path} is up to date)")
     return 0
 
 
