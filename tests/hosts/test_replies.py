@@ -1,7 +1,7 @@
 """Replies in each host's words, held against what the real binaries did with them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hookline.events import CATALOG, Event, PostToolUse, PreToolUse, SessionStart, Stop, UserPromptSubmit
 from hookline.hosts.host import ABILITIES, Exit, Host, Response, able
+from hookline.hosts.length import MOST_BYTES
 from hookline.hosts.read import decode
 from hookline.hosts.reply import encode, lost, refuse
 from hookline.hosts.table import HOSTS, find
@@ -258,6 +259,59 @@ def test_a_replaced_output_is_a_text_where_the_host_wants_one() -> None:
 
     assert copilot == {"modifiedResult": {"textResultForLlm": '{"a":1}', "resultType": "success"}}
     assert vibe == {"decision": "deny", "reason": "[redacted]"}
+
+
+LONG = "\x01é" * 1_000_000
+LENGTHY: Mapping[str, Callable[[str], Reply]] = {
+    "deny": deny,
+    "context": lambda text: deny("no") | context(text),
+    "messages": lambda text: deny("no") | Reply(messages=(text, text)),
+    "rewrite": lambda text: rewrite({"command": text}),
+    "stop": stop,
+    "ask": ask,
+}
+
+
+def shape(response: Response) -> Any:
+    """The fields of an answer, without what stands in them."""
+    return response.exit_code, list(sent(response).get("stdout", ()))
+
+
+@pytest.mark.parametrize("kind", LENGTHY)
+@pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
+def test_an_answer_that_is_too_long_is_cut_and_means_the_same(host: Host, kind: str) -> None:
+    """Grok and Qwen Code drop an answer of more than a MiB without a word, and run the tool."""
+    event = shell_call("claude")
+    short = deny("no") if kind == "rewrite" else LENGTHY[kind]("short")
+
+    response = encode(host, LENGTHY[kind](LONG), event)
+
+    assert len(response.stdout) + len(response.stderr) <= MOST_BYTES
+    assert shape(response) == shape(encode(host, short, event))
+
+
+@pytest.mark.parametrize(
+    "output", [LONG, {"stdout": LONG, "exit": 0}, ["x"] * 1_000_000], ids=["text", "fields", "parts"]
+)
+@pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
+def test_an_output_that_is_too_long_is_cut(host: Host, output: Any) -> None:
+    """What it was put in place of is not read instead."""
+    event = PostToolUse(cwd="/p", tool_name="Bash", tool_input={}, tool_response={"stdout": "secret"})
+    short = encode(host, replace_output("short"), event)
+
+    response = encode(host, replace_output(output), event)
+
+    assert len(response.stdout) + len(response.stderr) <= MOST_BYTES
+    assert shape(response) == shape(short)
+    assert b"secret" not in response.stdout
+
+
+@pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
+def test_a_text_that_is_not_unicode_is_told_all_the_same(host: Host) -> None:
+    """A hook may quote a file name that is not UTF-8."""
+    response = encode(host, deny("not \udcff.txt"), shell_call("claude"))
+
+    assert b"not ?.txt" in response.stdout + response.stderr
 
 
 def test_saying_nothing_prints_nothing() -> None:

@@ -9,18 +9,33 @@ import msgspec
 
 from hookline.events import Event, spec_of
 from hookline.hosts.host import NO_WORDS, TEXT, VALUE, Exit, Host, Plain, Response, Template, Words
+from hookline.hosts.length import MOST_BYTES, cut, legible, shortened
 from hookline.hosts.read import native_input, original
 from hookline.replies import Decision, Reply
 
 _UNSAID = "a hook denied this"  # several hosts let a call pass whose refusal has no reason
+_TOO_LONG = "a hook changed this into something too long for {} to take; it fails closed"
 
 
 def encode(host: Host, reply: Reply, event: Event) -> Response:
     """The reply in the host's words.
 
     On a gate, whatever the host has no words for is a deny: a question nobody can be asked, a rewritten input that
-    would not be used, a stop. What runs is what was judged.
+    would not be used, a stop. What runs is what was judged. An answer that is too long for a host is cut, as some
+    hosts drop it otherwise.
     """
+    response = _encode(host, legible(reply), event)
+    if _fits(response):
+        return response
+    response = _encode(host, shortened(reply), event)
+    return response if _fits(response) else refuse(host, _TOO_LONG.format(host.title), event.event_name, event)
+
+
+def _fits(response: Response) -> bool:
+    return len(response.stdout) + len(response.stderr) <= MOST_BYTES
+
+
+def _encode(host: Host, reply: Reply, event: Event) -> Response:
     words = host.says.get(event.event_name, NO_WORDS)
     reason = refusal(host, reply, event)
     if reason is not None:
@@ -38,7 +53,7 @@ def _native_reply(host: Host, reply: Reply, event: Event, words: Words) -> Reply
 
 def refuse(host: Host, reason: str, event_name: str = "", event: Event | None = None) -> Response:
     """The host's own deny, for when something went wrong on our side; an unknown event is denied like a tool call."""
-    words = host.says.get(event_name, NO_WORDS)
+    words, reason = host.says.get(event_name, NO_WORDS), cut(reason)
     if "deny" not in words and event_name in host.events.values():
         return Response(stderr=reason.encode())  # nothing to prevent there
     deny = words.get("deny") or host.says["PreToolUse"]["deny"]

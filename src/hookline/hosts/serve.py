@@ -12,6 +12,7 @@ from hookline.errors import EventError
 from hookline.events import Event
 from hookline.hosts.answer import fails_closed, refusal, within_rules
 from hookline.hosts.host import Host, Response, able
+from hookline.hosts.length import cut
 from hookline.hosts.read import decode
 from hookline.hosts.reply import encode, refuse
 from hookline.replies import NOTHING, Reply, deny
@@ -73,7 +74,7 @@ def refused(
     first = next(iter(events or _peek(host, data, event)), None)
     name = first.event_name if first else host.ours(event) or ""
     reason = refusal(problem, first)
-    return refuse(host, reason, name, first) if fails_closed(first) else Response(stderr=reason.encode())
+    return refuse(host, reason, name, first) if fails_closed(first) else Response(stderr=cut(reason).encode())
 
 
 def _peek(host: Host, data: bytes, event: str) -> tuple[Event, ...]:
