@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from zlib import crc32
 
 from hookline.api import Hooks
 from hookline.errors import ConfigError
 
 
 def load_hooks(file: str | Path) -> Hooks:
-    """The `hooks` of a Python file; what lies beside the file can be imported by it.
+    """The `hooks` of a Python file, which may import what lies beside it: `import rules`, `from .rules import x`.
 
-    A file that cannot be imported, whatever it does while it is, is a `ConfigError` that says why.
+    The file may have any name: it does not take the place of a module that is called the same. Python's own modules
+    come before its neighbours, as Hookline needs them too. A file that cannot be imported, whatever it does while it
+    is, is a `ConfigError` that says why.
     """
     path, name = Path(file), str(file)
     if not path.is_file():
         raise ConfigError(name, "no such file; name a Python file that defines `hooks = Hooks()`")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    folder = path.resolve().parent
+    own = f"{_package(folder)}.{path.stem.replace('.', '_')}"
+    spec = importlib.util.spec_from_file_location(own, path)
     if spec is None or spec.loader is None:
         raise ConfigError(name, "not a Python file; its name must end in `.py`")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules[spec.name] = module
+    _let_import_from(str(folder))
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # a file that leaves has not said what its hooks are
@@ -32,3 +39,22 @@ def load_hooks(file: str | Path) -> Hooks:
     if not isinstance(found, Hooks):
         raise ConfigError(name, "defines no `hooks`; write `hooks = Hooks()` and register hooks on it")
     return found
+
+
+def _package(folder: Path) -> str:
+    """The name of a package that is a folder, so that the files in it find each other and meet no others."""
+    name = f"hook_files_{crc32(os.fsencode(folder)):08x}"
+    if name not in sys.modules:
+        spec = ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [str(folder)]
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+    return name
+
+
+def _let_import_from(folder: str) -> None:
+    """Put a folder on the path: after Python's own modules, before everything that was installed."""
+    if folder in sys.path:
+        return
+    own = str(Path(os.__file__).parent)
+    last = max((place for place, entry in enumerate(sys.path) if entry in (own, f"{own}/lib-dynload")), default=-1)
+    sys.path.insert(last + 1, folder)
