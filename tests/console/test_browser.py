@@ -268,6 +268,41 @@ def test_no_view_is_wider_than_the_window(
     assert (background == "rgb(13, 18, 23)") is (scheme == "dark")
 
 
+FAINT = """() => {
+  const channel = (value) => (value /= 255) <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+  const behind = (element) => {
+    for (; element; element = element.parentElement) {
+      const colour = parts(getComputedStyle(element).backgroundColor);
+      if ((colour[3] ?? 1) > 0.99) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const faint = [];
+  for (const element of document.querySelectorAll("body *")) {
+    const says = [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+    if (!says || !element.checkVisibility()) continue;
+    const [one, other] = [light(parts(getComputedStyle(element).color)), light(behind(element))];
+    const ratio = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+    if (ratio < 4.5) faint.push(`${element.textContent.trim().slice(0, 40)}: ${ratio.toFixed(2)}`);
+  }
+  return faint;
+}"""
+"""Every text that stands out from what is behind it by less than WCAG's 4.5 to 1."""
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_every_text_can_be_read(start: Start, morning: Log, page: Page, scheme: str) -> None:
+    """The contrast of each text in each view is at least what WCAG (AA) asks for."""
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    opened(page, start(morning.path))
+
+    for view in ("live", "session", "session/session-1", "decision/5", "hooks/slow", "coverage", "replay", "health"):
+        visit(page, view)
+        assert (view, page.evaluate(FAINT)) == (view, [])
+
+
 def test_the_theme_can_be_switched_and_is_remembered(start: Start, morning: Log, page: Page) -> None:
     """A key switches it; a reload keeps it."""
     opened(page, start(morning.path))
