@@ -16,7 +16,7 @@ SRC = Path(hookline.__file__).parent
 
 # Rows from the bottom up: a module imports from rows below its own, never from its own row's neighbours or from above.
 ROWS: tuple[tuple[str, ...], ...] = (
-    ("globs",),
+    ("globs", "paths", "placeholders"),
     ("confine", "display"),
     ("errors",),
     ("events", "files", "replies", "shell"),
@@ -38,6 +38,8 @@ CORE = (
     "",
     "display",
     "globs",
+    "paths",
+    "placeholders",
     "errors",
     "events",
     "replies",
@@ -50,6 +52,8 @@ CORE = (
 PURE = (
     "display",
     "globs",
+    "paths",
+    "placeholders",
     "events",
     "replies",
     "shell",
@@ -362,6 +366,70 @@ def test_only_the_catalogue_lists_events() -> None:
 def test_a_table_of_events_is_found(source: str, lines: list[int]) -> None:
     """The check can fail."""
     assert [line for line, _ in event_tables(source)] == lines
+
+
+# -- one home for each shared idea ---------------------------------------------------------------------------------
+
+SHELL_READERS = ("runners.warm.plan", "settings.script_programs")
+HOMES = {
+    "`${NAME}` is filled in by `placeholders`": ("placeholders", "shell", "detect", *SHELL_READERS),
+    "`paths.inside` says what lies in a folder": ("paths",),
+    "`hooks.tools` lists the tools that edit": ("hooks.tools", "settings.check"),  # the latter lists all there are
+}
+"""Each idea, and who may spell it out: its home, and those who only read a shell's or another one's words."""
+
+
+def spelled_out(source: str) -> Iterator[tuple[int, str]]:
+    """Where a source text does by itself what one of the homes does: line, idea."""
+    placeholder, folder, tools = HOMES
+    for node in ast.walk(ast.parse(source)):
+        line = getattr(node, "lineno", 0)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and r"\{(" in node.value.replace("?:", ""):
+            if r"\$" in node.value:
+                yield line, placeholder
+        elif isinstance(node, ast.BoolOp) and _is_or_below(node):
+            yield line, folder
+        elif (
+            len({"Edit", "Write", "MultiEdit", "NotebookEdit"} & {getattr(p, "value", "") for p in _parts_of(node)}) > 2
+        ):
+            yield line, tools
+
+
+def _is_or_below(node: ast.BoolOp) -> bool:
+    """`path == folder or path.startswith(folder + "/")`, however the folder is spelled."""
+    compared = any(isinstance(value, ast.Compare) and isinstance(value.ops[0], ast.Eq) for value in node.values)
+    starts = [value for value in node.values if isinstance(value, ast.Call) and _called(value) == "startswith"]
+    ends = [value.args[0].right for value in starts if value.args and isinstance(value.args[0], ast.BinOp)]
+    return isinstance(node.op, ast.Or) and compared and any(getattr(end, "value", "") == "/" for end in ends)
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else ""
+
+
+def test_a_shared_idea_has_one_home() -> None:
+    """Whoever needs one of these calls its home; a second copy would go its own way one day."""
+    found = [
+        f"{path.relative_to(SRC)}:{line}: {idea}"
+        for path in sorted(SRC.rglob("*.py"))
+        for line, idea in spelled_out(path.read_text())
+        if not belongs(module_name(path), HOMES[idea])
+    ]
+
+    assert found == []
+
+
+@pytest.mark.parametrize("source, found", [
+    (r'A = re.compile(r"\$\{(\w+)\}")', 1),
+    (r'A = re.compile(r"\$(?:\{(\w+)\}|(\w+))")', 1),
+    ('A = path == root or path.startswith(root.rstrip("/") + "/")', 1),
+    ('EDITING = frozenset({"Write", "Edit", "NotebookEdit"})', 1),
+    ('A = path.startswith("/") or path == home', 0),
+    ('A = {"Edit": 1, "Write": 2, "Bash": 3}', 0),
+])  # fmt: skip
+def test_a_second_home_is_found(source: str, found: int) -> None:
+    """The check can fail."""
+    assert len(list(spelled_out(source))) == found
 
 
 # -- a small door, and no knots ------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -118,3 +119,21 @@ def state_folder(env: Mapping[str, str] | None = None) -> Path:
     base = env.get("XDG_STATE_HOME")
     home = Path(env.get("HOME") or Path.home())
     return (Path(base) if base and Path(base).is_absolute() else home / ".local" / "state") / "hookline"
+
+
+def other_names(path: str) -> bool:
+    """Whether a file has more names than this one: writing to it changes what they show, too."""
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError):
+        return False
+    return status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode)
+
+
+def identity(path: str) -> tuple[int, int] | None:
+    """What tells a file from every other one, whatever it is called; None when it is not there."""
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino

@@ -93,26 +93,6 @@ class States:
 # -- over paths ----------------------------------------------------------------------------------------------------
 
 
-def absolute(path: str, cwd: str, home: str) -> str:
-    """The path from the root, with `~`, `.` and `..` resolved; links are not followed."""
-    if path == "~" or path.startswith("~/"):
-        path = home + path[1:]
-    elif not path.startswith("/"):
-        path = f"{cwd}/{path}"
-    parts: list[str] = []
-    for part in path.split("/"):
-        if part == "..":
-            del parts[-1:]
-        elif part not in ("", "."):
-            parts.append(part)
-    return "/" + "/".join(parts)
-
-
-def inside(path: str, folder: str) -> bool:
-    """Whether an absolute path is the folder or lies in it."""
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
 def path_matches(
     pattern: str, path: str, *, bases: tuple[str, ...], project_dir: str, home: str, any_case: bool = False
 ) -> bool:

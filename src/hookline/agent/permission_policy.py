@@ -12,13 +12,13 @@ from msgspec import Struct
 from hookline.agent.tools import Tool
 from hookline.engine import Verdict
 from hookline.guards.confining import TOOL, unwrapped
+from hookline.hooks.tools import EDITING
 from hookline.permissions import Mode, Permission, Rules, apply, decide
 from hookline.replies import Decision, Reply
 
 __all__ = ["Ask", "CanUseTool", "PermissionPolicy", "as_asked"]
 
 NO_RULES = Rules()
-EDITING = frozenset({"Write", "Edit", "NotebookEdit"})
 
 
 class Ask(Struct, frozen=True, kw_only=True):

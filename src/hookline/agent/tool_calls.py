@@ -26,14 +26,13 @@ from hookline.agent.tools import Tool, ToolEnv, ToolResult, failure
 from hookline.engine import Verdict
 from hookline.errors import ToolInputInvalid
 from hookline.events import PostToolBatch, PostToolUse, PostToolUseFailure, PreToolUse
-from hookline.globs import absolute
-from hookline.hooks.condition import FIELDS
+from hookline.hooks.tools import ALIASES, ARGUMENTS
+from hookline.paths import absolute
 from hookline.replies import Decision
 
 __all__ = ["PendingCall", "call_tools"]
 
 #: other names that models know a tool by
-ALIASES = {"Task": "Agent"}
 
 
 @dataclass
@@ -196,7 +195,7 @@ async def _valid(call: PendingCall, tool: Tool, env: ToolEnv) -> dict[str, Any] 
     except ToolInputInvalid as problem:
         call.refuse(f"<tool_use_error>InputValidationError: {problem}</tool_use_error>")
         return None
-    about = FIELDS.get(tool.name)
+    about = ARGUMENTS.get(tool.name)
     if about is not None and about.kind == "path":  # hooks and rules judge the file itself, not a way to it
         given[about.name] = absolute(given[about.name], str(env.cwd), str(Path.home()))
     why_not = await tool.check(given, env)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hookline.paths import inside_any
+
 NETWORKS = ("all", "loopback", "none")
 """Everything; a loopback of its own; nothing."""
 WRITE_GUARD, BLOCK_GUARD = "--write", "--block"
@@ -89,9 +91,5 @@ def records(data: bytes) -> list[list[str]]:
 def _both(first: tuple[str, ...] | None, second: tuple[str, ...] | None) -> tuple[str, ...] | None:
     if first is None or second is None:
         return second if first is None else first
-    kept = [path for path in first if _below(path, second)] + [path for path in second if _below(path, first)]
+    kept = [path for path in first if inside_any(path, second)] + [path for path in second if inside_any(path, first)]
     return tuple(dict.fromkeys(kept))
-
-
-def _below(path: str, folders: tuple[str, ...]) -> bool:
-    return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)

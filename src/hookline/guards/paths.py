@@ -19,26 +19,23 @@ from hookline.confine.policy import Policy
 from hookline.engine import Context
 from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse, SessionStart
+from hookline.files import identity, other_names
 from hookline.guards import confining
 from hookline.guards.commands import SHELL_TOOLS, lines_of
 from hookline.guards.confining import Confine
 from hookline.guards.confining import checked as checked_confine
-from hookline.guards.resolve import Astray, Matches, checked, other_names, resolved, spellings
+from hookline.guards.resolve import Astray, Matches, checked, resolved, spellings
 from hookline.hooks import Hook, make_hook
+from hookline.hooks.tools import ARGUMENTS as TOOL_ARGUMENTS
+from hookline.hooks.tools import EDITING, READING
+from hookline.paths import inside_any
 from hookline.replies import Reply, ask, deny, rewrite, stop
 from hookline.shell import writes
 
 Undecided = Literal["ask", "deny"]
 PRIORITY = 100
-WRITERS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
-READERS = {
-    "Read": "file_path",
-    "NotebookRead": "notebook_path",
-    "Glob": "path",
-    "Grep": "path",
-    "LS": "path",
-    "LSP": "",
-}
+WRITERS = {tool: TOOL_ARGUMENTS[tool].name for tool in EDITING}
+READERS = {tool: TOOL_ARGUMENTS[tool].name for tool in READING} | {"LSP": ""}
 ARGUMENTS = frozenset(
     """
     path paths file files filepath filepaths filename filenames dir dirs directory directories folder folders source src
@@ -69,24 +66,12 @@ class Fence(msgspec.Struct, frozen=True):
 
     def holds(self, path: str) -> bool:
         """Whether a resolved path is one of the folders or lies in one, whatever its case where case does not count."""
-        return any(_within(path, folder) for folder in self.folders) or self._by_identity(path)
+        return inside_any(path, self.folders) or self._by_identity(path)
 
     def _by_identity(self, path: str) -> bool:
         """Compare folders by what they are, for file systems where two spellings are one folder."""
-        roots = {_identity(folder) for folder in self.folders} - {None}
-        return any(_identity(str(parent)) in roots for parent in (Path(path), *Path(path).parents))
-
-
-def _within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return status.st_dev, status.st_ino
+        roots = {identity(folder) for folder in self.folders} - {None}
+        return any(identity(str(parent)) in roots for parent in (Path(path), *Path(path).parents))
 
 
 class Judgement(NamedTuple):

@@ -3,7 +3,7 @@
 Texts, not `Path` objects: those fold `//` and `/./` before anyone has looked.
 """
 
-# ruff: noqa: PTH111, PTH112, PTH115, PTH116, PTH118
+# ruff: noqa: PTH111, PTH115, PTH118
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from urllib.parse import unquote
 
 from hookline.guards.looks import plain
+from hookline.paths import inside_any
 
 _MOST_LINKS = 40
 _MOST_CHARACTERS = 4096
@@ -71,7 +72,7 @@ def resolved(path: str) -> str:
             here = here.rpartition("/")[0]
             continue
         step = f"{here}/{part}"
-        if any(step == folder or step.startswith(folder + "/") for folder in _NO_REAL_FOLDERS):
+        if inside_any(step, _NO_REAL_FOLDERS):
             raise Astray(f"`{path}` is no place of its own: it leads wherever a process happens to be")
         target = _link(step, path)
         if target is None:
@@ -93,15 +94,6 @@ def _link(step: str, path: str) -> str | None:
         raise Astray(f"`{path}` leads through `{step}`, which may not be looked at") from None
     except (OSError, ValueError):
         return None
-
-
-def other_names(path: str) -> bool:
-    """Whether a file has more names than this one, somewhere: writing to it changes what they show, too."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return False
-    return status.st_nlink > 1 and not os.path.isdir(path)
 
 
 class Matches:

@@ -16,46 +16,14 @@ from typing import Any
 import msgspec
 
 from hookline.errors import ConditionError, did_you_mean
-from hookline.globs import States, Token, absolute, name_expression, path_matches, text_expression, tokens
+from hookline.globs import States, Token, name_expression, path_matches, text_expression, tokens
+from hookline.hooks.tools import ALIASES, ARGUMENTS, GROUPS, ToolArgument, canonical
+from hookline.paths import absolute
 from hookline.shell import ShellLine, SimpleCommand, parse_line
 
 _TOOL = re.compile(r"mcp__[\w.*-]+|[A-Za-z_][\w.-]*")
 _STAR = "*"
 _UNSEEN = "\x00"
-ALIASES = {"Task": "Agent"}
-"""Older names of tools; a rule may use either."""
-
-
-class ToolArgument(msgspec.Struct, frozen=True):
-    """Which argument of a tool a pattern is held against, and how."""
-
-    name: str
-    kind: str
-
-
-FIELDS: dict[str, ToolArgument] = {
-    "Bash": ToolArgument("command", "command"),
-    "Monitor": ToolArgument("command", "command"),
-    "Read": ToolArgument("file_path", "path"),
-    "Write": ToolArgument("file_path", "path"),
-    "Edit": ToolArgument("file_path", "path"),
-    "MultiEdit": ToolArgument("file_path", "path"),
-    "NotebookEdit": ToolArgument("notebook_path", "path"),
-    "NotebookRead": ToolArgument("notebook_path", "path"),
-    "Glob": ToolArgument("path", "folder"),
-    "Grep": ToolArgument("path", "folder"),
-    "LS": ToolArgument("path", "folder"),
-    "WebFetch": ToolArgument("url", "domain"),
-    "Agent": ToolArgument("subagent_type", "name"),
-    "Skill": ToolArgument("skill", "name"),
-}
-"""One row per tool whose rules may have a pattern. A `name` counts in permission rules only, never in an `if`."""
-
-GROUPS: dict[str, frozenset[str]] = {
-    "Edit": frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"}),
-    "Read": frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead"}),
-}
-"""In permission rules a path pattern for `Edit` (or `Read`) speaks for every tool that edits (or reads) files."""
 
 
 class PathContext(msgspec.Struct, frozen=True):
@@ -101,7 +69,7 @@ class Rule(msgspec.Struct, frozen=True):
             return False
         if self.pattern is None or self.pattern == _STAR:
             return True
-        field = FIELDS.get(self.tool)
+        field = ARGUMENTS.get(self.tool)
         if field is None or field.kind == "name":
             return False
         value = tool_input.get(field.name)
@@ -117,7 +85,7 @@ class Rule(msgspec.Struct, frozen=True):
             return Catch.NO
         if self.pattern is None or self.pattern == _STAR:
             return Catch.YES
-        field = FIELDS.get(canonical(tool_name))
+        field = ARGUMENTS.get(canonical(tool_name))
         if field is None:
             return Catch.NO
         value = tool_input.get(field.name)
@@ -177,11 +145,6 @@ def _spelled(pattern: str, value: object) -> bool:
     return value == pattern or (not pattern.startswith(("/", "~")) and _glob(pattern).fullmatch(value) is not None)
 
 
-def canonical(tool_name: str) -> str:
-    """Today's name of a tool."""
-    return ALIASES.get(tool_name, tool_name)
-
-
 def parse_rule(text: str) -> Rule:
     """Read `Tool` or `Tool(pattern)`; a text that is neither raises ConditionError with its position."""
     stripped = text.strip()
@@ -226,7 +189,7 @@ def advice(rule: Rule | AnyRule, tools: Sequence[str] = ()) -> str:
     """What `hookline check` should say of a rule in an `if`; empty when it can match."""
     if isinstance(rule, AnyRule):
         return next(filter(None, (advice(one, tools) for one in rule.rules)), "")
-    known = {*FIELDS, *ALIASES, *tools}
+    known = {*ARGUMENTS, *ALIASES, *tools}
     if rule.problem:
         return rule.problem
     if rule.tool.startswith("mcp__"):
@@ -235,7 +198,7 @@ def advice(rule: Rule | AnyRule, tools: Sequence[str] = ()) -> str:
         return "" if rule.bare else f"`{rule.text}` never matches; an MCP tool takes no pattern but `*`"
     if rule.tool not in known and did_you_mean(rule.tool, known):
         return f"no tool is called `{rule.tool}`{did_you_mean(rule.tool, known)}"
-    field = FIELDS.get(rule.tool)
+    field = ARGUMENTS.get(rule.tool)
     if not rule.bare and (field is None or field.kind == "name"):
         return f"`{rule.text}` never matches; `{rule.tool}` takes no pattern here"
     return ""
@@ -247,7 +210,7 @@ def covers(rules: Sequence[Rule], tool_name: str, tool_input: Mapping[str, Any],
     for rule in speaking:
         if rule.bare:
             return rule
-    field = FIELDS.get(canonical(tool_name))
+    field = ARGUMENTS.get(canonical(tool_name))
     if field is None or not speaking:
         return None
     value = tool_input.get(field.name)

@@ -14,11 +14,11 @@ import msgspec
 
 from hookline.errors import MatcherError
 from hookline.globs import name_expression
+from hookline.hooks.tools import OTHER_NAMES
 
 _NAMES = re.compile(r"[\w\-,| ]*", re.ASCII)
 _GLOBS = re.compile(r"[\w\-,| *?]*", re.ASCII)
 _PYTHON_ONLY = re.compile(r"\(\?(?:[aiLmsux]+(?:-[imsx]+)?[:)]|P[<=>])")
-_ALIASES = {"Task": "Agent", "Agent": "Task"}
 
 Test = Callable[[str], bool]
 
@@ -38,7 +38,7 @@ class Matcher(msgspec.Struct, frozen=True):
         """Whether `subject` is meant; an event without a subject is always meant (FACTS.md §5: matcher ignored)."""
         if self.test is None or subject is None:
             return True
-        return bool(self.test(subject) or (subject in _ALIASES and self.test(_ALIASES[subject])))
+        return bool(self.test(subject) or (subject in OTHER_NAMES and self.test(OTHER_NAMES[subject])))
 
 
 EVERYTHING = Matcher("")

@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from hookline.globs import absolute
-from hookline.hooks.condition import FIELDS, Catch, PathContext, Rule, canonical, covers
+from hookline.hooks.condition import Catch, PathContext, Rule, covers
+from hookline.hooks.tools import ARGUMENTS, canonical
+from hookline.paths import absolute
 from hookline.permissions.modes import Mode, edits_file, edits_only, protected_file, writes_protected
 from hookline.permissions.reading import WorkingFolders, reads_only
 from hookline.permissions.removal import removal
@@ -49,7 +50,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def command(self) -> str | None:
         """The shell line, if the call is one."""
-        field = FIELDS.get(canonical(self.tool_name))
+        field = ARGUMENTS.get(canonical(self.tool_name))
         if field is None or field.kind != "command":
             return None
         return str(self.tool_input.get(field.name) or "")
@@ -62,7 +63,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def path(self) -> str | None:
         """The absolute path that the call names, if it names one."""
-        field = FIELDS.get(canonical(self.tool_name))
+        field = ARGUMENTS.get(canonical(self.tool_name))
         value = self.tool_input.get(field.name) if field and field.kind in ("path", "folder") else None
         return absolute(value, self.place.cwd, self.place.home) if isinstance(value, str) and value else None
 

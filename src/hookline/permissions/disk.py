@@ -3,7 +3,7 @@
 Every walk is bounded. What would take longer is not told, and then the caller asks a person.
 """
 
-# ruff: noqa: PTH112, PTH116, PTH118, PTH120, PTH208 - texts: `Path` folds `//` and `/./` before anyone has looked
+# ruff: noqa: PTH112, PTH118, PTH120, PTH208 - texts: `Path` folds `//` and `/./` before anyone has looked
 
 from __future__ import annotations
 
@@ -29,24 +29,6 @@ def real(path: str) -> str:
         return os.path.realpath(path)
     except (OSError, ValueError):
         return "/"
-
-
-def other_names(path: str) -> bool:
-    """Whether a file has more names than this one: writing to it changes what they show, too."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return False
-    return status.st_nlink > 1 and not os.path.isdir(path)
-
-
-def identity(path: str) -> tuple[int, int] | None:
-    """What tells a file from every other one, whatever it is called; None when it is not there."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return status.st_dev, status.st_ino
 
 
 def is_folder(path: str) -> bool:

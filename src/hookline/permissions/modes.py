@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from enum import StrEnum
 
-from hookline.globs import absolute
+from hookline.files import other_names
+from hookline.paths import absolute
 from hookline.permissions import disk
 from hookline.permissions.options import ReadOnlyOptions, Taken, row, take
 from hookline.permissions.reading import WorkingFolders, plain, reads, reads_only, spelled_out
@@ -94,7 +95,7 @@ def edits_only(command: str, *, cwd: str, dirs: Sequence[str], home: str) -> boo
 
 def edits_file(path: str, folders: WorkingFolders) -> bool:
     """Whether a file may be edited unasked: inside, protected by no name, and not the same file as one elsewhere."""
-    return folders.hold(path) and not protected_file(path, folders) and not disk.other_names(folders.path(path))
+    return folders.hold(path) and not protected_file(path, folders) and not other_names(folders.path(path))
 
 
 def writes_protected(command: str, folders: WorkingFolders) -> str | None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from hookline.globs import absolute, inside
+from hookline.paths import absolute, inside_any
 from hookline.permissions import disk
 from hookline.permissions.git_readers import BEFORE, GIT, asks_gpg
 from hookline.permissions.options import ReadOnlyOptions, Taken, take
@@ -52,8 +52,8 @@ class WorkingFolders(NamedTuple):
         word = join(base, word)
         if word.startswith("~") and word != "~" and not word.startswith("~/"):
             return False
-        here = within(absolute(word, self.cwd, self.home), self.dirs)
-        return here and within(disk.real(self.path(word)), [*self.dirs, *map(disk.real, self.dirs)])
+        here = inside_any(absolute(word, self.cwd, self.home), self.dirs)
+        return here and inside_any(disk.real(self.path(word)), [*self.dirs, *map(disk.real, self.dirs)])
 
 
 def reads_only(command: str, *, cwd: str, dirs: Sequence[str], home: str) -> bool:
@@ -164,8 +164,3 @@ def _form_files(name: str, words: list[str]) -> list[str] | None:
     if form is None or " " in "".join(words) or re.fullmatch(form, " ".join(words)) is None:
         return None
     return [word.partition("=")[2] if word.startswith("-") else word for word in words]
-
-
-def within(path: str, dirs: Sequence[str]) -> bool:
-    """Whether an absolute path lies in one of the folders."""
-    return any(inside(path, folder) for folder in dirs)

@@ -6,7 +6,7 @@ import posixpath
 import re
 from typing import Literal
 
-from hookline.globs import absolute
+from hookline.paths import absolute
 from hookline.shell import parse_line
 
 __all__ = ["removal"]

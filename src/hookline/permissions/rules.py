@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from hookline.hooks.condition import Rule, read_rule
+from hookline.hooks.tools import EDITING
 from hookline.permissions.modes import Mode, mode_named
 from hookline.shell import parse_line
 
 _BEHAVIOURS = ("allow", "ask", "deny")
-_EDITING = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -146,7 +146,7 @@ _UPDATES = {
 
 def suggestions(tool_name: str, tool_input: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The updates that would let calls like this one pass, in the wire's form, for `permission_suggestions`."""
-    if tool_name in _EDITING:
+    if tool_name in EDITING:
         return [{"type": "setMode", "mode": "acceptEdits", "destination": "session"}]
     if tool_name != "Bash":
         return [_add([{"toolName": tool_name}])]

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from hookline.globs import absolute
-from hookline.hooks.condition import Catch, PathContext, Rule, canonical
+from hookline.files import identity, other_names
+from hookline.hooks.condition import Catch, PathContext, Rule
+from hookline.hooks.tools import canonical
+from hookline.paths import absolute
 from hookline.permissions import disk
 from hookline.shell import SimpleCommand, parse_line, writes
 from hookline.shell.folders import join, placed
@@ -183,7 +185,7 @@ def _reaches(reading: _Reading, rule: Rule, tool: str, place: PathContext) -> bo
 def _meets(reading: _Reading, rule: Rule, tool: str, place: PathContext) -> bool:
     """Whether a walk through a folder comes upon such a file: by its name, a link, or another name of it."""
     places = _places(place)
-    inodes = {same[1] for name in _literal(rule, place) if (same := disk.identity(name))}
+    inodes = {same[1] for name in _literal(rule, place) if (same := identity(name))}
     for path, inode, link in disk.below(disk.real(reading.path)):
         if inode in inodes or link or _speaks_of(path, rule, tool, places):
             meant = inode in inodes or _speaks_of(path, rule, tool, places) or _is_meant(path, rule, tool, place)
@@ -205,7 +207,7 @@ def _is_meant(path: str, rule: Rule, tool: str, place: PathContext) -> bool:
     names = dict.fromkeys((path, disk.real(path)))
     if any(_caught(name, rule, tool, place) for name in names):
         return True
-    return disk.other_names(path) and _same_as_meant(path, rule, tool, place)
+    return other_names(path) and _same_as_meant(path, rule, tool, place)
 
 
 def _caught(path: str, rule: Rule, tool: str, place: PathContext) -> bool:
@@ -224,8 +226,8 @@ def _speaks_of(path: str, rule: Rule, tool: str, places: Iterable[PathContext]) 
 
 def _same_as_meant(path: str, rule: Rule, tool: str, place: PathContext) -> bool:
     """Whether one of a file's other names, in the project or written in the rule, is what the rule speaks of."""
-    wanted = disk.identity(path)
-    if wanted is None or any(disk.identity(name) == wanted for name in _literal(rule, place)):
+    wanted = identity(path)
+    if wanted is None or any(identity(name) == wanted for name in _literal(rule, place)):
         return wanted is not None
     return any(
         each.inode == wanted[1] and _caught(each.path, rule, tool, place)

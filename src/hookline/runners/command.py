@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import codecs
 import os
-import re
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from hookline.errors import HookFailed, ReplyError, ReplyMismatch, Unsealed
 from hookline.events import Event, spec_of
 from hookline.hooks.actions import Command
 from hookline.hooks.hook import Hook
+from hookline.placeholders import fill
 from hookline.process.limiter import slots
 from hookline.process.pipes import OUTPUT_LIMIT, Finished, Process, Stream, start_process
 from hookline.process.spawn import NOT_EXECUTABLE, NOT_FOUND, ProcessSpec, not_started, spawn
@@ -232,7 +232,7 @@ def argv_of(action: Command, ctx: Context) -> tuple[str, ...]:
     """The program and its arguments: the shell's, or with `args` the command's own, filled in element by element."""
     if action.args is not None:
         values = {**given(action), "CLAUDE_PROJECT_DIR": project_dir(ctx)}
-        return tuple(_filled(word, values) for word in (action.command, *action.args))
+        return tuple(fill(word, values.get) for word in (action.command, *action.args))
     if action.shell == "powershell":
         import shutil
 
@@ -241,13 +241,6 @@ def argv_of(action: Command, ctx: Context) -> tuple[str, ...]:
             raise HookFailed("asks for PowerShell, and there is no `pwsh` on PATH; install it, or drop `shell`")
         return (program, "-NoProfile", "-NonInteractive", "-Command", action.command)
     return ("/bin/sh", "-c", action.command)
-
-
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
-
-
-def _filled(word: str, values: Mapping[str, str]) -> str:
-    return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), word)
 
 
 async def _done(ran: RunnerResult) -> RunnerResult:

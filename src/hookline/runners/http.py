@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +13,7 @@ from hookline.errors import HookFailed, MissingExtra, ReplyError
 from hookline.events import Event
 from hookline.hooks.actions import Http
 from hookline.hooks.hook import Hook
+from hookline.placeholders import EITHER, fill
 from hookline.replies import Reply
 from hookline.runners.addresses import admits
 from hookline.runners.mcp import filled as filled_in
@@ -27,7 +27,6 @@ MOST_BYTES = 10 * 1024 * 1024
 MOST_TOLD = 2000
 Headers = dict[str, str]
 _HEADERS: Headers = {"Content-Type": "application/json", "Accept": "application/json, text/plain, */*"}
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
 class HttpRunner:
@@ -163,12 +162,7 @@ def _headers(action: Http, env: Mapping[str, str]) -> Headers:
 
 def filled(text: str, allowed: tuple[str, ...], env: Mapping[str, str]) -> str:
     """A header with `$NAME` and `${NAME}` replaced; names that are not allowed become nothing."""
-
-    def value(found: re.Match[str]) -> str:
-        name = found.group(1) or found.group(2)
-        return env.get(name, "") if name in allowed else ""
-
-    return _VARIABLE.sub(value, text)
+    return fill(text, lambda name: env.get(name, "") if name in allowed else "", EITHER)
 
 
 def _reply(text: str, event: Event, status: int) -> Reply | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,10 +10,9 @@ from hookline.errors import HookFailed, ReplyError
 from hookline.events import Event
 from hookline.hooks.actions import McpTool
 from hookline.hooks.hook import Hook
+from hookline.placeholders import DOTTED, fill, in_every_text
 from hookline.runners.services import Services, missing
 from hookline.wire import claude
-
-_PLACEHOLDER = re.compile(r"\$\{([\w.]+)\}")
 
 
 class McpRunner:
@@ -54,13 +52,7 @@ def _reply(text: str, event: Event) -> Any:
 
 def filled(value: Any, event: Mapping[str, Any]) -> Any:
     """`value` with every `${path.to.field}` replaced from the event; an unknown path becomes nothing."""
-    if isinstance(value, str):
-        return _PLACEHOLDER.sub(lambda found: _looked_up(event, found.group(1)), value)
-    if isinstance(value, Mapping):
-        return {key: filled(item, event) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [filled(item, event) for item in value]
-    return value
+    return in_every_text(value, lambda text: fill(text, lambda path: _looked_up(event, path), DOTTED))
 
 
 def _looked_up(event: Mapping[str, Any], path: str) -> str:

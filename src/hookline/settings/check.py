@@ -14,6 +14,7 @@ from hookline.events import CATALOG, spec_of
 from hookline.hooks.actions import AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
 from hookline.hooks.condition import advice
 from hookline.hooks.hook import Hook
+from hookline.placeholders import EITHER, fill
 from hookline.settings.fields import default_timeout
 from hookline.settings.load import Loaded
 from hookline.settings.parse import parse_hooks
@@ -146,10 +147,8 @@ def _programs(action: Command, project: str) -> Iterator[str]:
 
 
 def _filled(text: str, action: Command, project: str) -> str:
-    marks = {"CLAUDE_PROJECT_DIR": project, "CLAUDE_PLUGIN_ROOT": action.plugin_root or ""}
-    for name, value in marks.items():
-        text = text.replace(f"${{{name}}}", value).replace(f"${name}", value)
-    return text
+    folders = {"CLAUDE_PROJECT_DIR": project, "CLAUDE_PLUGIN_ROOT": action.plugin_root or ""}
+    return fill(text, folders.get, EITHER)
 
 
 def _unrunnable(program: str, project: str) -> str:

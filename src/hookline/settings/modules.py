@@ -99,12 +99,12 @@ def python_imports(path: Path | None, start: Path, inside: Sequence[Path], code:
             waiting += _new(_followed(source, one, start, names, strangers), seen, inside)
     listing = Listing(str(start), () if strangers else tuple(sorted(names)))
     notes = ["it imports more files than are followed"] if waiting else []
-    return Imported(tuple(seen), (listing,) if _is_inside(start, inside) else (), tuple(notes))
+    return Imported(tuple(seen), (listing,) if is_inside(start, inside) else (), tuple(notes))
 
 
 def _new(found: Iterable[Path], seen: dict[Path, None], inside: Sequence[Path]) -> Iterator[Path]:
     for path in found:
-        if path not in seen and _is_inside(path, inside):
+        if path not in seen and is_inside(path, inside):
             seen[path] = None
             yield path
 
@@ -197,5 +197,6 @@ _NODE = frozenset(
 )  # fmt: skip
 
 
-def _is_inside(path: Path, roots: Iterable[Path]) -> bool:
+def is_inside(path: Path, roots: Iterable[Path]) -> bool:
+    """Whether a path lies in one of the folders; links are not followed."""
     return any(path.is_relative_to(root) for root in roots)

@@ -20,6 +20,7 @@ from hookline.hooks.actions import Action, AgentCheck, Cedar, Command, Http, Mcp
 from hookline.hooks.condition import AnyRule, Rule, parse_rule
 from hookline.hooks.hook import Hook
 from hookline.hooks.matcher import EVERYTHING, Matcher, parse_matcher
+from hookline.placeholders import fill
 from hookline.settings.fields import COMMON, FAIL_CLOSED, KINDS, REQUIRED, TELLTALE, default_timeout
 from hookline.settings.names import short_name
 from hookline.settings.problems import Problem, Severity, is_misspelling, shown
@@ -319,10 +320,8 @@ class _Reader:
 
     def _filled(self, text: str) -> str:
         """FACTS.md §9: a plugin's `${CLAUDE_PLUGIN_ROOT}` is replaced in the command itself, before a shell runs."""
-        for name, value in (("ROOT", self.source.plugin_root), ("DATA", self.source.plugin_data)):
-            if value is not None:
-                text = text.replace(f"${{CLAUDE_PLUGIN_{name}}}", value)
-        return text
+        folders = {"CLAUDE_PLUGIN_ROOT": self.source.plugin_root, "CLAUDE_PLUGIN_DATA": self.source.plugin_data}
+        return fill(text, folders.get)
 
     def _http(self, entry: _Entry, values: dict[str, Any]) -> Http:
         url = values["url"]

@@ -17,8 +17,9 @@ import msgspec
 
 from hookline.hooks.actions import Command
 from hookline.hooks.hook import Hook
+from hookline.placeholders import EITHER, fill
 from hookline.settings.files import is_dir, is_file, read_bytes
-from hookline.settings.modules import LARGEST, Listing, imported, python_imports
+from hookline.settings.modules import LARGEST, Listing, imported, is_inside, python_imports
 from hookline.settings.script_programs import (
     ANSWERED,
     CODE,
@@ -264,7 +265,7 @@ class _CommandReader:
             package = base.joinpath(*steps)
             around = [base.joinpath(*steps[:count], "__init__.py") for count in range(1, len(steps) + 1)]
             for file in (package.with_suffix(".py"), package / "__main__.py", *around):
-                if _is_inside(file, self._inside):
+                if is_inside(file, self._inside):
                     found = found or is_file(file)
                     self._add_file(file, where, start=base)
         if not found:
@@ -302,7 +303,7 @@ class _CommandReader:
             return
         for base in dict.fromkeys(bases):
             path = whole(base / name)
-            if _is_inside(path, self._inside) and path not in self._inside:
+            if is_inside(path, self._inside) and path not in self._inside:
                 self._add_file(path / "__main__.py" if is_dir(path) else path, where)
 
     def _add_file(self, path: Path, where: str, start: Path | None = None) -> None:
@@ -341,7 +342,7 @@ class _CommandReader:
                 continue
             if "$" in (known := self._unmarked(self._marked(entry))):
                 self._note(where, f"`PATH` has `{entry[:60]}`, which is known only when it runs")
-            elif _is_inside(whole(self._project / known), self._inside):
+            elif is_inside(whole(self._project / known), self._inside):
                 self._add(str(Path(known, program)), (self._project,), where)
 
     def _folders(self, commands: Iterable[SimpleCommand], base: Path) -> Iterator[Path]:
@@ -355,9 +356,8 @@ class _CommandReader:
 
     def _marked(self, text: str) -> str:
         """The text with the folders as single words, so that blanks in their names split nothing."""
-        for mark, name in zip(self._marks, ("CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT"), strict=False):
-            text = text.replace(f"${{{name}}}", mark)
-            text = re.sub(rf"\${name}(?!\w)", mark, text)
+        marks = dict(zip(("CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT"), self._marks, strict=False))
+        text = fill(text, marks.get, EITHER)
         plugin, project = self._action.plugin_root, str(self._project)
         for mark, value in (("/:hookline-plugin:", plugin), ("/:hookline-project:", project)):
             text = text.replace(value, mark) if value and len(value) > 1 else text
@@ -393,7 +393,3 @@ def _is_shell(path: Path) -> bool:
 def _shown(path: Path, inside: Sequence[Path]) -> str:
     root = next((root for root in inside if path.is_relative_to(root)), None)
     return f"`{path.relative_to(root) if root else path}`"
-
-
-def _is_inside(path: Path, roots: Iterable[Path]) -> bool:
-    return any(path.is_relative_to(root) for root in roots)

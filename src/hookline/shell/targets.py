@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from hookline.paths import inside
 from hookline.shell.arguments import LATER, arguments, value_of
 from hookline.shell.folders import CHANGES_FOLDER, Folders, join
 from hookline.shell.line import ShellLine, SimpleCommand
@@ -45,11 +46,7 @@ class _Links:
     def through(self, target: str) -> list[str]:
         """Where a target leads by way of those links."""
         short = _short(target)
-        return [
-            lead + short[len(link) :]
-            for link, lead in self._leads.items()
-            if short == link or short.startswith(link + "/")
-        ]
+        return [lead + short[len(link) :] for link, lead in self._leads.items() if inside(short, link)]
 
 
 def _short(path: str) -> str:

@@ -14,7 +14,7 @@ from hookline.agent.authorization import permission_of
 from hookline.agent.session.session import Conversation
 from hookline.agent.tools.files import Read
 from hookline.events import PreToolUse
-from hookline.globs import absolute
+from hookline.paths import absolute
 from hookline.replies import Decision
 
 __all__ = ["attach"]

@@ -23,6 +23,7 @@ from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
 from hookline.agent.tools.hosted import AskHost, host_streams
 from hookline.agent.tools.schema import json_type
 from hookline.errors import McpError, MissingExtra, ToolInputInvalid
+from hookline.placeholders import WITH_DEFAULT, fill, in_every_text
 
 __all__ = ["McpServer", "McpServers", "McpTool", "ServerConfig", "read_config", "tool_name"]
 
@@ -30,7 +31,6 @@ CONNECT_SECONDS = 30.0
 CALL_SECONDS = 100_000.0
 #: the `type` of a server that lives in the host
 IN_HOST = "sdk"
-VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
 class ServerConfig(Struct, frozen=True):
@@ -317,17 +317,9 @@ async def _streamable(config: ServerConfig) -> AsyncIterator[Any]:
 
 def _config(name: str, entry: Any, environ: Mapping[str, str]) -> ServerConfig:
     try:
-        return msgspec.convert(_expand(entry, environ), ServerConfig)
+        return msgspec.convert(in_every_text(entry, lambda text: fill(text, environ.get, WITH_DEFAULT)), ServerConfig)
     except msgspec.ValidationError as problem:
         raise McpError(name, str(problem)) from problem
-
-
-def _expand(value: Any, environ: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        return VARIABLE.sub(lambda found: environ.get(found[1], found[2] or ""), value)
-    if isinstance(value, list):
-        return [_expand(item, environ) for item in value]
-    return {key: _expand(item, environ) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _plain(name: str) -> str:
