@@ -102,6 +102,8 @@ class Agent:
         self._upto, self._source = upto, ""
         #: what the calls came to that the run before left to this one
         self.finished: Result | None = None
+        #: set once those calls have been made, before the model goes on
+        self.caught_up = asyncio.Event()
         self._started = self._ended = False
         #: told every line that is written to a transcript, with its file
         self.mirror: Mirror | None = None
@@ -306,7 +308,10 @@ class Agent:
         self.finished = await self._guarded(self._resumed(left))
 
     async def _resumed(self, left: tuple[ToolUse, ...]) -> Ending | tuple[Ending, int]:
-        ending = await call_tools(self.talk, left)
+        try:
+            ending = await call_tools(self.talk, left)
+        finally:
+            self.caught_up.set()
         return ending or await self._prompted(hook_messages.CONTINUE, ())
 
     # -- memory ------------------------------------------------------------------------------------------------------

@@ -45,6 +45,8 @@ from hookline.replies import Decision, EventFields, Reply, allow, deny
 __all__ = ["serve"]
 
 log = logging.getLogger("hookline.agent")
+#: seconds the answer to `initialize` waits for calls of the run before; the official SDKs give up after 60
+LONGEST_HOLD = 45.0
 PROBE = ModelRequest(messages=(User.of("Hi"),), max_tokens=1)
 
 
@@ -146,7 +148,10 @@ class HostSession:
         await self._tools.ready()
         if isinstance(prompt, Unfinished):
             say_init(self.made)
-            await self.agent.start()
+            try:
+                await self.agent.start()
+            finally:
+                self.agent.caught_up.set()
             return self.agent.finished
         await self.agent.start()
         say_init(self.made)
@@ -206,7 +211,15 @@ class HostSession:
             await ready()  # the host's first prompt then meets no start-up cost
         if self.options.resume and self.agent.left_undone():
             self._prompts.put_nowait(Unfinished())
+            await self._caught_up()
         return self._about()
+
+    async def _caught_up(self) -> None:
+        """Wait until the calls of the run before are made: a host with an empty prompt closes stdin once answered."""
+        try:
+            await asyncio.wait_for(self.agent.caught_up.wait(), LONGEST_HOLD)
+        except TimeoutError:
+            log.warning("a call left by the run before is still running; the host goes on without waiting for it")
 
     def _take_over(self, table: Mapping[str, Sequence[CallbackMatcher]]) -> None:
         for name in self._callbacks:
