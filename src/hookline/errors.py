@@ -239,7 +239,10 @@ class AgentError(HooklineError):
 
 
 class ModelError(AgentError):
-    """The model gave no usable answer; `kind` is one of a StopFailure event's reasons, `status` the HTTP status."""
+    """The model gave no usable answer; `kind` is one of a StopFailure event's reasons, `status` the HTTP status.
+
+    `retry` is whether the server thinks that it may go better another time, if it was asked.
+    """
 
     def __init__(
         self, problem: str, kind: str = "unknown", *, status: int | None = None, retry_after: float | None = None
@@ -248,6 +251,7 @@ class ModelError(AgentError):
         self.kind = kind
         self.status = status
         self.retry_after = retry_after
+        self.retry: bool | None = None
 
 
 class ToolInputInvalid(AgentError):

@@ -99,9 +99,6 @@ async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> Made:
     if options.max_budget_usd is not None and not priced(model.name):
         why = f"nobody here knows what model `{model.name}` costs, so no budget can be kept; use --max-turns"
         raise ConfigError("--max-budget-usd", why)
-    warm = getattr(model, "warm", None)
-    if warm is not None:
-        warm()
     rules, dirs, mode = permissions(options, hooks)
     servers = make_servers(options, cwd, hooks)
     tools = itself.allowed(await make_tools(options, rules, servers))

@@ -1,4 +1,4 @@
-"""Claude through the official SDK, against real sockets."""
+"""Claude over the Messages API, against real sockets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hookline.agent.messages import Assistant, Raw, Reminder, Text, ToolOutput, ToolUse, Usage, User
-from hookline.agent.models.anthropic import Anthropic, encode_messages
+from hookline.agent.models.anthropic import DEFAULT_RETRIES, Anthropic, _pause, encode_messages
 from hookline.agent.models.base import ModelRequest, ToolSpec
 from hookline.errors import ModelError
 from tests.agent.loopback import Answer, Loopback, message, refused, serving, sse, text_block, tool_block
@@ -191,9 +191,16 @@ async def test_a_server_that_is_not_there_is_a_clear_error() -> None:
     async with serving(Answer()) as server:
         pass
     claude = model(server)
-    with pytest.raises(ModelError, match="claude-opus-5-5"):
+    with pytest.raises(ModelError, match=r"claude-opus-5-5.*cannot be reached"):
         await claude.respond(ASK)
     await claude.aclose()
+
+
+def test_a_server_that_is_not_there_is_given_up_within_a_minute() -> None:
+    """All pauses of all attempts; the Claude CLI takes three."""
+    assert sum(_pause(attempt, None) for attempt in range(DEFAULT_RETRIES)) < 60
+    assert [_pause(0, asked) for asked in (0.0, 2.0, 60.0)] == [0.0, 2.0, 60.0]
+    assert _pause(0, 3600.0) < 1
 
 
 async def test_arguments_that_are_no_json_are_kept_for_the_model_to_mend() -> None:

@@ -21,11 +21,13 @@ def drive(
     """Initialize, do `then` with stdin, answer every hook with `decision`; what was said, in order."""
     (folder / "turns.json").write_text(json.dumps(turns))
     argv = [sys.executable, "-m", "hookline", "run", "--bare", "--model", "scripted:turns.json",
-            "--input-format", "stream-json", "--output-format", "stream-json", "--allowedTools", "Bash", *flags]  # fmt: skip
+            "--input-format", "stream-json", "--output-format", "stream-json", "--allowedTools", "Bash",
+            *flags]  # fmt: skip
     env = {"HOME": str(folder), "PATH": os.environ["PATH"]}
     said = []
     with subprocess.Popen(argv, cwd=folder, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
-        assert run.stdin and run.stdout
+        assert run.stdin
+        assert run.stdout
         _tell(run.stdin, {"type": "control_request", "request_id": "r1", "request": {"subtype": "initialize", **ASKED}})
         for line in run.stdout:
             said.append(note := json.loads(line))

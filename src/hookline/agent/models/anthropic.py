@@ -1,32 +1,39 @@
-"""Claude, through the official SDK: streaming, retried as the server asks; other servers via `ANTHROPIC_BASE_URL`.
+"""Claude, over the Messages API: streaming, retried as the server asks; other servers via `ANTHROPIC_BASE_URL`.
 
-The SDK takes over a second to import, so it is imported at the first request, or earlier in a thread by `warm()`.
-Retries are the SDK's (`x-should-retry`, `retry-after`, else growing pauses); `CLAUDE_CODE_MAX_RETRIES` sets how many. A
-stream that breaks off before its first word counts as a failed attempt too; later, the error is told.
+The official SDK takes over a second to import, longer than many an answer: requests are made by a client of our own.
+A request that failed before its first word is made again (`x-should-retry`, `retry-after`, else growing pauses);
+`CLAUDE_CODE_MAX_RETRIES` sets how often. Later, the error is told.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
-import importlib
 import os
+import random
 import re
-import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
+import msgspec
+
+from hookline.agent.http_client import HttpClient, ServerAnswer
 from hookline.agent.messages import Message, Reminder, User, encode_message
 from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent
-from hookline.agent.models.kinds import model_errors
+from hookline.agent.models.kinds import api_error
 from hookline.agent.models.stream import StreamedAnswer
-from hookline.errors import MissingExtra, ModelError
-
-if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
+from hookline.errors import ModelError
 
 __all__ = ["Anthropic", "encode_messages"]
 
 DEFAULT_RETRIES = 10
+DEFAULT_URL = "https://api.anthropic.com"
+VERSION = "2023-06-01"
+#: the longest pause between two attempts, in seconds, and the longest that a server may ask for
+LONGEST_PAUSE, LONGEST_ASKED = 8.0, 60.0
+#: statuses and kinds of failures that another attempt may get over
+PASSING = (408, 409, 429)
+PASSING_KINDS = ("overloaded", "rate_limit", "server_error")
+MOST_ERROR_BYTES = 1 << 20
 #: models that take reminders as messages of role `system`; others get them wrapped in the user's text (FACTS.md §1)
 SYSTEM_ROLE = re.compile(r"claude-[a-z]+-([5-9]|\d\d)\b")
 CACHED = {"cache_control": {"type": "ephemeral"}}
@@ -45,74 +52,95 @@ class Anthropic:
         max_retries: int | None = None,
     ) -> None:
         self.name = name
-        self._options = {"api_key": api_key, "auth_token": auth_token, "base_url": base_url}
+        self._url = f"{(base_url or DEFAULT_URL).rstrip('/')}/v1/messages"
+        self._headers = {"content-type": "application/json", "anthropic-version": VERSION, "user-agent": "hookline"}
+        if auth_token:
+            self._headers["authorization"] = f"Bearer {auth_token}"
+        elif api_key:
+            self._headers["x-api-key"] = api_key
         self._retries = (
             int(os.environ.get("CLAUDE_CODE_MAX_RETRIES", DEFAULT_RETRIES)) if max_retries is None else max_retries
         )
-        self._client: AsyncAnthropic | None = None
-
-    def warm(self) -> None:
-        """Import the SDK in the background, so that the first request does not wait for it."""
-        threading.Thread(target=import_sdk, name="import anthropic", daemon=True).start()
-
-    async def ready(self) -> None:
-        """Wait until the SDK is imported, without holding anybody up."""
-        await asyncio.to_thread(import_sdk)
+        self._client = HttpClient()
 
     async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> ModelResponse:
         """The answer, streamed; raises `ModelError`."""
-        body = encode_request(request, request.model or self.name)
+        body = {**encode_request(request, request.model or self.name), "stream": True}
         for attempt in range(self._retries + 1):
             answer = StreamedAnswer(body["model"])
             try:
                 return await self._stream(body, answer, on_event)
             except ModelError as problem:
-                broke_off = problem.status is None and problem.kind == "server_error"
-                if not broke_off or answer.started or attempt == self._retries:
+                if answer.started or attempt == self._retries or not _passing(problem):
                     raise
+                await asyncio.sleep(_pause(attempt, problem.retry_after))
         raise AssertionError("the loop returns or raises")
 
     async def aclose(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            await self._client.close()
-            self._client = None
+        self._client.close()
 
     async def _stream(self, body: dict[str, Any], answer: StreamedAnswer, on_event: OnEvent | None) -> ModelResponse:
-        sdk = import_sdk()
-        client = self._connected()
-        with model_errors(sdk, answer.model):
-            events = await client.messages.create(**body, stream=True)
-            async with events:
-                async for event in events:
-                    said = event.to_dict(mode="json", warnings=False)
-                    answer.feed(said)
-                    if on_event:
-                        on_event(said)
-            return ModelResponse(message=answer.done())
-
-    def _connected(self) -> AsyncAnthropic:
-        if self._client is None:
-            self._client = import_sdk().AsyncAnthropic(**self._options, max_retries=self._retries)
-        return self._client
-
-
-_import_lock = threading.Lock()
-
-
-def import_sdk() -> Any:
-    """The SDK, imported with the garbage collector paused: it makes a fifth of the import's time."""
-    with _import_lock:
-        collecting = gc.isenabled()
-        gc.disable()
         try:
-            importlib.import_module("anyio._backends._asyncio")  # the SDK would import it in the first request
-            return importlib.import_module("anthropic")
-        except ImportError as problem:
-            raise MissingExtra("the Claude models", "agent") from problem
-        finally:
-            if collecting:
-                gc.enable()
+            async with self._client.exchange("POST", self._url, self._headers, msgspec.json.encode(body)) as said:
+                if said.status != 200:
+                    raise await _refusal(said, answer.model)
+                async for event in _events(said):
+                    answer.feed(event)
+                    if on_event:
+                        on_event(event)
+                return ModelResponse(message=answer.done())
+        except OSError as problem:
+            what = "the connection broke" if answer.started else f"{self._url} cannot be reached"
+            why = problem.strerror or str(problem) or type(problem).__name__
+            raise ModelError(f"model `{answer.model}`: {what}: {why}", "server_error") from problem
+        except (ValueError, TypeError, KeyError, AttributeError, msgspec.DecodeError) as problem:
+            raise ModelError(
+                f"model `{answer.model}`: the answer makes no sense: {problem}", "server_error"
+            ) from problem
+
+
+async def _events(said: ServerAnswer) -> AsyncIterator[dict[str, Any]]:
+    """The events of a stream: each ends with an empty line, and its data may have several."""
+    data: list[bytes] = []
+    rest = b""
+    async for piece in said.pieces():
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in (one.removesuffix(b"\r") for one in lines):
+            if line.startswith(b"data:"):
+                data.append(line[5:].lstrip())
+            elif not line and data:
+                yield msgspec.json.decode(b"\n".join(data), type=dict[str, Any])
+                data = []
+
+
+async def _refusal(said: ServerAnswer, model: str) -> ModelError:
+    """What a server says in place of an answer."""
+    text = await said.read(MOST_ERROR_BYTES)
+    try:
+        body = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        body = text.decode("utf-8", "replace").strip()[:500]
+    problem = api_error(said.status, body, said.headers, model=model)
+    problem.retry = _should_retry(said.status, said.headers)
+    return problem
+
+
+def _should_retry(status: int, headers: Mapping[str, str]) -> bool:
+    stated = headers.get("x-should-retry")
+    return stated == "true" if stated in ("true", "false") else status in PASSING or status >= 500
+
+
+def _passing(problem: ModelError) -> bool:
+    """Whether it may go better another time."""
+    return problem.kind in PASSING_KINDS if problem.retry is None else problem.retry
+
+
+def _pause(attempt: int, asked: float | None) -> float:
+    """Seconds until the next attempt: as the server asks, else growing, and not in step with everybody else."""
+    if asked is not None and 0 <= asked <= LONGEST_ASKED:
+        return asked
+    return float(min(LONGEST_PAUSE, 0.5 * 2**attempt) * (1 - 0.25 * random.random()))  # noqa: S311 - not a secret
 
 
 def encode_request(request: ModelRequest, model: str) -> dict[str, Any]:

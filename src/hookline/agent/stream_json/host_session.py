@@ -206,9 +206,6 @@ class HostSession:
             session.system = system
         if request.append_system_prompt:
             session.system = (*session.system, request.append_system_prompt)
-        ready = getattr(session.model, "ready", None)
-        if ready is not None:
-            await ready()  # the host's first prompt then meets no start-up cost
         if self.options.resume and self.agent.left_undone():
             self._prompts.put_nowait(Unfinished())
             await self._caught_up()

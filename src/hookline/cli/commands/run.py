@@ -33,7 +33,6 @@ def main(argv: list[str]) -> int:
         print(version())
         return 0
     tell(parsed)
-    _warm_up(options)
     if options.cwd:
         os.chdir(options.cwd)
     return asyncio.run(_run(options, _answers(options)))
@@ -52,16 +51,6 @@ def _flushed(stdout: BinaryIO) -> Write:
         stdout.flush()
 
     return write
-
-
-def _warm_up(options: RunOptions) -> None:
-    """Begin with what takes longest: the model's SDK is imported in a thread while all else is read."""
-    if (options.model or "").partition(":")[0] not in ("scripted", "openai"):
-        import threading
-
-        from hookline.agent.models.anthropic import import_sdk
-
-        threading.Thread(target=import_sdk, name="import anthropic", daemon=True).start()
 
 
 def version() -> str:
