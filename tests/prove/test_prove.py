@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import urllib.request
@@ -10,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from hookline.hosts.table import find
+from hookline.hosts.host import Host
+from hookline.hosts.table import HOSTS, find
 from hookline.install.found import find_binary, lab
 from hookline.prove.model import serving
 from hookline.prove.programs import missing_programs
@@ -32,8 +34,8 @@ def watch(event):
 """
 
 
-def hookline(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
-    env = {"HOME": str(home), "PATH": os.environ["PATH"], "HOSTLAB": str(lab()), "HOOKLINE_SERVICE": "0"}
+def hookline(*words: str, home: Path, service: str = "0") -> subprocess.CompletedProcess[str]:
+    env = {"HOME": str(home), "PATH": os.environ["PATH"], "HOSTLAB": str(lab()), "HOOKLINE_SERVICE": service}
     return subprocess.run([sys.executable, "-m", "hookline", *words], cwd=home / "project", env=env, text=True,
                           capture_output=True, check=False, timeout=600)  # fmt: skip
 
@@ -111,6 +113,41 @@ def test_a_wrong_path_in_the_hosts_file_is_found_and_named(home: Path) -> None:
     assert "`/wrong/place/hookline` does not" in " ".join(run.stdout.split())
     assert "do not hold" in run.stdout
     assert max(map(len, run.stdout.splitlines())) <= 80
+
+
+@pytest.mark.real_hosts
+def test_the_service_answers_in_a_proof_as_it_does_otherwise(home: Path) -> None:
+    """What is proven is the way the user's agent is answered; who turned the service off has it off here."""
+    needs("grok")
+    name = f"prove-{os.getpid()}"
+    hookline("install", "grok", "--hooks", str(home / "hooks.py"), home=home)
+    hookline("service", "start", home=home, service=name)
+    try:
+        run = hookline("prove", "grok", "--json", home=home, service=name)
+        status = json.loads(hookline("service", "status", "--json", home=home, service=name).stdout)
+    finally:
+        hookline("service", "stop", home=home, service=name)
+
+    assert run.returncode == 0, run.stdout
+    assert {finding["status"] for finding in json.loads(run.stdout)[0]["findings"]} == {"enforced", "fired"}
+    assert status["hook_sets"][str(home / "hooks.py")]["events"] > 0
+
+
+@pytest.mark.parametrize("host", [host for host in HOSTS.values() if "PreToolUse" in host.events.values()],
+                         ids=lambda host: host.name)  # fmt: skip
+def test_a_wrong_path_is_named_in_every_hosts_file(host: Host, home: Path) -> None:
+    """Whatever the file looks like: JSON, TOML, a script, a plugin."""
+    done = hookline("install", host.name, "--hooks", str(home / "hooks.py"), "--json", home=home)
+    (installed,) = json.loads(done.stdout)
+    file = Path(installed["path"])
+    text = file.read_text()
+    program = next(word for word in re.findall(r"[^\s\"']+", text) if word.endswith(("/hookline", "/python")))
+    file.write_text(text.replace(program, "/wrong/place/hookline"))
+
+    found = set(missing_programs(host, file.parent if host.config.shape == "scripts" else file))
+
+    assert {name for _, name in found} == {"/wrong/place/hookline"}
+    assert host.native_events("PreToolUse")[0] in {event for event, _ in found}
 
 
 def test_a_host_that_is_not_hooked_is_not_proven(home: Path) -> None:

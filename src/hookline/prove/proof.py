@@ -23,6 +23,7 @@ from hookline.prove.programs import missing_programs
 from hookline.prove.protocols import ModelTurn
 from hookline.prove.run import ProgramRun, Workspace, folders, run
 
+_SERVICE = "HOOKLINE_SERVICE"
 GOOD = ("enforced", "fired", "not tried")
 
 
@@ -190,7 +191,9 @@ class _Trial:
         return ModelTurn(tools=(self.agent.shell(canary.command(kind, self.place.project)),))
 
     def _run(self, prompt: str, turns: list[ModelTurn]) -> ProgramRun:
-        env = {canary.VARIABLE: str(self._notes), "HOOKLINE_SERVICE": "0"}
+        env = {canary.VARIABLE: str(self._notes)}
+        if _SERVICE in os.environ:  # whoever answers the user's agent answers here
+            env[_SERVICE] = os.environ[_SERVICE]
         done = run(self.agent, self.place, prompt, turns, env=env, limit=180)
         self.seconds += done.seconds
         return done
