@@ -519,6 +519,7 @@ TWICE = {
     "GlobInput": MODELS_AND_HOOKS,
     "GrepInput": MODELS_AND_HOOKS,
     "ReadInput": MODELS_AND_HOOKS,
+    "WebFetchInput": MODELS_AND_HOOKS,
     "WriteInput": MODELS_AND_HOOKS,
     "HooklineMiddleware": "users look for this name in either framework",
     "McpTool": "a kind of hook, which users write, and a tool of an MCP server",

@@ -127,6 +127,7 @@ def test_updates(update: dict[str, Any], expected: Applied) -> None:
         ("Bash", {"command": "ls -la && npm test"}, ["ls *", "npm *"]),
         ("Bash", {"command": "X=1"}, []),
         ("mcp__a__b", {}, [None]),
+        ("WebFetch", {"url": "https://Docs.Example.com/x"}, ["domain:docs.example.com"]),
     ],
 )
 def test_suggestions_name_a_prefix(tool: str, tool_input: dict[str, Any], expected: list[str | None]) -> None:
@@ -141,6 +142,7 @@ def test_suggestions_for_edits_and_for_lines_that_cannot_be_told() -> None:
     """An edit suggests the mode; a line that cannot be read suggests nothing."""
     assert suggestions("Write", {}) == [{"type": "setMode", "mode": "acceptEdits", "destination": "session"}]
     assert suggestions("Bash", {"command": "$x"}) == []
+    assert suggestions("WebFetch", {"url": "http://[bad"}) == []
 
 
 def test_every_mode_is_explained() -> None:

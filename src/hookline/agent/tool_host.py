@@ -7,8 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from msgspec import structs
+
 from hookline.agent import hook_messages
 from hookline.agent.elicitation import elicit
+from hookline.agent.models.base import ModelRequest, ModelResponse
+from hookline.agent.models.choose import resolve
 from hookline.agent.session.session import Conversation
 from hookline.agent.tools import Task, ToolEnv, ToolResult, failure
 from hookline.engine import Verdict
@@ -32,7 +36,18 @@ def surroundings(talk: Conversation, tool_use_id: str) -> ToolEnv:
         elicit=partial(elicit, talk),
         worktree_create=partial(worktree_create, talk),
         worktree_remove=partial(worktree_remove, talk),
+        ask_model=partial(ask_model, talk),
     )
+
+
+async def ask_model(talk: Conversation, request: ModelRequest, *, small: bool) -> ModelResponse:
+    """An answer outside the conversation, which counts as the session's own; raises `ModelError`."""
+    session = talk.session
+    if small and session.model_name.startswith("claude-"):
+        request = structs.replace(request, model=resolve("haiku", session.environ))
+    response = await session.model.respond(request)
+    session.count(response.message)
+    return response
 
 
 async def worktree_create(talk: Conversation, name: str) -> str | None:

@@ -317,17 +317,22 @@ def _glob(pattern: str) -> re.Pattern[str]:
     return text_expression(tokens(pattern))
 
 
-def _domain_matches(pattern: str, url: str) -> bool:
-    domain = pattern.removeprefix("domain:").strip().lower()
-    if not pattern.startswith("domain:"):
-        return False
+def domain_of(url: str) -> str:
+    """The host of an address as a `domain:` pattern spells it; nothing if it has none."""
     from urllib.parse import urlsplit
 
     try:
         host = urlsplit(url if "//" in url else "//" + url).hostname or ""
     except ValueError:
+        return ""
+    return host.rstrip(".").lower()
+
+
+def _domain_matches(pattern: str, url: str) -> bool:
+    domain = pattern.removeprefix("domain:").strip().lower()
+    host = domain_of(url)
+    if not pattern.startswith("domain:") or not host:
         return False
-    host = host.rstrip(".").lower()
     if domain.startswith("*."):
         return host.endswith(domain[1:])
     return host == domain

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from hookline.hooks.condition import Rule, read_rule
-from hookline.hooks.tools import EDITING
+from hookline.hooks.condition import Rule, domain_of, read_rule
+from hookline.hooks.tools import ARGUMENTS, EDITING
 from hookline.permissions.modes import Mode, mode_named
 from hookline.shell import parse_line
 
@@ -148,6 +148,10 @@ def suggestions(tool_name: str, tool_input: Mapping[str, Any]) -> list[dict[str,
     """The updates that would let calls like this one pass, in the wire's form, for `permission_suggestions`."""
     if tool_name in EDITING:
         return [{"type": "setMode", "mode": "acceptEdits", "destination": "session"}]
+    argument = ARGUMENTS.get(tool_name)
+    if argument is not None and argument.kind == "domain":
+        host = domain_of(str(tool_input.get(argument.name, "")))
+        return [_add([{"toolName": tool_name, "ruleContent": f"domain:{host}"}])] if host else []
     if tool_name != "Bash":
         return [_add([{"toolName": tool_name}])]
     line = parse_line(str(tool_input.get("command", "")))

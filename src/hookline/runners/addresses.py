@@ -39,12 +39,12 @@ class AddressPattern(NamedTuple):
 
 def admits(patterns: Iterable[str], url: str) -> bool:
     """Whether one of the patterns admits the address."""
-    address = _address(url)
+    address = address_of(url)
     return address is not None and any(_fits(_pattern(text), address) for text in patterns)
 
 
 @lru_cache(maxsize=256)
-def _address(url: str) -> Address | None:
+def address_of(url: str) -> Address | None:
     """The parts of an address; None when it carries a user's name, or could be read in two ways."""
     if _AMBIGUOUS.search(url):
         return None

@@ -154,11 +154,12 @@ def encode_request(request: ModelRequest, model: str) -> dict[str, Any]:
         system: list[dict[str, Any]] = [{"type": "text", "text": text} for text in request.system]
         system[-1].update(CACHED)
         body["system"] = system
-    if request.tools:
-        body["tools"] = [
-            {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
-            for tool in request.tools
-        ]
+    tools = [
+        {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+        for tool in request.tools
+    ]
+    if tools or request.server_tools:
+        body["tools"] = [*tools, *request.server_tools]
     output: dict[str, Any] = {}
     if request.output_schema is not None:
         output["format"] = {"type": "json_schema", "schema": request.output_schema}

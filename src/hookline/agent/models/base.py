@@ -31,7 +31,8 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     """What the model is asked.
 
     `model` overrides the adapter's own name for this request. `output_schema` asks for one JSON value of that schema
-    (prompt hooks). `thinking` and `effort` are passed on to models that know them and ignored by the others.
+    (prompt hooks). `thinking` and `effort` are passed on to models that know them and ignored by the others;
+    `server_tools` are run by the server itself, and a model whose server has none raises.
     """
 
     messages: tuple[Message, ...]
@@ -42,6 +43,7 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     output_schema: dict[str, Any] | None = None
     thinking: dict[str, Any] | None = None
     effort: str | None = None
+    server_tools: tuple[dict[str, Any], ...] = ()
 
 
 class ModelResponse(Struct, frozen=True, kw_only=True):

@@ -48,6 +48,9 @@ class OpenAI:
 
     async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> ModelResponse:
         """The answer, streamed; raises `ModelError`."""
+        if request.server_tools:
+            names = ", ".join(f"`{tool.get('name')}`" for tool in request.server_tools)
+            raise ModelError(f"model `{self.name}`: its server has no {names} of its own", "invalid_request")
         sdk = import_sdk()
         if self._client is None:
             self._client = sdk.AsyncOpenAI(**self._options)

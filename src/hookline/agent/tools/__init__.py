@@ -4,9 +4,11 @@ from hookline.agent.tools.base import SessionState, Tool, ToolEnv, ToolResult, f
 from hookline.agent.tools.bash import Bash, TaskStop
 from hookline.agent.tools.delegate import Agent, Skill, ToolSearch
 from hookline.agent.tools.files import Edit, Read, Write
+from hookline.agent.tools.notebook import NotebookEdit
 from hookline.agent.tools.search import Glob, Grep
 from hookline.agent.tools.task_list import Task, TaskList
 from hookline.agent.tools.tasks import TaskCreate, TaskGet, TaskListTool, TaskUpdate
+from hookline.agent.tools.web import WebFetch, WebSearch
 from hookline.agent.tools.worktree import EnterWorktree, ExitWorktree
 
 __all__ = ["BUILT_IN", "SessionState", "Task", "TaskList", "Tool", "ToolEnv", "ToolResult", "default_tools", "failure"]
@@ -19,6 +21,7 @@ BUILT_IN: tuple[type[Tool], ...] = (
     ExitWorktree,
     Glob,
     Grep,
+    NotebookEdit,
     Read,
     Skill,
     TaskCreate,
@@ -27,6 +30,8 @@ BUILT_IN: tuple[type[Tool], ...] = (
     TaskStop,
     TaskUpdate,
     ToolSearch,
+    WebFetch,
+    WebSearch,
     Write,
 )
 

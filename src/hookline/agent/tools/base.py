@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import Struct
 
-from hookline.agent.models.base import ToolSpec
+from hookline.agent.models.base import ModelResponse, ToolSpec
 from hookline.agent.tools.jobs import Jobs
 from hookline.agent.tools.schema import schema_of, validate
 from hookline.agent.tools.task_list import Task, TaskList
@@ -105,6 +105,8 @@ class ToolEnv:
     worktree_create: Callable[[str], Awaitable[str | None]] | None = None
     #: `await env.worktree_remove(path)`: lets the hooks take it away; why not, or None
     worktree_remove: Callable[[str], Awaitable[str | None]] | None = None
+    #: `await env.ask_model(request, small=True)`: an answer outside the conversation, of a small model if there is one
+    ask_model: Callable[..., Awaitable[ModelResponse]] | None = None
     #: the tools ToolSearch may look through
     tools: Callable[[], Mapping[str, Tool]] | None = None
 

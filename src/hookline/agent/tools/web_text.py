@@ -1,0 +1,95 @@
+"""HTML as text that a model can read: headings, paragraphs, lists, links and code stay recognisable."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from urllib.parse import urljoin
+
+__all__ = ["html_text"]
+
+UNSEEN = frozenset({"script", "style", "noscript", "template", "svg", "iframe", "head"})
+BLOCKS = frozenset({
+    "address", "article", "aside", "blockquote", "body", "dd", "div", "dl", "dt", "fieldset", "figure", "footer",
+    "form", "header", "hr", "main", "nav", "ol", "p", "section", "table", "tbody", "thead", "tr", "ul",
+})  # fmt: skip
+HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
+SPACES = re.compile(r"[ \t\r\n\f\v]+")
+GAPS = re.compile(r"\n[ \n]*\n\s*")
+
+
+def html_text(page: str, base: str = "") -> str:
+    """What a reader of the page sees, in Markdown's spelling; links are absolute with `base`."""
+    reader = _PageReader(base)
+    reader.feed(page)
+    reader.close()
+    return reader.text()
+
+
+class _PageReader(HTMLParser):
+    """Collects what is shown, piece by piece."""
+
+    def __init__(self, base: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self._base = base
+        self._pieces: list[str] = []
+        self._unseen: list[str] = []
+        self._pre = 0
+        self._links: list[tuple[str, int]] = []
+
+    def text(self) -> str:
+        """Everything, without needless space."""
+        return GAPS.sub("\n\n", "".join(self._pieces)).strip()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in UNSEEN:
+            self._unseen.append(tag)
+        if self._unseen:
+            return
+        given = dict(attrs)
+        if tag in HEADINGS:
+            self._pieces.append(f"\n\n{HEADINGS[tag]}")
+        elif tag in BLOCKS:
+            self._pieces.append("\n\n")
+        elif tag == "pre":
+            self._pre += 1
+            self._pieces.append("\n\n```\n")
+        elif tag == "code" and not self._pre:
+            self._pieces.append("`")
+        elif tag in ("br", "td", "th", "li"):
+            self._pieces.append({"br": "\n", "li": "\n- "}.get(tag, " | "))
+        elif tag == "img" and given.get("alt"):
+            self._pieces.append(f"[image: {given['alt']}]")
+        elif tag == "a":
+            self._links.append((given.get("href") or "", len(self._pieces)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._unseen:
+            while self._unseen.pop() != tag:
+                pass
+            return
+        if self._unseen:
+            return
+        if tag == "pre" and self._pre:
+            self._pre -= 1
+            self._pieces.append("\n```\n\n")
+        elif tag == "code" and not self._pre:
+            self._pieces.append("`")
+        elif tag in HEADINGS or tag in BLOCKS:
+            self._pieces.append("\n\n")
+        elif tag == "a" and self._links:
+            self._end_link(*self._links.pop())
+
+    def handle_data(self, data: str) -> None:
+        if not self._unseen:
+            self._pieces.append(data if self._pre else SPACES.sub(" ", data))
+
+    def _end_link(self, href: str, since: int) -> None:
+        words = "".join(self._pieces[since:]).strip()
+        if not href or href.startswith(("#", "javascript:", "data:")) or not words or "\n" in words:
+            return
+        try:
+            target = urljoin(self._base, href)
+        except ValueError:
+            return
+        self._pieces[since:] = [f"[{words}]({target})"]
