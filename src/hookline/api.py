@@ -51,8 +51,8 @@ class Hooks:
         grace: float = 1.0,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
-        self.services = Services()
-        self.engine = Engine(
+        self.services: Services = Services()
+        self.engine: Engine = Engine(
             order=order,
             timeout=timeout,
             runners=lambda kind: runners(kind, lambda: self.services),

@@ -159,7 +159,7 @@ class HookExited(HookFailed):
         first, *rest = code if isinstance(code, tuple) and code else (code,)
         number = 0 if first is None else first if isinstance(first, int) else 1
         said = [str(part) for part in (*(() if first is None or isinstance(first, int) else (first,)), *rest, *notes)]
-        self.message = "\n".join(said)
+        self.message: str = "\n".join(said)
         super().__init__(f"exited with code {number}{f': {self.message}' if said else ''}", exit_code=int(number))
 
 
@@ -173,7 +173,7 @@ class ToolDenied(HooklineError):
     def __init__(self, tool: str, reason: str, verdict: Any = None) -> None:
         super().__init__(reason or f"hooks did not allow `{tool}`")
         self.tool = tool
-        self.reason = str(self)
+        self.reason: str = str(self)
         self.verdict = verdict
 
 
@@ -261,7 +261,7 @@ class ToolInputInvalid(AgentError):
         noun = "issue" if len(issues) == 1 else "issues"
         super().__init__(f"{tool} failed due to the following {noun}:\n" + "\n".join(issues))
         self.tool = tool
-        self.issues = tuple(issues)
+        self.issues: tuple[str, ...] = tuple(issues)
 
 
 class McpError(AgentError):

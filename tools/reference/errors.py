@@ -43,6 +43,6 @@ def _values(cls: type[Exception]) -> str:
     names: list[str] = []
     for base in cls.__mro__:
         if base.__module__ == errors.__name__ and "__init__" in vars(base):
-            names += re.findall(r"self\.(\w+) = ", inspect.getsource(base.__dict__["__init__"]))
+            names += re.findall(r"self\.(\w+)(?:: [^=\n]+)? = ", inspect.getsource(base.__dict__["__init__"]))
             break
     return ", ".join(map(code, names))

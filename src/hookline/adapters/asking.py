@@ -15,7 +15,7 @@ from hookline.events import Event, spec_of
 from hookline.replies import NOTHING, Reply, deny
 
 T = TypeVar("T")
-log = logging.getLogger("hookline.adapters")
+log: logging.Logger = logging.getLogger("hookline.adapters")
 
 Answer = Reply | bool | None
 OnAsk = Callable[[Verdict], Answer | Awaitable[Answer]]

@@ -67,7 +67,7 @@ class AgentRun:
         self.parent = parent
         self.session_id: str = parent.session_id if parent else session_id or str(uuid4())
         self.cwd: str = cwd or (parent.cwd if parent else str(Path.cwd()))
-        self.agent_id = uuid4().hex[:16] if parent else None
+        self.agent_id: str | None = uuid4().hex[:16] if parent else None
         self.agent_type = agent
         self.prompt_id: str = parent.prompt_id if parent else str(uuid4())
         self.notes: list[str] = []

@@ -22,7 +22,7 @@ import agents
 
 __all__ = ["guarded"]
 
-log = logging.getLogger("hookline.adapters")
+log: logging.Logger = logging.getLogger("hookline.adapters")
 _RUNS_ELSEWHERE = (
     agents.FileSearchTool, agents.WebSearchTool, agents.HostedMCPTool, agents.CodeInterpreterTool,
     agents.ImageGenerationTool,

@@ -110,8 +110,8 @@ class Agent:
         self._turn: asyncio.Future[tuple[Ending, int]] | None = None
         self._interrupted = False
         session_id = session_id or str(uuid4())
-        self.output = StreamOutput(session_id)
-        self.session = Session(
+        self.output: StreamOutput = StreamOutput(session_id)
+        self.session: Session = Session(
             hooks=Hooks(project_dir=folder) if hooks is None else hooks,
             model=model,
             tools=dict(default_tools() if tools is None else tools),
@@ -134,7 +134,7 @@ class Agent:
         if schema is not None:
             self.session.structured = StructuredOutput(schema)
             self.session.tools[StructuredOutput.name] = self.session.structured
-        self.talk = Conversation(self.session, SessionState(folder), max_turns=max_turns)
+        self.talk: Conversation = Conversation(self.session, SessionState(folder), max_turns=max_turns)
         self.session.watcher = FileWatcher(self.talk)
         self.talk.state.jobs.on_done = partial(_tell_of, self.session)
 

@@ -43,7 +43,7 @@ from hookline.settings.trust import Policy as Trusting
 if TYPE_CHECKING:
     from hookline.agent.tools.mcp import McpServers
 
-log = logging.getLogger("hookline.agent")
+log: logging.Logger = logging.getLogger("hookline.agent")
 NEWER = ("claude-opus-5", "claude-sonnet-5", "claude-fable-5", "claude-haiku-5")
 DEFAULT_EFFORT = "medium"
 LEAST_THINKING = 1024

@@ -46,7 +46,7 @@ class FileAnchor:
     """An anchor in a file: as far from the log as you can put it, and where its writers' enemies cannot write."""
 
     def __init__(self, path: str | Path, *, required: bool = True) -> None:
-        self.path = Path(path)
+        self.path: Path = Path(path)
         self.required = required
 
     def __str__(self) -> str:

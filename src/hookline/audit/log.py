@@ -35,7 +35,7 @@ from hookline.replies import Reply, stop
 
 __all__ = ["AuditFile", "AuditLog", "Break", "Link", "read"]
 
-log = logging.getLogger("hookline.audit")
+log: logging.Logger = logging.getLogger("hookline.audit")
 Sync = Literal["batch", "line", "fsync"]
 OnError = Literal["stop", "warn"]
 _BATCH_SECONDS = 0.05
@@ -83,7 +83,7 @@ class AuditLog:
     ) -> None:
         _one_of("sync", sync, ("batch", "line", "fsync"))
         _one_of("on_error", on_error, ("stop", "warn"))
-        self.file = AuditFile(path, key=key, max_bytes=max_bytes, keep=keep, anchor=anchor)
+        self.file: AuditFile = AuditFile(path, key=key, max_bytes=max_bytes, keep=keep, anchor=anchor)
         self.error: AuditError | None = None
         self._sync = sync
         self._on_error = on_error

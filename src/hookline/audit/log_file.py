@@ -20,14 +20,14 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from hookline.audit.anchor import AnchorSpec, anchor_for
+from hookline.audit.anchor import Anchor, AnchorSpec, anchor_for
 from hookline.audit.chain import Break, Link, follow, link_before, link_of, linked
 from hookline.audit.checkpoint import Head, key_problem, read_head, write_head
 from hookline.audit.verification import BREAK, MOST_LINE, LogFiles, verified
 from hookline.errors import AuditError
 from hookline.files import locked, read_at
 
-log = logging.getLogger("hookline.audit")
+log: logging.Logger = logging.getLogger("hookline.audit")
 _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _TAIL_BYTES = 1 << 16
 
@@ -58,8 +58,8 @@ class AuditFile:
         keep: int | None = None,
         anchor: AnchorSpec = None,
     ) -> None:
-        self.path = Path(path)
-        self.anchor = anchor_for(anchor, self.path, key)
+        self.path: Path = Path(path)
+        self.anchor: Anchor | None = anchor_for(anchor, self.path, key)
         self._key = key
         self._max_bytes = max_bytes
         self._keep = keep

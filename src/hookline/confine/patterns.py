@@ -36,6 +36,10 @@ class Operand:
 
     __slots__ = ("known", "text", "value")
 
+    known: bool
+    text: str
+    value: bool
+
     def __init__(self, text: str, *, known: bool, value: bool) -> None:
         self.text, self.known, self.value = text, known, value
 
@@ -48,6 +52,10 @@ class Sorted:
 
     __slots__ = ("flags", "open", "operands")
 
+    flags: frozenset[str]
+    open: bool
+    operands: list[Operand]
+
     def __init__(self, flags: frozenset[str], operands: list[Operand], *, open: bool) -> None:
         self.flags, self.operands, self.open = flags, operands, open
 
@@ -56,6 +64,11 @@ class CommandPattern:
     """One pattern: a program's name, the flags it must have, and its other words in order."""
 
     __slots__ = ("flags", "name", "operands", "text")
+
+    flags: frozenset[str]
+    name: str
+    text: str
+    operands: tuple[str, ...]
 
     def __init__(self, text: str) -> None:
         words = text.removesuffix(":*").split() + [STAR] * text.endswith(":*")

@@ -25,6 +25,9 @@ class OpenedPath:
 
     __slots__ = ("fd", "path")
 
+    fd: int
+    path: str
+
     def __init__(self, path: str, fd: int = -1) -> None:
         self.path, self.fd = path, fd
 

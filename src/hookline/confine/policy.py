@@ -27,6 +27,16 @@ class Policy:
         "write_guard",
     )  # fmt: skip
 
+    block: tuple[str, ...]
+    network: str
+    read: tuple[str, ...] | None
+    sockets: tuple[str, ...]
+    write: tuple[str, ...] | None
+    call: str
+    tell_folder: str
+    block_guard: str
+    write_guard: str
+
     def __init__(
         self,
         write: tuple[str, ...] | None = (),

@@ -25,6 +25,13 @@ class ProgramFile:
 
     __slots__ = ("build", "foreign", "head", "identity", "interpreter", "size")
 
+    identity: tuple[int, int]
+    head: bytes
+    size: int
+    interpreter: list[str]
+    build: bytes
+    foreign: bool
+
     def __init__(self, head: bytes, status: os.stat_result, machine: str) -> None:
         self.identity = (status.st_dev, status.st_ino)
         self.size, self.head = status.st_size, head

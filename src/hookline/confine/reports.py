@@ -14,6 +14,12 @@ class Refusal:
 
     __slots__ = ("advice", "guard", "quiet", "reason", "what")
 
+    advice: str
+    guard: str
+    quiet: bool
+    reason: str
+    what: str
+
     def __init__(self, what: str, guard: str, reason: str, advice: str = "", *, quiet: bool = False) -> None:
         self.what, self.guard, self.reason, self.advice, self.quiet = what, guard, reason, advice, quiet
 

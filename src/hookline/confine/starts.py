@@ -22,6 +22,14 @@ class Start:
 
     __slots__ = ("argv", "cwd", "given", "opened", "path", "thread", "variables")
 
+    argv: list[str]
+    cwd: str
+    given: str
+    path: str
+    thread: int
+    opened: str
+    variables: list[str]
+
     def __init__(
         self, given: str, path: str, argv: list[str], cwd: str, thread: int, *,
         opened: str = "", variables: tuple[str, ...] = (),

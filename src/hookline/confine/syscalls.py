@@ -50,6 +50,10 @@ class Paths:
 
     __slots__ = ("flags", "follow", "pairs")
 
+    flags: int
+    follow: bool
+    pairs: tuple[tuple[int, int], ...]
+
     def __init__(self, *pairs: tuple[int, int], follow: bool = False, flags: int = -1) -> None:
         self.pairs, self.follow, self.flags = pairs, follow, flags
 

@@ -28,13 +28,13 @@ class Batch:
         self.hook_runs: dict[tuple[int, int], list[int]] = {}
         self.slow: dict[int, list[tuple[float, int]]] = {}
         self.sessions: dict[int, Session] = {}
-        self.unreadable = 0
-        self.lines = 0
+        self.unreadable: int = 0
+        self.lines: int = 0
         self.first = self.last = 0
         self._names = names
         self._next_id = next_id
         self._width = width
-        self.before = before
+        self.before: int = before
         self._now = int(time.time() * 1000)
 
     def add(self, segment: int, offset: int, lines: Iterable[bytes]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from hookline.console.index import LogIndex
 
-log = logging.getLogger("hookline.console")
+log: logging.Logger = logging.getLogger("hookline.console")
 _LOOK_SECONDS = 0.1
 _RETRY_SECONDS = 1.0
 
@@ -20,7 +20,7 @@ class Follower:
     """
 
     def __init__(self, index: LogIndex, on_new: Callable[[], None]) -> None:
-        self.problem = ""
+        self.problem: str = ""
         self._index = index
         self._on_new = on_new
         self._end = threading.Event()

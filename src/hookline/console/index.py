@@ -39,13 +39,15 @@ class LogIndex:
     that was indexed (shorter, replaced) makes the index start over.
     """
 
+    path: Path
+
     def __init__(self, path: Path, logs: Iterable[Path]) -> None:
         self.path, self._held = _own(path.absolute())
         self._borrowed = self.path != path.absolute()
-        self.logs = tuple(logs)
-        self.complete = False
-        self.progress = (0, 0)
-        self.generation = 0
+        self.logs: tuple[Path, ...] = tuple(logs)
+        self.complete: bool = False
+        self.progress: tuple[int, int] = (0, 0)
+        self.generation: int = 0
         self._lock = threading.Lock()
         self._db: sqlite3.Connection
         self._open(schema.reopen(self.path))

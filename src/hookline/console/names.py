@@ -16,11 +16,11 @@ class Names:
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        self.event = self._kind(EVENT)
-        self.tool = self._kind(TOOL)
-        self.hook = self._kind(HOOK)
-        self.agent = self._kind(AGENT)
-        self.by = self._kind(BY)
+        self.event: Callable[[str], int] = self._kind(EVENT)
+        self.tool: Callable[[str], int] = self._kind(TOOL)
+        self.hook: Callable[[str], int] = self._kind(HOOK)
+        self.agent: Callable[[str], int] = self._kind(AGENT)
+        self.by: Callable[[str], int] = self._kind(BY)
         self._hooksets: dict[tuple[str, ...], int] = {}
         self._sessions: dict[str, int] = {}
 

@@ -57,9 +57,9 @@ class Console:
     ) -> None:
         """`more` has what further views ask for, by the name of the view."""
         self.store = store
-        self.keeper = Gatekeeper()
-        self.broadcast = Broadcast(store)
-        self.port = 0
+        self.keeper: Gatekeeper = Gatekeeper()
+        self.broadcast: Broadcast = Broadcast(store)
+        self.port: int = 0
         self._check = check
         self._replay = replay
         self._more = dict(more or {})

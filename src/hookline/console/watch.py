@@ -25,6 +25,11 @@ _MOST_TEXT = 400
 class WatchScreen:
     """What has been seen, and how it is shown on so many columns and lines."""
 
+    events: int
+    denied: int
+    asked: int
+    failed: int
+
     def __init__(self, paint: Paint, colour_of: Callable[[str], str]) -> None:
         self._paint = paint
         self._colour_of = colour_of

@@ -12,7 +12,7 @@ from typing import Any
 
 from hookline.engine.outcome import Outcome
 
-log = logging.getLogger("hookline.background")
+log: logging.Logger = logging.getLogger("hookline.background")
 
 
 class Background:

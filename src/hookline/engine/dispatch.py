@@ -27,7 +27,7 @@ from hookline.hooks.actions import Command
 from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Decision, Reply
 
-log = logging.getLogger("hookline.engine")
+log: logging.Logger = logging.getLogger("hookline.engine")
 Order = Literal["sequential", "parallel"]
 
 
@@ -53,7 +53,7 @@ class Dispatcher:
     def __init__(self, scope: HookScope, registry: Registry, runners: RunnerPool, observers: Observers) -> None:
         self.scope = scope
         self.observers = observers
-        self.background = Background()
+        self.background: Background = Background()
         self._registry = registry
         self._runners = runners
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from hookline.engine.background import Background
 from hookline.engine.dispatch import Dispatcher, EventRun, Order
 from hookline.engine.fast_path import FastPaths, Fire
 from hookline.engine.observers import Observers
@@ -25,7 +26,7 @@ from hookline.hooks.hook import Hook, check_seconds
 from hookline.replies import NOTHING
 from hookline.wire.dialects import detect, dialect
 
-log = logging.getLogger("hookline")
+log: logging.Logger = logging.getLogger("hookline")
 _warned_off = False
 
 
@@ -62,11 +63,11 @@ class Engine:
         self._refresh: Callable[[], Any] | None = None
         self._closed = False
         self._enabled = _switched_on()
-        self.observers = Observers(changed=self._forget)
-        self.runners = RunnerPool(runners)
-        self.registry = Registry(project_dir, str(Path.home()), self._forget)
-        self.dispatcher = Dispatcher(self, self.registry, self.runners, self.observers)
-        self.background = self.dispatcher.background
+        self.observers: Observers = Observers(changed=self._forget)
+        self.runners: RunnerPool = RunnerPool(runners)
+        self.registry: Registry = Registry(project_dir, str(Path.home()), self._forget)
+        self.dispatcher: Dispatcher = Dispatcher(self, self.registry, self.runners, self.observers)
+        self.background: Background = self.dispatcher.background
         self._forget()
 
     @property

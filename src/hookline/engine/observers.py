@@ -21,7 +21,7 @@ from hookline.engine.verdict import Verdict
 from hookline.errors import HookError
 from hookline.replies import NOTHING, Reply
 
-log = logging.getLogger("hookline.observers")
+log: logging.Logger = logging.getLogger("hookline.observers")
 _MOST_WAITING = 10_000
 
 
@@ -81,13 +81,13 @@ class Observers:
         self._changed = changed
         self._inline: tuple[Observer, ...] = ()
         self._aside: tuple[Observer, ...] = ()
-        self.detailed = False
+        self.detailed: bool = False
         self._queue: deque[Notice] = deque()
         self._wake = threading.Condition()
         self._busy = False
         self._closed = False
         self._thread: threading.Thread | None = None
-        self.dropped = 0
+        self.dropped: int = 0
 
     def __bool__(self) -> bool:
         return bool(self._inline or self._aside)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from hookline.events.base import Event
 
@@ -11,7 +11,7 @@ class SubagentStart(Event, frozen=True, kw_only=True, eq=False):
     """A subagent is about to start; `agent_id` and `agent_type` say which."""
 
     event_name = "SubagentStart"
-    subject_field = "agent_type"
+    subject_field: ClassVar[str | None] = "agent_type"
 
     agent_id: str = ""
     agent_type: str = ""
@@ -22,7 +22,7 @@ class SubagentStop(Event, frozen=True, kw_only=True, eq=False):
     """A subagent thinks it is done, or failed (`success`, `error`); a hook may send one that is done back to work."""
 
     event_name = "SubagentStop"
-    subject_field = "agent_type"
+    subject_field: ClassVar[str | None] = "agent_type"
 
     agent_id: str = ""
     agent_type: str = ""

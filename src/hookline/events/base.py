@@ -92,4 +92,4 @@ class Event(
     def __ne__(self, other: object) -> bool:
         return not self == other  # msgspec's own would compare identities
 
-    __hash__ = None  # type: ignore[assignment]  # payloads are dicts: an event is compared, never a key
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # payloads are dicts: an event is compared, never a key

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import field
 
@@ -13,7 +13,7 @@ class PreModelCall(Event, frozen=True, kw_only=True, eq=False):
     """The model is about to be asked; a matcher looks at its name."""
 
     event_name = "PreModelCall"
-    subject_field = "model"
+    subject_field: ClassVar[str | None] = "model"
 
     model: str = ""
     messages: list[dict[str, Any]] = field(default_factory=list)
@@ -24,7 +24,7 @@ class PostModelCall(Event, frozen=True, kw_only=True, eq=False):
     """The model has answered; the agent has not acted on it yet."""
 
     event_name = "PostModelCall"
-    subject_field = "model"
+    subject_field: ClassVar[str | None] = "model"
 
     model: str = ""
     text: str = ""

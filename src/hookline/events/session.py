@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import field
 
@@ -13,7 +13,7 @@ class Setup(Event, frozen=True, kw_only=True, eq=False):
     """A project is being set up or maintained, before any session starts."""
 
     event_name = "Setup"
-    subject_field = "trigger"
+    subject_field: ClassVar[str | None] = "trigger"
 
     trigger: str = "init"
 
@@ -22,7 +22,7 @@ class SessionStart(Event, frozen=True, kw_only=True, eq=False):
     """A session begins, or begins again after a resume, a clear or a compaction."""
 
     event_name = "SessionStart"
-    subject_field = "source"
+    subject_field: ClassVar[str | None] = "source"
 
     source: str = "startup"
     model: str | None = None
@@ -37,7 +37,7 @@ class SessionEnd(Event, frozen=True, kw_only=True, eq=False):
     """A session is over; nothing can be changed any more."""
 
     event_name = "SessionEnd"
-    subject_field = "reason"
+    subject_field: ClassVar[str | None] = "reason"
 
     reason: str = "other"
 
@@ -56,7 +56,7 @@ class UserPromptExpansion(Event, frozen=True, kw_only=True, eq=False):
     """A slash command or an MCP prompt is about to be expanded into the prompt it stands for."""
 
     event_name = "UserPromptExpansion"
-    subject_field = "command_name"
+    subject_field: ClassVar[str | None] = "command_name"
 
     expansion_type: str = "slash_command"
     command_name: str = ""
@@ -80,7 +80,7 @@ class StopFailure(Event, frozen=True, kw_only=True, eq=False):
     """The turn ended because the model could not answer."""
 
     event_name = "StopFailure"
-    subject_field = "error"
+    subject_field: ClassVar[str | None] = "error"
 
     error: str = "unknown"
     error_details: str | None = None
@@ -91,7 +91,7 @@ class Notification(Event, frozen=True, kw_only=True, eq=False):
     """The user is being told something."""
 
     event_name = "Notification"
-    subject_field = "notification_type"
+    subject_field: ClassVar[str | None] = "notification_type"
 
     message: str = ""
     title: str | None = None
@@ -114,7 +114,7 @@ class PreCompact(Event, frozen=True, kw_only=True, eq=False):
     """The conversation is about to be summarised to make room."""
 
     event_name = "PreCompact"
-    subject_field = "trigger"
+    subject_field: ClassVar[str | None] = "trigger"
 
     trigger: str = "manual"
     custom_instructions: str | None = field(default=None)
@@ -124,7 +124,7 @@ class PostCompact(Event, frozen=True, kw_only=True, eq=False):
     """The conversation was summarised."""
 
     event_name = "PostCompact"
-    subject_field = "trigger"
+    subject_field: ClassVar[str | None] = "trigger"
 
     trigger: str = "manual"
     compact_summary: str = ""
@@ -133,7 +133,7 @@ class PostCompact(Event, frozen=True, kw_only=True, eq=False):
 class ModelSwitch(Event, frozen=True, kw_only=True, eq=False):
     """What both model-switch events carry; a matcher looks at the new model."""
 
-    subject_field = "to_model"
+    subject_field: ClassVar[str | None] = "to_model"
 
     from_model: str = ""
     to_model: str = ""
@@ -161,7 +161,7 @@ class PostModelSwitch(ModelSwitch, frozen=True, kw_only=True, eq=False):
 class ElicitationEvent(Event, frozen=True, kw_only=True, eq=False):
     """What both elicitation events carry; a matcher looks at the MCP server's name."""
 
-    subject_field = "mcp_server_name"
+    subject_field: ClassVar[str | None] = "mcp_server_name"
 
     mcp_server_name: str = ""
     mode: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 from msgspec import field
@@ -17,7 +17,7 @@ T = TypeVar("T")
 class ToolEvent(Event, frozen=True, kw_only=True, eq=False):
     """An event about one tool call; a matcher looks at the tool's name."""
 
-    subject_field = "tool_name"
+    subject_field: ClassVar[str | None] = "tool_name"
 
     tool_name: str = ""
     tool_input: dict[str, Any] = field(default_factory=dict)

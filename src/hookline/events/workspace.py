@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from hookline.events.base import Event
 
 
@@ -9,7 +11,7 @@ class ConfigChange(Event, frozen=True, kw_only=True, eq=False):
     """A settings file changed and is about to take effect."""
 
     event_name = "ConfigChange"
-    subject_field = "source"
+    subject_field: ClassVar[str | None] = "source"
 
     source: str = "project_settings"
     file_path: str | None = None
@@ -19,7 +21,7 @@ class InstructionsLoaded(Event, frozen=True, kw_only=True, eq=False):
     """A file of instructions was read into the conversation."""
 
     event_name = "InstructionsLoaded"
-    subject_field = "load_reason"
+    subject_field: ClassVar[str | None] = "load_reason"
 
     file_path: str = ""
     memory_type: str = "Project"
@@ -42,7 +44,7 @@ class FileChanged(Event, frozen=True, kw_only=True, eq=False):
     """A watched file was changed, added or removed; a matcher looks at its base name."""
 
     event_name = "FileChanged"
-    subject_field = "file_name"
+    subject_field: ClassVar[str | None] = "file_name"
 
     file_path: str = ""
     event: str = "change"

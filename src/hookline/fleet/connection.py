@@ -14,7 +14,7 @@ from hookline.errors import FleetError, MissingExtra
 if TYPE_CHECKING:
     from nats.aio.client import Client
 
-log = logging.getLogger("hookline.fleet")
+log: logging.Logger = logging.getLogger("hookline.fleet")
 
 
 async def connect(

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from nats.js import JetStreamContext
     from nats.js.api import RawStreamMsg
 
-log = logging.getLogger("hookline.fleet")
+log: logging.Logger = logging.getLogger("hookline.fleet")
 _CONSUMER = "ledger"
 _MEMBER_SECONDS = 0.5
 
@@ -69,11 +69,11 @@ class Hub:
     def __init__(self, folder: Path, *, server: Server | None = None, url: str = "") -> None:
         self.folder = folder
         self.server = server
-        self.own_server = server is not None
-        self.url = url or (server.url if server else "")
-        self.registry = MachineRegistry(folder)
-        self.ledger = Ledger(folder / "audit")
-        self.key = _team_key(folder / "team.key")
+        self.own_server: bool = server is not None
+        self.url: str = url or (server.url if server else "")
+        self.registry: MachineRegistry = MachineRegistry(folder)
+        self.ledger: Ledger = Ledger(folder / "audit")
+        self.key: TeamKey = _team_key(folder / "team.key")
         self._tasks: list[asyncio.Task[None]] = []
         self._client: Client | None = None
         self._keys: dict[str, str] = {}

@@ -45,7 +45,7 @@ from hookline.fleet.subjects import (
 if TYPE_CHECKING:
     from nats.aio.client import Client
 
-log = logging.getLogger("hookline.fleet")
+log: logging.Logger = logging.getLogger("hookline.fleet")
 POLL_SECONDS = 0.5
 STATUS_SECONDS = 30.0
 RETRY_SECONDS = 5.0
@@ -109,8 +109,8 @@ class Leaf:
         hosts: Callable[[], list[dict[str, Any]]] = list,
         check: Callable[[Path], list[str]] = check_in_process,
     ) -> None:
-        self.machine = machine or Machine()
-        self.enrolment = self.machine.enrolment()
+        self.machine: Machine = machine or Machine()
+        self.enrolment: Enrolment = self.machine.enrolment()
         self._hosts = hosts
         self._check = check
         self._refused: tuple[str, str] = ("", "")

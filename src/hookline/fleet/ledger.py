@@ -39,8 +39,8 @@ class Mirror:
 
     def __init__(self, folder: Path, machine: str) -> None:
         self.machine = machine
-        self.path = folder / f"{machine}.jsonl"
-        self.problems_path = folder / f"{machine}.problems.jsonl"
+        self.path: Path = folder / f"{machine}.jsonl"
+        self.problems_path: Path = folder / f"{machine}.problems.jsonl"
         self._last: Link | None = None
 
     @property

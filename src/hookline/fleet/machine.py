@@ -56,7 +56,7 @@ class Machine:
     """The fleet's folder of one user on one machine."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or state_folder() / "fleet"
+        self.folder: Path = folder or state_folder() / "fleet"
 
     # -- who it is -----------------------------------------------------------------------------------------------
 

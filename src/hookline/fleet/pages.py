@@ -39,7 +39,7 @@ class FleetPages:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.problem = "the hub has not answered yet"
+        self.problem: str = "the hub has not answered yet"
         self._rows: Sequence[MachineRow] = ()
         self._steps: Sequence[Rollout] = ()
 

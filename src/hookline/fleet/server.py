@@ -46,6 +46,9 @@ def users(hub_key: str, machines: dict[str, str]) -> list[dict[str, Any]]:
 class Server:
     """The hub's own server: its folder, its configuration, its process."""
 
+    host: str
+    port: int
+
     def __init__(self, folder: Path, *, host: str = "127.0.0.1", port: int = PORT, sync: bool = False) -> None:
         self.folder = folder
         self.host, self.port = host, port

@@ -16,7 +16,7 @@ from hookline.errors import HooklineError
 from hookline.events import Event, spec_of
 from hookline.replies import NOTHING, Decision, Reply, deny
 
-log = logging.getLogger("hookline.hosts")
+log: logging.Logger = logging.getLogger("hookline.hosts")
 P_contra = TypeVar("P_contra", contravariant=True)
 A_co = TypeVar("A_co", covariant=True)
 

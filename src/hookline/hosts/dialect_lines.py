@@ -27,7 +27,7 @@ class LineCodec:
     def __init__(self, dialect: str | None = None) -> None:
         self._dialect = dialect
         self._spoken = dialect or "claude"
-        self.unreadable = 0
+        self.unreadable: int = 0
 
     def decode(self, line: bytes) -> Event:
         """The event of a line."""

@@ -23,7 +23,7 @@ class BadJson(HooklineError):
     """A text that is not JSON, comments and trailing commas aside; `line` counts from 1."""
 
     def __init__(self, text: str, at: int, expected: str) -> None:
-        self.line = text.count("\n", 0, at) + 1
+        self.line: int = text.count("\n", 0, at) + 1
         found = text[at : at + 10].partition("\n")[0]
         super().__init__(f"line {self.line}: expected {expected}, got {f'`{found}`' if found else 'the end'}")
 

@@ -67,7 +67,7 @@ class Slot:
 
     def __init__(self, slots: Slots) -> None:
         self.slots = slots
-        self.given = False
+        self.given: bool = False
 
     async def __aenter__(self) -> Self:
         await self.slots.take()

@@ -117,6 +117,8 @@ def mark(spec: ProcessSpec, marker: str) -> ProcessSpec:
 class Process:
     """One started program, from its first byte of input to the result; `lasting` is called if it is not a short one."""
 
+    room: int
+
     def __init__(
         self, child: Child, group: Group, limit: int, on_output: OnOutput | None, lasting: Callable[[], None]
     ) -> None:
@@ -125,20 +127,20 @@ class Process:
         self.limit = self.room = limit
         self.keep_stdin = False
         self.on_output = on_output
-        self.loop = asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self.ended: Ended = "exit"
-        self.held = False
+        self.held: bool = False
         self.lasting = lasting
-        self.output = {child.stdout: bytearray(), child.stderr: bytearray()}
+        self.output: dict[int, bytearray] = {child.stdout: bytearray(), child.stderr: bytearray()}
         self.open: dict[int, Stream] = {child.stdout: "stdout", child.stderr: "stderr"}
-        self.pending = memoryview(b"")
-        self.detached = False
+        self.pending: memoryview = memoryview(b"")
+        self.detached: bool = False
         self.over: asyncio.Future[None] = self.loop.create_future()
-        self.heard = {child.stdout}
+        self.heard: set[int] = {child.stdout}
         self.loop.add_reader(child.stdout, self._read, child.stdout)
-        self.writing = False
+        self.writing: bool = False
         child.exit.add_done_callback(self._exited)
-        self.timers = [self.loop.call_later(SHORT, self._attend)]
+        self.timers: list[asyncio.TimerHandle] = [self.loop.call_later(SHORT, self._attend)]
 
     def say(self, data: bytes) -> None:
         """Write to its stdin, as fast as it reads; what it does not want to read is dropped."""

@@ -185,8 +185,8 @@ class Pipes:
             self.close()
             raise
         in_r, in_w, out_r, out_w, err_r, err_w = self._open
-        self.theirs = (in_r, out_w, err_w)
-        self.ours = (in_w, out_r, err_r)
+        self.theirs: tuple[int, int, int] = (in_r, out_w, err_w)
+        self.ours: tuple[int, int, int] = (in_w, out_r, err_r)
         for fd in self.ours:
             os.set_blocking(fd, False)
 

@@ -98,7 +98,7 @@ class Range:
         self._path = Path(path)
         self._start = start
         self._end = end
-        self.lines = 0
+        self.lines: int = 0
 
     def __iter__(self) -> Iterator[RecordedCall]:
         reader = _Reader(str(self._path))

@@ -17,7 +17,7 @@ from hookline.events import Event
 from hookline.hooks.actions import Function
 from hookline.hooks.hook import Hook
 
-log = logging.getLogger("hookline.function")
+log: logging.Logger = logging.getLogger("hookline.function")
 _IDLE_SECONDS = 5.0
 
 
@@ -63,7 +63,7 @@ class Threads:
         self._lock = threading.Lock()
         self._waiting = self._idle = self._all = 0
         self._closed = False
-        self.abandoned = 0
+        self.abandoned: int = 0
 
     async def call(self, function: Callable[[], Any]) -> Any:
         """The function's result; cancelling this abandons the function, or forgets it if it has not begun."""

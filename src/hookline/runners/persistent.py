@@ -20,7 +20,7 @@ from hookline.process.spawn import Child, ProcessSpec, not_started
 
 LINE_LIMIT = 10_000_000
 """Bytes of one answer, and of what is kept of stderr."""
-log = logging.getLogger("hookline.command")
+log: logging.Logger = logging.getLogger("hookline.command")
 ANSWERING = frozenset({
     "continue", "suppressOutput", "stopReason", "decision", "reason", "systemMessage", "terminalSequence", "async",
     "asyncTimeout", "hookSpecificOutput", "continue_execution", "stop_reason", "suppress_logging", "suppress_output",

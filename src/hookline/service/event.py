@@ -31,13 +31,19 @@ class Unsuitable(Exception):
 class ClientRequest:
     """What the client would have been: its arguments, folder, mask, module path, environment, descriptors."""
 
+    argv0: str
+    cwd: str
+    flags: str
+    words: list[str]
+    path: list[str]
+
     def __init__(self, body: bytes, fds: list[int]) -> None:
         fields = body.split(b"\0")
         self.flags, mask, self.cwd, self.argv0 = map(os.fsdecode, fields[:4])
-        self.mask = int(mask)
+        self.mask: int = int(mask)
         self.words, at = frames.take(fields, 4)
         self.path, at = frames.take(fields, at)
-        self.environ = dict(entry.partition(b"=")[::2] for entry in fields[at:])
+        self.environ: dict[bytes, bytes] = dict(entry.partition(b"=")[::2] for entry in fields[at:])
         self.fds = fds
 
 

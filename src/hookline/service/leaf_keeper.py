@@ -30,9 +30,12 @@ END_LIMIT = 10.0
 class LeafKeeper:
     """The connection of one state folder, while that folder says that this machine is in a fleet."""
 
+    log: Log
+    state: str
+
     def __init__(self, state: str, log: Log) -> None:
         self.state, self.log = state, log
-        self.since = 0.0
+        self.since: float = 0.0
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

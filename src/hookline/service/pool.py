@@ -36,11 +36,18 @@ REMEMBERED = 1000
 class Route:
     """Who is to answer an event: which interpreter, with which package, started up how; and a name for the hook set."""
 
+    cwd: str
+    digest: str
+    executable: str
+    flags: str
+    home: str
+    words: list[str]
+
     def __init__(self, data: bytes) -> None:
         fields = data.split(b"\0")
         self.executable, self.home, self.flags, self.digest, self.cwd = map(os.fsdecode, fields[:5])
         self.words, at = frames.take(fields, 5)
-        self.startup = tuple(fields[at:])
+        self.startup: tuple[bytes, ...] = tuple(fields[at:])
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -62,6 +69,9 @@ class Route:
 class Tally:
     """How many events a hook set has had, and how long they took."""
 
+    events: int
+    failed: int
+
     def __init__(self) -> None:
         self.events = self.failed = 0
         self.durations: deque[float] = deque(maxlen=REMEMBERED)
@@ -80,20 +90,24 @@ class Tally:
 class Hand:
     """The service's end of one worker."""
 
+    log: Log
+    route: Route
+    retired: bool
+
     def __init__(self, route: Route, log: Log) -> None:
         ours, theirs = socket.socketpair()
         self.route, self.log = route, log
-        self.began = time.time()
-        self.used = time.monotonic()
+        self.began: float = time.time()
+        self.used: float = time.monotonic()
         self.ready = self.retired = False
-        self.stamps = Stamps({}, {})
+        self.stamps: Stamps = Stamps({}, {})
         self.running: dict[int, str] = {}
         self.heard = b""
         self.sock = ours
         ours.setblocking(False)
         inlet, outlet = os.pipe()  # its streams are not files, as an agent's are not
         try:
-            self.process = subprocess.Popen(
+            self.process: subprocess.Popen[bytes] = subprocess.Popen(
                 [route.executable, "-c", BOOT, route.home, str(theirs.fileno())],
                 cwd="/",
                 env={os.fsdecode(name): os.fsdecode(value) for name, _, value in map(_split, route.startup)},
@@ -149,8 +163,8 @@ class Pool:
         self.leaving: set[Hand] = set()
         self.failed: dict[tuple[object, ...], float] = {}
         self.tallies: dict[str, Tally] = {}
-        self.numbers = itertools.count()
-        self.changed = asyncio.Event()
+        self.numbers: itertools.count[int] = itertools.count()
+        self.changed: asyncio.Event = asyncio.Event()
 
     @property
     def busy(self) -> bool:

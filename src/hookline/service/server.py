@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import Any
 
 from hookline.service import address, frames
-from hookline.service.leaf_keeper import keepers
+from hookline.service.leaf_keeper import LeafKeeper, keepers
 from hookline.service.log import Log
 from hookline.service.pool import Pool, Route
 from hookline.service.stamps import Stamps
@@ -33,19 +33,22 @@ BACKLOG = 1024
 class Service:
     """One user's service; `run` returns when it has been stopped, replaced, or left alone for long."""
 
+    log: Log
+    name: str
+
     def __init__(self, name: str, folder: str, log: Log, state: str = "") -> None:
         self.name, self.log = name, log
-        self.path = f"{folder}/{name}.sock"
-        self.pool = Pool(log)
-        self.leaves = keepers(state, log)
-        self.began = time.time()
-        self.used = time.monotonic()
-        self.declined = 0
+        self.path: str = f"{folder}/{name}.sock"
+        self.pool: Pool = Pool(log)
+        self.leaves: list[LeafKeeper] = keepers(state, log)
+        self.began: float = time.time()
+        self.used: float = time.monotonic()
+        self.declined: int = 0
         self.talking: set[asyncio.Task[None]] = set()
-        self.stopping = asyncio.Event()
+        self.stopping: asyncio.Event = asyncio.Event()
         self.waiting: list[socket.socket] = []
         ours = [file for file in map(_file_of, tuple(sys.modules.values())) if "hookline" in file]
-        self.own = Stamps.take(ours, self.began)
+        self.own: Stamps = Stamps.take(ours, self.began)
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()

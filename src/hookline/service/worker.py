@@ -49,9 +49,12 @@ MERCY = 2.0
 class Running:
     """One event under way: its process, and the client's connection, whose end ends the event."""
 
+    connection: int
+    name: int
+
     def __init__(self, name: int, connection: int) -> None:
         self.name, self.connection = name, connection
-        self.begun = time.monotonic()
+        self.begun: float = time.monotonic()
         self.through = False
         self.kill_at: float | None = None
 
@@ -63,17 +66,26 @@ class Worker:
     then on; the worker forks the next spare.
     """
 
+    run: event.Run
+    service: _socket.socket
+    wake_r: int
+    wake_w: int
+    ours: socket.socket
+    theirs: socket.socket
+    lost: int
+    spare: int
+
     def __init__(self, service: _socket.socket, run: event.Run) -> None:
         self.service, self.run = service, run
         self.running: dict[int, Running] = {}
         self.spare = self.lost = 0
-        self.open = True
+        self.open: bool = True
         self.wake_r, self.wake_w = _pipe()
         self.ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.ours.setblocking(False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self.wake_w, warn_on_full_buffer=False)
-        self.poll = select.poll()
+        self.poll: select.poll = select.poll()
         for fd in (self.ours.fileno(), self.wake_r):
             self.poll.register(fd, select.POLLIN)
 

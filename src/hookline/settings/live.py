@@ -15,7 +15,7 @@ from hookline.settings.problems import Problem
 from hookline.settings.trust import resealed
 from hookline.settings.watcher import Reloader, SettingsChange, unless_refused
 
-log = logging.getLogger("hookline.settings")
+log: logging.Logger = logging.getLogger("hookline.settings")
 
 
 class LiveSettings:
@@ -34,7 +34,7 @@ class LiveSettings:
         self._on_problem = on_problem or _log
         self._from_files: dict[int, Hook] = {}
         self._refused: dict[int, Hook] = {}
-        self.loaded = reloader.loaded
+        self.loaded: Loaded = reloader.loaded
         self._apply(reloader.loaded, reloader.hooks, {})
         self._report(reloader.loaded.problems)
 

@@ -84,7 +84,7 @@ class Trust:
     """What a user has trusted so far."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path: Path = Path(path)
         self.problems: tuple[Problem, ...] = ()
         self._kept: dict[str, _Kept] = {}
 

@@ -53,8 +53,8 @@ class Reloader:
         self._read = read
         self._policy: Policy = policy
         self._trust = trust or Trust.load()
-        self.loaded = ensure(read(), policy, self._trust)
-        self.hooks = self.loaded.hooks
+        self.loaded: Loaded = ensure(read(), policy, self._trust)
+        self.hooks: tuple[Hook, ...] = self.loaded.hooks
         status = self._status(self.loaded)
         self._named = _named(status)
         self._content = _content(self.loaded, status, ())

@@ -29,6 +29,8 @@ class HereDocument(NamedTuple):
 class Draft:
     """A simple command while its words are being read."""
 
+    end: int
+
     def __init__(self, start: int) -> None:
         self.start = self.end = start
         self.words: list[tuple[str, bool]] = []

@@ -69,8 +69,8 @@ class WordReader(ABC):
 
     def __init__(self, source: str, depth: int) -> None:
         self.source = source
-        self.at = 0
-        self.depth = depth - 1
+        self.at: int = 0
+        self.depth: int = depth - 1
         self.constants: dict[str, str] = {}
         self._mentions: dict[str, int] = {}
         self.deeper()

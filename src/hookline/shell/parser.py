@@ -44,10 +44,10 @@ class Parser(WordReader):
         super().__init__(source, depth)
         self.found = found
         self.via = via
-        self.inside = inside
-        self.straight = not inside
+        self.inside: bool = inside
+        self.straight: bool = not inside
         self.scope: tuple[int, ...] = ()
-        self.loops = False
+        self.loops: bool = False
         self.documents: list[tuple[HereDocument, Draft]] = []
         self.waiting: list[Draft] = []
 
@@ -101,7 +101,7 @@ class Parser(WordReader):
     def space(self) -> None:
         """Skip blanks and a comment."""
         found = _SPACE.match(self.source, self.at)
-        self.at = found.end() if found else self.at
+        self.at: int = found.end() if found else self.at
 
     def newline(self) -> None:
         self.at += 1

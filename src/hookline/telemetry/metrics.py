@@ -40,9 +40,9 @@ class Histogram:
 
     def __init__(self) -> None:
         self.buckets: list[int] = [0] * (len(BOUNDS) + 1)
-        self.count = 0
-        self.total = 0.0
-        self.highest = 0.0
+        self.count: int = 0
+        self.total: float = 0.0
+        self.highest: float = 0.0
 
     def add(self, ms: float) -> None:
         """One more measurement."""
@@ -133,7 +133,7 @@ class MetricsServer:
     def __init__(self, server: WSGIServer, thread: threading.Thread) -> None:
         self._server = server
         self._thread = thread
-        self.port = server.server_port
+        self.port: int = server.server_port
 
     def close(self) -> None:
         """Stop serving and give the port back."""
@@ -158,7 +158,7 @@ class Metrics:
         self._started: OrderedDict[tuple[str, str], float] = OrderedDict()
         self._lock = threading.Lock()
         self._most = most_series
-        self.overflow = 0
+        self.overflow: int = 0
 
     def __call__(self, notice: Notice) -> None:
         """Count a verdict; anything else is passed over."""

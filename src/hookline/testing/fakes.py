@@ -20,7 +20,7 @@ class FakeClock:
     """
 
     def __init__(self, start: float = 0.0, step: float = 0.0) -> None:
-        self.now = start
+        self.now: float = start
         self.step = step
 
     def __call__(self) -> float:
@@ -74,7 +74,7 @@ class FakeRunner:
     """
 
     def __init__(self, answers: Mapping[str, Script] | None = None, default: Script = None) -> None:
-        self.answers = dict(answers or {})
+        self.answers: dict[str, Script] = dict(answers or {})
         self.default = default
         self.calls: list[tuple[str, Event]] = []
 

@@ -124,7 +124,7 @@ class Transcript:
         self._agent_id = sidechain
         self.last_uuid: str | None = None
         self._fd = _open(path)
-        self.locked = _lock(self._fd)
+        self.locked: bool = _lock(self._fd)
 
     def add(self, message: Message, uuids: tuple[str, ...] = (), **more: Any) -> str:
         """Write a message down; its uuid. An answer whose blocks have a uuid each gets a line for each."""

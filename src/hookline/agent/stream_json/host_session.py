@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from hookline.agent.agent import Agent
 from hookline.agent.factory import Made, add_agents, effort, give_services
 from hookline.agent.messages import Block, Text, User, decode_block
 from hookline.agent.models import ModelRequest, choose
@@ -44,7 +45,7 @@ from hookline.replies import Decision, EventFields, Reply, allow, deny
 
 __all__ = ["serve"]
 
-log = logging.getLogger("hookline.agent")
+log: logging.Logger = logging.getLogger("hookline.agent")
 #: seconds the answer to `initialize` waits for calls of the run before; the official SDKs give up after 60
 LONGEST_HOLD = 45.0
 PROBE = ModelRequest(messages=(User.of("Hi"),), max_tokens=1)
@@ -72,10 +73,13 @@ class Woken:
 class HostSession:
     """The host and what it asks of us."""
 
+    made: Made
+    options: RunOptions
+
     def __init__(self, made: Made, options: RunOptions, write: Callable[[bytes], None]) -> None:
         self.made, self.options = made, options
-        self.agent = made.agent
-        self.server = CliChannel(write, also=OTHERS)
+        self.agent: Agent = made.agent
+        self.server: CliChannel = CliChannel(write, also=OTHERS)
         self._tools = HostTools(made, self.server)
         self._callbacks: tuple[str, ...] = ()
         self._over = False

@@ -37,7 +37,7 @@ from hookline.wire import claude
 
 __all__ = ["host_hooks"]
 
-log = logging.getLogger("hookline.hosts.claude_code")
+log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
 
 DEFAULT_TIMEOUT = 600.0
 #: here silence is a no

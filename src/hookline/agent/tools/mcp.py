@@ -68,7 +68,9 @@ class McpServers:
     """All the session's servers."""
 
     def __init__(self, configs: Mapping[str, ServerConfig], environ: Mapping[str, str] = os.environ) -> None:
-        self.servers = {name: McpServer(name, config, environ) for name, config in configs.items()}
+        self.servers: dict[str, McpServer] = {
+            name: McpServer(name, config, environ) for name, config in configs.items()
+        }
         self.failures: dict[str, McpError] = {}
         self._environ = environ
 
@@ -241,11 +243,11 @@ class McpTool(Tool):
     def __init__(self, server: McpServer, wire: dict[str, Any]) -> None:
         hints = wire.get("annotations") or {}
         self.server = server
-        self.tool = wire["name"]
-        self.name = tool_name(server.name, wire["name"])  # type: ignore[misc]
-        self.description = wire.get("description") or wire["name"]  # type: ignore[misc]
-        self.read_only = bool(hints.get("readOnlyHint"))  # type: ignore[misc]
-        self.concurrency_safe = self.read_only  # type: ignore[misc]
+        self.tool: Any = wire["name"]
+        self.name: str = tool_name(server.name, wire["name"])  # type: ignore[misc]
+        self.description: Any = wire.get("description") or wire["name"]  # type: ignore[misc]
+        self.read_only: bool = bool(hints.get("readOnlyHint"))  # type: ignore[misc]
+        self.concurrency_safe: bool = self.read_only  # type: ignore[misc]
         self._schema = wire.get("inputSchema") or {"type": "object"}
 
     @property

@@ -34,7 +34,7 @@ class Bounded:
         self._head = bytearray()
         self._tail: deque[bytes] = deque()
         self._tail_size = 0
-        self.total = 0
+        self.total: int = 0
 
     def feed(self, data: bytes) -> None:
         """Take the next piece of output."""

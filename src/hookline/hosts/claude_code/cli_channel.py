@@ -34,7 +34,7 @@ from hookline.hosts.claude_code.protocol import Connection
 
 __all__ = ["CliChannel"]
 
-log = logging.getLogger("hookline.hosts.claude_code")
+log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
 
 
 class CliChannel:
@@ -45,7 +45,7 @@ class CliChannel:
         self._connection = Connection("cli", also=also)
         self._asked: dict[str, asyncio.Future[Any]] = {}
         self._said: asyncio.Queue[ControlRequest | UserMessage | None] = asyncio.Queue()
-        self.gone = False
+        self.gone: bool = False
 
     # -- what the host says ----------------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ from hookline.hosts.claude_code.registration import Registration, plan, unkept
 from hookline.hosts.claude_code.requests import CanUse
 from hookline.hosts.claude_code.transport import Subprocess, Transport
 
-log = logging.getLogger("hookline.hosts.claude_code")
+log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
 
 Prompt = str | Sequence[Mapping[str, Any]] | UserMessage
 Prompts = Prompt | AsyncIterable[Prompt]

@@ -29,7 +29,7 @@ from hookline.hosts.claude_code.protocol import Connection
 from hookline.hosts.claude_code.requests import Answering
 from hookline.hosts.claude_code.transport import PeerExit, Transport
 
-log = logging.getLogger("hookline.hosts.claude_code")
+log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
 
 NOISE_ALLOWED = 1000  # lines on stdout that are no JSON at all, in a row: a stray print is logged, a flood is an error
 ANSWER_WITHIN = 60.0
@@ -42,11 +42,13 @@ class HostChannel:
     def __init__(self, transport: Transport, *, line_limit: int = LINE_LIMIT, linger: float = LINGER) -> None:
         self._transport = transport
         self._connection = Connection("host", line_limit=line_limit)
-        self.answering = Answering(self._connection, transport.write)
-        self.inbox = MessageQueue(transport.pause, transport.resume)
+        self.answering: Answering = Answering(self._connection, transport.write)
+        self.inbox: MessageQueue = MessageQueue(transport.pause, transport.resume)
         self._asked: dict[str, asyncio.Future[Success | Failure]] = {}
         self._run = RunTracker(self._end_input, linger)
-        self.ends_session = False  # whether the CLI asks about SessionEnd, which it can only while its stdin is open
+        self.ends_session: bool = (
+            False  # whether the CLI asks about SessionEnd, which it can only while its stdin is open
+        )
         self._leaving: asyncio.Task[None] | None = None
         self._noise: list[bytes] = []
         self._garbled: BadLine | None = None
@@ -220,8 +222,8 @@ class RunTracker:
         self._state: str | None = None
         self._last_prompt = False
         self._timer: asyncio.TimerHandle | None = None
-        self.open = False  # a prompt without its result
-        self.finished = False  # the last thing said was a result
+        self.open: bool = False  # a prompt without its result
+        self.finished: bool = False  # the last thing said was a result
 
     def prompted(self) -> None:
         self.open = True

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from hookline.errors import HookError, MissingExtra
 
-log = logging.getLogger("hookline.hosts.claude_code")
+log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
 PROTOCOL_VERSION = "2025-06-18"
 METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32601, -32602, -32603
 
@@ -89,7 +89,7 @@ class ToolServer:
 
     def __init__(self, tools: Sequence[Tool | Callable[..., Any]], *, name: str = "hookline") -> None:
         made = [one if isinstance(one, Tool) else tool(one) for one in tools]
-        self.tools = {one.name: one for one in made}
+        self.tools: dict[str, Tool] = {one.name: one for one in made}
         self._about = {"name": name, "version": "1"}
         self._methods: dict[str, Callable[[dict[str, Any]], Any]] = {
             "initialize": self._initialize,

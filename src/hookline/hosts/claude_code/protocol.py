@@ -142,9 +142,9 @@ class Connection:
     def __init__(self, role: Role, *, line_limit: int = LINE_LIMIT, also: Collection[str] = ()) -> None:
         self.role = role
         self.callbacks: dict[str, Callback] = {}
-        self.initialized = False
-        self.ours = PendingRequests()  # what we asked
-        self.theirs = PendingRequests()  # what they asked
+        self.initialized: bool = False
+        self.ours: PendingRequests = PendingRequests()  # what we asked
+        self.theirs: PendingRequests = PendingRequests()  # what they asked
         self._also = frozenset(also)
         self._ids = count(1)
         self._lines = LineSplitter(line_limit)

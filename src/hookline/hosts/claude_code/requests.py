@@ -31,7 +31,7 @@ from hookline.hosts.dialect_lines import LineCodec
 from hookline.replies import NOTHING, Decision, Reply, deny
 from hookline.wire import claude
 
-log = logging.getLogger("hookline.hosts.claude_code")
+log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
 
 Permission = Reply | bool | Mapping[str, Any] | None
 CanUse = Callable[[CanUseTool], Awaitable[Permission]]
@@ -232,7 +232,7 @@ class CallbackCodec:
 
     def __init__(self, kind: type[Event]) -> None:
         self._kind = kind
-        self.decode = claude.trusted_reader(kind)
+        self.decode: Callable[[Any], Event] = claude.trusted_reader(kind)
 
     def encode(self, reply: Reply, event: Event) -> Raw:
         return EMPTY if reply is NOTHING else Raw(claude.encode_reply(reply, event))

@@ -134,7 +134,7 @@ class Subprocess:
         env: Mapping[str, str] | None = None,
         grace: float = GRACE,
     ) -> None:
-        self.argv = list(argv)
+        self.argv: list[str] = list(argv)
         self._cwd = cwd
         self._env = None if env is None else dict(env)
         self._grace = grace

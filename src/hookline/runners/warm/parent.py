@@ -21,7 +21,7 @@ from hookline.process.tree import MARKER
 from hookline.runners.warm.plan import Interpreter, WarmPlan
 from hookline.runners.warm.shell import DeathNotice, death_notice
 
-BOOT = Path(__file__).with_name("boot") / "importlib_bootstrap.py"
+BOOT = Path(__file__).with_name("_boot") / "importlib_bootstrap.py"
 HELLO_LIMIT = 10.0
 """Seconds an interpreter may take to start up."""
 ANSWER_LIMIT = 2.0
@@ -34,11 +34,11 @@ class WarmParent:
     """A Python that has started up and forks on request."""
 
     def __init__(self, process: subprocess.Popen[bytes], sock: socket.socket) -> None:
-        self.loop = asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self.process = process
         self.sock = sock
-        self.ended = watch(process, self.loop)
-        self.used = self.loop.time()
+        self.ended: asyncio.Future[int | None] = watch(process, self.loop)
+        self.used: float = self.loop.time()
         self.made_of: dict[str, Stamp] = {}
         self._ids = itertools.count()
         self._starting: dict[int, asyncio.Future[int]] = {}

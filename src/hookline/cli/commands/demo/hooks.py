@@ -7,7 +7,7 @@ from hookline.cli.commands.demo.project import PYTHON, run_tests
 from hookline.events import PreToolUse, Stop, SubagentStart, UserPromptSubmit
 from hookline.guards import approvals, commands, paths
 
-hooks = Hooks()
+hooks: Hooks = Hooks()
 
 hooks.add(commands.block(["rm -rf *", "sudo *"]))
 hooks.add(paths.stay_inside())
