@@ -64,6 +64,36 @@ async def test_a_quick_host_outruns_no_hook(
     assert ((tmp_path / "out.txt").exists(), bool(asked)) == (runs, asks_host)
 
 
+@pytest.mark.parametrize(
+    "hook, host, runs",
+    [
+        ((500, allow()), (0, False), False),
+        ((5, allow()), (500, False), True),
+        ((5, deny("no")), (500, True), False),
+        ((5, deny("no")), (0, True), False),
+        ((5, None), (0, True), True),
+        ((0, None), (5, False), False),
+        ((0, stop("enough")), (5, True), False),
+    ],
+)
+async def test_a_host_that_takes_questions_back_is_asked_beside_the_hooks(
+    hook: tuple[int, Reply | None], host: tuple[int, bool], runs: bool, tmp_path: Path
+) -> None:
+    """Its no counts at once, and its yes once no hook says no; whoever was not needed is not waited for."""
+
+    async def can_use_tool(ask: Ask) -> bool:
+        for _ in range(host[0]):
+            await asyncio.sleep(0)
+        return host[1]
+
+    options: dict[str, Any] = {"hooks": hooks_that(hook), "rules": read_rules({}), "can_use_tool": can_use_tool}
+    async with agent_on(tmp_path, ONCE, "done", **options) as agent:
+        agent.session.policy.withdraws = True
+        await agent.run("go")
+
+    assert (tmp_path / "out.txt").exists() is runs
+
+
 @pytest.mark.parametrize("host", [True, False])
 async def test_a_hook_that_fails_closed_is_a_no_whatever_the_host_says(host: bool, tmp_path: Path) -> None:
     """PermissionRequest is a gate: a crash there is a deny, and the host does not get to overrule it."""

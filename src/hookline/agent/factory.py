@@ -248,7 +248,13 @@ def definitions(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[dict[str, 
         skills |= find_skills([(Path(folder), "plugin")], prefix=f"{Path(folder).name}:")
     agents = find_agents([folder for folder, _ in (*own, *project)] + [Path(one) for one in options.plugin_dir])
     refused = hooks.settings.loaded.refused if hooks.settings else frozenset()
+    skills = {name: _ungranting(skill, refused) for name, skill in skills.items()}
     return {name: _restrained(agent, refused) for name, agent in agents.items()} | flag_agents(options, hooks), skills
+
+
+def _ungranting(skill: Skill, refused: frozenset[str]) -> Skill:
+    """A skill whose file nobody has trusted allows nothing."""
+    return msgspec.structs.replace(skill, allowed=()) if skill.path in refused else skill
 
 
 def _restrained(agent: AgentDefinition, refused: frozenset[str]) -> AgentDefinition:

@@ -50,7 +50,11 @@ class PermissionPolicy:
     rules: Rules = NO_RULES
     mode: Mode = Mode.DEFAULT
     dirs: tuple[str, ...] = ()
+    #: what skills allow while the user's prompt is worked on
+    granted: Rules = NO_RULES
     can_use_tool: CanUseTool | None = None
+    withdraws: bool = False
+    """Whether a question to `can_use_tool` can be taken back unanswered, so that it need not wait for the hooks."""
 
     def decide(
         self, tool: Tool, given: dict[str, Any], verdict: Verdict | None = None, *, cwd: str, project_dir: str
@@ -61,7 +65,7 @@ class PermissionPolicy:
         return decide(
             tool.name,
             given,
-            rules=self.rules,
+            rules=self.rules | self.granted,
             mode=self.mode,
             hook_decision=None if decision is Decision.PASS else str(decision),
             hook_reason=verdict.reply.reason if verdict is not None else "",

@@ -192,8 +192,9 @@ def _given(value: Any, label: str) -> tuple[Any, tuple[Problem, ...]]:
         return None, (Problem(label, "is nested too deeply"),)
 
 
-_HEADER_KEYS = ("hooks", "model", "permissionMode", "mcpServers")
+_HEADER_KEYS = ("hooks", "model", "permissionMode", "mcpServers", "allowed-tools")
 _TELLING = re.compile(r"hooks|permissionMode|mcpServers|^model:[^\n]*:", re.MULTILINE)
+_GRANTING = re.compile(r"^allowed-tools:", re.MULTILINE)
 
 
 def read_header(source: SettingsSource) -> File:
@@ -201,11 +202,15 @@ def read_header(source: SettingsSource) -> File:
     text, problems = read_text(source.path, source.label)
     if text is None:
         return File(source=source, problems=problems, broken=bool(problems), found=bool(problems))
-    if not _TELLING.search(text.partition("\n---")[0]):
+    header = text.partition("\n---")[0]
+    telling = _TELLING.search(header) is not None
+    if not telling and not _GRANTING.search(header):
         return File(source=source, found=True)
     try:
         markdown = parse_markdown(text, source.label)
     except MissingExtra as error:
+        if not telling:  # permissions alone: only the agent reads them, and it has the extra
+            return File(source=source, found=True)
         return File(source=source, problems=(Problem(source.label, str(error)),), broken=True, found=True)
     fallback = Path(source.path).parent.name if source.kind == "skill" else Path(source.path).stem
     name = markdown.header.get("name")
@@ -213,6 +218,8 @@ def read_header(source: SettingsSource) -> File:
     raw = {key: markdown.header[key] for key in _HEADER_KEYS if markdown.header.get(key) is not None}
     if ":" not in str(raw.get("model", "")):  # the name of a model can do nothing; where to find one can
         raw.pop("model", None)
+    if source.kind == "agent":  # what an agent may do without asking, its header cannot say
+        raw.pop("allowed-tools", None)
     return File(
         source=msgspec.structs.replace(source, owner=owner), raw=raw, markdown=markdown, problems=markdown.problems,
         broken=any(problem.severity == "error" for problem in markdown.problems), found=True,

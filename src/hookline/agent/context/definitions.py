@@ -59,6 +59,8 @@ class Skill(Struct, frozen=True, kw_only=True):
     hooks: Mapping[str, Any] = {}
     #: rules that deny from the moment it is used
     disallowed: tuple[str, ...] = ()
+    #: rules that allow from then on, until the user says something else
+    allowed: tuple[str, ...] = ()
 
     def text(self, arguments: str) -> str:
         """The instructions with the arguments filled in; without a place for them they come last."""
@@ -150,6 +152,7 @@ def _skill(path: Path, name: str, kind: str, source: str) -> Skill:
         for_model=not text.header.get("disable-model-invocation"),
         hooks=hooks if isinstance(hooks, dict) else {},
         disallowed=_rules(text.header.get("disallowed-tools") or text.header.get("disallowedTools")),
+        allowed=_rules(text.header.get("allowed-tools")),
     )
 
 

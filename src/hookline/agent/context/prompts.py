@@ -10,6 +10,7 @@ from hookline.agent.context.definitions import Skill
 from hookline.agent.context.mentions import attach
 from hookline.agent.context.slash_commands import COMMANDS, activate
 from hookline.agent.messages import Block, Text, User
+from hookline.agent.permission_policy import NO_RULES
 from hookline.agent.session.results import Ending
 from hookline.agent.session.session import Conversation
 from hookline.agent.session.transcript import interrupted, unanswered
@@ -35,6 +36,7 @@ async def submit(
     if name in COMMANDS:
         return await _command(talk, name, arguments)
     talk.prompt_id = str(uuid4())
+    talk.session.policy.granted = NO_RULES
     verdict = await talk.fire(UserPromptSubmit, prompt=prompt)
     ending = _judged(talk, verdict, prompt)
     if ending is not None:

@@ -85,9 +85,10 @@ async def use_skill(talk: Conversation, name: str, arguments: str) -> ToolResult
 
 
 def activate(session: Session, skill: Skill) -> None:
-    """Let the hooks and the denials of a skill's header hold until the session ends (FACTS.md §9)."""
+    """Let a skill's header hold: hooks and denials until the session ends (FACTS.md §9), its grants for a prompt."""
+    policy = session.policy
+    policy.granted = policy.granted | Rules(allow=read_rules({}, allowed=skill.allowed).allow)
     if skill.disallowed:
-        policy = session.policy
         fresh = read_rules({}, disallowed=skill.disallowed)
         policy.rules = policy.rules | Rules(deny=tuple(rule for rule in fresh.deny if rule not in policy.rules.deny))
     if not skill.hooks or skill.name in session.active_skills:
