@@ -94,6 +94,40 @@ async def test_a_host_that_takes_questions_back_is_asked_beside_the_hooks(
     assert (tmp_path / "out.txt").exists() is runs
 
 
+@pytest.mark.parametrize("ends", [True, False], ids=["in time", "never"])
+async def test_a_hook_that_the_host_outran_runs_to_its_end_or_to_the_sessions(ends: bool, tmp_path: Path) -> None:
+    """Nothing is killed because somebody else answered first; nothing is left when the session ends."""
+    began, refused, seen = asyncio.Event(), asyncio.Event(), []
+    hooks = Hooks()
+
+    async def slow(event: PermissionRequest) -> None:
+        began.set()
+        try:
+            await (refused.wait() if ends else asyncio.Event().wait())
+            seen.append("ended")
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    hooks.add(PermissionRequest, slow, name="slow")
+
+    async def can_use_tool(ask: Ask) -> bool:
+        await began.wait()
+        return False
+
+    options: dict[str, Any] = {"hooks": hooks, "rules": read_rules({}), "can_use_tool": can_use_tool}
+    async with agent_on(tmp_path, ONCE, "done", **options) as agent:
+        agent.session.policy.withdraws = True
+        await agent.run("go")
+        before = list(seen)
+        refused.set()
+        if ends:
+            await asyncio.gather(*agent.session.outrun)
+
+    assert (before, seen) == ([], ["ended" if ends else "cancelled"])
+    assert not agent.session.outrun
+
+
 @pytest.mark.parametrize("host", [True, False])
 async def test_a_hook_that_fails_closed_is_a_no_whatever_the_host_says(host: bool, tmp_path: Path) -> None:
     """PermissionRequest is a gate: a crash there is a deny, and the host does not get to overrule it."""

@@ -82,8 +82,8 @@ async def _somebody_says(talk: Conversation, tool: Tool, ask: Ask) -> Reply | No
     """All PermissionRequest hooks, the strictest of them decides; only if none does is it for somebody else to say.
 
     A host that says yes at once must not outrun a hook that says no, and at a terminal no prompt appears where a hook
-    says yes. A host that takes a question back is asked meanwhile, and its no need not wait for a hook's yes
-    (`sdk_permreq_race_host`).
+    says yes. A host that takes a question back is asked meanwhile, and its no need not wait for a hook's yes; the
+    hooks go on, and nobody listens (`sdk_permreq_race_host`).
     """
     if not talk.session.policy.withdraws:
         said = await _hooks_say(talk, tool, ask)
@@ -93,11 +93,15 @@ async def _somebody_says(talk: Conversation, tool: Tool, ask: Ask) -> Reply | No
     try:
         done, _ = await asyncio.wait({hooks, host}, return_when=asyncio.FIRST_COMPLETED)
         if hooks not in done and (first := host.result()) is not None and first.decision is Decision.DENY:
+            talk.session.leave(hooks)
             return first
         said = await hooks
         return said if said is not None else await host
+    except BaseException:
+        hooks.cancel()
+        raise
     finally:
-        await _dropped(hooks, host)
+        await _dropped(host)
 
 
 async def _dropped(*tasks: asyncio.Future[Any]) -> None:

@@ -50,11 +50,11 @@ class PermissionPolicy:
     rules: Rules = NO_RULES
     mode: Mode = Mode.DEFAULT
     dirs: tuple[str, ...] = ()
-    #: what skills allow while the user's prompt is worked on
-    granted: Rules = NO_RULES
     can_use_tool: CanUseTool | None = None
     withdraws: bool = False
     """Whether a question to `can_use_tool` can be taken back unanswered, so that it need not wait for the hooks."""
+    granted: Rules = NO_RULES
+    """What skills allow while the user's prompt is worked on."""
 
     def decide(
         self, tool: Tool, given: dict[str, Any], verdict: Verdict | None = None, *, cwd: str, project_dir: str
