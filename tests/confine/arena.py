@@ -41,7 +41,7 @@ def possible() -> str:
 
 
 def _namespace() -> list[str]:
-    return ["unshare", "-r", "-m", "-p", "-f", "--kill-child", "--mount-proc"]
+    return ["unshare", "-r", "-m", "-i", "-p", "-f", "--kill-child", "--mount-proc"]
 
 
 def tried(jobs: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 COMMANDS = {
     "rm": "rm -rf victim",
@@ -22,7 +23,10 @@ SETUP = {
     """
 }
 
+_RACE = Path(__file__).with_name("race.py")
+
 FORMS: dict[str, list[str]] = {
+    "races": [f"python3 {_RACE} {{c}}"],
     "plain": [
         "{c}",
         "\\{c}",

@@ -70,6 +70,192 @@ f() { echo "in $1"; }; f x | eval 'echo hi' | bash -c 'echo $0' | sh -c 'cd src 
 DEST=out; mkdir -p $DEST && cp README.md "$DEST/" | OUT=$(pwd)/out.txt; echo x > "$OUT" | cd "$(git rev-parse --show-toplevel)" && ls | source scripts/build.sh | . ./scripts/build.sh | read -r line < README.md; echo "$line" | echo 'a b' | xargs -n1 echo | ls | xargs -I{} echo {} | openssl rand -hex 4 | base64 < README.md | base64 -d || true | tput cols || true | stty -a || true | history | alias ll='ls -l' | umask | getconf PAGESIZE | locale | tty || true
 """
 
+MORE = r"""
+git worktree add -q wt feature && ls wt
+git worktree add -q wt feature && git worktree remove wt
+git rebase -q --root --exec true
+git -c sequence.editor=: rebase -q -i --root
+git rebase -q HEAD~1 && git log --oneline
+git bisect start HEAD HEAD~1 -- && git bisect run true; git bisect reset
+git -c protocol.file.allow=always submodule add -q ./ sub && git submodule status
+git clone -q . copy && cd copy && git log -1
+git clone -q --depth 1 file://$PWD copy
+git init -q --bare up.git && git remote add up up.git && git push -q up main
+git init -q --bare up.git && git remote add up up.git && git push -q up main && git fetch up && git pull -q up main
+git stash push -q -m x -- README.md || true; git stash list
+git switch -q feature && git merge -q main && git switch -q main
+git checkout -q -b t && echo a >> README.md && git commit -qam a && git switch -q main && echo b >> README.md && git commit -qam b && ! git merge t && git merge --abort
+git cherry-pick feature || git cherry-pick --abort || true
+git revert --no-edit HEAD
+git commit -q --amend --no-edit --date=now
+git tag -a v2 -m two && git describe
+git repack -adq && git prune && git count-objects
+git maintenance run --task=gc --quiet
+git config --local core.fsmonitor false && git status -s
+git config core.hooksPath .hooks && mkdir .hooks && printf '#!/bin/sh\nexit 0\n' > .hooks/pre-commit && chmod +x .hooks/pre-commit && git commit -qm x --allow-empty
+git sparse-checkout set src && ls && git sparse-checkout disable
+git diff --no-index README.md config.yaml || true
+git filter-branch -f --msg-filter cat HEAD~1..HEAD
+git ls-remote . HEAD
+git bundle create b.bundle --all && git clone -q b.bundle fromb
+git show-ref && git for-each-ref && git symbolic-ref HEAD
+git update-index --chmod=+x scripts/build.sh
+git blame -L1,1 README.md | cat
+git lfs version || true
+git daemon --help > /dev/null || true
+git shortlog -sn < /dev/null
+git interpret-trailers --trailer 'a: b' < README.md
+git credential fill <<< $'protocol=https\nhost=none.invalid\nusername=x\npassword=y\n'
+python3 -m venv --without-pip .v && .v/bin/python -c 'import sys; print(sys.prefix)'
+python3 -c 'import venv; venv.create(".v2", with_pip=False, symlinks=False)'
+python3 -m venv .v3 && .v3/bin/pip --version
+python3 -m pip install --no-index --target t --no-deps . || true
+python3 -c 'import multiprocessing as m; p = m.Pool(2); print(p.map(abs, [-1])); p.close()'
+python3 -c 'import multiprocessing as m; m.set_start_method("spawn"); q = m.Queue(); q.put(1); print(q.get())'
+python3 -c 'import multiprocessing as m; m.set_start_method("forkserver"); e = m.Event(); e.set(); print(e.is_set())'
+python3 -c 'from multiprocessing import shared_memory as s; x = s.SharedMemory(create=True, size=8); x.buf[0] = 1; x.close(); x.unlink()'
+python3 -c 'from multiprocessing.managers import SyncManager as S; m = S(); m.start(); d = m.dict(); d[1] = 2; print(d)'
+python3 -c 'import socket, threading; s = socket.socket(1); s.bind("x.sock"); s.listen(); c = socket.socket(1); c.connect("x.sock"); print(c.send(b"x"))'
+python3 -c 'import socket; a, b = socket.socketpair(1, 2); a.send(b"x"); print(b.recv(1))'
+python3 -c 'import socket; s = socket.socket(1, 2); s.bind("d.sock"); t = socket.socket(1, 2); print(t.sendto(b"x", "d.sock"))'
+python3 -c 'import socket; s = socket.socket(2, 2); print(s.sendto(b"x", ("127.0.0.1", 9)))'
+python3 -c 'import socket; s = socket.socket(2, 2); print(s.sendmsg([b"x"], [], 0, ("127.0.0.1", 9)))'
+python3 -c 'import os; f = os.memfd_create("x"); os.write(f, b"1"); os.fchmod(f, 0o700); print(open(f"/proc/self/fd/{f}", "r+").read())'
+python3 -c 'import os; print(os.nice(1)); os.sched_setaffinity(0, {0}); os.setpriority(os.PRIO_PROCESS, os.getpid(), 5)'
+python3 -c 'import resource, os; resource.prlimit(os.getpid(), resource.RLIMIT_NOFILE, (100, 200))'
+python3 -c 'import os, signal; p = os.fork() or signal.pause(); os.kill(p, 9); print(os.waitpid(p, 0))'
+python3 -c 'import pty, os; pid, fd = pty.fork(); pid or os._exit(0); print(os.ttyname(fd))'
+python3 -c 'import pty; pty.spawn(["ls"])'
+python3 -c 'import os; m, s = os.openpty(); os.write(s, b"x"); print(open(os.ttyname(s), "w"))'
+python3 -c 'import mmap; m = mmap.mmap(-1, 4096); m[0] = 1'
+python3 -c 'import shutil, os; shutil.copy2("README.md", "r2"); shutil.copystat("README.md", "config.yaml"); os.utime("r2", ns=(1, 2)); os.chmod("r2", 0o600)'
+python3 -c 'import os; os.setxattr("README.md", "user.a", b"b"); print(os.listxattr("README.md")); os.removexattr("README.md", "user.a")'
+python3 -c 'import os; os.chown("README.md", os.getuid(), os.getgid()); os.chown("README.md", -1, -1, follow_symlinks=False)'
+python3 -c 'import os; os.symlink("README.md", "l"); os.utime("l", (1, 1), follow_symlinks=False); os.lchown("l", -1, -1)'
+python3 -c 'import os; d = os.open(".", 0); os.chmod("README.md", 0o644, dir_fd=d); os.utime("README.md", dir_fd=d); os.fchmod(d, 0o755)'
+python3 -c 'import os; assert os.chmod("README.md", 0o4755) is None; print(oct(os.stat("README.md").st_mode))'
+python3 -c 'import tempfile, os; d = tempfile.mkdtemp(); open(d + "/x", "w"); os.chmod(d, 0o700)'
+python3 -c 'import asyncio; asyncio.run(asyncio.create_subprocess_exec("ls"))'
+python3 -c 'import subprocess; print(subprocess.run("echo $0", shell=True, capture_output=True, timeout=5))'
+python3 -c 'import threading, subprocess; ts = [threading.Thread(target=subprocess.run, args=(["true"],)) for _ in range(20)]; [t.start() for t in ts]; [t.join() for t in ts]'
+python3 -c 'import logging.handlers as h; h.SysLogHandler(address="/dev/log")' || true
+python3 -c 'import sysconfig, ssl; ssl.create_default_context()'
+python3 -c 'import ctypes; print(ctypes.CDLL(None).getpid() > 0)'
+python3 -c 'import os; os.execvp("true", ["true"])'
+python3 -m http.server 8123 --bind 127.0.0.1 > /dev/null 2>&1 & sleep 0.7; curl -sf http://127.0.0.1:8123/README.md; kill %1
+python3 -m unittest -q 2>&1 | tail -1
+python3 -m pytest -q -p no:cacheprovider tests 2>&1 | tail -1
+python3 -m pytest -q tests -n 2 2>&1 | tail -1
+python3 -m pydoc json > /dev/null
+python3 -m trace --count -C cov src/calc.py
+python3 -m tarfile -c a.tar README.md && python3 -m tarfile -e a.tar out
+python3 -m zipapp src -m calc:add -o app.pyz
+python3 -m ensurepip --version
+python3 -q -c 'import readline'
+PYTHONPYCACHEPREFIX=.cache python3 -c 'import src.calc'
+node -e 'const {fork} = require("child_process"); if (process.send) process.send(1); else fork(__filename)' || true
+node -e 'require("fs").copyFileSync("README.md", "r3"); require("fs").chmodSync("r3", 0o600); require("fs").utimesSync("r3", 1, 1)'
+node -e 'const n = require("net"); const s = n.createServer(c => { c.end(); s.close() }).listen("n.sock", () => n.connect("n.sock"))'
+node -e 'require("cluster").isPrimary && console.log(1)'
+node -e 'const d = require("dgram").createSocket("udp4"); d.send("x", 9, "127.0.0.1", () => d.close())'
+node -e 'require("worker_threads"); require("zlib").gzip("x", () => {})'
+node -e 'require("fs").watch(".", function () {}).close()'
+node -e 'require("fs").mkdtempSync(require("os").tmpdir() + "/x-")'
+node -e 'require("os").setPriority(5)'
+npm init -y > /dev/null && npm install --offline --no-audit --no-fund && npm ls
+npm pack --silent && tar tzf *.tgz > /dev/null
+npm run build --silent && ls dist
+npm test -- --x
+npm exec --offline -c 'node -v'
+npx --no-install --offline node -v || true
+corepack --version || true
+pnpm --version || true
+yarn --version || true
+uv --version || true
+poetry --version || true
+tox --version || true
+cargo init --offline -q --name other other && cd other && cargo build --offline -q && cargo run --offline -q
+cargo init --offline -q --lib lib1 && cd lib1 && cargo test --offline -q
+cargo clippy --offline -q || true
+go env GOPATH || true
+mvn -v
+gradle --version || true
+docker build -q . || true
+docker compose version || true
+docker ps || true
+make -j4 && make -q
+make -C . -s
+gcc -O2 -flto -o h hello.c && ./h
+gcc -fprofile-arcs -ftest-coverage -o h hello.c && ./h && ls *.gcda
+gcc -fsanitize=address -o h hello.c && ./h
+gcc -pthread -o h hello.c && ldd h > /dev/null
+gcc -c -o x.o hello.c && ar rcs l.a x.o && ranlib l.a && nm l.a > /dev/null
+gdb -batch -ex run -ex quit /bin/true
+strace -f -o s.log ls
+valgrind --version || true
+ssh-keygen -q -t ed25519 -N '' -f ./key && ssh-keygen -lf key.pub
+ssh -G example.invalid > /dev/null
+eval $(ssh-agent -s) > /dev/null && ssh-add -l; kill $SSH_AGENT_PID
+mkdir -m 700 g && GNUPGHOME=$PWD/g gpg --batch --list-keys
+mkdir -m 700 g && GNUPGHOME=$PWD/g gpg --batch --passphrase '' --quick-gen-key a@b.c default default never && GNUPGHOME=$PWD/g gpg --batch -b README.md
+tmux new-session -d 'sleep 1' && tmux kill-server
+tmux new-session -d -s work 'sleep 5' && tmux send-keys -t work q && tmux capture-pane -p -t work && tmux kill-session -t work
+TMUX_TMPDIR=$PWD tmux new-session -d 'sleep 1'; true
+mktemp -d && mktemp -u && mktemp -t x.XXX
+sort -T . README.md && sort --parallel=2 README.md
+sort -S1b README.md
+sqlite3 t.db 'create table t(a); insert into t values(1); select * from t; pragma journal_mode=wal'
+sqlite3 :memory: 'select 1'
+ffmpeg -version || true
+rsync --version || true
+tar czf a.tgz src && mkdir o && tar xzpf a.tgz -C o && diff -r src o/src
+tar cf - src | (cd docs && tar xf -)
+cp -a src src3 && cp -rp docs d2 && cp --preserve=all README.md r4
+install -m 755 -D scripts/build.sh bin/b && touch -r README.md bin/b
+chmod -R go-w . && chmod 1777 docs && chown -R $(id -u):$(id -g) src
+touch -t 200101010000 README.md && touch -h README.md
+setfattr -n user.k -v v README.md || true
+chattr -V README.md || true
+lsattr README.md || true
+find . -type f -name '*.py' -exec chmod 644 {} + -exec touch {} +
+find . -newer README.md -print0 | xargs -0 ls -d
+ls -R | tee >(wc -l > count) > /dev/null; sleep 0.2; cat count
+script -qc 'echo hi' typescript
+nohup sleep 0.1 > /dev/null 2>&1
+setsid -w true && nice -n 5 true && ionice -c 3 true && taskset 1 true && chrt -b 0 true
+prlimit --nofile=256 true && ulimit -n 256 && ulimit -c 0
+renice 3 $$ && kill -0 $$ && kill -CONT $$
+timeout 2 sleep 0.1 && timeout -s INT 0.2 sleep 5; true
+flock .lock true && flock -n README.md true
+mkfifo p && (cat p > got &) && echo x > p && sleep 0.2 && cat got
+ipcmk -M 100 > /dev/null && ipcs -m > /dev/null
+echo x > /dev/shm/mine && rm /dev/shm/mine
+logger hi || true
+exec 3<> /dev/null && echo x >&3
+echo a > /dev/stdout && echo b > /dev/stderr && cat /dev/stdin < README.md > /dev/fd/1
+stty -a < /dev/tty || true
+coproc cat && echo x >&${COPROC[1]} && read -r l <&${COPROC[0]} && kill $COPROC_PID
+diff <(sort README.md) <(sort config.yaml) > d.txt; wc -l d.txt
+vim -es -c 'wq' README.md
+sed -i -e 's/x/y/' README.md config.yaml && perl -i.b -pe 's/y/z/' config.yaml
+awk '{print > "parts.txt"}' README.md && awk 'BEGIN{system("true")}'
+curl -sf file:///etc/hostname -o host.txt; true
+openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=x -keyout k.pem -out c.pem
+base64 README.md | base64 -d > r5 && cmp README.md r5
+split -b 10 README.md part- && cat part-* > whole
+watch -n 0.1 -g -t date > /dev/null & sleep 0.3; kill %1; true
+HISTFILE=.hist bash -ic 'history -s x; history -w' 2> /dev/null
+bash -lc 'echo login' && sh -lc true
+su -c true || true
+crontab -l || true
+gzip -k README.md && zcat README.md.gz && xz -k README.md && bzip2 -k README.md || true
+unshare -r true || true
+getfacl README.md || true
+systemctl --user status || true
+dbus-send --session --dest=a / b.c || true
+"""
+"""One line each: descriptors, sockets, shared memory, terminals, processes, metadata, builds, keys."""
+
 
 def lines() -> list[str]:
     """Every line; in the tables above ` | ` at a word that begins a new command separates lines, so pipes are kept."""
@@ -77,7 +263,7 @@ def lines() -> list[str]:
     for table in (GIT, PYTHON, NODE, BUILD, FILES, SHELL):
         for row in table.strip().splitlines():
             found += [line.replace("\\n", "\n").replace("\\$", "$") for line in _split(row)]
-    return found
+    return [*found, *MORE.strip("\n").split("\n")]
 
 
 def _split(row: str) -> list[str]:

@@ -12,7 +12,15 @@ from hookline import Hooks
 from hookline.events import PreToolUse
 from hookline.guards import commands, confining, paths
 from hookline.replies import Decision
-from tests.confine import arena, commands_table, ordinary_table, paths_table
+from tests.confine import (
+    arena,
+    calls_table,
+    commands_table,
+    ordinary_table,
+    paths_table,
+    processes_table,
+    programs_table,
+)
 
 pytestmark = [
     pytest.mark.skipif(bool(arena.possible()), reason=arena.possible() or "lines can be tried"),
@@ -47,11 +55,32 @@ REMOTE_FOLDER = f"mkdir {REMOTE}"
 @pytest.mark.parametrize("part", range(4))
 def test_no_way_to_write_outside_has_an_effect(part: int) -> None:
     """However the place is spelt, whoever writes, whatever is changed."""
-    rows = paths_table.lines()[part::4]
+    rows = [*paths_table.lines(), *(("program", line) for line in programs_table.lines())][part::4]
     results = list(arena.tried({"line": line, "prefix": arena.confined()} for _, line in rows))
 
     escaped = [line for (_, line), result in zip(rows, results, strict=True) if result["outside"]]
     print(f"paths {part + 1}/4: {len(rows)} lines, {len(escaped)} changed something outside")
+    assert escaped == []
+
+
+@pytest.mark.parametrize("programs", [calls_table.CALLS, calls_table.RACES], ids=["calls", "races"])
+def test_no_system_call_changes_a_file_outside(programs: list[str]) -> None:
+    """By any number, through any descriptor, and also where a thread swaps what the call is given."""
+    lines = calls_table.lines(programs)
+    results = list(arena.tried({"line": line, "prefix": arena.confined()} for line in lines))
+
+    escaped = [program for program, result in zip(programs, results, strict=True) if result["outside"]]
+    print(f"calls: {len(lines)} lines, {len(escaped)} changed something outside")
+    assert escaped == []
+
+
+def test_no_program_outside_is_reached() -> None:
+    """Neither its limits and memory nor its terminal, sockets, keys and queues."""
+    lines = processes_table.lines()
+    jobs = ({"line": line, "setup": processes_table.SETUP, "prefix": arena.confined()} for line in lines)
+
+    escaped = [line for line, result in zip(lines, arena.tried(jobs), strict=True) if result["outside"]]
+    print(f"processes: {len(lines)} lines, {len(escaped)} touched a program outside")
     assert escaped == []
 
 
@@ -62,9 +91,14 @@ def test_the_attacks_are_real() -> None:
     rows = [(name, line) for _, name, line in commands_table.lines()[::25]]
     jobs = [{"line": line, "setup": commands_table.SETUP.get(name, "")} for name, line in rows]
     ran = [name in result["commands"] for (name, _), result in zip(rows, arena.tried(jobs), strict=True)]
+    calls = list(arena.tried({"line": line} for line in calls_table.lines(calls_table.CALLS[::10])))
+    beside = [{"line": line, "setup": processes_table.SETUP} for line in processes_table.lines()[::10]]
+    touched = [bool(result["outside"]) for result in arena.tried(beside)]
 
     assert sum(bool(result["outside"]) for result in results) > len(sample) * 0.8
     assert sum(ran) > len(ran) * 0.7
+    assert sum(bool(result["outside"]) for result in calls) > len(calls) * 0.7
+    assert sum(touched) > len(touched) * 0.7
 
 
 @pytest.mark.parametrize("part", range(3))

@@ -6,6 +6,10 @@ import struct
 
 from hookline.confine import syscalls
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 ALLOW, NOTIFY, ERRNO, KILL = 0x7FFF0000, 0x7FC00000, 0x00050000, 0x80000000
 EPERM, ENOSYS = 1, 38
 _LOAD, _EQUAL, _SET, _AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
@@ -32,9 +36,21 @@ def _ioctl() -> list[Instruction]:
     block = [_load_argument(1)]
     for command in syscalls.TERMINAL_INPUT:
         block += [(_EQUAL, 0, 1, command), _answer(ERRNO | EPERM)]
-    for command in syscalls.FILE_FLAGS:
-        block += [(_EQUAL, 0, 1, command), _answer(NOTIFY)]
+    return [*block, *_notify_if_any(1, (*syscalls.FILE_FLAGS, *syscalls.SUBVOLUMES))[1:]]
+
+
+def _notify_if_any(argument: int, values: Iterable[int]) -> list[Instruction]:
+    """Hand over where an argument is one of some values."""
+    block = [_load_argument(argument)]
+    for value in values:
+        block += [(_EQUAL, 0, 1, value), _answer(NOTIFY)]
     return [*block, _answer(ALLOW)]
+
+
+def _notify_unless_zero(argument: int) -> list[Instruction]:
+    """Hand over where an argument is set, in either half."""
+    high = (_LOAD, 0, 0, _ARGUMENTS + 8 * argument + 4)
+    return [_load_argument(argument), (_EQUAL, 0, 2, 0), high, (_EQUAL, 1, 0, 0), _answer(NOTIFY), _answer(ALLOW)]
 
 
 def _socket() -> list[Instruction]:
@@ -44,7 +60,7 @@ def _socket() -> list[Instruction]:
     return [*block, _answer(NOTIFY)]
 
 
-def blocks(*, network: bool, scoped_signals: bool) -> dict[str, list[Instruction]]:
+def blocks(*, network: bool, scoped_signals: bool, starts: bool) -> dict[str, list[Instruction]]:
     """What happens at each call that is looked at, by its name."""
     found = {name: [_answer(NOTIFY)] for name in (*syscalls.WRITES, *syscalls.METADATA, *syscalls.REFUSED)}
     found |= {name: [_answer(NOTIFY)] for name in ("execve", "execveat", "connect")}
@@ -53,6 +69,12 @@ def blocks(*, network: bool, scoped_signals: bool) -> dict[str, list[Instruction
     found["openat"] = _when_any_bit(2, syscalls.O_WRITES, NOTIFY)
     found["clone"] = _when_any_bit(0, syscalls.NAMESPACES, NOTIFY)
     found["ioctl"] = _ioctl()
+    found["keyctl"] = _notify_if_any(0, syscalls.KEY_CHANGES)
+    found |= {name: [_answer(NOTIFY)] for name in (*syscalls.OWNED_GROUPS, *syscalls.IPC)}
+    found |= {name: _notify_unless_zero(0) for name in syscalls.SCHEDULING}
+    found |= {name: [_answer(NOTIFY)] if at < 0 else _notify_unless_zero(at) for name, at in syscalls.SENDS.items()}
+    if starts:
+        found["set_tid_address"] = [_answer(NOTIFY)]
     if not network:
         found["socket"] = _socket()
     if not scoped_signals:
@@ -60,13 +82,16 @@ def blocks(*, network: bool, scoped_signals: bool) -> dict[str, list[Instruction
     return found
 
 
-def program(machine: str, *, network: bool = True, scoped_signals: bool = True) -> bytes:
-    """The filter as the kernel takes it; programs of another architecture can call nothing at all."""
+def program(machine: str, *, network: bool = True, scoped_signals: bool = True, starts: bool = True) -> bytes:
+    """The filter as the kernel takes it; programs of another architecture can call nothing at all.
+
+    With `starts` a program that has started is looked at once more, before its own code runs.
+    """
     arch, column = syscalls.MACHINES[machine]
     code: list[Instruction] = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, arch), _answer(KILL), (_LOAD, 0, 0, _NUMBER)]
     if arch == syscalls.X86_64:
         code += [(_AT_LEAST, 0, 1, syscalls.X32), _answer(ERRNO | ENOSYS)]
-    for name, block in blocks(network=network, scoped_signals=scoped_signals).items():
+    for name, block in blocks(network=network, scoped_signals=scoped_signals, starts=starts).items():
         number = syscalls.NUMBERS[name][column]
         if number >= 0:
             code += [(_EQUAL, 0, len(block), number), *block]

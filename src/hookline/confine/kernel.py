@@ -57,7 +57,8 @@ def number(name: str) -> int:
     return NUMBERS[name][MACHINES[machine()][1]]
 
 
-def _call(name: str, *arguments: object) -> int:
+def call(name: str, *arguments: object) -> int:
+    """Make a system call; an OSError if it fails."""
     result: int = _syscall(ctypes.c_long(number(name)), *arguments)
     if result < 0:
         error = ctypes.get_errno()
@@ -105,15 +106,35 @@ def drop_capabilities() -> None:
     _libc.capset(header, ctypes.create_string_buffer(struct.pack("6I", mine, mine, 0, 0, 0, 0)))
 
 
+def use_capabilities(effective: int) -> None:
+    """Make use of these of our capabilities, and of no others for now."""
+    header = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITY_VERSION, 0))
+    current = ctypes.create_string_buffer(24)
+    if _libc.capget(header, current) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    _, low, inherited, _, high, inherited_high = struct.unpack("6I", current.raw[:24])
+    new = struct.pack("6I", effective & low, low, inherited, effective >> 32 & high, high, inherited_high)
+    if _libc.capset(header, ctypes.create_string_buffer(new)) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def use_identity(user: int, group: int) -> None:
+    """Be this user and group to file systems; our own ids stay."""
+    for change, new in ((_libc.setfsgid, group), (_libc.setfsuid, user)):
+        change(ctypes.c_uint(new))
+        if change(ctypes.c_uint(0xFFFFFFFF)) != new:
+            raise PermissionError(1, "another user's rights cannot be taken on")
+
+
 def unshare_network() -> None:
     """Move to a network of our own, with nothing in it but its loopback; needs a user namespace unless we are root."""
     new_user, new_network = 0x10000000, 0x40000000
     user, group = os.geteuid(), os.getegid()
     try:
-        _call("unshare", ctypes.c_ulong(new_network))
+        call("unshare", ctypes.c_ulong(new_network))
     except OSError:
         try:
-            _call("unshare", ctypes.c_ulong(new_network | new_user))
+            call("unshare", ctypes.c_ulong(new_network | new_user))
             _write("/proc/self/setgroups", "deny")
             _write("/proc/self/uid_map", f"{user} {user} 1")
             _write("/proc/self/gid_map", f"{group} {group} 1")
@@ -145,7 +166,7 @@ def _loopback_up() -> None:
 def landlock_version() -> int:
     """Landlock's version; 0 where there is none."""
     try:
-        return _call("landlock_create_ruleset", None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+        return call("landlock_create_ruleset", None, ctypes.c_size_t(0), ctypes.c_uint32(1))
     except (OSError, Unsupported):
         return 0
 
@@ -154,18 +175,18 @@ def landlock_ruleset(rights: int, network: int, scopes: int, version: int) -> in
     """A new set of rules over these rights, as a descriptor; newer fields are left out for older kernels."""
     fields = [rights, network, scopes][: 3 if version >= 6 else 2 if version >= 4 else 1]
     attributes = struct.pack(f"{len(fields)}Q", *fields)
-    return _call("landlock_create_ruleset", attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
+    return call("landlock_create_ruleset", attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
 
 
 def landlock_allow(ruleset: int, rights: int, beneath: int) -> None:
     """Allow rights beneath an open folder, or on an open file."""
     rule = struct.pack("=Qi", rights, beneath)
-    _call("landlock_add_rule", ctypes.c_int(ruleset), ctypes.c_int(1), rule, ctypes.c_uint32(0))
+    call("landlock_add_rule", ctypes.c_int(ruleset), ctypes.c_int(1), rule, ctypes.c_uint32(0))
 
 
 def landlock_restrict(ruleset: int) -> None:
     """Hold this thread, and all that it starts, to a set of rules."""
-    _call("landlock_restrict_self", ctypes.c_int(ruleset), ctypes.c_uint32(0))
+    call("landlock_restrict_self", ctypes.c_int(ruleset), ctypes.c_uint32(0))
 
 
 # -- seccomp -------------------------------------------------------------------------------------------------------
@@ -175,7 +196,7 @@ def notifications() -> bool:
     """Whether the kernel knows the action that hands a call to a supervisor."""
     action_available, notify = 2, struct.pack("I", 0x7FC00000)
     try:
-        _call("seccomp", ctypes.c_uint(action_available), ctypes.c_uint(0), notify)
+        call("seccomp", ctypes.c_uint(action_available), ctypes.c_uint(0), notify)
     except (OSError, Unsupported):
         return False
     return True
@@ -192,14 +213,14 @@ def install_filter(program: bytes) -> int:
 
 
 def _set_filter(flags: int, head: _Program) -> int:
-    return _call("seccomp", ctypes.c_uint(_SET_FILTER), ctypes.c_uint(flags), ctypes.byref(head))
+    return call("seccomp", ctypes.c_uint(_SET_FILTER), ctypes.c_uint(flags), ctypes.byref(head))
 
 
 def take_descriptor(pid: int, descriptor: int) -> int:
     """A copy of another process's descriptor."""
     pidfd = os.pidfd_open(pid)
     try:
-        return _call("pidfd_getfd", ctypes.c_int(pidfd), ctypes.c_int(descriptor), ctypes.c_uint(0))
+        return call("pidfd_getfd", ctypes.c_int(pidfd), ctypes.c_int(descriptor), ctypes.c_uint(0))
     finally:
         os.close(pidfd)
 
@@ -231,10 +252,10 @@ def still_waiting(listener: int, notice: int) -> bool:
     return True
 
 
-def respond(listener: int, notice: int, error: int = 0) -> None:
-    """Let a call go on, or have it fail; a process that has ended meanwhile does not mind."""
+def respond(listener: int, notice: int, error: int | None = None) -> None:
+    """Let a call go on, or answer it: with 0 or an error. A process that has ended meanwhile does not mind."""
     try:
-        fcntl.ioctl(listener, _SEND, RESPONSE.pack(notice, 0, -error, 0 if error else _CONTINUE))
+        fcntl.ioctl(listener, _SEND, RESPONSE.pack(notice, 0, -(error or 0), _CONTINUE if error is None else 0))
     except OSError:
         return
 
@@ -242,7 +263,7 @@ def respond(listener: int, notice: int, error: int = 0) -> None:
 def open_plainly(folder: int, path: str, flags: int) -> int:
     """Open a path from an open folder; ELOOP where it leads through a link that jumps, as those to a descriptor do."""
     how = struct.pack("QQQ", flags, 0, _NO_MAGIC_LINKS)
-    return _call("openat2", ctypes.c_int(folder), os.fsencode(path), how, ctypes.c_size_t(len(how)))
+    return call("openat2", ctypes.c_int(folder), os.fsencode(path), how, ctypes.c_size_t(len(how)))
 
 
 def is_proc(fd: int) -> bool:
@@ -272,6 +293,15 @@ class Memory:
             error = ctypes.get_errno()
             raise OSError(error, os.strerror(error))
         return self._buffer.raw[:got]
+
+    def block(self, thread: int, address: int, length: int) -> bytes:
+        """Bytes that may lie across pages."""
+        parts: list[bytes] = []
+        while length > 0:
+            part = self.read(thread, address, min(length, _PAGE - address % _PAGE))
+            parts.append(part)
+            address, length = address + len(part), length - len(part)
+        return b"".join(parts)
 
     def text(self, thread: int, address: int) -> bytes:
         """A text that ends with a zero byte."""

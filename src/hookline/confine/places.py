@@ -20,6 +20,10 @@ _PROC_TOP = 1
 """The inode of procfs's own top folder, whose links are words; links further down jump."""
 
 
+_MEMORY = ("/memfd:", "/SYSV", "/anon_hugepage", "/dev/zero (deleted)")
+"""How the kernel calls files that lie in no folder."""
+
+
 class OpenedPath:
     """What a path leads to: its real path and, where something lies there, a handle on it that `with` closes."""
 
@@ -52,7 +56,7 @@ def place_of(thread: int, folder: int, path: str, *, follow: bool = True) -> Ope
     """
     base = os.open(_start(thread, folder, path), _LOOK)
     if not path:
-        return OpenedPath(_name(base), base)
+        return OpenedPath(name_of(base), base)
     try:
         found = kernel.open_plainly(base, path, _LOOK if follow else _LOOK | os.O_NOFOLLOW)
     except OSError as error:
@@ -61,7 +65,7 @@ def place_of(thread: int, folder: int, path: str, *, follow: bool = True) -> Ope
         os.close(base)
         raise
     os.close(base)
-    return OpenedPath(_name(found), found)
+    return OpenedPath(name_of(found), found)
 
 
 def real(thread: int, folder: int, path: str, *, follow: bool = True) -> str:
@@ -76,7 +80,8 @@ def _start(thread: int, folder: int, path: str) -> str:
     return f"/proc/{thread}/cwd" if folder == AT_FDCWD else f"/proc/{thread}/fd/{folder}"
 
 
-def _name(fd: int) -> str:
+def name_of(fd: int) -> str:
+    """The name that the kernel has for an open file."""
     return os.readlink(f"/proc/self/fd/{fd}")
 
 
@@ -93,7 +98,7 @@ def _walk(thread: int, at: int, path: str, *, follow: bool) -> OpenedPath:
             except FileNotFoundError:
                 if left:
                     raise
-                return OpenedPath(f"{_name(at).rstrip('/')}/{name}")
+                return OpenedPath(f"{name_of(at).rstrip('/')}/{name}")
             if not stat.S_ISLNK(os.fstat(there).st_mode) or not (left or follow):
                 at = _moved(at, there)
                 continue
@@ -108,7 +113,7 @@ def _walk(thread: int, at: int, path: str, *, follow: bool) -> OpenedPath:
             left.extendleft(reversed(_names(target)))
             if target.startswith("/"):
                 at = _moved(at, os.open("/", _LOOK))
-        place, at = OpenedPath(_name(at), at), -1
+        place, at = OpenedPath(name_of(at), at), -1
         return place
     finally:
         if at >= 0:
@@ -147,5 +152,5 @@ class WritablePlaces:
         self._below = tuple(path.rstrip("/") + "/" for path in self._exact)
 
     def hold(self, path: str) -> bool:
-        """Whether a real path is one of them or lies below one; pipes and other things without a place are nobody's."""
-        return not path.startswith("/") or path in self._exact or path.startswith(self._below)
+        """Whether a real path is one of them or lies below one; pipes, memory and their like have no place."""
+        return not path.startswith("/") or path in self._exact or path.startswith((*self._below, *_MEMORY))

@@ -6,7 +6,8 @@ import os
 
 _MOST_LINES = 30
 _QUIET_NAMES = ("__pycache__", ".package-cache", ".package-cache-mutate", ".global-cache", ".lesshst", ".viminfo")
-"""Files that programs try to write on the side, and do without when they cannot."""
+_QUIET_PLACES = ("/tmp/hsperfdata_", "/var/cache/man/")
+"""Files and folders that programs try to write on the side, and do without when they cannot."""
 
 
 class Refusal:
@@ -60,7 +61,7 @@ def quiet(path: str) -> bool:
     """Whether a refused write is one that programs do without, so that nobody needs to hear of it."""
     parts = path.split("/")
     own = len(parts) > 3 and parts[1] == "proc" and parts[2].isdigit()
-    return own or any(name in parts for name in _QUIET_NAMES)
+    return own or path.startswith(_QUIET_PLACES) or any(name in parts for name in _QUIET_NAMES)
 
 
 def printable(text: str) -> str:

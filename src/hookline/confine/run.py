@@ -15,6 +15,7 @@ import time
 
 from hookline.confine import filter as seccomp
 from hookline.confine import kernel, scratch, signals
+from hookline.confine.others import Others
 from hookline.confine.places import WritablePlaces
 from hookline.confine.policy import Policy
 from hookline.confine.reports import Reporter
@@ -89,7 +90,10 @@ class _Plan:
             read = None if self.policy.read is None else [*self.policy.read, *SYSTEM]
             PathRights(["/"] if self.granted is None else self.granted, read, self.version).enforce()
         program = seccomp.program(
-            kernel.machine(), network=self.policy.network != "none", scoped_signals=self.version >= SCOPED_SINCE
+            kernel.machine(),
+            network=self.policy.network != "none",
+            scoped_signals=self.version >= SCOPED_SINCE,
+            starts=bool(self.policy.block),
         )
         listener = kernel.install_filter(program)
         kernel.drop_capabilities()
@@ -207,6 +211,7 @@ class _Watch:
         self._plan, self._command, self._listener = plan, command, listener
         self._status, self._life = status, life
         self._caller = Reporter(plan.policy.call)
+        self._others = Others()
         self._running = True
 
     def until_done(self, go: int) -> int:
@@ -217,7 +222,7 @@ class _Watch:
         kernel.wake_quickly(self._listener)
         from hookline.confine.supervisor import Supervisor  # read while the command confines itself
 
-        supervisor = Supervisor(self._plan.policy, self._plan.places, self._caller)
+        supervisor = Supervisor(self._plan.policy, self._plan.places, self._others, self._caller, self._plan.temporary)
         _to_null(0)
         _to_null(1)
         os.write(go, _DONE)

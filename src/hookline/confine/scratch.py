@@ -63,7 +63,7 @@ def cache_folder(temporary: str) -> str:
 def variables(temporary: str, caches: str) -> dict[str, str]:
     """The variables that lead programs there; those that the user has set stay."""
     moved = {name: f"{caches}/{part}" for name, part in CACHES.items() if name not in os.environ}
-    return {"TMPDIR": temporary, **moved}
+    return {"TMPDIR": temporary, "TMUX_TMPDIR": temporary, **moved}
 
 
 def open_files() -> list[str]:

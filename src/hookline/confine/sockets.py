@@ -27,8 +27,8 @@ _REMOTE_SHELLS = {22: "ssh", 23: "telnet", 2375: "docker", 2376: "docker"}
 class Sockets:
     """Whom a line may talk to on this machine."""
 
-    def __init__(self, policy: Policy, places: WritablePlaces | None) -> None:
-        self._policy, self._places = policy, places
+    def __init__(self, policy: Policy, places: WritablePlaces | None, temporary: str) -> None:
+        self._policy, self._places, self._temporary = policy, places, temporary
         agent = os.environ.get("SSH_AUTH_SOCK", "")
         self._allowed = tuple(os.path.realpath(path) for path in (*policy.sockets, agent) if path)
 
@@ -57,6 +57,8 @@ class Sockets:
         )  # fmt: skip
 
     def _is_door(self, path: str) -> bool:
+        if self._temporary and path.startswith(f"{self._temporary}/"):
+            return False  # whoever listens there was started by this line
         if any(matches_glob(pattern, path) for pattern in _DOORS):
             return True
         inside = self._places is not None and self._places.hold(path)

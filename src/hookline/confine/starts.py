@@ -12,6 +12,7 @@ from hookline.confine.syscalls import AT_FDCWD
 _MOST_INTERPRETERS = 5
 _PUSHES = ("send-pack", "http-push")
 _SHOWN = 200
+_MOST_NOTED = 10_000
 
 
 class Start:
@@ -100,6 +101,40 @@ class StartJudge:
     def _loaded(self, words: list[str], start: Start) -> list[tuple[str, list[str]]]:
         path = _leads(start.thread, words[0])
         return self._readings(Start(words[0], path, words, start.cwd, start.thread), self._library.look(path))
+
+
+class Approvals:
+    """What was let go, until it has started: the file and the words that the kernel should make of it."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._noted: dict[int, tuple[tuple[int, int], list[str]]] = {}
+
+    def note(self, start: Start) -> None:
+        """Remember a start that was let go."""
+        if len(self._noted) >= _MOST_NOTED:
+            self._noted.clear()  # programs that never told of their start; the others are judged once more
+        file = self._library.look(start.opened)
+        for _ in range(_MOST_INTERPRETERS):
+            if file is None or not file.interpreter:
+                break
+            start = _interpreted(start, file)
+            file = self._library.look(start.path)
+        if file is not None:
+            self._noted[start.thread] = (file.identity, start.argv)
+
+    def surprises(self, thread: int) -> list[Start]:
+        """What runs in a thread where it is not what was noted: as a program, and as a script that it may have been."""
+        noted = self._noted.pop(thread, None)
+        status = os.stat(f"/proc/{thread}/exe")
+        with open(f"/proc/{thread}/cmdline", "rb") as file:
+            words = [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
+        if noted == ((status.st_dev, status.st_ino), words):
+            return []
+        path, cwd = os.readlink(f"/proc/{thread}/exe"), real(thread, AT_FDCWD, "")
+        found = [Start(path, path, words, cwd, thread, opened=f"/proc/{thread}/exe")]
+        scripts = [words[at:] for at in (1, 2) if words[at:]]
+        return [*found, *(Start(each[0], _leads(thread, each[0]), each, cwd, thread) for each in scripts)]
 
 
 def pushes(given: str, argv: list[str]) -> bool:

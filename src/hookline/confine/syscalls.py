@@ -37,7 +37,11 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "rt_tgsigqueueinfo": (297, 240), "pidfd_send_signal": (424, 424), "set_tid_address": (218, 96),
     "seccomp": (317, 277), "pidfd_getfd": (438, 438), "process_vm_readv": (310, 270), "pidfd_open": (434, 434),
     "landlock_create_ruleset": (444, 444), "landlock_add_rule": (445, 445), "landlock_restrict_self": (446, 446),
-    "capset": (126, 91),
+    "capset": (126, 91), "prlimit64": (302, 261), "setpriority": (141, 140), "ioprio_set": (251, 30),
+    "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118),
+    "sched_setattr": (314, 274), "shmat": (30, 196), "shmctl": (31, 195), "semop": (65, 193), "semtimedop": (220, 192),
+    "semctl": (66, 191), "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187), "add_key": (248, 217),
+    "keyctl": (250, 219),
 }  # fmt: skip
 """Each call's number on x86-64 and on aarch64; -1 where the machine does not have it."""
 
@@ -82,6 +86,9 @@ METADATA: dict[str, Paths] = {
 }  # fmt: skip
 """Calls that change a file's mode, owner, times or attributes. Landlock does not know these: the supervisor decides."""
 
+MAY_LEAVE_OUT_PATH = ("utimensat", "futimesat", "setxattrat", "removexattrat", "file_setattr")
+"""Calls that change what their descriptor leads to where no path is given."""
+
 ENDS_IN_TRUNCATE = 3
 """The Landlock version from which truncating counts as writing."""
 
@@ -97,6 +104,7 @@ REFUSED: dict[str, str] = {
     **dict.fromkeys(("swapon", "swapoff", "acct", "quotactl", "quotactl_fd", "iopl", "ioperm"), "changing the system"),
     **dict.fromkeys(("settimeofday", "clock_settime"), "setting the clock"),
     **dict.fromkeys(("sethostname", "setdomainname"), "renaming the machine"),
+    **dict.fromkeys(("add_key", "keyctl"), "changing a keyring"),
 }  # fmt: skip
 """Calls that no line needs and that could undo a confinement or change the machine; each with what it would do."""
 
@@ -106,12 +114,41 @@ ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
 SIGNALS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal")
 """Calls that reach other processes; Landlock holds them from version 6 on."""
 
+SCHEDULING = ("prlimit64", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr")
+"""Calls that change a process, named by their first argument; 0 is the caller."""
+OWNED_GROUPS = {"setpriority": 0, "ioprio_set": 1}
+"""Calls that change a process, a group or all of a user's processes; the number that means a process."""
+BY_USER = 2
+"""What is added to that number to mean a user."""
+NEW_LIMIT = 2
+"""Where `prlimit64` has what it sets; without, it only reads."""
+
+IPC = ("shmat", "shmctl", "semop", "semtimedop", "semctl", "msgsnd", "msgrcv", "msgctl")
+"""Calls that reach System V memory, semaphores and queues."""
+IPC_CHANGES: dict[str, tuple[int, tuple[int, ...]]] = {
+    "shmctl": (1, (0, 1, 11, 12)), "msgctl": (1, (0, 1)), "semctl": (2, (0, 1, 16, 17)),
+}  # fmt: skip
+"""Where these have their command, and the commands that change something."""
+READ_ONLY_SEGMENT = 0x1000
+KEY_CHANGES = (2, 3, 4, 5, 7, 8, 9, 12, 13, 15, 19, 20, 21, 29, 30)
+"""The commands of `keyctl` that change a key or a keyring."""
+SENDS = {"sendto": 4, "sendmsg": -1, "sendmmsg": -1}
+"""Calls that may name whom they send to: where the address is; in memory, where the filter cannot look, for -1."""
+MESSAGE, MOST_MESSAGES = 64, 1024
+"""The size of a message's head in a list of them, and how many the kernel takes at once."""
+
 NAMESPACES = 0x7E020080
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME: the flags that make a namespace."""
 TERMINAL_INPUT = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX: typing into the terminal in the user's place."""
-FILE_FLAGS = (0x40086602, 0x40046602, 0x401C5820, 0x40047602)
-"""FS_IOC_SETFLAGS, its 32-bit form, FS_IOC_FSSETXATTR and FS_IOC_SETVERSION: what `chattr` does."""
+FILE_FLAGS = {
+    0x40086602: 4, 0x40046602: 4, 0x401C5820: 28, 0x40087602: 4, 0x40047602: 4, 0x40086604: 4, 0x40046604: 4,
+    0x800C6613: 12, 0x40806685: 128,
+}  # fmt: skip
+"""FS_IOC_SETFLAGS, FSSETXATTR, SETVERSION (each in its forms), SET_ENCRYPTION_POLICY and ENABLE_VERITY: what `chattr`
+and its like do to a file that is open for reading; with how many bytes each is given."""
+SUBVOLUMES = (0x50009401, 0x5000940E, 0x5000940F, 0x50009417, 0x50009418, 0x4008941A, 0xC0C09425, 0x5000943F)
+"""What btrfs makes, takes away and changes in a folder that is open for reading; Landlock is not asked."""
 O_WRITES = 0x1 | 0x2 | 0x40 | 0x200
 """O_WRONLY, O_RDWR, O_CREAT and O_TRUNC."""
 O_CREATE, O_EXCLUSIVE = 0x40, 0xC0
