@@ -10,11 +10,11 @@ import pytest
 
 from hookline import Hooks
 from hookline.agent import Ask
-from hookline.events import PermissionRequest
+from hookline.events import PermissionRequest, PreToolUse
 from hookline.guards import commands
 from hookline.guards.confining import unavailable
 from hookline.permissions import read_rules
-from hookline.replies import Reply, allow, deny, stop
+from hookline.replies import Reply, allow, deny, rewrite, stop
 from tests.agent.driving import agent_on, bash, requests_of, results
 
 ONCE = bash("echo ran > out.txt")
@@ -163,6 +163,18 @@ async def test_a_host_that_says_no_is_heard_where_hooks_say_nothing(tmp_path: Pa
         answer = results(requests_of(agent)[-1])[0]
 
     assert "not today" in str(answer.content)
+
+
+async def test_a_refusal_by_a_rule_names_the_line_that_was_judged(tmp_path: Path) -> None:
+    """A hook may have put it in place of the one the model wrote, which would look for the fault there."""
+    hooks = Hooks()
+    hooks.add(PreToolUse, lambda event: rewrite({"command": "touch other"}), name="swap")
+    options: dict[str, Any] = {"hooks": hooks, "rules": read_rules({"deny": ["Bash(touch *)"]}, allowed=["Bash"])}
+    async with agent_on(tmp_path, ONCE, "done", **options) as agent:
+        await agent.run("go")
+        answer = results(requests_of(agent)[-1])[0]
+
+    assert "touch other" in str(answer.content)
 
 
 @pytest.mark.skipif(bool(unavailable()), reason=unavailable() or "lines can be held")

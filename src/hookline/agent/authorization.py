@@ -66,7 +66,9 @@ async def _denied(
     talk: Conversation, tool: Tool, use: ToolUse, given: dict[str, Any], permission: Permission
 ) -> Permitted:
     """A rule or the mode says no; PermissionDenied is for the mode's own refusals, as in Claude Code."""
-    why = f"Permission to use {tool.name} was denied: {permission.reason}"
+    command = as_asked(tool, given).get("command")
+    what = f"{tool.name} with `{command}`" if isinstance(command, str) else tool.name
+    why = f"Permission to use {what} was denied: {permission.reason}"
     _note(talk, use, given, why, permission.reason_type)
     if permission.reason_type != "mode" or talk.session.policy.mode is Mode.DONT_ASK:
         return Permitted(why=why)
