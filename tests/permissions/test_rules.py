@@ -39,11 +39,28 @@ def test_rules_in_one_flag(text: str, expected: list[str]) -> None:
 
 def test_a_bare_deny_rule_removes_the_tool() -> None:
     """With a pattern the tool stays; without one the model never sees it."""
-    assert removed_tools(read_rules({"deny": ["Bash", "Task", "Read(x)", "Write(*)", "Edit("]})) == {
-        "Bash",
-        "Agent",
-        "Write",
-    }
+    tools = ["Agent", "Bash", "Edit", "Glob", "Read", "Write"]
+
+    gone = removed_tools(read_rules({"deny": ["Bash", "Task", "Read(x)", "Write(*)", "Edit("]}), tools)
+
+    assert gone == {"Bash", "Agent", "Write"}
+
+
+@pytest.mark.parametrize(
+    "rule, gone",
+    [
+        ("mcp__srv", {"mcp__srv__echo", "mcp__srv__fail"}),
+        ("mcp__srv__*", {"mcp__srv__echo", "mcp__srv__fail"}),
+        ("mcp__srv__echo", {"mcp__srv__echo"}),
+        ("mcp__srv__echo(x)", set()),
+        ("mcp__s", set()),
+    ],
+)
+def test_a_deny_rule_of_an_mcp_server_removes_its_tools(rule: str, gone: set[str]) -> None:
+    """All of them, and no other server's."""
+    tools = ["Bash", "mcp__srv__echo", "mcp__srv__fail", "mcp__srv2__echo"]
+
+    assert removed_tools(read_rules({"deny": [rule]}), tools) == gone
 
 
 def test_problems_are_kept() -> None:

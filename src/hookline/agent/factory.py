@@ -231,7 +231,7 @@ async def make_tools(options: RunOptions, rules: Rules, servers: McpServers | No
         tools |= await servers.connect()
         for name, problem in servers.failures.items():
             log.warning("MCP server `%s`: %s", name, problem)
-    gone = removed_tools(rules)
+    gone = removed_tools(rules, tools)
     return {name: tool for name, tool in tools.items() if name not in gone}
 
 

@@ -71,9 +71,10 @@ def split_rules(text: str) -> list[str]:
     return [rule for rule in [*rules, current] if rule]
 
 
-def removed_tools(rules: Rules) -> frozenset[str]:
-    """The tools that a bare deny rule takes away from the model altogether."""
-    return frozenset(rule.tool for rule in rules.deny if rule.bare and not rule.problem)
+def removed_tools(rules: Rules, names: Iterable[str]) -> frozenset[str]:
+    """Those of these tools that a bare deny rule, of a tool or an MCP server, takes away from the model altogether."""
+    bare = [rule for rule in rules.deny if rule.bare]
+    return frozenset(name for name in names if any(rule.names(name) for rule in bare))
 
 
 def apply(updates: Sequence[Mapping[str, Any]], rules: Rules, mode: Mode, dirs: Sequence[str]) -> Applied:

@@ -44,7 +44,7 @@ class HostTools:
             made.servers = McpServers({})
         session = made.agent.session
         found = await made.servers.connect_hosted(self._ask, names)
-        gone = removed_tools(session.policy.rules)
+        gone = removed_tools(session.policy.rules, found)
         session.tools |= {name: tool for name, tool in found.items() if name not in gone}
         give_services(made.agent, made.hooks, made.servers)
         for name, problem in made.servers.failures.items():
