@@ -1,0 +1,70 @@
+"""Users' type checkers: what the README shows passes the strictest, and the public interface has no holes."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import textwrap
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import hookline
+from tests.pages import ROOT, blocks
+
+LEAST = 0.98
+PYRIGHT = shutil.which("pyright", path=f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ.get('PATH', '')}")
+
+
+def strict(source: str, folder: Path) -> str:
+    """What `mypy --strict` has to say about a program."""
+    (folder / "sample.py").write_text(source)
+    argv = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--hide-error-context", "sample.py"]
+    cache = f"--cache-dir={ROOT / '.mypy_cache'}"
+    done = subprocess.run([*argv, cache], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    return done.stdout + done.stderr
+
+
+def inside_a_function(source: str) -> str:
+    """A page's blocks may await, which a module may not."""
+    return "async def page() -> None:\n" + textwrap.indent(source, "    ")
+
+
+def test_the_first_example_passes_the_strictest_checker(tmp_path: Path) -> None:
+    """Whoever copies it into a typed project has nothing to add."""
+    first = next(block for block in blocks((ROOT / "README.md").read_text()) if block.language == "python")
+
+    assert strict(inside_a_function(first.text), tmp_path) == ""
+
+
+def test_a_hook_that_returns_something_else_is_found(tmp_path: Path) -> None:
+    """The check can fail."""
+    wrong = "from hookline import HookAnswer\n\ndef hook() -> HookAnswer:\n    return 42\n"
+
+    assert "Incompatible return value type" in strict(wrong, tmp_path)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(PYRIGHT is None, reason="pyright is not installed: `pip install pyright`")
+def test_the_public_interface_is_typed(tmp_path: Path) -> None:
+    """What users reach has a type that every checker sees alike (`pyright --verifytypes`)."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True, timeout=60)
+    packages = next((tmp_path / "env").glob("lib/python*/site-packages"))
+    for package in (hookline, msgspec):
+        (packages / package.__name__).symlink_to(Path(package.__file__).parent)
+    argv = [str(PYRIGHT), "--verifytypes", "hookline", "--ignoreexternal", "--outputjson"]
+    env = {**os.environ, "VIRTUAL_ENV": str(tmp_path / "env"), "PATH": f"{tmp_path}/env/bin:{os.environ['PATH']}"}
+    try:
+        done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=200, check=False)
+    except subprocess.TimeoutExpired:
+        pytest.skip("pyright fetches itself with npm when it is first run, and could not")
+    if not done.stdout.startswith("{"):
+        pytest.skip(f"pyright cannot run here: {(done.stderr or done.stdout).strip()[-200:]}")
+    found = json.loads(done.stdout)["typeCompleteness"]
+    holes = [symbol["name"] for symbol in found["symbols"] if symbol["isExported"] and not symbol["isTypeKnown"]]
+
+    assert found["exportedSymbolCounts"]["withKnownType"] > 1000
+    assert found["completenessScore"] >= LEAST, holes
