@@ -108,3 +108,9 @@ def test_a_bare_decision_is_told_from_a_reply_that_says_more() -> None:
 def test_nothing_joins_with_a_reply_on_either_side() -> None:
     """A hook may write `deny("a") | maybe()` without looking at what `maybe` said."""
     assert deny("a") | None == deny("a") == None | deny("a")
+
+
+def test_only_replies_join() -> None:
+    """Joining anything else is a mistake that Python reports."""
+    with pytest.raises(TypeError):
+        deny("no") | 3  # type: ignore[operator]

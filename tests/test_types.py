@@ -54,7 +54,7 @@ def test_the_public_interface_is_typed(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True, timeout=60)
     packages = next((tmp_path / "env").glob("lib/python*/site-packages"))
     for package in (hookline, msgspec):
-        (packages / package.__name__).symlink_to(Path(package.__file__).parent)
+        (packages / package.__name__).symlink_to(Path(package.__path__[0]))
     argv = [str(PYRIGHT), "--verifytypes", "hookline", "--ignoreexternal", "--outputjson"]
     env = {**os.environ, "VIRTUAL_ENV": str(tmp_path / "env"), "PATH": f"{tmp_path}/env/bin:{os.environ['PATH']}"}
     try:

@@ -8,6 +8,7 @@ import pytest
 
 from hookline import Hooks, Reply, background, context
 from hookline.engine import Context
+from hookline.engine.background import Background
 from hookline.engine.outcome import Status
 from hookline.events import Notification, PreToolUse
 
@@ -214,3 +215,16 @@ async def test_what_goes_on_can_be_ended_while_the_set_stays_open() -> None:
     assert {outcome.hook: outcome.status for outcome in ended} == {"quick": Status.OK, "slow": Status.CANCELLED}
     assert len((await hooks.fire(BASH)).outcomes) == 2
     await hooks.aclose(0)
+
+
+async def test_work_that_cannot_be_run_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A defect of ours is not silent, and nobody waits for an outcome that never comes."""
+
+    async def broken() -> Any:
+        raise RuntimeError("no such runner")
+
+    work = Background()
+    work.start(broken(), None)
+
+    assert await work.drain() == []
+    assert "a background hook could not be run" in caplog.text

@@ -73,3 +73,19 @@ def test_cancelled_can_be_awaited_on_another_loop() -> None:
     thread.join(10)
 
     assert woken.is_set()
+
+
+async def test_a_hook_knows_whether_anybody_can_be_woken() -> None:
+    """Without a host that listens, what it says late waits for `pending`."""
+    hooks = Hooks()
+    seen: list[bool] = []
+
+    @hooks.on(PreToolUse)
+    async def look(event: PreToolUse, ctx: Context) -> None:
+        seen.append(ctx.can_wake)
+
+    await hooks.fire(PreToolUse(tool_name="Bash"))
+    hooks.engine.on_late = lambda outcome: None
+    await hooks.fire(PreToolUse(tool_name="Bash"))
+
+    assert seen == [False, True]

@@ -540,3 +540,29 @@ async def test_a_function_that_cannot_even_be_called_closes_the_gate() -> None:
 
     assert [verdict.blocked for verdict in verdicts] == [True, True]
     assert "nobody_knows" in verdicts[1].reason
+
+
+async def test_a_set_that_follows_its_files_looks_before_every_event() -> None:
+    """Also before an event that nobody has a hook on."""
+    hooks = Hooks()
+    looked: list[int] = []
+    hooks.engine.refresh_with(lambda: looked.append(1))
+
+    await hooks.fire(PreToolUse(tool_name="Bash"))
+    await hooks.fire(PreToolUse(tool_name="Read"))
+
+    assert looked == [1, 1]
+
+
+def test_a_numbered_name_that_is_taken_is_passed_over() -> None:
+    """Somebody may have chosen `guard#2` for a hook of their own."""
+    hooks = Hooks()
+
+    def guard(event: object) -> None:
+        return None
+
+    hooks.on(PreToolUse)(guard)
+    hooks.on(PreToolUse, name="guard#2")(lambda event: None)
+    hooks.on(PreToolUse, match="Bash")(guard)
+
+    assert [hook.name for hook in hooks.hooks] == ["guard", "guard#2", "guard#3"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hookline import Command, Hooks, deny
+from hookline.engine import loop_thread
 from hookline.errors import UnknownEvent
 from hookline.events import PreToolUse
 
@@ -111,3 +112,15 @@ def test_a_mapping_is_an_event_of_the_wire() -> None:
 async def test_a_mapping_fires_with_a_deadline_too() -> None:
     """The other arguments are as ever."""
     assert (await denying().fire(WIRE, deadline=60, only="no")).blocked
+
+
+def test_a_loop_without_its_thread_is_not_used() -> None:
+    """What runs in a child right after `fork`: the next `fire_sync` starts a loop of its own."""
+    hooks = denying()
+    assert hooks.fire_sync(CALL).blocked
+    before = loop_thread._shared
+
+    loop_thread._forget()
+
+    assert hooks.fire_sync(CALL).blocked
+    assert loop_thread._shared is not before

@@ -214,3 +214,18 @@ async def test_observers_that_write_are_closed_with_the_set(caplog: pytest.LogCa
 
     assert good.closed == 1
     assert "an observer could not be closed" in caplog.text
+
+
+def test_observers_say_which_events_they_want() -> None:
+    """A host that fires an event only when somebody listens asks for this."""
+
+    class Listener:
+        events = ("PreModelCall",)
+
+        def __call__(self, notice: object) -> None:
+            return None
+
+    hooks = Hooks()
+    hooks.observe(Listener())
+
+    assert hooks.engine.observers.wanted == {"PreModelCall"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hookline import Hooks, Reply, ToolDenied, Verdict, allow, ask, deny, replace_output, rewrite, stop
+from hookline import Hooks, Reply, ToolDenied, Verdict, allow, ask, defer, deny, replace_output, rewrite, stop
 from hookline.errors import HookError
 from hookline.events import PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse
 
@@ -227,3 +227,14 @@ def test_what_cannot_be_wrapped_is_refused_at_once(thing: Any, options: Any, pro
     """The message says what to write."""
     with pytest.raises(HookError, match=problem):
         Hooks().wrap_tool(thing, **options)
+
+
+async def test_a_deferred_call_is_not_made() -> None:
+    """Nobody else is asked: whoever deferred it goes on with it elsewhere."""
+    hooks, asked = Hooks(), []
+    hooks.on(PreToolUse)(lambda event: defer("later"))
+    hooks.on(PermissionRequest)(lambda event: asked.append(1))
+
+    with pytest.raises(ToolDenied, match="later"):
+        await called(hooks.wrap_tool(note), "a.txt")
+    assert asked == []

@@ -173,3 +173,9 @@ def test_events_are_frozen() -> None:
     """A hook answers; it does not edit."""
     with pytest.raises(AttributeError):
         PreToolUse().tool_name = "x"  # type: ignore[misc]
+
+
+def test_an_event_of_our_own_agent_has_a_row() -> None:
+    """It is not in the CLI's catalogue, and is found all the same."""
+    assert "PreModelCall" not in CATALOG
+    assert spec_of("PreModelCall").name == "PreModelCall"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookline.errors import ConditionError
-from hookline.hooks.condition import Catch, PathContext, Rule, advice, covers, parse_rule, read_rule
+from hookline.hooks.condition import AnyRule, Catch, PathContext, Rule, advice, covers, parse_rule, read_rule
 
 PROJECT = "/home/u/proj"
 PLACE = PathContext(PROJECT, PROJECT, "/home/u")
@@ -260,3 +260,13 @@ def test_matching_never_raises(rule: str, tool: str, value: str) -> None:
         covered = covers([read], tool, call, PLACE)
 
         assert covered is None or caught is Catch.YES
+
+
+def test_rules_are_shown_as_they_were_written() -> None:
+    """One rule is itself; of several, any may match, and advice on one is advice on all."""
+    git, typo = parse_rule("Bash(git *)"), parse_rule("Bsh(git *)")
+    either = AnyRule((git, typo))
+
+    assert (git.rules, str(either)) == ((git,), "Bash(git *) | Bsh(git *)")
+    assert (advice(AnyRule((git,))), advice(either)) == ("", advice(typo))
+    assert advice(typo) != ""

@@ -194,3 +194,20 @@ async def test_a_hook_that_cannot_wait_is_still_async() -> None:
     async with hooks:
         for _ in range(2):
             assert (await hooks.fire(PreToolUse(tool_name="x"))).failures == ()
+
+
+def test_a_function_that_nobody_marked_is_a_hook_by_its_annotation() -> None:
+    """Also when the annotation names something that only a type checker imports."""
+
+    async def guard(event: PreToolUse) -> None: ...
+
+    async def later(event: "PreToolUse | OnlyForTypes") -> None:  # type: ignore[name-defined]  # noqa: F821
+        ...
+
+    assert [one.events for one in (*declared(guard), *declared([later]))] == [(PreToolUse,), (PreToolUse,)]
+
+
+def test_a_hook_without_an_event_is_refused() -> None:
+    """Built by hand; the message says what to write."""
+    with pytest.raises(HookError, match="names no event"):
+        Hook(name="idle", events=(), action=function(one))

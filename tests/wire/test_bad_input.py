@@ -152,3 +152,9 @@ def test_a_trusted_line_raises_only_our_own_errors(raw: bytes) -> None:
     for data in (raw, b'{"hook_event_name":"Stop"' + raw, b'{"hook_event_name":"' + raw):
         with contextlib.suppress(HooklineError):
             claude.decode_trusted(data)
+
+
+def test_bytes_that_are_not_text_are_refused() -> None:
+    """In an event and in an answer."""
+    with pytest.raises(EventError, match="UTF-8"):
+        claude.decode_event(b'{"hook_event_name":"Stop","cwd":"\xff"}')

@@ -37,6 +37,7 @@ from hookline.replies import (
 from hookline.wire import message as message_dialect
 from hookline.wire import snake, spec
 from hookline.wire.dialects import DIALECTS, detect, dialect
+from hookline.wire.mappings import decode_mapping
 from tests.wire.samples import EVENTS, every_input, least
 
 INPUTS = every_input()
@@ -364,3 +365,11 @@ def test_the_catalogue_is_the_same_in_every_dialect() -> None:
         event = CATALOG[name].cls(**least(name))
 
         assert {type(d.decode_event(d.encode_event(event))) for d in DIALECTS.values()} == {CATALOG[name].cls}
+
+
+def test_a_mapping_may_spell_a_nested_decision_in_either_way() -> None:
+    """What a Python hook returns is read under snake_case names, too, also two levels down."""
+    choice = {"behavior": "allow", "updated_input": {"command": "ls"}}
+    given = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": choice}}
+
+    assert decode_mapping(given, "PermissionRequest") == allow() | rewrite({"command": "ls"})

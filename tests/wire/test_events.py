@@ -185,3 +185,20 @@ def test_fields_come_in_claude_code_s_order(name: str) -> None:
 
     assert set(written[:at]) <= set(CONTRACT["base_input"])
     assert set(written[at + 1 :]) & set(CONTRACT["base_input"]) == set()
+
+
+@pytest.mark.parametrize("raw, reads", [
+    (b'{"hook_event_name":"PreToolUse","tool_name":"Bash","cwd":"/p"}', "Bash"),
+    (b'{"hook_event_name":"PreToolUse","tool_name":"Bash","new_field":1}', "Bash"),
+    (b'{"hook_event_name":"PreToolUse","cwd":"/p"}', None),
+    (b"[]", None),
+])  # fmt: skip
+def test_a_host_that_knows_which_event_comes_reads_the_same(raw: bytes, reads: str | None) -> None:
+    """The short way reads what the careful way reads, and refuses what it refuses."""
+    read = claude.trusted_reader(PreToolUse)
+
+    if reads is None:
+        with pytest.raises(EventError):
+            read(raw)
+    else:
+        assert read(raw) == claude.decode_event(raw)

@@ -6,7 +6,18 @@ import pytest
 
 from hookline.events import CATALOG
 from hookline.replies import NOTHING, context, deny, keep_going, specific
-from hookline.wire.exit_codes import ENDS, End, Meaning, end_of, meaning, no, no_reason, recorded_code, text_reply
+from hookline.wire.exit_codes import (
+    ENDS,
+    End,
+    Meaning,
+    end_of,
+    meaning,
+    no,
+    no_reason,
+    recorded_code,
+    script_missing,
+    text_reply,
+)
 
 CANNOT_SAY_NO = {
     "SessionEnd", "Notification", "StopFailure", "PostCompact", "PostModelSwitch", "PermissionDenied", "Setup",
@@ -59,3 +70,22 @@ def test_plain_text_is_context_on_some_events_only() -> None:
 def test_a_signal_is_recorded_as_a_shell_would() -> None:
     """128 and its number."""
     assert [recorded_code(3, None), recorded_code(None, 9), recorded_code(None, None)] == [3, 137, None]
+
+
+PYTHON = "python3: can't open file '/p/check.py': [Errno 2] No such file or directory"
+
+
+@pytest.mark.parametrize("event, command, stdout, stderr, missing", [
+    ("Stop", "python3 check.py", "", PYTHON, True),
+    ("Stop", "sh check.sh", "", "sh: 0: cannot open check.sh: No such file", True),
+    ("Stop", "python3 other.py", "", PYTHON, False),
+    ("Stop", "python3 check.py", "said", PYTHON, False),
+    ("Stop", "python3 check.py", "", PYTHON + "\nmore", False),
+    ("Stop", "python3 check.py", "", "tests fail", False),
+    ("PreToolUse", "python3 check.py", "", PYTHON, False),
+])  # fmt: skip
+def test_a_script_that_is_not_there_sends_no_agent_back(
+    event: str, command: str, stdout: str, stderr: str, *, missing: bool
+) -> None:
+    """An interpreter's exit code 2 for a missing file is nobody's opinion; where exit 2 only blocks, it blocks."""
+    assert script_missing(event, command, stdout, stderr) is missing

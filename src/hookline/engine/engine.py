@@ -87,10 +87,8 @@ class Engine:
 
     def _forget(self) -> None:
         """Something changed: nothing that was cached holds for events from now on."""
-        dispatcher: Dispatcher | None = getattr(self, "dispatcher", None)
-        if dispatcher is not None:
-            self._paths = FastPaths(dispatcher, self._fire)
-            self.fast = {} if self._refresh is not None else self._paths.of
+        self._paths = FastPaths(self.dispatcher, self._fire)
+        self.fast = {} if self._refresh is not None else self._paths.of
 
     def refresh_with(self, refresh: Callable[[], Any]) -> None:
         """Call `refresh` before every event: a set that follows its settings files looks for edits there."""

@@ -54,7 +54,7 @@ def _forget() -> None:
     _shared, _lock = None, threading.Lock()
 
 
-if hasattr(os, "register_at_fork"):
+if hasattr(os, "register_at_fork"):  # pragma: no branch - not on Windows
     os.register_at_fork(after_in_child=_forget)
 
 
