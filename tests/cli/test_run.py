@@ -290,13 +290,14 @@ def test_continuing_where_nothing_was_said_yet_begins(project: Path) -> None:
 
 
 def test_what_session_end_starts_in_the_background_comes_to_its_end(project: Path) -> None:
-    """`async` on SessionEnd: nobody waits for it but the very end."""
+    """`async` on SessionEnd: nobody waits for it, and nobody ends it."""
+    os.mkfifo(project / "done")
     entry = {"type": "command", "command": "sleep 0.6; echo yes > done", "async": True}
     settings = {"hooks": {"SessionEnd": [{"hooks": [entry]}]}}
     (project / ".claude" / "settings.json").write_text(json.dumps(settings))
     _start(project, [{"text": "done"}], "-p", "go").communicate(timeout=60)
 
-    assert (project / "done").exists()
+    assert (project / "done").read_text() == "yes\n"
 
 
 @pytest.mark.parametrize("prompt", [("-p", ""), ("-p",)])

@@ -318,3 +318,13 @@ def test_a_group_under_a_short_spelling_leaves_its_siblings_alone(event: str) ->
     for parsed in (listed, named):
         assert [getattr(hook.action, "command", None) for hook in parsed.hooks] == ["./a", "./b"]
         assert [problem.severity for problem in parsed.problems] == ["error"]
+
+
+def test_what_a_hook_says_when_it_wakes_the_agent_is_read() -> None:
+    """`rewakeMessage` and `rewakeSummary`; one that is not a text is left out, and told."""
+    parsed = parse(nested({**GOOD, "asyncRewake": True, "rewakeMessage": "Look:", "rewakeSummary": 5}))
+    (hook,) = parsed.hooks
+
+    assert isinstance(hook.action, Command)
+    assert (hook.action.rewake_message, hook.action.rewake_summary) == ("Look:", "")
+    assert "rewakeSummary" in parsed.problems[0].where

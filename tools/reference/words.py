@@ -135,6 +135,8 @@ ENTRY = Words({
     "shell": "which shell reads the line",
     "async": "run in the background; the answer comes too late to decide anything",
     "asyncRewake": "as `async`, and exit code 2 wakes the agent",
+    "rewakeMessage": "what the agent is told before the output of a hook that wakes it",
+    "rewakeSummary": "one line about that for whoever looks on",
     "persistent": "start the command once; it answers one line per event line (Hookline's own key)",
     "env": "more environment variables (Hookline's own key)",
     "dialect": "the format on its standard input and output (Hookline's own key)",

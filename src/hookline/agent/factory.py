@@ -153,7 +153,7 @@ def settings_hooks(
         cwd,
         settings=options.settings or None,
         setting_sources=options.setting_sources,
-        plugin_dirs=options.plugin_dir,
+        plugin_dirs=(*options.plugin_dir, *options.plugin_dir_no_mcp),
         bare=options.bare,
         trust=trust,
         watch=False,
@@ -207,17 +207,23 @@ def permissions(options: RunOptions, hooks: Hooks) -> tuple[Rules, tuple[str, ..
 
 
 def make_servers(options: RunOptions, cwd: str, hooks: Hooks) -> McpServers | None:
-    """The MCP servers of `--mcp-config` and of a trusted `.mcp.json`, which `--strict-mcp-config` leaves out."""
-    sources = list(options.mcp_config)
-    if not options.strict_mcp_config and hooks.settings is not None:
-        loaded = hooks.settings.loaded
-        found = [file.source.path for file in loaded.files if file.source.kind == "mcp"]
-        sources[:0] = [path for path in found if path not in loaded.refused]
-    if not sources:
+    """The MCP servers of `--mcp-config`, and of a trusted `.mcp.json` unless `--strict-mcp-config` leaves it out."""
+    files = hooks.settings.loaded.files if hooks.settings and not options.strict_mcp_config else ()
+    refused = hooks.settings.loaded.refused if hooks.settings else frozenset()
+    found = [file for file in files if file.source.kind == "mcp" and file.source.path not in refused]
+    if not found and not options.mcp_config:
         return None
-    from hookline.agent.tools.mcp import McpServers, read_config
+    from hookline.agent.tools.mcp import McpServers, ServerConfig, read_config
 
-    configs = {name: config for source in sources for name, config in read_config(source).items()}
+    configs: dict[str, ServerConfig] = {}
+    without = {os.path.realpath(folder) for folder in options.plugin_dir_no_mcp}
+    for file in (file for file in found if file.source.root not in without):
+        own = {"CLAUDE_PLUGIN_ROOT": file.source.plugin_root, "CLAUDE_PLUGIN_DATA": file.source.plugin_data}
+        environ = {**os.environ, **{name: value for name, value in own.items() if value}}
+        prefix = f"plugin:{file.source.plugin.partition('@')[0]}:" if file.source.plugin else ""
+        text = msgspec.json.encode(file.raw).decode() if file.source.plugin else file.source.path
+        configs |= {prefix + name: config for name, config in read_config(text, environ).items()}
+    configs |= {name: config for source in options.mcp_config for name, config in read_config(source).items()}
     return McpServers(configs) if configs else None
 
 
@@ -244,9 +250,11 @@ def definitions(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[dict[str, 
     own = [(config, "userSettings")] if "user" in wanted else []
     project = [(Path(cwd, ".claude"), "projectSettings")] if "project" in wanted else []
     skills = find_skills([*own, *project])
-    for folder in options.plugin_dir:
-        skills |= find_skills([(Path(folder), "plugin")], prefix=f"{Path(folder).name}:")
-    agents = find_agents([folder for folder, _ in (*own, *project)] + [Path(one) for one in options.plugin_dir])
+    agents = find_agents([folder for folder, _ in (*own, *project)])
+    for plugin, folder in (hooks.settings.loaded.plugins if hooks.settings else {}).items():
+        prefix = f"{plugin.partition('@')[0]}:"
+        skills |= find_skills([(Path(folder), "plugin")], prefix)
+        agents |= find_agents([Path(folder)], prefix)
     refused = hooks.settings.loaded.refused if hooks.settings else frozenset()
     skills = {name: _ungranting(skill, refused) for name, skill in skills.items()}
     return {name: _restrained(agent, refused) for name, agent in agents.items()} | flag_agents(options, hooks), skills

@@ -48,6 +48,7 @@ class RunOptions:
     mcp_config: tuple[str, ...] = ()
     strict_mcp_config: bool = False
     plugin_dir: tuple[str, ...] = ()
+    plugin_dir_no_mcp: tuple[str, ...] = ()
     add_dir: tuple[str, ...] = ()
     agents: str | None = None
     agent: str | None = None

@@ -138,7 +138,7 @@ FLAGS: dict[str, Flag] = {
     "--mcp-config": Flag("mcp_config", "list", "files or JSON that name MCP servers"),
     "--strict-mcp-config": Flag("strict_mcp_config", "switch", "no MCP servers but those"),
     "--plugin-dir": Flag("plugin_dir", "repeat", "a plugin's folder"),
-    "--plugin-dir-no-mcp": Flag("plugin_dir", "repeat", "the same, without its MCP servers"),
+    "--plugin-dir-no-mcp": Flag("plugin_dir_no_mcp", "repeat", "the same, without its MCP servers"),
     "--add-dir": Flag("add_dir", "list", "more folders to work in"),
     "--agents": Flag("agents", "value", "definitions of subagents, as JSON"),
     "--agent": Flag("agent", "value", "the agent that the session itself is"),

@@ -28,6 +28,10 @@ class Sealed(Protocol):
         """Raise `HookFailed` unless all is as it was trusted; what is returned does so again after the run."""
 
 
+PLUGIN_FOLDERS = ("CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA")
+"""Names of folders that a plugin's command may write as `${NAME}`; elsewhere they are nothing."""
+
+
 class Command(msgspec.Struct, frozen=True, kw_only=True):
     """A shell command, or with `args` a program started without a shell; the event is its stdin."""
 
@@ -37,6 +41,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     env: Mapping[str, str] = msgspec.field(default_factory=dict)
     asynchronous: bool = False
     async_rewake: bool = False
+    rewake_message: str = ""
+    rewake_summary: str = ""
     persistent: bool = False
     dialect: str = "claude"
     plugin_root: str | None = None

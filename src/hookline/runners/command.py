@@ -13,15 +13,16 @@ import msgspec
 
 from hookline.engine import Context, RunnerResult
 from hookline.errors import HookFailed, ReplyError, ReplyMismatch, Unsealed
-from hookline.events import Event, spec_of
+from hookline.events import Event, SessionEnd, spec_of
 from hookline.hooks.actions import Command
 from hookline.hooks.hook import Hook
 from hookline.placeholders import fill
 from hookline.process.limiter import slots
+from hookline.process.orphan import leave_running
 from hookline.process.pipes import OUTPUT_LIMIT, Finished, Process, Stream, start_process
 from hookline.process.spawn import NOT_EXECUTABLE, NOT_FOUND, ProcessSpec, not_started, spawn
 from hookline.replies import NOTHING, Decision, Reply, background, deny
-from hookline.runners.environment import Environments, environment, given, own_env_file, project_dir
+from hookline.runners.environment import Environments, check_folders, environment, given, own_env_file, project_dir
 from hookline.runners.persistent import Persistent
 from hookline.wire.dialects import dialect
 from hookline.wire.exit_codes import (
@@ -74,9 +75,12 @@ class CommandRunner:
             return RunnerResult(reply=deny(f"hook `{hook.name}` {problem}"))  # whatever it does about other failures
 
     async def _run(self, hook: Hook, action: Command, event: Event, ctx: Context) -> RunnerResult | Reply:
+        check_folders(action, ctx)
         if action.persistent:
             return await self._asked(hook, action, event, ctx)
         one = _One(hook, event, ctx, limit=self._limit, warm=self._warm, environments=self._environments)
+        if action.asynchronous and isinstance(event, SessionEnd):
+            return await one.outlive()
         wakes = action.async_rewake and ctx.can_wake  # somebody is there to be woken
         if (action.asynchronous or wakes) and not hook.background:
             return background(one.whole())
@@ -151,6 +155,16 @@ class _One:
         if self.skip and finished.exit_code == 0:  # it was waited for because it fails closed, and it did not fail
             return background(_done(self._answer(finished)))
         return self._answer(finished)
+
+    async def outlive(self) -> RunnerResult:
+        """Start it and leave it: the session is over, and nobody is there to hear of its end."""
+        spec = self._spec(None)
+        _check_seal(self.action, self.event)
+        try:
+            await leave_running(spec)
+        except (OSError, ValueError) as error:
+            raise not_started(spec, error) from None
+        return RunnerResult()
 
     async def whole(self) -> RunnerResult:
         """The answer, however long it takes."""

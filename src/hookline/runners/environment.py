@@ -8,9 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from hookline.engine import Context
+from hookline.errors import HookFailed
 from hookline.events import Event, spec_of
 from hookline.files import state_folder
-from hookline.hooks.actions import Command
+from hookline.hooks.actions import PLUGIN_FOLDERS, Command
 from hookline.hooks.hook import Hook
 
 
@@ -96,3 +97,11 @@ def own_env_file(event: Event, env: Mapping[str, str]) -> Path | None:
     handle, name = tempfile.mkstemp(prefix="hookline-env-", suffix=".sh")
     os.close(handle)
     return Path(name)
+
+
+def check_folders(action: Command, ctx: Context) -> None:
+    """Refuse a command that names a plugin's folder where no plugin brought it: a shell would run `/hook.sh`."""
+    for name in PLUGIN_FOLDERS:
+        named = f"${{{name}}}"
+        if named in action.command and name not in action.env and name not in ctx.env:
+            raise HookFailed(f"names `{named}`, and no plugin brought this hook; write the path itself")

@@ -85,6 +85,8 @@ KINDS: Mapping[str, Mapping[str, KeySpec]] = {
         "shell": KeySpec(lambda v: v in ("bash", "powershell"), '`"bash"` or `"powershell"`', '"bash"'),
         "async": _SWITCH,
         "asyncRewake": _SWITCH,
+        "rewakeMessage": KeySpec(_text, "a text", '"The tests in the background failed:"'),
+        "rewakeSummary": KeySpec(_text, "a text", '"Background tests failed"'),
         "persistent": _SWITCH,
         "env": KeySpec(_env_map, "an object of texts", '{"LEVEL": "2"}', "drop"),
         "dialect": KeySpec(lambda v: v in DIALECTS, "one of `claude`, `spec`, `snake`, `message`", '"claude"', "drop"),

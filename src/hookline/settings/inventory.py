@@ -76,7 +76,7 @@ def _servers(file: File) -> Iterator[tuple[str, Command]]:
     for name, entry in servers.items() if isinstance(servers, dict) and file.source.kind == "mcp" else ():
         if isinstance(entry, dict) and isinstance(entry.get("command"), str):
             args = tuple(str(word) for word in entry.get("args") or ())
-            yield f"server {name}", Command(command=entry["command"], args=args)
+            yield f"server {name}", Command(command=entry["command"], args=args, plugin_root=file.source.plugin_root)
 
 
 def _same_listings(named: dict[str, Named]) -> dict[str, Named]:

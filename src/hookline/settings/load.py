@@ -92,6 +92,11 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(file for file in self.files if file.broken)
 
     @property
+    def plugins(self) -> dict[str, str]:
+        """The plugins in use: `NAME@WHERE` and the folder of each."""
+        return {file.source.plugin: file.source.root for file in self.files if file.source.plugin}
+
+    @property
     def model(self) -> str | None:
         """The `model` setting, if there is one."""
         model = self.raw.get("model")
@@ -215,6 +220,8 @@ def read_header(source: SettingsSource) -> File:
     fallback = Path(source.path).parent.name if source.kind == "skill" else Path(source.path).stem
     name = markdown.header.get("name")
     owner = name if isinstance(name, str) and name else fallback
+    if source.plugin:  # what a plugin brings is called after it
+        owner = f"{source.plugin.partition('@')[0]}:{owner}"
     raw = {key: markdown.header[key] for key in _HEADER_KEYS if markdown.header.get(key) is not None}
     if ":" not in str(raw.get("model", "")):  # the name of a model can do nothing; where to find one can
         raw.pop("model", None)

@@ -16,7 +16,7 @@ import msgspec
 from hookline.errors import ConditionError, MatcherError, did_you_mean
 from hookline.events import Event, Stop, SubagentStop
 from hookline.events.catalog import CATALOG, EventSpec
-from hookline.hooks.actions import Action, AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
+from hookline.hooks.actions import PLUGIN_FOLDERS, Action, AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
 from hookline.hooks.condition import AnyRule, Rule, parse_rule
 from hookline.hooks.hook import Hook
 from hookline.hooks.matcher import EVERYTHING, Matcher, parse_matcher
@@ -304,13 +304,18 @@ class _Reader:
         env = dict(values.get("env", {}))
         if entry.short:
             env.setdefault("EVENT", _snake(entry.event.name))
+        command = self._filled(values["command"])
+        for name in (name for name in PLUGIN_FOLDERS if f"${{{name}}}" in command and name not in env):
+            self.say(f"{entry.at}.command", f"no plugin brings this file, so `${{{name}}}` is nothing; write the path")
         return Command(
-            command=self._filled(values["command"]),
+            command=command,
             args=None if args is None else tuple(self._filled(arg) for arg in args),
             shell=values.get("shell"),
             env=env,
             asynchronous=values.get("async", False),
             async_rewake=values.get("asyncRewake", False),
+            rewake_message=values.get("rewakeMessage", ""),
+            rewake_summary=values.get("rewakeSummary", ""),
             persistent=values.get("persistent", False),
             dialect=values.get("dialect", "snake" if entry.short else "claude"),
             plugin_root=self.source.plugin_root,
@@ -320,8 +325,9 @@ class _Reader:
 
     def _filled(self, text: str) -> str:
         """FACTS.md §9: a plugin's `${CLAUDE_PLUGIN_ROOT}` is replaced in the command itself, before a shell runs."""
-        folders = {"CLAUDE_PLUGIN_ROOT": self.source.plugin_root, "CLAUDE_PLUGIN_DATA": self.source.plugin_data}
-        return fill(text, folders.get)
+        own = self.source.path.rpartition("/")[0] if self.source.kind == "skill" else None  # a skill's own folder
+        root = self.source.plugin_root or own
+        return fill(text, {"CLAUDE_PLUGIN_ROOT": root, "CLAUDE_PLUGIN_DATA": self.source.plugin_data}.get)
 
     def _http(self, entry: _Entry, values: dict[str, Any]) -> Http:
         url = values["url"]

@@ -224,10 +224,10 @@ def plugin_sources(
     if not is_dir(root):
         return (), (Problem(where.label(root), "no such plugin folder; name one with `.claude-plugin/plugin.json`"),)
     path = root / ".claude-plugin" / "plugin.json"
-    manifest, problems = read_json(str(path), where.label(path))
-    table = manifest if isinstance(manifest, dict) else {}
-    declared = table.get("name")
-    plugin = name or f"{declared if isinstance(declared, str) and declared else root.name}@inline"
+    table, problems = _manifest(path, where.label(path))
+    if table is None:
+        return (), problems
+    plugin = name or f"{table.get('name') or root.name}@inline"
     data = where.config_dir / "plugins" / "data" / re.sub(r"[^\w-]", "-", plugin)
     standard = root / "hooks" / "hooks.json"
     base = SettingsSource(
@@ -235,7 +235,54 @@ def plugin_sources(
         plugin=plugin, plugin_data=str(data),
     )  # fmt: skip
     more, more_problems = _manifest_hooks(table.get("hooks"), path, base, where)
-    return (base, *more), (*problems, *more_problems)
+    return (base, *more, *_plugin_servers(table.get("mcpServers"), path, base, where)), tuple(more_problems)
+
+
+_PATHS = (str, list)
+_MANIFEST: Mapping[str, tuple[type, ...]] = {
+    "name": (str,), "version": (str,), "description": (str,), "hooks": (str, list, dict), "commands": (str, list, dict),
+    "agents": _PATHS, "skills": _PATHS, "mcpServers": (str, list, dict),
+}  # fmt: skip
+"""What the entries of a plugin.json may be; Claude Code uses no plugin of which one is something else."""
+
+
+def _manifest(path: Path, label: str) -> tuple[dict[str, Any] | None, tuple[Problem, ...]]:
+    """A plugin's own description, empty if it has none; None if it is not valid: then the plugin is not used."""
+    table, problems = read_json(str(path), label)
+    if table is None and not problems:
+        return {}, ()
+    said = problems[0].message if problems else _misfit(table)
+    if said is None and isinstance(table, dict):
+        return table, ()
+    return None, (Problem(label, f"{said}; the plugin is not used"),)
+
+
+def _misfit(table: object) -> str | None:
+    """What is wrong with a plugin.json."""
+    if not isinstance(table, dict):
+        return f'expected an object such as `{{"name": "my-plugin"}}`, got {shown(table)}'
+    name = table.get("name")
+    if not isinstance(name, str) or not name or any(character.isspace() for character in name):
+        return f'expected a `name` without spaces, got {shown(name)}; write `"name": "my-plugin"`'
+    for key, kinds in _MANIFEST.items():
+        if key in table and not isinstance(table[key], kinds):
+            return f"`{key}` cannot be {shown(table[key])}"
+    return None
+
+
+def _plugin_servers(
+    declared: object, manifest: Path, base: SettingsSource, where: SettingsFolders
+) -> Iterable[SettingsSource]:
+    """The plugin's MCP servers: those of its `.mcp.json`, and `mcpServers` of its plugin.json."""
+    standard = Path(base.root, ".mcp.json")
+    stated = declared if isinstance(declared, list) else [] if declared is None else [declared]
+    named = [whole(Path(base.root, one)) for one in stated if isinstance(one, str)]
+    for path in dict.fromkeys([standard, *named]):
+        if path.is_file():
+            yield msgspec.structs.replace(base, kind="mcp", label=where.label(path), path=str(path))
+    for one in (one for one in stated if isinstance(one, dict)):
+        value = {"mcpServers": one}
+        yield msgspec.structs.replace(base, kind="mcp", label=where.label(manifest), path=str(manifest), value=value)
 
 
 def _manifest_hooks(

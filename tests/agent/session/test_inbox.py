@@ -1,8 +1,14 @@
 """Prompts nobody typed."""
 
 import asyncio
+from pathlib import Path
 
+from hookline import Hooks
 from hookline.agent.session.inbox import Inbox
+from hookline.engine import Outcome
+from hookline.events import Stop
+from hookline.hooks.actions import Command
+from tests.agent.driving import agent_on
 
 
 async def test_prompts_come_out_in_the_order_they_went_in() -> None:
@@ -55,3 +61,18 @@ async def test_one_who_waits_is_not_let_through_to_nothing() -> None:
     inbox.put("kept")
 
     assert await waiting == "kept"
+
+
+async def test_a_hook_that_wakes_the_agent_may_have_a_preface_and_a_summary(tmp_path: Path) -> None:
+    """`rewakeMessage` is for the model, `rewakeSummary` for whoever looks on; exit code 0 wakes nobody."""
+    hooks = Hooks()
+    action = Command(command="true", async_rewake=True, rewake_message="The tests failed:", rewake_summary="Red")
+    (hook,) = hooks.add(Stop, action, name="tests")
+    session = agent_on(tmp_path, "x", hooks=hooks).session
+
+    session.wake(Outcome(hook=hook.name, exit_code=0, stderr="2 of 9"))
+    assert session.inbox.empty()
+    session.wake(Outcome(hook=hook.name, exit_code=2, stderr="2 of 9\n"))
+    text = await session.inbox.get()
+    assert "<summary>Red</summary>" in text
+    assert text.endswith("<system-reminder>\nThe tests failed: 2 of 9\n</system-reminder>")

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
+from hookline.hooks.tools import EDITING
 from hookline.permissions.rules import split_rules
 from hookline.settings.frontmatter import read_markdown
 
@@ -39,6 +40,8 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
     background: bool | None = None
     hooks: Mapping[str, Any] = {}
     path: str = ""
+    #: whether it is told what CLAUDE.md says
+    instructed: bool = True
 
     def allowed(self, tools: Mapping[str, T]) -> dict[str, T]:
         """Those of some tools that this kind of agent may use."""
@@ -80,13 +83,15 @@ BUILT_IN_AGENTS = {
         name="Explore",
         description="searches the project without changing it",
         prompt="You search a project and report what you find. You change nothing.",
-        disallowed=("Write", "Edit", "Agent"),
+        disallowed=(*sorted(EDITING), "Agent"),
+        instructed=False,
     ),
     "Plan": AgentDefinition(
         name="Plan",
         description="plans work without doing it",
         prompt="You study a project and plan a piece of work, step by step. You change nothing.",
-        disallowed=("Write", "Edit", "Agent"),
+        disallowed=(*sorted(EDITING), "Agent"),
+        instructed=False,
     ),
 }
 
@@ -107,13 +112,13 @@ def filled(body: str, arguments: str) -> str:
     return PLACEHOLDER.sub(value, body)
 
 
-def find_agents(folders: Iterable[Path]) -> dict[str, AgentDefinition]:
-    """The agents of some `.claude` folders, the later ones winning."""
+def find_agents(folders: Iterable[Path], prefix: str = "") -> dict[str, AgentDefinition]:
+    """The agents of some `.claude` folders, the later ones winning; a plugin's are called `PLUGIN:NAME`."""
     found: dict[str, AgentDefinition] = {}
     for folder in folders:
         for path in sorted((folder / "agents").rglob("*.md")):
             text = read_markdown(path)
-            name = str(text.header.get("name") or path.stem)
+            name = prefix + str(text.header.get("name") or path.stem)
             agent = _agent(name, {**text.header, "prompt": text.body.strip()}, str(path))
             unread = any(problem.severity == "error" for problem in text.problems) and "tools" not in text.header
             found[name] = structs.replace(agent, tools=()) if unread else agent  # its limits may be what was unreadable

@@ -8,6 +8,7 @@ from uuid import uuid4
 from hookline.agent import hook_messages
 from hookline.agent.context.definitions import Skill
 from hookline.agent.context.mentions import attach
+from hookline.agent.context.shell_output import filled_in
 from hookline.agent.context.slash_commands import COMMANDS, activate
 from hookline.agent.messages import Block, Text, User
 from hookline.agent.permission_policy import NO_RULES
@@ -15,6 +16,7 @@ from hookline.agent.session.results import Ending
 from hookline.agent.session.session import Conversation
 from hookline.agent.session.transcript import interrupted, unanswered
 from hookline.engine import Verdict
+from hookline.errors import AgentError
 from hookline.events import UserPromptExpansion, UserPromptSubmit
 from hookline.replies import Decision
 
@@ -91,8 +93,12 @@ async def _expand(talk: Conversation, skill: Skill, arguments: str, prompt: str,
     if ending is not None:
         return ending
     activate(talk.session, skill)
+    try:
+        body = await filled_in(talk, skill.text(arguments))
+    except AgentError as problem:
+        return Ending(reason="prompt_blocked", text=str(problem))
     head = f"<command-name>/{skill.name}</command-name>\n<command-args>{arguments}</command-args>"
-    _say(talk, submitted, Text(head), Text(skill.text(arguments)))
+    _say(talk, submitted, Text(head), Text(body))
     talk.remind_of_context(verdict)
     return None
 

@@ -8,9 +8,11 @@ from uuid import uuid4
 
 from hookline.agent.context.compaction import compact
 from hookline.agent.context.definitions import Skill
+from hookline.agent.context.shell_output import filled_in
 from hookline.agent.session.lifecycle import session_ends, session_starts
 from hookline.agent.session.session import Conversation, Session
 from hookline.agent.tools import ToolResult, failure
+from hookline.errors import AgentError
 from hookline.permissions import Rules, read_rules
 from hookline.settings.live import loaded_by
 from hookline.settings.parse import parse_hooks
@@ -80,7 +82,10 @@ async def use_skill(talk: Conversation, name: str, arguments: str) -> ToolResult
         known = ", ".join(sorted(one.name for one in talk.session.skills.values() if one.for_model))
         return failure(f"Unknown skill: {name}. Known: {known or 'none'}")
     activate(talk.session, skill)
-    talk.remind(skill.text(arguments))
+    try:
+        talk.remind(await filled_in(talk, skill.text(arguments)))
+    except AgentError as problem:
+        return failure(str(problem))
     return ToolResult(f"Launching skill: {skill.name}", {"success": True, "commandName": skill.name})
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from hookline.agent.hook_messages import TEXT_LIMIT, additional_context, hook_name, notification
+from hookline.agent.hook_messages import TEXT_LIMIT, additional_context, hook_name, notification, wrapped
 from hookline.agent.messages import Assistant, Message, Reminder, Usage, User
 from hookline.agent.models.pricing import cost_of
 from hookline.agent.session.inbox import Inbox
@@ -23,6 +23,7 @@ from hookline.agent.stream_json.output import StreamOutput
 from hookline.agent.tools import SessionState, Tool, ToolEnv, ToolResult
 from hookline.engine import HookSet, Outcome, Verdict
 from hookline.events import Event, spec_of
+from hookline.hooks.actions import Command
 from hookline.hooks.hook import Hook
 from hookline.settings.names import with_free_names
 
@@ -133,10 +134,15 @@ class Session:
 
     def _objection(self, outcome: Outcome) -> str:
         hook = next((hook for hook in self.hooks.hooks if hook.name == outcome.hook), None)
-        if hook is None or not getattr(hook.action, "async_rewake", False) or outcome.exit_code != OBJECTS:
+        if hook is None or not isinstance(hook.action, Command) or not hook.action.async_rewake:
+            return ""
+        if outcome.exit_code != OBJECTS:
             return ""
         said = outcome.stderr.strip() or outcome.stdout.strip() or outcome.reply.reason
-        return notification(outcome.hook, "completed", said)
+        if not hook.action.rewake_message and not hook.action.rewake_summary:
+            return notification(outcome.hook, "completed", said)
+        summary = notification(outcome.hook, "completed", hook.action.rewake_summary or f"{outcome.hook} objects")
+        return f"{summary}\n{wrapped(f'{hook.action.rewake_message} {said}'.strip())}"
 
     def add_hooks(self, hooks: Iterable[Hook]) -> None:
         """Let more hooks hold from now on, under names that are free."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hookline.agent.run_options import CLAUDE_CODE_VERSION
@@ -22,11 +21,8 @@ def output_style(hooks: Hooks) -> str:
 
 def plugins(hooks: Hooks) -> list[dict[str, str]]:
     """The plugins in use, each with its folder."""
-    found: dict[str, str] = {}
-    for file in hooks.settings.loaded.files if hooks.settings else ():
-        if file.source.plugin_root:
-            found.setdefault(file.source.plugin_root, file.source.owner or Path(file.source.plugin_root).name)
-    return [{"name": name, "path": path, "source": name} for path, name in found.items()]
+    found = hooks.settings.loaded.plugins if hooks.settings else {}
+    return [{"name": name.partition("@")[0], "path": path, "source": name} for name, path in found.items()]
 
 
 def say_init(made: Made) -> None:

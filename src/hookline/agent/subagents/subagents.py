@@ -18,6 +18,7 @@ from hookline.agent import hook_messages
 from hookline.agent.context.definitions import BUILT_IN_AGENTS, AgentDefinition
 from hookline.agent.messages import User
 from hookline.agent.models.choose import resolve
+from hookline.agent.session.lifecycle import instructions_told
 from hookline.agent.session.results import Ending
 from hookline.agent.session.session import Conversation
 from hookline.agent.session.transcript import Transcript, subagent_path
@@ -83,6 +84,8 @@ def _conversation(
         tools=definition.allowed(session.tools),
         main_transcript=main,
         depth=parent.depth + 1,
+        waiting=instructions_told(parent) if definition.instructed else [],
+        instructions_seen=set(parent.instructions_seen),
         max_turns=definition.max_turns,
     )
 
