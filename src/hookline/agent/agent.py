@@ -194,14 +194,14 @@ class Agent:
         if self._ended:
             return
         self._ended = True
-        for task in (*self.session.working, *self.session.outrun):
+        for task in tuple(self.session.working):
             task.cancel()
         if self.session.watcher is not None:
             await self.session.watcher.aclose()
         if self._started:
             await session_ends(self.talk, reason)
         await self.talk.state.jobs.aclose()
-        await asyncio.gather(*self.session.working, *self.session.outrun, return_exceptions=True)
+        await asyncio.gather(*self.session.working, return_exceptions=True)
         if self.talk.transcript is not None:
             self.talk.transcript.close()
 

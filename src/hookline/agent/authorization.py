@@ -1,8 +1,7 @@
 """May this call run? Hooks, rules, the mode, PermissionRequest hooks, then whoever can be asked (FACTS.md §3).
 
 PreToolUse's answer and the rules → allowed, denied, or somebody has to say
-somebody: PermissionRequest hooks, all of them, and the host: after them, or beside them if it takes a question back
-nobody there means no
+somebody: PermissionRequest hooks, all of them, then the host; nobody there means no
 """
 
 from __future__ import annotations
@@ -81,29 +80,12 @@ async def _denied(
 
 
 async def _somebody_says(talk: Conversation, tool: Tool, ask: Ask) -> Reply | None:
-    """All PermissionRequest hooks, the strictest of them decides; only if none does is it for somebody else to say.
+    """All PermissionRequest hooks first, the strictest of them decides; only if none does is anybody else asked.
 
-    A host that says yes at once must not outrun a hook that says no, and at a terminal no prompt appears where a hook
-    says yes. A host that takes a question back is asked meanwhile, and its no need not wait for a hook's yes; the
-    hooks go on, and nobody listens (`sdk_permreq_race_host`).
+    A host that says yes at once must not outrun a hook that says no, and where a hook says yes no prompt appears.
     """
-    if not talk.session.policy.withdraws:
-        said = await _hooks_say(talk, tool, ask)
-        return said if said is not None else await _host_says(talk, ask)
-    hooks = asyncio.ensure_future(_hooks_say(talk, tool, ask))
-    host = asyncio.ensure_future(_host_says(talk, ask))
-    try:
-        done, _ = await asyncio.wait({hooks, host}, return_when=asyncio.FIRST_COMPLETED)
-        if hooks not in done and (first := host.result()) is not None and first.decision is Decision.DENY:
-            talk.session.leave(hooks)
-            return first
-        said = await hooks
-        return said if said is not None else await host
-    except BaseException:
-        hooks.cancel()
-        raise
-    finally:
-        await _dropped(host)
+    said = await _hooks_say(talk, tool, ask)
+    return said if said is not None else await _host_says(talk, ask)
 
 
 async def _dropped(*tasks: asyncio.Future[Any]) -> None:

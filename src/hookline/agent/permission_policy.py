@@ -51,8 +51,6 @@ class PermissionPolicy:
     mode: Mode = Mode.DEFAULT
     dirs: tuple[str, ...] = ()
     can_use_tool: CanUseTool | None = None
-    withdraws: bool = False
-    """Whether a question to `can_use_tool` can be taken back unanswered, so that it need not wait for the hooks."""
     granted: Rules = NO_RULES
     """What skills allow while the user's prompt is worked on."""
 

@@ -77,8 +77,6 @@ class Session:
     inbox: Inbox = field(default_factory=Inbox)
     #: subagents at work in the background
     working: set[asyncio.Task[None]] = field(default_factory=set)
-    #: hooks that somebody has outrun: they run to their end, or to the session's
-    outrun: set[asyncio.Future[Any]] = field(default_factory=set)
     #: the conversations of subagents, by their id, for as long as somebody holds them
     talks: WeakValueDictionary[str, Conversation] = field(default_factory=WeakValueDictionary)
     #: the names of the teammates at work
@@ -95,16 +93,6 @@ class Session:
     #: seconds spent waiting for the model
     asked_for: float = 0.0
     denials: list[dict[str, Any]] = field(default_factory=list)
-
-    def leave(self, hooks: asyncio.Future[Any]) -> None:
-        """Let hooks whose answer no longer matters run to their end."""
-        self.outrun.add(hooks)
-        hooks.add_done_callback(self._ran)
-
-    def _ran(self, hooks: asyncio.Future[Any]) -> None:
-        self.outrun.discard(hooks)
-        if not hooks.cancelled() and (problem := hooks.exception()) is not None:
-            self.output.inform(f"PermissionRequest hooks failed: {problem}", level="warning")
 
     @property
     def model_name(self) -> str:

@@ -88,7 +88,6 @@ class HostSession:
         made.hooks.engine.on_late = self.agent.session.wake
         if options.permission_prompt_tool == "stdio" and options.permission_prompts != "none":
             self.agent.session.policy.can_use_tool = self._may_run
-            self.agent.session.policy.withdraws = True
         self.agent.session.elicit = self._elicit
 
     # -- listening -------------------------------------------------------------------------------------------------
