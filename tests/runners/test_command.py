@@ -76,6 +76,33 @@ async def test_exit_two_beats_json_that_allows() -> None:
 
 
 @pytest.mark.parametrize(
+    "said, event, reply",
+    [
+        (decision("deny", permissionDecisionReason="why"), BASH, deny("why")),
+        ({"decision": "block", "reason": "why"}, BASH, deny("why")),
+        ({"decision": "block", "reason": "why"}, UserPromptSubmit(prompt="p"), deny("why")),
+        ({"decision": "block", "reason": "why"}, Stop(), keep_going("why")),
+    ],
+)
+async def test_json_that_says_no_gives_the_reason_whatever_is_on_stderr(
+    said: dict[str, Any], event: Event, reply: Reply
+) -> None:
+    """`both_PreToolUse_block_exit2`: exit 2 says the same once more, and stderr may be noise."""
+    verdict = await fire(f"echo '{json.dumps(said)}'; echo noise >&2; exit 2", event)
+
+    assert verdict.reply == reply
+
+
+async def test_stderr_is_the_reason_of_json_that_says_no_without_one() -> None:
+    """Better than none."""
+    command = """echo '{"decision": "block"}'; echo because >&2; exit 2"""
+
+    verdict = await fire(command)
+
+    assert verdict.reply == deny(f"[{command}]: because")
+
+
+@pytest.mark.parametrize(
     "command, code, words",
     [
         ("exit 1", 1, "exited with code 1"),

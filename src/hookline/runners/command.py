@@ -321,10 +321,10 @@ def _decoded(text: str, action: Command, event: Event, *, exit_code: int | None,
 
 
 def _refusal(action: Command, event: Event, stdout: str, stderr: str) -> Reply:
-    """Exit code 2: no, because of what is on stderr; JSON may add to it, and gives the reason if stderr is empty."""
+    """Exit code 2: no, because of what is on stderr; JSON may add to it, and JSON that says no gives its own reason."""
     said = _json_or_nothing(stdout, action, event)
     refuses = said.decision is Decision.DENY or said.keep_going
-    if refuses and not stderr.strip():
+    if refuses and (said.reason or said.keep_going_reasons or not stderr.strip()):
         return said
     reply = no(event.event_name, no_reason(label(action), stderr) + _origin(action))
     assert reply is not None  # `meaning` knows that the event can be blocked
