@@ -266,6 +266,25 @@ async def test_a_stop_hook_sends_the_agent_back_until_its_cap(tmp_path: Path) ->
     assert "TESTS FAIL" in last.text
 
 
+async def test_an_agent_that_works_between_is_sent_back_as_often_as_it_takes(tmp_path: Path) -> None:
+    """The cap counts blocks without a tool call between them, also one that fails (`stop_always_block_tools`)."""
+    hooks = Hooks()
+    active: list[bool] = []
+
+    @hooks.on(Stop)
+    async def again(event: Stop) -> Reply:
+        active.append(event.stop_hook_active)
+        return keep_going("TESTS FAIL")
+
+    turns = ["one", bash("true"), "two", bash("exit 3"), "three", "four", "five", "six"]
+    environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "2"}
+    async with agent_on(tmp_path, *turns, hooks=hooks, environ=environ) as agent:
+        result = await agent.run("go")
+
+    assert result.text == "five"
+    assert active == [False, True, True, True, True]
+
+
 async def test_a_blocked_prompt_is_erased_and_a_stopped_one_stays(tmp_path: Path) -> None:
     """UserPromptSubmit: a block leaves nothing behind; a stop leaves the prompt for the next turn."""
     hooks = Hooks()

@@ -65,7 +65,7 @@ async def _denied(
     talk: Conversation, tool: Tool, use: ToolUse, given: dict[str, Any], permission: Permission
 ) -> Permitted:
     """A rule or the mode says no; PermissionDenied is for the mode's own refusals, as in Claude Code."""
-    command = as_asked(tool, given).get("command")
+    command = as_asked(tool, given).get("command") if permission.reason_type == "rule" else None
     what = f"{tool.name} with `{command}`" if isinstance(command, str) else tool.name
     why = f"Permission to use {what} was denied: {permission.reason}"
     _note(talk, use, given, why, permission.reason_type)

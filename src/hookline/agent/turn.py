@@ -53,6 +53,7 @@ class _Turn:
         self.talk = talk
         self.answers = 0
         self.sent_back = 0
+        self.in_a_row = 0
         self.cut_off = 0
         self.results = 0
         self.formless = 0
@@ -120,6 +121,7 @@ class _Turn:
     async def _act(self, answer: Assistant) -> Ending | None:
         """Do what the model asked for; an ending if it asked for nothing and may stop."""
         if answer.tool_uses:
+            self.in_a_row = 0
             ending = await call_tools(self.talk, answer.tool_uses)
             if ending is None or ending.deferred is None:
                 self.results += len(answer.tool_uses)
@@ -150,7 +152,7 @@ class _Turn:
         return None
 
     async def _rest(self, answer: Assistant) -> Ending | None:
-        """Stop, SubagentStop: a hook may send the agent back, so many times in a row (FACTS.md §3)."""
+        """Stop, SubagentStop: a hook may send the agent back, so many times with no tool call between (FACTS.md §3)."""
         done = Ending(text=answer.text, stop_reason=answer.stop_reason)
         verdict = await may_stop(self.talk, answer.text, again=self.sent_back > 0)
         if verdict.stop:
@@ -159,8 +161,9 @@ class _Turn:
         if not verdict.keep_going and not verdict.context:
             return await model_calls.may_return(self.talk, done)
         self.sent_back += 1
-        if self.sent_back > _cap(self.talk):
-            self.talk.session.output.inform(f"Stop hooks blocked {self.sent_back} times in a row; ending", "warning")
+        self.in_a_row += 1
+        if self.in_a_row > _cap(self.talk):
+            self.talk.session.output.inform(f"Stop hooks blocked {self.in_a_row} times in a row; ending", "warning")
             return done
         _send_back(self.talk, verdict)
         return None
