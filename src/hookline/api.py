@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, 
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, overload
 
-from hookline.engine import Engine, Observer, Order, Outcome, Runner, Verdict
+from hookline.engine import Engine, Mode, Observer, OnAsk, Order, Outcome, Runner, Verdict
 from hookline.engine.loop_thread import run_sync
 from hookline.engine.tools import Approve, OnDeny, wrap_tool
 from hookline.errors import HookError
@@ -31,8 +31,10 @@ RunnerFor = Callable[[type[Any], Callable[[], Services]], Runner]
 class Hooks:
     """A set of hooks and their engine: `on`, `add`, `fire`.
 
-    `order="parallel"` runs all hooks of an event at once. `timeout` is the set's own default in seconds. `env` is what
-    hooks see as their environment; `project_dir` is what conditions on paths are relative to.
+    `order="parallel"` runs all hooks of an event at once; `sequential/run_all` and `parallel/unanimous` are stricter
+    profiles. `mode="evaluate_only"` makes and records verdicts of which nothing counts. `on_ask` is somebody who can
+    lift an `ask`: it gets the verdict and returns `True`, `False` or a reply. `timeout` is the set's own default in
+    seconds. `env` is what hooks see as their environment; `project_dir` is what conditions on paths are relative to.
 
     Hooks may be added and removed from any thread while events fire: a running `fire` keeps the set it started with.
     """
@@ -50,6 +52,8 @@ class Hooks:
         project_dir: str = "",
         grace: float = 1.0,
         clock: Callable[[], float] = perf_counter,
+        mode: Mode = "enforce",
+        on_ask: OnAsk | None = None,
     ) -> None:
         self.services: Services = Services()
         self.engine: Engine = Engine(
@@ -60,6 +64,8 @@ class Hooks:
             project_dir=project_dir,
             grace=grace,
             clock=clock,
+            mode=mode,
+            on_ask=on_ask,
         )
 
     @classmethod
@@ -81,6 +87,8 @@ class Hooks:
         order: Order = "parallel",
         timeout: float | None = None,
         runners: RunnerFor = runner_for,
+        mode: Mode = "enforce",
+        on_ask: OnAsk | None = None,
     ) -> Self:
         """The hooks that settings files declare for a project: managed, user, project, local, `settings`, plugins.
 
@@ -104,7 +112,7 @@ class Hooks:
 
         reloader = Reloader(read, policy=trust, trust=trusted or Trust.load(env=env, home=home))
         folder = str(reloader.loaded.places.project_dir)
-        made = cls(order=order, timeout=timeout, runners=runners, project_dir=folder)
+        made = cls(order=order, timeout=timeout, runners=runners, project_dir=folder, mode=mode, on_ask=on_ask)
         made.settings = LiveSettings(made.engine, reloader, env, on_problem)
         if watch:
             made.engine.refresh_with(made.settings.refresh)

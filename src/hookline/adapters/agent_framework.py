@@ -6,7 +6,7 @@ import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
-from hookline.adapters.asking import Asking, OnAsk
+from hookline.adapters.asking import Asking
 from hookline.adapters.contract import (
     AgentRun,
     CallResult,
@@ -22,6 +22,7 @@ from hookline.adapters.contract import (
 )
 from hookline.adapters.values import plain
 from hookline.adapters.versions import require
+from hookline.engine.composition import OnAsk
 from hookline.engine.fires import Fires
 
 require("agent-framework")

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import Any
 
-from hookline.adapters.asking import Asking, OnAsk
+from hookline.adapters.asking import Asking
 from hookline.adapters.values import plain, text_of
 from hookline.adapters.versions import require
 from hookline.engine import Verdict
+from hookline.engine.composition import OnAsk
 from hookline.engine.fires import Fires
 from hookline.events import (
     Event,

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from hookline.adapters.contract import AgentRun, Approval, Steps, current_run
 from hookline.engine import Verdict
+from hookline.engine.composition import OnAsk, Resolution
 from hookline.engine.fires import Fires
 from hookline.engine.loop_thread import run_sync
 from hookline.events import Event, spec_of
-from hookline.replies import NOTHING, Reply, deny
+from hookline.replies import NOTHING, deny
 
 T = TypeVar("T")
 log: logging.Logger = logging.getLogger("hookline.adapters")
-
-Answer = Reply | bool | None
-OnAsk = Callable[[Verdict], Answer | Awaitable[Answer]]
-"""Somebody who can say yes: gets the verdict of `ask`, answers `True`, `False` or a reply: `deny("not today")`."""
 
 
 class Asking:
@@ -70,7 +66,7 @@ class Asking:
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it is, a gate must close
             return _unasked(event, problem)
 
-    async def ask(self, verdict: Verdict) -> Answer:
+    async def ask(self, verdict: Verdict) -> Resolution:
         """What whoever can be asked says to a verdict of `ask`; `None` if there is nobody."""
         if self.on_ask is None:
             return None

@@ -8,10 +8,11 @@ from functools import wraps
 from typing import Any
 from uuid import uuid4
 
-from hookline.adapters.asking import Asking, OnAsk
+from hookline.adapters.asking import Asking
 from hookline.adapters.contract import AgentRun, ToolCall, begin, current_run, end, enter, finish, judge, succeeded
 from hookline.adapters.values import plain, text_of
 from hookline.adapters.versions import require
+from hookline.engine.composition import OnAsk
 from hookline.engine.fires import Fires
 
 require("crewai")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hookline.adapters.asking import Asking, OnAsk
+from hookline.adapters.asking import Asking
 from hookline.adapters.contract import (
     AgentRun,
     CallResult,
@@ -19,6 +19,7 @@ from hookline.adapters.contract import (
 )
 from hookline.adapters.values import plain
 from hookline.adapters.versions import require
+from hookline.engine.composition import OnAsk
 from hookline.engine.fires import Fires
 
 require("google-adk")

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired
 
-from hookline.adapters.asking import Asking, OnAsk
+from hookline.adapters.asking import Asking
 from hookline.adapters.contract import (
     AgentRun,
     CallResult,
@@ -25,6 +25,7 @@ from hookline.adapters.contract import (
 )
 from hookline.adapters.values import text_of
 from hookline.adapters.versions import require
+from hookline.engine.composition import OnAsk
 from hookline.engine.fires import Fires
 
 require("langchain")

@@ -9,10 +9,11 @@ import weakref
 from typing import Any
 
 from hookline.adapters._openai_model import GuardedModel, model_run
-from hookline.adapters.asking import Asking, OnAsk
+from hookline.adapters.asking import Asking
 from hookline.adapters.contract import AgentRun, begin, current_run, end, failed, finish, inside, judge, succeeded
 from hookline.adapters.values import plain, text_of
 from hookline.adapters.versions import require
+from hookline.engine.composition import OnAsk
 from hookline.engine.fires import Fires
 from hookline.errors import HookError, RunRefused, RunStopped
 

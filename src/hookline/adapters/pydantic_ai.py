@@ -6,10 +6,11 @@ import copy
 from dataclasses import replace
 from typing import Any
 
-from hookline.adapters.asking import Asking, OnAsk
+from hookline.adapters.asking import Asking
 from hookline.adapters.contract import AgentRun, ToolCall, begin, end, failed, finish, inside, judge, succeeded
 from hookline.adapters.values import plain, text_of
 from hookline.adapters.versions import require
+from hookline.engine.composition import OnAsk
 from hookline.engine.fires import Fires
 from hookline.errors import RunRefused, RunStopped
 

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from hookline.adapters.asking import Asking, OnAsk
+from hookline.adapters.asking import Asking
 from hookline.adapters.contract import (
     AgentRun,
     CallResult,
@@ -22,6 +22,7 @@ from hookline.adapters.contract import (
 )
 from hookline.adapters.values import text_of
 from hookline.adapters.versions import require
+from hookline.engine.composition import OnAsk
 from hookline.engine.fires import Fires
 
 require("strands")

@@ -35,6 +35,9 @@ _ELSEWHERE = frozenset(
 )
 _SESSION_ONLY = frozenset({"transcript_path"})
 
+IDENTITIES = ("input_identity", "enforced_identity")
+"""What a log with `identities=True` has more: hashes of what was judged, and of what was let through."""
+
 Redactor = Callable[[str], str]
 
 
@@ -111,7 +114,8 @@ def record(
         "tool": getattr(event, "tool_name", None),
         "tool_use_id": getattr(event, "tool_use_id", None),
         "decision": str(verdict.decision),
-        "blocked": verdict.blocked,
+        "blocked": verdict.blocked and verdict.evaluated is None,
+        "enforced": None if verdict.evaluated is None else False,
         "by": verdict.decided_by,
         "reasons": list(verdict.reply.reasons) or ([verdict.reason] if verdict.reason else []),
         "ms": round(sum(outcome.ms for outcome in outcomes), 3),
@@ -125,7 +129,7 @@ def record(
     cleaner = _Cleaner(redact)
     body["hooks"] = [cleaner.row(row, {"status", "decision"}) for row in body["hooks"]]
     said_at_all = {name: value for name, value in body.items() if value not in (None, "", [], {})}
-    return cleaner.row(said_at_all, {"time", "event", "decision", "hooks"})
+    return cleaner.row(said_at_all, {"time", "event", "decision", "hooks", *IDENTITIES})
 
 
 def word_of(entry: Mapping[str, Any]) -> Word | Literal[""]:

@@ -24,7 +24,7 @@ import msgspec
 
 from hookline.audit.anchor import AnchorSpec
 from hookline.audit.chain import Break, Link
-from hookline.audit.entry import Redactor, kept, record
+from hookline.audit.entry import IDENTITIES, Redactor, kept, record
 from hookline.audit.log_file import AuditFile
 from hookline.audit.verification import lines_of
 from hookline.detect import redact as redact_secrets
@@ -61,7 +61,8 @@ class AuditLog:
     Secrets are taken out (`hookline.detect`); pass `redact=` for a way of your own, `redact=str` for none. With a
     `key` nobody without it can redo the chain. An `anchor` tells a log that was rolled back together with its head: a
     file elsewhere, or a function that is told `(seq, hash)`; a log with a key has one in the user's state folder unless
-    it is `False`. Closing the set of hooks, or ending the program, writes what waits.
+    it is `False`. With `identities` each line has hashes of what was judged and of what was let through. Closing the
+    set of hooks, or ending the program, writes what waits.
     """
 
     events = WATCHED
@@ -80,6 +81,7 @@ class AuditLog:
         max_bytes: int | None = None,
         keep: int | None = None,
         anchor: AnchorSpec = None,
+        identities: bool = False,
     ) -> None:
         _one_of("sync", sync, ("batch", "line", "fsync"))
         _one_of("on_error", on_error, ("stop", "warn"))
@@ -89,6 +91,7 @@ class AuditLog:
         self._on_error = on_error
         self._user = _user() if user is None else user
         self._redact = redact
+        self._with_identities = identities
         self._tried = False
         self._ending = False
         self._forget()
@@ -115,12 +118,15 @@ class AuditLog:
             self._try()
         reply = self._objection()
         verdict = notice if reply is None else msgspec.structs.replace(notice, reply=notice.reply | reply)
-        entry = (verdict, kept(verdict))
+        entry = (verdict, kept(verdict) | self._identities(verdict))
         if self._sync == "batch" and not self._ending:
             self._enqueue(entry)
             return reply
         self._write([entry])
         return self._objection()
+
+    def _identities(self, verdict: Verdict) -> dict[str, Any]:
+        return {name: getattr(verdict, name) for name in IDENTITIES} if self._with_identities else {}
 
     def _try(self) -> None:
         """Find out at the first verdict, not at the second, whether the log can be written at all."""

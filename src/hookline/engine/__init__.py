@@ -1,7 +1,7 @@
 """Input → select → execute → merge → verdict."""
 
+from hookline.engine.composition import Mode, OnAsk, Order
 from hookline.engine.context import Cancelled, Context
-from hookline.engine.dispatch import Order
 from hookline.engine.engine import Engine
 from hookline.engine.hook_set import HookSet
 from hookline.engine.observers import HookProgress, HookResponse, HookStarted, Notice, Observer
@@ -18,8 +18,10 @@ __all__ = [
     "HookResponse",
     "HookSet",
     "HookStarted",
+    "Mode",
     "Notice",
     "Observer",
+    "OnAsk",
     "Order",
     "Outcome",
     "Runner",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from hookline.engine.announce import announce_start, response_of
 from hookline.engine.answers import as_failure, failure_outcome, parse_answer
 from hookline.engine.background import Background, as_coroutine
+from hookline.engine.composition import RUN_ALL, UNANIMOUS, Order, disagreement
 from hookline.engine.context import Context, HookScope, InvokeOptions, bind
 from hookline.engine.coroutine_driver import Limits, Raised, Suspended, blocked_loop, drive, start
 from hookline.engine.merge import asked_late, judged_again, merge
@@ -28,7 +29,6 @@ from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Decision, Reply
 
 log: logging.Logger = logging.getLogger("hookline.engine")
-Order = Literal["sequential", "parallel"]
 
 
 class EventRun(msgspec.Struct):
@@ -60,14 +60,24 @@ class Dispatcher:
     async def dispatch(self, run: EventRun, order: Order, done: Iterable[Outcome] = (),
                        started: StartedRun | None = None) -> Verdict:  # fmt: skip
         """One verdict of all hooks. `done` and `started` are how far the fast path came, if it began."""
-        if order == "parallel" and len(run.chosen) > 1:
-            return merge(run.event, await self._parallel(run))
-        return merge(run.event, await self._sequential(run, list(done), started))
+        if order not in ("parallel", UNANIMOUS) or len(run.chosen) < 2:
+            outcomes = await self._sequential(run, list(done), started, run_all=order == RUN_ALL)
+            return merge(run.event, outcomes)
+        asked = await self._ask_all(run)
+        verdict = merge(run.event, await self._settle(run, list(asked)))
+        if order == UNANIMOUS:
+            verdict.reply = verdict.reply | disagreement(asked)
+        return verdict
 
     # -- one after another, or all at once -----------------------------------------------------------------------
 
-    async def _sequential(self, run: EventRun, outcomes: list[Outcome], started: StartedRun | None) -> list[Outcome]:
-        """One after another, each seeing the input as rewritten so far; a deny or a stop ends the run."""
+    async def _sequential(
+        self, run: EventRun, outcomes: list[Outcome], started: StartedRun | None, *, run_all: bool = False
+    ) -> list[Outcome]:
+        """One after another, each seeing the input as rewritten so far.
+
+        A deny or a stop ends it, unless all are to run.
+        """
         event, rewriter = run.event, -1
         for position in range(len(outcomes), len(run.chosen)):
             hook = run.chosen[position]
@@ -79,16 +89,19 @@ class Dispatcher:
             outcomes.append(outcome)
             if outcome.reply.input is not None:
                 event, rewriter = _rewritten(event, outcome.reply.input), position
-            if outcome.reply.decision is Decision.DENY or outcome.reply.stop:
+            if not run_all and (outcome.reply.decision is Decision.DENY or outcome.reply.stop):
                 why = ended_by(outcome.hook, outcome.reply)
                 return [*outcomes, *(_skipped(hook, event, why) for hook in run.chosen[position + 1 :])]
         return outcomes if rewriter < 0 else await self._judge_again(run, event, outcomes, stale=range(rewriter))
 
-    async def _parallel(self, run: EventRun) -> list[Outcome]:
-        """All at once on the input as it came; merged in configured order, whoever finishes first."""
+    async def _ask_all(self, run: EventRun) -> list[Outcome]:
+        """All at once on the input as it came; in configured order, whoever finishes first."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._ask(run, hook, run.event)) for hook in run.chosen]
-        outcomes = [task.result() for task in tasks]
+        return [task.result() for task in tasks]
+
+    async def _settle(self, run: EventRun, outcomes: list[Outcome]) -> list[Outcome]:
+        """The outcomes of hooks that were asked at once, on the input that will run: the last rewrite counts."""
         rewriters = [position for position, outcome in enumerate(outcomes) if outcome.reply.input is not None]
         if not rewriters:
             return outcomes

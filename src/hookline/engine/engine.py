@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from hookline.engine.background import Background
-from hookline.engine.dispatch import Dispatcher, EventRun, Order
+from hookline.engine.composition import Mode, OnAsk, Order, checked_mode, checked_order, lifted, unenforced
+from hookline.engine.dispatch import Dispatcher, EventRun
 from hookline.engine.fast_path import FastPaths, Fire
 from hookline.engine.observers import Observers
 from hookline.engine.outcome import Outcome
@@ -20,10 +21,10 @@ from hookline.engine.registry import Registry
 from hookline.engine.runner import RunnerFactory, RunnerPool
 from hookline.engine.select import HookIndex, applies_to, select
 from hookline.engine.verdict import Verdict
-from hookline.errors import Closed, HookError
+from hookline.errors import Closed
 from hookline.events import Event
 from hookline.hooks.hook import Hook, check_seconds
-from hookline.replies import NOTHING
+from hookline.replies import NOTHING, Decision
 from hookline.wire.dialects import detect, dialect
 
 log: logging.Logger = logging.getLogger("hookline")
@@ -46,12 +47,14 @@ class Engine:
         project_dir: str = "",
         grace: float = 1.0,
         clock: Callable[[], float] = perf_counter,
+        mode: Mode = "enforce",
+        on_ask: OnAsk | None = None,
     ) -> None:
-        if order not in ("sequential", "parallel"):
-            raise HookError(f"order must be `sequential` or `parallel`, got `{order}`")
         if timeout is not None:
             check_seconds(timeout, "timeout")
-        self.order: Order = order
+        self.order = checked_order(order)
+        self.mode = checked_mode(mode)
+        self.on_ask = on_ask
         self.timeout = timeout
         self.env = env
         self.grace = grace
@@ -118,10 +121,17 @@ class Engine:
                 return await path(event)
         run = EventRun(event, chosen, among, None if deadline is None else self.clock() + deadline)
         verdict = await self.dispatcher.dispatch(run, self.order)
+        if self.mode == "evaluate_only":
+            verdict.evaluated = verdict.reply  # observers are told what it would be
+            return unenforced(self.notify(verdict) if self.observers else verdict)
+        if self.on_ask is not None and verdict.decision is Decision.ASK:
+            verdict = await lifted(verdict, self.on_ask, run.deadline and run.deadline - self.clock())
         return self.notify(verdict) if self.observers else verdict
 
     def _fast_path_allowed(self, chosen: tuple[Hook, ...]) -> bool:
-        return not self.observers.detailed and (self.order == "sequential" or len(chosen) <= 1)
+        if self.observers.detailed or self.mode != "enforce" or self.on_ask is not None:
+            return False
+        return self.order == "sequential" or len(chosen) <= 1
 
     def _among(self, only: str | None) -> HookIndex:
         """The hooks an event may meet."""

@@ -29,6 +29,8 @@ class Explainable(Protocol):
     def decided_by(self) -> str | None: ...
     @property
     def outcomes(self) -> tuple[Outcome, ...]: ...
+    @property
+    def evaluated(self) -> Reply | None: ...
 
 
 WIDTH = 80
@@ -67,6 +69,8 @@ def _heading(verdict: Explainable) -> str:
 
 def _word(verdict: Explainable) -> str:
     word = verdict.word
+    if verdict.evaluated is not None:
+        return f"{word} (only evaluated)"
     return f"{word} (no hook applies)" if word == "PASS" and not verdict.outcomes else word
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from hookline.engine.explain import WIDTH, explained, headline
+from hookline.engine.identity import identity
 from hookline.engine.outcome import Outcome, Status
 from hookline.engine.words import Word, word_for
 from hookline.events import Event, spec_of
@@ -29,6 +30,8 @@ class Verdict(msgspec.Struct):
     started: float = 0.0
     answered: float | list[float] = 0.0
     known: tuple[Outcome, ...] | None = None
+    evaluated: Reply | None = None
+    """What the hooks said, in a set that only evaluates: nothing of it counts."""
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
@@ -119,6 +122,22 @@ class Verdict(msgspec.Struct):
         return self.reply.suppress_output
 
     @property
+    def input_identity(self) -> str:
+        """A hash of what was judged: the tool's input, its result, the prompt; empty on events without one."""
+        target = _target(self.event)
+        return "" if target is None else identity(target)
+
+    @property
+    def enforced_identity(self) -> str:
+        """A hash of what was let through, the same as `input_identity` if nobody changed it; empty if nothing was."""
+        target = _target(self.event)
+        if self.blocked or target is None:
+            return ""
+        if self.reply.input is not None:
+            return identity(self.reply.input)
+        return identity(target if self.reply.output is msgspec.UNSET else self.reply.output)
+
+    @property
     def failures(self) -> tuple[Outcome, ...]:
         """The runs that went wrong; on the fast path none can."""
         return () if self.known is None else tuple(outcome for outcome in self.outcomes if not outcome.ok)
@@ -134,10 +153,16 @@ class Verdict(msgspec.Struct):
             "messages": list(self.messages),
             "suppress_output": self.suppress_output,
             "outcomes": [outcome.to_dict() for outcome in self.outcomes],
+            **({} if self.evaluated is None else {"evaluated": _said(self._judged)}),
         }
 
+    @property
+    def _judged(self) -> Verdict:
+        """The verdict with what the hooks said, whether it counts or not; `evaluated` is what it is shown by."""
+        return self if self.evaluated is None else msgspec.structs.replace(self, reply=self.evaluated)
+
     def __str__(self) -> str:
-        return headline(self)
+        return headline(self._judged)
 
     def __repr__(self) -> str:
         from hookline.engine.present import short
@@ -156,7 +181,20 @@ class Verdict(msgspec.Struct):
 
     def explain(self, width: int = WIDTH) -> str:
         """Every hook, what it said, how long it took, and who won, as a text for people, `width` columns wide."""
-        return explained(self, width)
+        return explained(self._judged, width)
+
+
+def _said(verdict: Verdict) -> dict[str, Any]:
+    """What a verdict would have come to."""
+    return {name: getattr(verdict, name) for name in ("blocked", "reason", "decided_by")} | {"word": verdict.word}
+
+
+def _target(event: Event) -> Any:
+    """What an event asks to be judged."""
+    for name in ("tool_response", "tool_input", "prompt"):
+        if hasattr(event, name):
+            return getattr(event, name)
+    return None
 
 
 def silent_outcomes(event: Event, reply: Reply, chosen: Sequence[Hook], marks: Sequence[float]) -> tuple[Outcome, ...]:

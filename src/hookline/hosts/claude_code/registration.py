@@ -76,7 +76,7 @@ def closes(event: type[Event], hooks: Iterable[Hook]) -> bool:
 def limit(engine: Engine, event: type[Event], hooks: Iterable[Hook]) -> float:
     """Seconds after which the CLI may give up on us: more than the engine can take with all of these hooks."""
     limits = [hook.limit(engine.timeout) + engine.grace for hook in hooks if not hook.background]
-    once = sum(limits) if engine.order == "sequential" else max(limits, default=0.0)
+    once = sum(limits) if engine.order.startswith("sequential") else max(limits, default=0.0)
     rounds = 2 if "input" in spec_of(event).fields else 1  # a rewritten input is judged again
     return once * rounds + MARGIN
 
