@@ -96,6 +96,31 @@ async def test_a_policy_that_fails_closes_the_gate(action: Any, text: str, probl
     assert problem in verdict.reason
 
 
+async def test_a_policy_that_cannot_be_parsed_prints_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Stdout belongs to the host's answer: whatever else stands there, the host may take for no answer at all."""
+    await hooks_of(tmp_path, Rego(policies="*.rego"), "package x\ndeny contains if {").fire(bash("ls"))
+
+    assert capfd.readouterr().out == ""
+
+
+async def test_a_policy_after_a_template_keeps_its_name(tmp_path: Path) -> None:
+    """Cedar counts templates, too; so it does over several files."""
+    hooks = hooks_of(tmp_path, Cedar(policies="*.cedar"), CEDAR)
+    (tmp_path / "a.cedar").write_text('@id("t") permit(principal == ?principal, action, resource);\n')
+    denied = await hooks.fire(bash("rm -rf /"))
+
+    assert denied.reason == "policy `no-rm` forbids it: rm is never allowed"
+
+
+async def test_rego_may_be_written_in_the_old_style(tmp_path: Path) -> None:
+    """`deny[text] { … }`, as policies of before 2024 have it."""
+    text = 'package old\ndeny[text] { startswith(input.tool_input.command, "rm"); text := "no rm" }'
+    hooks = hooks_of(tmp_path, Rego(policies="*.rego"), text)
+
+    assert (await hooks.fire(bash("rm x"))).reason == "policy `old`: no rm"
+    assert not (await hooks.fire(bash("ls"))).blocked
+
+
 @pytest.mark.parametrize("action, text, reason", CASES, ids=["cedar", "rego"])
 async def test_an_edited_policy_takes_effect(action: Any, text: str, reason: str, tmp_path: Path) -> None:
     """Files are read again when they change."""

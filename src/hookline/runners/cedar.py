@@ -38,10 +38,12 @@ class _Compiled:
                 found = json.loads(cedarpy.policies_to_json_str(text))
             except ValueError as problem:
                 raise HookFailed(f"cannot parse `{name}`: {problem}") from None
-            for number, policy in enumerate(found["staticPolicies"].values()):
-                notes = policy.get("annotations") or {}
+            every = {**found["staticPolicies"], **(found.get("templates") or {})}
+            before = len(self.named)
+            for key, policy in every.items():  # numbered in the order of the text, templates included
+                number, notes = int(key.removeprefix("policy")), policy.get("annotations") or {}
                 known = (notes.get("id") or f"{name}#{number + 1}", notes.get("reason") or "")
-                self.named[f"policy{len(self.named)}"] = known
+                self.named[f"policy{before + number}"] = known
             texts.append(text)
         self.policies = cedarpy.PolicySet.from_str("\n".join(texts))
 

@@ -32,6 +32,7 @@ class _Compiled:
     def __init__(self, files: Mapping[str, str]) -> None:
         regopy = _regopy()
         self.interpreter = regopy.Interpreter()
+        self.interpreter.log_level = regopy.LogLevel.NONE  # it would log to stdout, where a host reads our answer
         packages: dict[str, None] = {}
         for name, text in files.items():
             found = _PACKAGE.search(text)
@@ -78,12 +79,18 @@ def _reply(package: str, answer: Mapping[str, Any]) -> Reply:
     """What a package's answer means; the package is named in the reason."""
     reply = NOTHING
     for word, say in _ANSWERS.items():
-        texts = answer.get(word, [])
+        texts = _texts(answer.get(word, []))
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise HookFailed(f"policy `{package}`: `{word}` must be a set of texts, got `{json.dumps(texts)}`")
         for text in sorted(texts):
             reply |= say(text if word == "context" else f"policy `{package}`: {text}")
     return reply
+
+
+def _texts(found: Any) -> Any:
+    """The members of a set; in the old style, `deny[text] { … }`, the interpreter has them as keys."""
+    is_set = isinstance(found, dict) and all(value is True for value in found.values())
+    return list(found) if is_set else found
 
 
 def _problem(problem: Exception) -> str:
