@@ -124,6 +124,36 @@ def test_a_second_time_changes_nothing(host: Host, home: Path) -> None:
     assert files(home) == once
 
 
+@pytest.mark.parametrize("text", ['{"x": 1}\n', "{}", '{"hooks": {"PreToolUse": []}}', '{\n\t"hooks": {\n\t}\n}'])
+def test_a_second_time_changes_nothing_in_a_file_of_any_form(text: str, home: Path) -> None:
+    """What was there decides how ours is written, the first time and the second."""
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text(text)
+    done(find("claude"))
+    once = path.read_text()
+
+    done(find("claude"))
+
+    assert path.read_text() == once
+
+
+def test_nothing_is_lost_when_the_backup_is(home: Path) -> None:
+    """Somebody has emptied the state folder: our entries are cut out instead."""
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{"x": 1}\n')
+    for kept in done(find("claude")).backups:
+        kept.unlink()
+
+    for kept in done(find("claude")).backups:
+        kept.unlink()
+    uninstall(find("claude"))
+
+    assert json.loads(path.read_text())["x"] == 1
+    assert "hookline" not in path.read_text()
+
+
 @by_name
 def test_uninstall_leaves_nothing(host: Host, home: Path) -> None:
     """What was not there before is not there after."""

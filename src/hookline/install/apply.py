@@ -59,8 +59,12 @@ def plan(host: Host, scope: Scope, entries: list[HookEntry], project: Path | Non
         return [_script(host, path / entry.event, entry) for entry in entries]
     before, mode = _contents(path)
     text = _decoded(path, before)
-    after = _edited(path, lambda: with_entries(host, text, entries))
-    return [FileChange(path, _base(path, before, lambda: without_entries(host, text)), after.encode(), mode)]
+    cut = _base(path, before, lambda: without_entries(host, text))
+    base = _found_before(
+        path, cut, load_record(host.name, scope, str(project or Path.cwd()) if scope == "project" else "")
+    )
+    after = _edited(path, lambda: with_entries(host, _decoded(path, base), entries))
+    return [FileChange(path, base, after.encode(), mode)]
 
 
 def _script(host: Host, path: Path, entry: HookEntry) -> FileChange:
@@ -78,7 +82,7 @@ def apply(record: InstallRecord, changes: list[FileChange]) -> list[Path]:
     saved, kept = [], []
     for proposed in changes:
         check_writable(proposed.path)
-        change = proposed._replace(before=_found_before(proposed, old))
+        change = proposed._replace(before=_found_before(proposed.path, proposed.before, old))
         backup = _backup(record, change)
         if backup is not None:
             kept.append(Path(backup))
@@ -101,13 +105,18 @@ def _write(change: FileChange) -> None:
         raise ConfigError(str(path), f"cannot be written: {error.strerror or error}") from None
 
 
-def _found_before(change: FileChange, old: InstallRecord | None) -> bytes | None:
+def _found_before(path: Path, without_us: bytes | None, old: InstallRecord | None) -> bytes | None:
     """What the file was without us: what the first install found, as long as nobody has changed the file since."""
-    saved = next((one for one in old.files if one.path == str(change.path)), None) if old else None
-    current, _ = _contents(change.path)
-    if saved is None or current is None or _print(current) != saved.written:
-        return change.before
-    return Path(saved.backup).read_bytes() if saved.backup and Path(saved.backup).exists() else None
+    saved = next((one for one in old.files if one.path == str(path)), None) if old else None
+    current, _ = _contents(path)
+    if saved is None or current is None or not _is_as_written(saved, current):
+        return without_us
+    return Path(saved.backup).read_bytes() if saved.backup else None
+
+
+def _is_as_written(saved: Saved, data: bytes) -> bool:
+    """Whether nobody has changed a file since, and what it was before is still known."""
+    return _print(data) == saved.written and (saved.backup is None or Path(saved.backup).is_file())
 
 
 def _backup(record: InstallRecord, change: FileChange) -> str | None:
@@ -142,7 +151,7 @@ def _put_back(saved: Saved) -> bool:
     """Whether a file is still as we wrote it, and is as it was before now."""
     path = Path(saved.path)
     data, mode = _contents(path)
-    if data is None or _print(data) != saved.written:
+    if data is None or not _is_as_written(saved, data):
         return False
     check_writable(path)
     if saved.backup is None:

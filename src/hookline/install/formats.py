@@ -117,7 +117,7 @@ def _cut_json(host: Host, text: str) -> str:
     while True:
         root = jsonc.parse(text)
         if not isinstance(root.value, dict):
-            raise HooklineError("expected an object; fix or remove the file first")
+            raise HooklineError("expected an object")
         found = _ours_in(host, root.members.get("hooks"))
         if found is None:
             return text
