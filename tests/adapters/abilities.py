@@ -37,8 +37,11 @@ class Driven:
 DRIVEN = (
     Driven("LangChain", "langchain", "langchain_sync", "`create_agent(…, middleware=[HooklineMiddleware(hooks)])`"),
     Driven("LangChain, async", "langchain", "langchain_async", "the same"),
+    Driven("LangChain, streaming", "langchain", "langchain_stream", "the same"),
     Driven("pydantic-ai", "pydantic-ai", "pydantic_ai_agent", "`Agent(…, capabilities=[HooklineCapability(hooks)])`"),
+    Driven("pydantic-ai, streaming", "pydantic-ai", "pydantic_ai_stream", "the same"),
     Driven("Strands", "strands", "strands_agent", "`Agent(…, hooks=[HooklineProvider(hooks)])`"),
+    Driven("Strands, streaming", "strands", "strands_stream", "the same"),
     Driven(
         "Microsoft Agent Framework", "agent-framework", "agent_framework_run",
         "`Agent(…, middleware=[HooklineMiddleware(hooks)])`",
@@ -78,6 +81,10 @@ def told(facts: Facts, text: str) -> bool:
     return any(text in request for request in facts["requests"][1:])
 
 
+def all_told(facts: Facts, *texts: str) -> bool:
+    return min(told(facts, text) for text in texts)
+
+
 def ended(facts: Facts, text: str) -> bool:
     """Whether whoever started the run was told `text`."""
     return text in facts["answer"] or text in facts["error"]
@@ -91,6 +98,14 @@ def refuses(all: Facts) -> bool:
 def fails_closed(all: Facts) -> bool:
     broken = ("hook_raises", "hook_hangs", "hook_hangs_in_a_thread", "hook_answers_nonsense", "hooks_are_closed")
     return all_of(all, broken, lambda facts: facts["calls"] == [])
+
+
+def judges_each(all: Facts) -> bool:
+    facts, hung, stopped = all["parallel"], all["parallel_hang"], all["parallel_stop"]
+    changed, results = all["parallel_rewrite"], all["parallel_results"]
+    told_all = all_told(facts, "REASON_X", "out:ls", "out:pwd") and all_told(results, "CTX_ls", "CTX_pwd")
+    ran = [sorted(one["calls"]) for one in (facts, hung, stopped, changed)]
+    return told_all and ran == [["ls", "pwd"], ["ls"], [], ["ls -la", "pwd -la"]] and len(stopped["requests"]) == 1
 
 
 def rewrites(all: Facts) -> bool:
@@ -165,6 +180,7 @@ def all_contain(requests: list[str], text: str) -> bool:
 ABILITIES: dict[str, Callable[[Facts], bool]] = {
     "refuse a tool call, with the reason told to the model": refuses,
     "a hook that raises, hangs or answers nonsense denies": fails_closed,
+    "calls made at once are judged one by one": judges_each,
     "rewrite a call's arguments, judged again before it runs": rewrites,
     "replace a tool's result": replaces,
     "add context to a tool's result": adds_context,
@@ -185,6 +201,7 @@ REFUSE_PROMPT, GO_ON, STOP = "refuse a prompt before the model sees it", "send t
 INSTEAD = {
     (REFUSE_PROMPT, "openai-agents"): "The run ends with `InputGuardrailTripwireTriggered`, which carries the reason.",
     (REFUSE_PROMPT, "crewai"): "`kickoff()` raises `HookAborted` with the reason.",
+    (GO_ON, "pydantic-ai"): "Not with `run_stream`, which ends at the first text; `run_stream_events` and `iter` can.",
     (GO_ON, "openai-agents"): "Needs an agent with a `Model` object. With a model's name, the run ends with a warning.",
     (GO_ON, "crewai"): "With native tool calls the agent answers again, but cannot call tools to do so.",
     (STOP, "crewai"): "`kickoff()` raises `HookAborted` with the reason.",
@@ -214,9 +231,10 @@ Every tick was seen by a test: the framework's real package, in this version, wi
 one (`make test` runs them all; `python -m tests.adapters.abilities` writes this page).
 """
 _CLOSING = """
-LangChain was driven with `invoke` and with `ainvoke`, Microsoft Agent Framework and the OpenAI Agents SDK with and
-without streaming; a tick means both. Where a tool fails, CrewAI hands its error on as a result: hooks see `PostToolUse`
-there, not `PostToolUseFailure`. In every framework a hook's `ask` is a deny unless the adapter was given `on_ask=`.
+LangChain was driven with `invoke`, `ainvoke` and `stream`; pydantic-ai, Strands, Microsoft Agent Framework and the
+OpenAI Agents SDK with and without streaming; a tick means all of them. CrewAI makes one call a turn. Where a tool
+fails, it hands the error on as a result: hooks see `PostToolUse` there, not `PostToolUseFailure`. In every framework a
+hook's `ask` is a deny unless the adapter was given `on_ask=`.
 """
 
 

@@ -16,7 +16,7 @@ from agent_framework import (
 )
 
 from hookline.adapters.agent_framework import HooklineMiddleware
-from tests.adapters.drive.scenarios import Seen
+from tests.adapters.drive.scenarios import Seen, calls_of
 
 
 class Client(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
@@ -27,7 +27,7 @@ class Client(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
         self.seen, self.turns, self.prefix = seen, iter([*turns, *["done"] * 9]), prefix
         self.number = 0
 
-    def says(self, messages: Any) -> Content:
+    def says(self, messages: Any) -> list[Content]:
         parts = (part for one in messages for part in one.contents)
         self.seen.requests.append("\n".join(str(part.text or part.result) for part in parts))
         turn = next(self.turns)
@@ -35,15 +35,18 @@ class Client(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
         if isinstance(turn, Exception):
             raise turn
         if isinstance(turn, str):
-            return Content.from_text(turn)
-        return Content.from_function_call(call_id=f"{self.prefix}{self.number}", name=turn[0], arguments=turn[1])
+            return [Content.from_text(turn)]
+        return [
+            Content.from_function_call(call_id=f"{self.prefix}{self.number}-{at}", name=name, arguments=arguments)
+            for at, (name, arguments) in enumerate(calls_of(turn))
+        ]
 
     def _inner_get_response(self, *, messages: Any, stream: bool = False, options: Any = None, **more: Any) -> Any:
         async def whole() -> ChatResponse:
-            return ChatResponse(messages=[Message(role="assistant", contents=[self.says(messages)])])
+            return ChatResponse(messages=[Message(role="assistant", contents=self.says(messages))])
 
         async def pieces() -> Any:
-            yield ChatResponseUpdate(role="assistant", contents=[self.says(messages)])
+            yield ChatResponseUpdate(role="assistant", contents=self.says(messages))
 
         return ResponseStream(pieces(), finalizer=ChatResponse.from_updates) if stream else whole()
 

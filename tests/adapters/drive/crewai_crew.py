@@ -38,6 +38,11 @@ class Scripted(BaseLLM):
         return 8000
 
 
+def one_by_one(turns: Any) -> Any:
+    """In text there is one call a turn."""
+    return [one for turn in turns for one in (turn if isinstance(turn, list) else [turn])]
+
+
 def crew(seen: Seen, turns: Any, prompt: str, inner: Any, name: str) -> Any:
     @tool("shell")
     def shell(command: str) -> str:
@@ -49,7 +54,7 @@ def crew(seen: Seen, turns: Any, prompt: str, inner: Any, name: str) -> Any:
         """Let another crew do it."""
         return str(crew(seen, inner, "go", (), "inner").kickoff())
 
-    model = Scripted(model="scripted", seen=seen, turns=iter([*turns, *["done"] * 9]))
+    model = Scripted(model="scripted", seen=seen, turns=iter([*one_by_one(turns), *["done"] * 9]))
     agent = Agent(role=name, goal="g", backstory="b", llm=model, tools=[shell, delegate], max_retry_limit=0)
     return Crew(name=name, agents=[agent], tasks=[Task(description=prompt, expected_output="e", agent=agent)])
 

@@ -11,7 +11,7 @@ from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
 
 from hookline.adapters.google_adk import HooklinePlugin
-from tests.adapters.drive.scenarios import Seen
+from tests.adapters.drive.scenarios import Seen, calls_of
 
 logging.getLogger("google_adk").setLevel(logging.CRITICAL)
 
@@ -31,11 +31,15 @@ class Scripted(BaseLlm):
         if isinstance(turn, Exception):
             raise turn
         if isinstance(turn, str):
-            part = types.Part(text=turn)
+            made = [types.Part(text=turn)]
         else:
-            arguments = {"request": "go"} if turn[0] == "delegate" else turn[1]
-            part = types.Part(function_call=types.FunctionCall(name=turn[0], args=arguments))
-        yield LlmResponse(content=types.Content(role="model", parts=[part]))
+            asked = [types.FunctionCall(name=name, args=_arguments(name, given)) for name, given in calls_of(turn)]
+            made = [types.Part(function_call=one) for one in asked]
+        yield LlmResponse(content=types.Content(role="model", parts=made))
+
+
+def _arguments(name: str, given: Any) -> Any:
+    return {"request": "go"} if name == "delegate" else given
 
 
 def agent(seen: Seen, turns: Any, inner: Any, name: str) -> Any:

@@ -1,15 +1,17 @@
 """LangChain's `create_agent`, called with `invoke`."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
+from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
 
 from hookline.adapters.langchain import HooklineMiddleware
-from tests.adapters.drive.scenarios import Seen
+from tests.adapters.drive.scenarios import Seen, calls_of
 
 
 class Model(GenericFakeChatModel):
@@ -24,6 +26,11 @@ class Model(GenericFakeChatModel):
         self.seen.requests.append("\n".join(f"{one.type}: {one.content}" for one in messages))
         return super()._generate(messages, *args, **options)
 
+    def _stream(self, messages: Any, *args: Any, **options: Any) -> Any:
+        said = self._generate(messages, *args, **options).generations[0].message
+        calls = [{**call, "args": json.dumps(call["args"]), "index": at} for at, call in enumerate(said.tool_calls)]
+        yield ChatGenerationChunk(message=AIMessageChunk(said.content, tool_call_chunks=calls))
+
 
 def says(turns: Any, prefix: str) -> Iterator[AIMessage]:
     for number, turn in enumerate([*turns, *["done"] * 9]):
@@ -32,7 +39,9 @@ def says(turns: Any, prefix: str) -> Iterator[AIMessage]:
         if isinstance(turn, str):
             yield AIMessage(turn)
         else:
-            yield AIMessage("", tool_calls=[{"name": turn[0], "args": turn[1], "id": f"{prefix}{number}"}])
+            calls = enumerate(calls_of(turn))
+            asked = [{"name": name, "args": args, "id": f"{prefix}{number}-{at}"} for at, (name, args) in calls]
+            yield AIMessage("", tool_calls=asked)
 
 
 def agent(seen: Seen, turns: Any, hooks: Any, on_ask: Any, inner: Any, name: str) -> Any:

@@ -14,7 +14,7 @@ from openai.types.responses import (
 )
 
 from hookline.adapters.openai_agents import guarded
-from tests.adapters.drive.scenarios import Seen
+from tests.adapters.drive.scenarios import Seen, calls_of
 
 set_tracing_disabled(True)
 
@@ -35,23 +35,26 @@ class Scripted(Model):
             raise turn
         if isinstance(turn, str):
             text = ResponseOutputText(type="output_text", text=turn, annotations=[])
-            return ResponseOutputMessage(
+            message = ResponseOutputMessage(
                 id=use_id, type="message", role="assistant", status="completed", content=[text]
             )
-        arguments = json.dumps({"input": "go"} if turn[0] == "delegate" else turn[1])
-        return ResponseFunctionToolCall(
-            type="function_call", call_id=use_id, name=turn[0], arguments=arguments, id=use_id
-        )
+            return [message]
+        return [_call(f"{use_id}-{at}", name, given) for at, (name, given) in enumerate(calls_of(turn))]
 
     async def get_response(self, system_instructions: Any, input: Any, *args: Any, **options: Any) -> ModelResponse:
-        return ModelResponse(output=[self.says(system_instructions, input)], usage=Usage(), response_id=None)
+        return ModelResponse(output=self.says(system_instructions, input), usage=Usage(), response_id=None)
 
     async def stream_response(self, system_instructions: Any, input: Any, *args: Any, **options: Any) -> Any:
         response = Response(
-            id="r", created_at=0, model="m", object="response", output=[self.says(system_instructions, input)],
+            id="r", created_at=0, model="m", object="response", output=self.says(system_instructions, input),
             parallel_tool_calls=False, tool_choice="auto", tools=[],
         )  # fmt: skip
         yield ResponseCompletedEvent(type="response.completed", sequence_number=0, response=response)
+
+
+def _call(use_id: str, name: str, given: Any) -> Any:
+    arguments = json.dumps({"input": "go"} if name == "delegate" else given)
+    return ResponseFunctionToolCall(type="function_call", call_id=use_id, name=name, arguments=arguments, id=use_id)
 
 
 def agent(seen: Seen, turns: Any, hooks: Any, on_ask: Any, inner: Any, name: str) -> Any:

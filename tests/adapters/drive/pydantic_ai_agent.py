@@ -1,13 +1,18 @@
 """A pydantic-ai `Agent`."""
 
+import json
 from typing import Any
 
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
-from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from hookline.adapters.pydantic_ai import HooklineCapability
-from tests.adapters.drive.scenarios import Seen
+from tests.adapters.drive.scenarios import Seen, calls_of
+
+
+def parts_of(turn: Any) -> Any:
+    return [TextPart(turn)] if isinstance(turn, str) else [ToolCallPart(*call) for call in calls_of(turn)]
 
 
 def agent(seen: Seen, turns: Any, hooks: Any, on_ask: Any, inner: Any, name: str) -> Any:
@@ -18,9 +23,16 @@ def agent(seen: Seen, turns: Any, hooks: Any, on_ask: Any, inner: Any, name: str
         turn = next(script)
         if isinstance(turn, Exception):
             raise turn
-        return ModelResponse(parts=[TextPart(turn) if isinstance(turn, str) else ToolCallPart(*turn)])
+        return ModelResponse(parts=parts_of(turn))
 
-    made = Agent(FunctionModel(model), name=name, capabilities=[HooklineCapability(hooks, on_ask=on_ask)])
+    async def pieces(messages: Any, info: Any) -> Any:
+        for at, part in enumerate(model(messages, info).parts):
+            text = isinstance(part, TextPart)
+            yield part.content if text else {at: DeltaToolCall(part.tool_name, json.dumps(part.args))}
+
+    made = Agent(
+        FunctionModel(model, stream_function=pieces), name=name, capabilities=[HooklineCapability(hooks, on_ask=on_ask)]
+    )
 
     @made.tool_plain
     def shell(command: str) -> str:

@@ -1,7 +1,8 @@
 """What is tried on every framework: hooks, what the scripted model says, and what came of it as plain facts.
 
-A turn of the model is a text, `("tool", {"command": …})`, or an exception it raises. Each framework's module has one
-function, `run(turns, prompt, hooks, …) -> Seen`, which builds a real agent around them.
+A turn of the model is a text, `("tool", {"command": …})`, a list of such calls to be made at once, or an exception it
+raises. Each framework's module has one function, `run(turns, prompt, hooks, …) -> Seen`, which builds a real agent
+around them.
 """
 
 import asyncio
@@ -16,11 +17,17 @@ from typing import Any
 from hookline import Hooks, allow, ask, context, deny, keep_going, replace_output, rewrite, stop
 from hookline.events import CATALOG, PostToolUse, PreToolUse, SessionStart, Stop, SubagentStart, UserPromptSubmit
 
-Turn = str | tuple[str, dict[str, Any]] | Exception
-LS: Turn = ("shell", {"command": "ls"})
-RM: Turn = ("shell", {"command": "rm -rf /"})
-FAILS: Turn = ("shell", {"command": "fail"})
-DELEGATES: Turn = ("delegate", {"command": "x"})
+Call = tuple[str, dict[str, Any]]
+Turn = str | Call | list[Call] | Exception
+LS: Call = ("shell", {"command": "ls"})
+RM: Call = ("shell", {"command": "rm -rf /"})
+FAILS: Call = ("shell", {"command": "fail"})
+DELEGATES: Call = ("delegate", {"command": "x"})
+
+
+def calls_of(turn: Any) -> list[Call]:
+    """The calls of a turn that is not a text."""
+    return turn if isinstance(turn, list) else [turn]
 
 
 KEPT = (
@@ -141,6 +148,21 @@ def not_twice(event: PreToolUse) -> Any:
     return deny("NOT_LONG") if event.tool_input["command"] == "ls -la" else None
 
 
+def not_rm(event: PreToolUse) -> Any:
+    return deny("REASON_X") if event.tool_input["command"].startswith("rm") else None
+
+
+def stop_at_rm(event: PreToolUse) -> Any:
+    return stop("STOP_X") if event.tool_input["command"].startswith("rm") else None
+
+
+def hangs_on_rm(hooks: Hooks) -> None:
+    @hooks.on(PreToolUse, timeout=0.2)
+    async def judge(event: PreToolUse) -> Any:
+        if event.tool_input["command"].startswith("rm"):
+            await asyncio.sleep(60)
+
+
 def hangs(hooks: Hooks) -> None:
     @hooks.on(PreToolUse, timeout=0.2)
     async def judge(event: PreToolUse) -> Any:
@@ -224,5 +246,16 @@ SCENARIOS = {
     "model_fails": Scenario(lambda hooks: None, [ValueError("model down")]),
     "subagent": Scenario(lambda hooks: None, [DELEGATES, "done"], inner=[LS, "inner done"]),
     "deny_subagent": Scenario(at(SubagentStart, deny("REASON_X")), [DELEGATES, "done"], inner=[LS, "inner done"]),
+    "parallel": Scenario(before_tool(not_rm), [[LS, RM, ("shell", {"command": "pwd"})], "done"]),
+    "parallel_hang": Scenario(hangs_on_rm, [[RM, LS], "done"]),
+    "parallel_stop": Scenario(before_tool(stop_at_rm), [[RM, ("shell", {"command": "rm x"})], "done", "more"]),
+    "parallel_rewrite": Scenario(
+        before_tool(lambda e: rewrite({"command": e.tool_input["command"] + " -la"})),
+        [[LS, ("shell", {"command": "pwd"})], "done"],
+    ),
+    "parallel_results": Scenario(
+        at(PostToolUse, lambda e: context("CTX_" + e.tool_input["command"])),
+        [[LS, ("shell", {"command": "pwd"})], "done"],
+    ),
     "audit": Scenario(audited, [RM, LS, "done"], after=audit_facts),
 }

@@ -7,7 +7,7 @@ from strands import Agent, tool
 from strands.models import Model
 
 from hookline.adapters.strands import HooklineProvider
-from tests.adapters.drive.scenarios import Seen
+from tests.adapters.drive.scenarios import Seen, calls_of
 
 
 class Scripted(Model):
@@ -35,11 +35,13 @@ class Scripted(Model):
         if isinstance(turn, str):
             yield {"contentBlockStart": {"start": {}}}
             yield {"contentBlockDelta": {"delta": {"text": turn}}}
+            yield {"contentBlockStop": {}}
         else:
-            use = {"toolUseId": f"{self.prefix}{self.number}", "name": turn[0]}
-            yield {"contentBlockStart": {"start": {"toolUse": use}}}
-            yield {"contentBlockDelta": {"delta": {"toolUse": {"input": json.dumps(turn[1])}}}}
-        yield {"contentBlockStop": {}}
+            for at, (name, given) in enumerate(calls_of(turn)):
+                use = {"toolUseId": f"{self.prefix}{self.number}-{at}", "name": name}
+                yield {"contentBlockStart": {"start": {"toolUse": use}}}
+                yield {"contentBlockDelta": {"delta": {"toolUse": {"input": json.dumps(given)}}}}
+                yield {"contentBlockStop": {}}
         yield {"messageStop": {"stopReason": "end_turn" if isinstance(turn, str) else "tool_use"}}
 
 
