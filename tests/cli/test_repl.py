@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ LONG = 60.0
 class Terminal:
     """`hookline run` on a terminal of its own."""
 
-    def __init__(self, folder: Path, turns: list[Any], *flags: str, settings: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, folder: Path, turns: list[Any], *flags: str, settings: dict[str, Any] | None = None, term: str = "dumb"
+    ) -> None:
         folder.mkdir(exist_ok=True)
         (folder / "turns.json").write_text(json.dumps(turns))
         if settings is not None:
@@ -29,17 +32,17 @@ class Terminal:
             (folder / ".claude" / "settings.json").write_text(json.dumps(settings))
         self._fd, theirs = pty.openpty()
         argv = [sys.executable, "-m", "hookline.cli.main", "run", "--trust", "--model", "scripted:turns.json", *flags]
-        env = {"HOME": str(folder.parent), "PATH": os.environ["PATH"], "TERM": "dumb"}
+        env = {"HOME": str(folder.parent), "PATH": os.environ["PATH"], "TERM": term}
         self.process = subprocess.Popen(
             argv, cwd=folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
         )
         os.close(theirs)
         self.screen = ""
 
-    def until(self, text: str) -> None:
-        """Read on until the screen shows this."""
+    def until(self, text: str, *, last: bool = False) -> None:
+        """Read on until the screen shows this, or ends with it."""
         deadline = time.monotonic() + LONG
-        while text not in self.screen:
+        while not self.screen.endswith(text) if last else text not in self.screen:
             left = deadline - time.monotonic()
             assert left > 0, self.screen
             if select.select([self._fd], [], [], min(left, 1.0))[0]:
@@ -114,3 +117,58 @@ def test_a_question_that_nobody_answers_ends_with_ctrl_c(tmp_path: Path) -> None
 
     assert terminal.end() == 130
     assert not (tmp_path / "p" / "out.txt").exists()
+
+
+def test_a_question_shows_the_change_and_not_json(tmp_path: Path) -> None:
+    """A diff of what is there; a no has its reason told to the model."""
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "a.txt").write_text("one\ntwo\n")
+    write = {"tools": [["Read", {"file_path": "a.txt"}], ["Write", {"file_path": "a.txt", "content": "one\nthree\n"}]]}
+    terminal = Terminal(tmp_path / "p", [write, {"text": "done"}], "go")
+    terminal.until("[y]es")
+    terminal.type("not today\n")
+    terminal.until("done")
+
+    assert terminal.end() == 0
+    assert "\n-two\r\n+three" in terminal.screen
+    assert '"content"' not in terminal.screen.partition("a.txt\r\n")[2].partition("Allow?")[0]
+    assert "✗ DENY Write" in terminal.screen
+    assert (tmp_path / "p" / "a.txt").read_text() == "one\ntwo\n"
+
+
+def test_prompts_are_edited_and_remembered_and_help_is_there(tmp_path: Path) -> None:
+    """The arrow brings back the prompt of an earlier session; `/help` lists what can be typed."""
+    first = Terminal(tmp_path / "p", [{"text": "one"}], term="xterm")
+    first.until("> ")
+    first.type("say somethinX\x7fg\n")
+    first.until("one")
+    first.until("> ", last=True)
+    first.type("/exit\n")
+    assert first.end() == 0
+
+    second = Terminal(tmp_path / "p", [{"text": "two"}], term="xterm")
+    second.until("> ")
+    second.type("/help\n")
+    second.until("/compact")
+    second.until("> ", last=True)
+    second.type("\x1b[A\x1b[A\x1b[A\n")
+    second.until("two")
+    second.until("> ", last=True)
+    second.type("\x04")
+
+    assert second.end() == 0
+    assert "say something\r\ntwo" in second.screen
+    assert "say something\n" in (tmp_path / ".local" / "state" / "hookline" / "prompts").read_text()
+
+
+def test_ctrl_c_gives_the_terminal_back_as_it_was(tmp_path: Path) -> None:
+    """While a line is edited, too."""
+    terminal = Terminal(tmp_path / "p", [{"text": "one"}], term="xterm")
+    before = termios.tcgetattr(terminal._fd)
+    terminal.until("> ")
+    terminal.process.send_signal(signal.SIGINT)
+    code = terminal.process.wait(LONG)
+    after = termios.tcgetattr(terminal._fd)
+
+    assert (code, terminal.end()) == (130, 130)
+    assert after[:4] == before[:4]

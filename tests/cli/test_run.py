@@ -193,7 +193,7 @@ def test_on_a_terminal_somebody_is_asked(tmp_path: Path) -> None:
     run = subprocess.Popen(argv, cwd=tmp_path, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     shown = b""
-    while b"may it?" not in shown:
+    while b"Allow?" not in shown:
         shown += os.read(ours, 4096)
     os.write(ours, b"y\n")
     while b"done" not in shown:
@@ -384,3 +384,23 @@ def test_an_audit_log_that_cannot_be_written_is_refused(path: str, project: Path
     assert (run.returncode, out) == (64, "")
     assert f"argument --audit: `{path}` cannot be written: " in err
     assert "Traceback" not in err
+
+
+def test_a_denial_is_the_loudest_line(project: Path) -> None:
+    """One line that names the call, the reason and the hook; red where there is colour. A rule's is as loud."""
+    settings = {
+        "hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "echo not here >&2; exit 2"}]}]},
+        "permissions": {"deny": ["Read(secret)"]},
+    }
+    (project / ".claude" / "settings.json").write_text(json.dumps(settings))
+    turns = [_bash("rm -rf build"), {"text": "I was not allowed to."}]
+    _, err = _start(project, turns, "-p", "go").communicate(timeout=60)
+    (loud,) = [line for line in err.splitlines() if "DENY" in line]
+
+    assert loud.startswith("✗ DENY Bash")
+    assert "rm -rf build" in loud
+    assert "not here" in loud
+
+    (project / ".claude" / "settings.json").write_text(json.dumps({"permissions": {"deny": ["Bash(rm *)"]}}))
+    _, err = _start(project, turns, "-p", "go").communicate(timeout=60)
+    assert [line[:11] for line in err.splitlines() if "DENY" in line] == ["✗ DENY Bash"]

@@ -10,14 +10,16 @@ import msgspec
 
 from hookline.agent.stream_json.init import say_init
 from hookline.agent.stream_json.output import HookReporter, Note
-from hookline.cli.style import width
+from hookline.cli.style import paint, width
 from hookline.display import block, one_line
 from hookline.engine import Notice, Verdict
+from hookline.events import PreToolUse
 
 if TYPE_CHECKING:
     from hookline.agent.factory import Made
     from hookline.agent.run_options import RunOptions
 
+LOUD = ("DENY", "STOP")
 START_ONLY = frozenset({"SessionStart", "Setup"})
 Write = Callable[[bytes], None]
 _encode = msgspec.json.Encoder().encode
@@ -58,8 +60,7 @@ def _as_json(made: Made, options: RunOptions, write: Write) -> None:
 
 def _as_text(made: Made, options: RunOptions, write: Write) -> None:
     made.agent.output.listeners.append(_Text())
-    if options.verbose:
-        made.hooks.observe(_explain, inline=True)
+    made.hooks.observe(_explain if options.verbose else _denied, inline=True)
 
 
 class _Text:
@@ -75,7 +76,9 @@ class _Text:
                 self._message, self._said = note["message"]["id"], ""
             for part in note["message"]["content"]:
                 self._part(part)
-        elif kind == "system" and subtype in ("informational", "permission_denied"):
+        elif kind == "system" and subtype == "permission_denied":
+            _loudly("DENY", str(note.get("tool_name") or ""), note.get("tool_input"), str(note.get("message") or ""))
+        elif kind == "system" and subtype == "informational":
             print(block(note.get("content") or note.get("message") or ""), file=sys.stderr, flush=True)
         elif kind == "result":
             self._result(note)
@@ -96,6 +99,22 @@ class _Text:
 
 def _short(given: object) -> str:
     return one_line(_encode(given).decode(), 118)
+
+
+def _denied(notice: Notice) -> None:
+    """A call that hooks refuse or stop: the loudest line of the run."""
+    if not isinstance(notice, Verdict) or notice.word not in LOUD or not isinstance(notice.event, PreToolUse):
+        return
+    names = ", ".join(dict.fromkeys(one.hook for one in notice.outcomes if one.decision is notice.decision))
+    why = f"{notice.reason or 'no reason given'} ({names})" if names else notice.reason
+    _loudly(notice.word, notice.event.tool_name, notice.event.tool_input, why)
+
+
+def _loudly(word: str, tool: str, given: object, why: str) -> None:
+    """One line that nobody overlooks, below the call that it is about."""
+    about = one_line(f"{tool} {_short(given)}", 80) if given else one_line(tool)
+    mark = paint(paint(f"✗ {word}", "bold", sys.stderr), "red", sys.stderr)
+    print(f"{mark} {about}: {paint(one_line(why), 'red', sys.stderr)}", file=sys.stderr, flush=True)
 
 
 def _explain(notice: Notice) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from hookline.cli.call_preview import preview
+from hookline.cli.line_editor import LineEditor, read_line
 from hookline.display import lines, one_line
 from hookline.replies import EventFields, Reply, allow, deny
 
@@ -16,6 +15,18 @@ if TYPE_CHECKING:
     from hookline.agent.factory import Made
 
 ANSWERS = "[y]es, [a]lways, or no and why: "
+HELP = {
+    "/help": "this list",
+    "/clear": "forget the conversation and begin again",
+    "/compact [WISHES]": "summarise the conversation, to make room",
+    "/context": "how full the context window is",
+    "/cost": "what the session has used so far",
+    "/exit": "end the session, as Ctrl-D does",
+    "@FILE": "in a prompt: attach the file",
+    "Ctrl-C": "end the run; SessionEnd hooks still run",
+    "↑ ↓": "earlier prompts",
+}
+ENDS = ("/exit", "/quit")
 
 
 def is_terminal() -> bool:
@@ -25,10 +36,12 @@ def is_terminal() -> bool:
 
 async def permit(ask: Ask) -> Reply:
     """Ask whether a call may be made; anything but yes or always is a no, and its words are the reason."""
-    shown = one_line(msgspec.json.encode(ask.input).decode())
-    why = "\n".join(f"  │ {line}" for line in lines(ask.reason))
-    print(f"\n{one_line(ask.tool_name)} {shown}\n{why}", file=sys.stderr)
-    said = (await _line(f"  may it? {ANSWERS}") or "no").strip()
+    print(file=sys.stderr)
+    for line in preview(ask.tool_name, ask.input):
+        print(line, file=sys.stderr)
+    for line in lines(ask.reason):
+        print(f"  │ {line}", file=sys.stderr)
+    said = (await read_line(f"  Allow? {ANSWERS}") or "no").strip()
     if said.lower() in ("y", "yes"):
         return allow()
     if said.lower() in ("a", "always"):
@@ -39,27 +52,22 @@ async def permit(ask: Ask) -> Reply:
 async def converse(made: Made) -> int:
     """One prompt after another, until the end of the input."""
     code = 0
+    editor = LineEditor()
     await made.agent.start()
-    while (prompt := await _line("\n> ")) is not None:
-        if prompt.strip():
+    while (prompt := await editor.read("> ")) is not None and prompt.strip() not in ENDS:
+        if prompt.strip() == "/help":
+            _help(made)
+        elif prompt.strip():
             code = 1 if (await made.agent.run(prompt.strip(), mentions=True)).is_error else 0
             while (later := await made.agent.background()) is not None:
                 code = 1 if later.is_error else 0
     return code
 
 
-async def _line(prompt: str) -> str | None:
-    """One line from the terminal, without holding the agent up; None at the end of the input.
-
-    The terminal is read only once it has a line, so that whoever stops waiting leaves no thread behind that would take
-    the next one, or keep the program from ending.
-    """
-    print(prompt, end="", file=sys.stderr, flush=True)
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    loop.add_reader(sys.stdin.fileno(), ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(sys.stdin.fileno())
-    return sys.stdin.readline() or None
+def _help(made: Made) -> None:
+    """What can be typed: our own commands, then the session's."""
+    own = {f"/{name}": one.description or one.kind for name, one in made.agent.session.skills.items()}
+    rows = {**HELP, **own}
+    column = min(max(map(len, rows)), 30) + 2
+    for name, about in rows.items():
+        print(f"  {one_line(name):<{column}}{one_line(about, 90)}", file=sys.stderr)
