@@ -13,7 +13,15 @@ from hookline.agent.hook_services import judge
 from hookline.agent.models.scripted import Scripted
 from hookline.engine import Status
 from hookline.errors import ModelError
-from hookline.events import PermissionRequest, PostToolUse, PreToolUse, Stop, SubagentStop, UserPromptSubmit
+from hookline.events import (
+    PermissionRequest,
+    PostToolUse,
+    PreToolUse,
+    Stop,
+    SubagentStop,
+    TaskCreated,
+    UserPromptSubmit,
+)
 from hookline.events.base import Event
 from hookline.runners.services import ANSWER_SCHEMA, Question, Services
 from hookline.wire import claude
@@ -58,6 +66,7 @@ async def ask(who: Any, event: Event = BASH, action: Prompt | None = None, **opt
         (NOT_OK, SubagentStop(), None, keep_going("[fine?]: no")),
         ('{"ok": false, "reason": "no", "impossible": true}', Stop(), None, Reply()),
         (NOT_OK, PermissionRequest(tool_name="Bash"), None, Reply()),
+        (NOT_OK, TaskCreated(task_id="1", task_subject="s"), None, deny("[fine?]: no")),
     ],
 )
 async def test_what_an_answer_means(answer: str, event: Event, action: Prompt | None, reply: Reply) -> None:

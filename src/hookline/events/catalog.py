@@ -51,6 +51,8 @@ class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a hook may export variables for later commands."""
     reported: bool = True
     """Whether single hooks are announced to an agent's host while they run."""
+    stops: bool = True
+    """Whether a hook that wants the agent to stop is heard there; where not, a judge that says no blocks instead."""
     audited: bool = False
     """Whether it belongs in an audit log even if no hook asks for it."""
 
@@ -127,8 +129,8 @@ _ROWS = (
     _watch(tools.PermissionDenied, "retry", carries=_MODE_AND_EFFORT, audited=True),
     _watch(session.Setup, "context", env_file=True, subjects=("init", "maintenance")),
     _watch(agents.TeammateIdle, "keep_going"),
-    _gate(agents.TaskCreated, audited=True),
-    _gate(agents.TaskCompleted, audited=True),
+    _gate(agents.TaskCreated, stops=False, audited=True),
+    _gate(agents.TaskCompleted, stops=False, audited=True),
     _gate(session.Elicitation, "action content", reported=False),
     _watch(session.ElicitationResult, "action content", _BLOCKS, reported=False),
     _gate(workspace.ConfigChange, reported=False,

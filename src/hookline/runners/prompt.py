@@ -81,8 +81,7 @@ def consequence(answer: PromptAnswer, action: Prompt, event: Event) -> Reply:
     spec = spec_of(event)
     if spec.keeps_going:
         return NOTHING if answer.impossible else keep_going(f"[{action.prompt}]: {answer.reason}")
-    return NOTHING if spec.decides == "request" else _ends_the_turn(answer, action)
-
-
-def _ends_the_turn(answer: PromptAnswer, action: Prompt) -> Reply:
-    return deny(f"[{action.prompt}]: {answer.reason}") if action.continue_on_block else stop(answer.reason)
+    if spec.decides == "request":
+        return NOTHING
+    blocks = action.continue_on_block or not spec.stops
+    return deny(f"[{action.prompt}]: {answer.reason}") if blocks else stop(answer.reason)
