@@ -1,7 +1,8 @@
 """The same script, the same settings, the same prompt: our agent acts as the real Claude CLI did.
 
-All 398 recorded cases take minutes (`python tests/contract/compare.py "hookline run --trust"`); here is one of each
-kind. Those where we differ on purpose are in `tests/contract/deliberate.json`, with why.
+All 398 recorded cases take minutes (`python tests/contract/compare.py "hookline run --trust"`), as do those that we
+added (`compare_more.py`); here is one of each kind. Those where we differ on purpose are in
+`tests/contract/deliberate.json`, with why.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ CASES = [
     "sdk_session",
     "events_compact",
     "defer_resume",
+    "more/both_Stop_block_exit2",
+    "more/both_TaskCreated_block_exit2",
+    "more/skilltools_next_turn",
+    "more/stop_always_block_tools",
 ]
 FOLDER = Path(__file__).parents[1] / "contract"
 
@@ -60,8 +65,9 @@ def _module(name: str) -> ModuleType:
 def test_the_agent_acts_as_the_real_cli_did(name: str, harness: tuple[Any, Any]) -> None:
     """The same hooks ran, the tools did the same, the same words reached the model in the same request."""
     run_case, project = harness
-    case = json.loads((FOLDER / "cases" / f"{name}.json").read_text())
-    expected = json.loads((FOLDER / "expected" / f"{name}.json").read_text())
+    folder, _, file = name.rpartition("/")
+    case = json.loads((FOLDER / folder / "cases" / f"{file}.json").read_text())
+    expected = json.loads((FOLDER / folder / "expected" / f"{file}.json").read_text())
 
     observed = project.project(run_case.run_case(case), case)
 
