@@ -1,19 +1,17 @@
-"""`hookline fleet`: one policy and one audit trail over many machines."""
+"""`hookline fleet` for whoever runs the hub: tokens, policies, machines, their audit logs."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
-import os
-import signal
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hookline.cli.commands.fleet.waiting import until_asked_to_stop
 from hookline.cli.export import add_export, export
-from hookline.cli.options import add_json, parser
+from hookline.cli.options import add_json
 from hookline.cli.style import counted, paint
 from hookline.display import one_line
 from hookline.errors import FleetError
@@ -22,31 +20,6 @@ from hookline.files import state_folder
 if TYPE_CHECKING:
     from hookline.fleet.hub import Hub
     from hookline.fleet.overview import MachineRow
-
-_NOBODY = "nothing keeps it connected now; `hookline service start` does, or `hookline fleet run`"
-_EXAMPLES = """examples:
-  hookline fleet hub                                start a hub for a team
-  hookline fleet token                              let one more machine in
-  hookline fleet join nats://hub:4222 --token …     on that machine
-  hookline fleet push policy/ --canary 10%          try a policy on some machines
-  hookline fleet promote                            then on all
-  hookline fleet machines                           what is in force where"""
-
-
-def main(argv: list[str]) -> int:
-    """Run one of the fleet's commands."""
-    flags = parser("fleet", "One policy and one audit trail over many machines.", _EXAMPLES)
-    kinds = flags.add_subparsers(dest="what", required=True, metavar="COMMAND")
-    for name, (about, configure, run) in COMMANDS.items():
-        command = kinds.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
-        configure(command)
-        command.set_defaults(run=run)
-    args = flags.parse_args(argv)
-    code: int = asyncio.run(args.run(args))
-    return code
-
-
-# -- at the hub ------------------------------------------------------------------------------------------------------
 
 
 def _folder_flag(flags: argparse.ArgumentParser) -> None:
@@ -82,26 +55,10 @@ async def _hub(args: argparse.Namespace) -> int:
         if not hub.own_server:
             print(f"{hub.users_path} has the cluster's users; reload the cluster when a machine has joined or left")
         print("let a machine in with `hookline fleet token`; Ctrl-C stops the hub", flush=True)
-        await _until_asked_to_stop()
+        await until_asked_to_stop()
     finally:
         await hub.stop()
     return 0
-
-
-async def _until_asked_to_stop() -> None:
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(NotImplementedError):
-            loop.add_signal_handler(number, stopped.set)
-    await stopped.wait()
-
-
-async def _until_eof() -> None:
-    """Until whoever started this process has ended, or closes our standard input."""
-    ended = asyncio.Event()
-    asyncio.get_running_loop().add_reader(0, lambda: None if os.read(0, 1024) else ended.set())
-    await ended.wait()
 
 
 def _token_flags(flags: argparse.ArgumentParser) -> None:
@@ -289,7 +246,7 @@ async def _console(args: argparse.Namespace) -> int:
             more={"machines": pages.machines, "rollouts": pages.rollouts}, find_logs=pages.logs,
         )
     )  # fmt: skip
-    stop = [asyncio.create_task(pages.follow()), asyncio.create_task(_until_asked_to_stop())]
+    stop = [asyncio.create_task(pages.follow()), asyncio.create_task(until_asked_to_stop())]
     await asyncio.wait({shown, *stop}, return_when=asyncio.FIRST_COMPLETED)
     for task in (shown, *stop):
         task.cancel()
@@ -316,100 +273,6 @@ class _running:  # noqa: N801 - reads as the function it stands for
         await self._hub.stop()
 
 
-# -- on a machine ----------------------------------------------------------------------------------------------------
-
-
-def _join_flags(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("url", metavar="URL", help="the hub, as nats://host:4222")
-    flags.add_argument("--token", required=True, help="what `hookline fleet token` printed at the hub")
-    flags.add_argument("--name", default="", help="what this machine is called (default: its host name)")
-    flags.add_argument(
-        "--audit", type=Path, metavar="FILE", help="the audit log to send (default: in the state folder)"
-    )
-    flags.add_argument("--stale-hours", type=float, default=0.0, metavar="N", help="when the policy counts as stale")
-    flags.add_argument("--when-stale", choices=("keep", "ask", "deny"), default="keep", help="and what happens then")
-
-
-async def _join(args: argparse.Namespace) -> int:
-    from hookline.fleet.leaf import join
-
-    enrolment = await join(
-        args.url, args.token, name=args.name,
-        audit=str(args.audit.absolute() if args.audit else state_folder() / "audit.jsonl"),
-        stale_hours=args.stale_hours, when_stale=args.when_stale,
-    )  # fmt: skip
-    print(f"this machine is `{enrolment.name}` ({enrolment.machine}) in the fleet at {enrolment.hub}")
-    print(_connection_begins())
-    return 0
-
-
-def _connection_begins() -> str:
-    """Let the resident service connect, where there is one."""
-    from hookline.service import address, client, control
-
-    if address.instance() and not Path(client.off_switch()).exists():
-        with contextlib.suppress(control.NotRunning):
-            control.begin()
-            return "the resident service keeps it connected; `hookline fleet status` shows how it stands"
-    return "the resident service is off here: run `hookline fleet run` to stay connected"
-
-
-def _no_flags(flags: argparse.ArgumentParser) -> None:
-    pass
-
-
-async def _status(_: argparse.Namespace) -> int:
-    from hookline.fleet.machine import Machine
-
-    machine = Machine()
-    enrolment, current = machine.enrolment(), machine.current()
-    hours = machine.hours_silent()
-    print(f"`{enrolment.name}` ({enrolment.machine}) at {enrolment.hub}")
-    print(f"policy: version {current.version}, in force since {current.since}" if current else "policy: none yet")
-    print(f"the hub was heard {hours * 60:.0f} minutes ago" if hours < float("inf") else "the hub was never heard")
-    keeper = machine.connected_by()
-    print(f"pid {keeper} keeps it connected" if keeper is not None else _NOBODY)
-    if trouble := machine.trouble():
-        print(paint(one_line(trouble), "red"))
-    if enrolment.when_stale != "keep":
-        print(f"after {enrolment.stale_hours:g} hours without it, gates answer {enrolment.when_stale}")
-    machine.verified_policy()
-    return 0
-
-
-def _run_flags(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("--until-eof", action="store_true", help=argparse.SUPPRESS)
-
-
-async def _run(args: argparse.Namespace) -> int:
-    from hookline.fleet.agents import Agents
-    from hookline.fleet.leaf import Leaf
-    from hookline.fleet.machine import Machine
-
-    machine = Machine()
-    leaf = Leaf(machine, hosts=Agents())
-    if machine.connecting() is None:  # held until this process ends
-        raise FleetError(f"pid {machine.connected_by()} keeps this machine connected already")
-    task = asyncio.create_task(leaf.run())
-    stop = asyncio.create_task(_until_eof() if args.until_eof else _until_asked_to_stop())
-    await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
-    stop.cancel()
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
-    return 0
-
-
-async def _leave(_: argparse.Namespace) -> int:
-    from hookline.fleet.machine import Machine
-
-    machine = Machine()
-    name = machine.enrolment().name
-    machine.leave()
-    print(f"`{name}` has left; at the hub, `hookline fleet revoke {name}` takes it off the list")
-    return 0
-
-
 Command = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[Any], Awaitable[int]]]
 COMMANDS: dict[str, Command] = {
     "hub": ("run a hub for a team", _hub_flags, _hub),
@@ -422,8 +285,4 @@ COMMANDS: dict[str, Command] = {
     "verify": ("prove that no mirrored audit log has a gap", _folder_flag, _verify),
     "console": ("the fleet in the browser: machines, rollouts, every event", _console_flags, _console),
     "export": ("every machine's records, for other systems", _export_flags, _export),
-    "join": ("enrol this machine", _join_flags, _join),
-    "status": ("how this machine stands", _no_flags, _status),
-    "run": ("stay connected to the hub, in the foreground", _run_flags, _run),
-    "leave": ("take this machine out of its fleet", _no_flags, _leave),
 }
