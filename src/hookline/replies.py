@@ -257,6 +257,8 @@ def deny(reason: str = "") -> Reply:
 
 def rewrite(input: Mapping[str, Any]) -> Reply:
     """Run the tool with this input instead (the whole input, not a patch)."""
+    if not isinstance(input, Mapping):
+        raise ReplyError(f'rewrote the input to `{type(input).__name__}`; write `rewrite({{"command": "…"}})`')
     return Reply(input=dict(input))
 
 

@@ -306,3 +306,14 @@ def test_a_command_started_in_a_folder_of_the_project_finds_it(argv: tuple[str, 
     assert run(place.project)
     assert steady(run(inner)).split() == steady(run(place.project)).split()
     assert steady(run(apart)) != steady(run(place.project))
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)], ids=["text", "json"])
+def test_a_reason_that_is_not_valid_unicode_is_still_a_deny(flags: tuple[str, ...], place: Place) -> None:
+    """Exit code 2, as for any other reason."""
+    place.write("hooks.py", "from hookline import *\nfrom hookline.events import PreToolUse\nhooks = Hooks()\n"
+                "hooks.add(PreToolUse, lambda event: deny('no \\ud800'))\n")  # fmt: skip
+    fired = place.run("fire", "PreToolUse", "--tool", "Bash", "--hooks", "hooks.py", *flags)
+
+    assert (fired.returncode, fired.stderr) == (2, "")
+    assert "\\ud800" in fired.stdout

@@ -107,6 +107,56 @@ def test_fire_denies_when_a_hook_ends_the_process(leave: str, place: Place) -> N
     assert verdict["outcomes"][0]["status"] == "failed"
 
 
+HELD = {
+    "a loop that never waits": "while True: pass",
+    "a regular expression that never ends": 'import re; re.fullmatch("(a+)+", "a" * 64 + "!")',
+    "a stopped process": "os.kill(os.getpid(), signal.SIGSTOP)",
+}
+
+
+@pytest.mark.parametrize("held", HELD.values(), ids=HELD)
+def test_a_hook_that_holds_the_whole_process_is_ended_and_denied(held: str, place: Place) -> None:
+    """No timer in that process can end it, so the process that watches does; the next line is answered."""
+    place.write("hooks.py", HOOKS.replace("priority=10", "priority=10, timeout=0.2").replace("{kind}", "async ")
+                .replace("{body}", held))  # fmt: skip
+    piped = place.run("pipe", "--hooks", "hooks.py", stdin=f"{json.dumps(BASH)}\n{json.dumps(OTHER)}\n")
+    fired = place.run(*FIRE, "--json")
+
+    first, second = answers(piped.stdout)
+    assert (first["decision"], first["reason"]) == (
+        "block", "a hook held the process that runs the hooks past its time limit"
+    )  # fmt: skip
+    assert second["hookSpecificOutput"]["permissionDecisionReason"] == "never"
+    [verdict] = answers(fired.stdout)
+    assert (verdict["decision"], fired.returncode) == ("deny", 2)
+
+
+BROKEN_STREAMS = {
+    "no stdout and no stderr": "sys.stdout = sys.stderr = None",
+    "a stdout that cannot be flushed": "sys.stdout = object()",
+    "closed descriptors": "os.closerange(0, 3)",
+    "TERM": "os.kill(os.getpid(), signal.SIGTERM)",
+    "a fork that goes on": "os.fork()",
+    "a loop that is stopped": "import asyncio; asyncio.get_running_loop().stop()",
+}
+
+
+@pytest.mark.parametrize("kind", ["async ", ""], ids=["async", "def"])
+@pytest.mark.parametrize("breakage", BROKEN_STREAMS.values(), ids=BROKEN_STREAMS)
+def test_every_line_is_answered_once_whatever_a_hook_breaks(breakage: str, kind: str, place: Place) -> None:
+    """One no for each line, and one verdict of `fire`."""
+    hooks(place, breakage, kind)
+    piped = place.run("pipe", "--hooks", "hooks.py", stdin=f"{json.dumps(BASH)}\n" * 3)
+    fired = place.run(*FIRE, "--json")
+
+    said = answers(piped.stdout)
+    assert len(said) == 3
+    assert all("block" in one.values() or "deny" in one["hookSpecificOutput"].values() for one in said)
+    assert "Bad file descriptor" not in piped.stderr
+    [verdict] = answers(fired.stdout)
+    assert (verdict["decision"], fired.returncode) == ("deny", 2)
+
+
 def test_exit_code_2_says_why_on_stderr(place: Place) -> None:
     """As a command hook's does; stderr is passed on all the same."""
     hooks(place, 'sys.stderr.write("not on a Friday\\n"); sys.stderr.flush(); os._exit(2)')

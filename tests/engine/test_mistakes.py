@@ -26,6 +26,11 @@ async def yields(event: Any) -> Any:
     yield deny("no")
 
 
+class Guard:
+    async def check(self, event: Any) -> None:
+        return None
+
+
 REGISTERED_WRONGLY: list[tuple[str, Any, str]] = [
     ("a number is not a hook", lambda hooks: hooks.add(PreToolUse, 3), "`3` cannot be run; pass a function"),
     ("nothing at all", lambda hooks: hooks.add(), r"nothing to add; write `hooks\.add\(PreToolUse, function\)`"),
@@ -55,6 +60,14 @@ REGISTERED_WRONGLY: list[tuple[str, Any, str]] = [
     ("a failure policy", lambda hooks: hooks.on(PreToolUse, on_failure="deny")(silent), "`block` or `continue`"),
     ("a required keyword", lambda hooks: hooks.on(PreToolUse)(needs_more), "needs `more=`, which nobody passes"),
     ("a generator", lambda hooks: hooks.on(PreToolUse)(yields), "is a generator; return its answer"),
+    ("a method without its object", lambda hooks: hooks.on(PreToolUse)(Guard.check), "a method without its object"),
+    ("a time of 401 digits", lambda hooks: hooks.on(PreToolUse, timeout=10**400)(silent), "got one of 401 digits"),
+    ("a set's grace", lambda hooks: Hooks(grace="1"), "grace must be a number of seconds"),  # type: ignore[arg-type]
+    ("nobody as observer", lambda hooks: hooks.observe(None), "must be a function that takes a notice"),
+    ("listed events", lambda hooks: hooks.add([PreToolUse, PostToolUse], silent), "name events one by one"),
+    ("a union of events", lambda hooks: hooks.add(PreToolUse | PostToolUse, silent), "name events one by one"),
+    ("a number as command", lambda hooks: hooks.add(PreToolUse, Command(command=5)), "`command` must be a text"),  # type: ignore[arg-type]
+    ("an empty command", lambda hooks: hooks.add(PreToolUse, Command(command=" ")), "`command` must be a text"),
     ("options without events", lambda hooks: hooks.add(silent, timeout=3), "only with events and a function"),
 ]  # fmt: skip
 

@@ -37,7 +37,7 @@ async def test_observers_see_every_hook_start_print_and_respond_and_every_verdic
     names = {"hook_id": seen[0].hook_id, "hook_name": "PreToolUse:Bash", "hook_event": "PreToolUse",
              "session_id": "s", "hook": "check"}  # fmt: skip
     assert seen == [
-        HookStarted(**names, status_message="checking…"),
+        HookStarted(**names, status_message="checking…", limit=30.0),
         HookProgress(**names, stdout="a", output="a"),
         HookProgress(**names, stdout="a", stderr="b", output="ab"),
         HookResponse(**names, outcome="success", result=verdict.outcomes[0]),

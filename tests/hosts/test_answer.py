@@ -13,7 +13,7 @@ from hookline.events import CATALOG, Event, PostToolUse, PreToolUse, spec_of
 from hookline.hosts.answer import answer
 from hookline.hosts.claude_code.quirks import QUIRKS
 from hookline.hosts.dialect_lines import LineCodec
-from hookline.replies import NOTHING, Reply, allow, deny, stop
+from hookline.replies import NOTHING, Reply, allow, deny, rewrite, stop
 from hookline.wire import claude
 from tests.wire.samples import least
 
@@ -141,3 +141,14 @@ def test_gates_and_observers_are_told_apart() -> None:
     from hookline.hosts.answer import fails_closed
 
     assert [fails_closed(event) for event in (None, PreToolUse, PostToolUse)] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    "value", [b"rm", {1}, float("nan"), float("inf"), {1: 2}, [{"a": object()}], {"a": {"b": b""}}, 1j], ids=repr
+)
+async def test_an_input_that_json_would_change_does_not_run(value: Any) -> None:
+    """What was judged is what runs (law 4): bytes would arrive as base64, NaN as null, a key 1 as "1"."""
+    hooks = hooks_that(rewrite({"command": value}), "PreToolUse")
+    payload = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "ls"}}
+
+    assert await answer(hooks, payload, Plain()) == deny("refused: ReplyError, PreToolUse")

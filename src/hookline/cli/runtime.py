@@ -5,8 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import sys
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from hookline.engine.observers import HookResponse, HookStarted, Notice
+
+if TYPE_CHECKING:
+    from hookline.api import Hooks
+    from hookline.process.due import Due
 
 T = TypeVar("T")
 TERMINATED = 143
@@ -32,3 +39,38 @@ def _cancel_once(task: asyncio.Task[Any]) -> None:
     """A second signal does not cut the cleaning up short."""
     if not task.cancelling():
         task.cancel()
+
+
+_LOADING = 60.0
+_PATIENCE = 3.0
+
+
+class TimeKeeper:
+    """Tells the process that watches when the hooks that run are due, so that it can end one that holds this process.
+
+    What a hook's own time limit can end, that ends: `_PATIENCE` seconds are given on top.
+    """
+
+    def __init__(self, due: Due) -> None:
+        self._due = due
+        self._running: dict[str, float] = {}
+
+    def loading(self) -> None:
+        """Hooks are about to be read, and their files may run anything; somebody at a terminal may be asked first."""
+        self._due.within(None if sys.stdin.isatty() else _LOADING)
+
+    def watch(self, hooks: Hooks) -> Hooks:
+        """The hooks have been read; from now on each has its own time."""
+        self._due.within(None)
+        hooks.observe(self, inline=True)
+        return hooks
+
+    def __call__(self, notice: Notice) -> None:
+        """A hook began, or is done."""
+        if isinstance(notice, HookStarted):
+            self._running[notice.hook_id] = notice.limit + _PATIENCE
+        elif isinstance(notice, HookResponse):
+            self._running.pop(notice.hook_id, None)
+        else:
+            return
+        self._due.within(max(self._running.values(), default=None))

@@ -14,7 +14,7 @@ def announce_start(ctx: Context, observers: Observers) -> None:
     options = ctx.with_options()
     options.hook_id = uuid4().hex
     names = _names(ctx)
-    observers.notify(HookStarted(**names, status_message=ctx.hook.status_message))
+    observers.notify(HookStarted(**names, status_message=ctx.hook.status_message, limit=ctx.timeout))
     printed = {"stdout": "", "stderr": ""}
 
     def progress(stream: str, text: str) -> None:

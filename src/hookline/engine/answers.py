@@ -109,7 +109,7 @@ def as_failure(error: BaseException) -> Exception:
         return HookCancelled("cancelled itself before it replied")
     if isinstance(error, SystemExit):
         return HookExited(error.code, getattr(error, "__notes__", ()))
-    return error if isinstance(error, Exception) else HookFailed(f"raised {type(error).__name__}: {error}")
+    return error if isinstance(error, Exception) else HookFailed(raised(error, str(error)))
 
 
 def _status(error: BaseException) -> Status:
@@ -123,7 +123,12 @@ def _problem(error: BaseException) -> str:
         said = str(error)
     except Exception:  # noqa: BLE001 - an exception that cannot even be shown is a failure like any other
         said = "(its text cannot be shown)"
-    return said if isinstance(error, (HookFailed, ReplyError)) else f"raised {type(error).__name__}: {said}"
+    return said if isinstance(error, (HookFailed, ReplyError)) else raised(error, said)
+
+
+def raised(error: BaseException, said: str) -> str:
+    """An exception in one phrase; many say nothing but their name."""
+    return f"raised {type(error).__name__}{f': {said}' if said else ''}"
 
 
 def _closed_reason(hook: Hook, event: Event, error: BaseException, problem: str) -> str:

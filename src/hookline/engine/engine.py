@@ -52,6 +52,8 @@ class Engine:
     ) -> None:
         if timeout is not None:
             check_seconds(timeout, "timeout")
+        if grace:
+            check_seconds(grace, "grace")
         self.order = checked_order(order)
         self.mode = checked_mode(mode)
         self.on_ask = on_ask

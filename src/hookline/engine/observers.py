@@ -34,6 +34,8 @@ class HookStarted(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str = ""
     hook: str = ""
     status_message: str | None = None
+    limit: float = 0.0
+    """Seconds it may take."""
 
 
 class HookProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +101,8 @@ class Observers:
 
     def add(self, observer: Observer, *, inline: bool) -> None:
         """Watch from now on."""
+        if not callable(observer):
+            raise HookError(f"an observer must be a function that takes a notice, got `{observer!r}`")
         if inspect.iscoroutinefunction(observer) or inspect.iscoroutinefunction(getattr(observer, "__call__", None)):  # noqa: B004
             raise HookError("an observer must be a plain function; it may hand the notice to a task of its own")
         if inline or getattr(observer, "always_inline", False):

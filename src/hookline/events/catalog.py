@@ -132,7 +132,7 @@ _ROWS = (
     _gate(agents.TaskCreated, stops=False, audited=True),
     _gate(agents.TaskCompleted, stops=False, audited=True),
     _gate(session.Elicitation, "action content", reported=False),
-    _watch(session.ElicitationResult, "action content", _BLOCKS, reported=False),
+    _gate(session.ElicitationResult, "action content", reported=False),
     _gate(workspace.ConfigChange, reported=False,
           subjects=("user_settings", "project_settings", "local_settings", "policy_settings", "skills")),
     _gate(workspace.WorktreeCreate, "worktree_path", required=frozenset({"worktree_path"}), stdout="worktree_path",

@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from types import UnionType
 from typing import Any, TypedDict, TypeVar, Unpack, cast, get_args, overload
 
 from hookline.errors import HookError, did_you_mean
@@ -68,10 +69,23 @@ _READ_HERE = ("name", "match", "matcher", "when")
 
 def _action(run: Any) -> Action:
     if isinstance(run, get_args(Action)):
-        return cast("Action", run)
+        return _checked(cast("Action", run))
     if not callable(run) or isinstance(run, type):
         raise HookError(f"`{_shown(run)}` cannot be run; pass a function, or an action such as `Command(command=…)`")
     return function(run)
+
+
+_TEXTS = ("command", "url", "prompt", "server", "tool", "policies")
+
+
+def _checked(action: Action) -> Action:
+    """An action whose text says what to run."""
+    for name in _TEXTS:
+        text = getattr(action, name, None)
+        if hasattr(action, name) and (not isinstance(text, str) or not text.strip() or "\0" in text):
+            kind = type(action).__name__
+            raise HookError(f"{kind}: `{name}` must be a text that says what to run, got `{_shown(text)}`")
+    return action
 
 
 def _check_options(name: str, options: Mapping[str, Any]) -> None:
@@ -156,6 +170,8 @@ def declared(thing: object) -> list[Hook]:
         return declared(thing())
     if inspect.isroutine(thing):
         return [make_hook((), thing)]
+    if is_event(thing) or isinstance(thing, UnionType):
+        raise HookError(f"`{_shown(thing)}` is not a hook; name events one by one: `hooks.add(PreToolUse, Stop, run)`")
     found = [*_listed(thing), *_marked(thing)]
     if not found and isinstance(thing, HookLike):
         found = [_from_object(thing)]

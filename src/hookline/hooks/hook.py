@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -65,6 +67,8 @@ def check_seconds(value: Any, what: str) -> None:
         raise HookError(f"{what} must be a number of seconds, got `{value!r}`; write `5` or `0.5`")
     if not value > 0:
         raise HookError(f"{what} must be more than 0 seconds, got `{value}`")
+    if value > sys.float_info.max and value != math.inf:
+        raise HookError(f"{what} must be a number of seconds, got one of {len(str(value))} digits; write `5` or `0.5`")
 
 
 def _is_bool(value: Any) -> bool:

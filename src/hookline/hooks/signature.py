@@ -57,6 +57,8 @@ def _takes_context(call: Callable[..., Any]) -> bool:
         raise HookError(f"hook `{name}` takes no argument; {_WRITE}")
     if given.keyword_only is not None:
         raise HookError(f"hook `{name}` needs `{given.keyword_only}=`, which nobody passes; {_WRITE}")
+    if given.names[:1] == ("self",):
+        raise HookError(f"hook `{name}` is a method without its object; pass `thing.{name}` of an object")
     if len(given.names) < 2:
         return given.variadic
     second = given.names[1]

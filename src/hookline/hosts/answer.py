@@ -12,9 +12,10 @@ from typing import Any, Protocol, TypeVar
 
 from hookline.engine import Verdict
 from hookline.engine.fires import FiresAsync
-from hookline.errors import HooklineError
+from hookline.errors import HooklineError, ReplyError
 from hookline.events import Event, spec_of
 from hookline.replies import NOTHING, Decision, Reply, deny
+from hookline.wire.text import check_says
 
 log: logging.Logger = logging.getLogger("hookline.hosts")
 P_contra = TypeVar("P_contra", contravariant=True)
@@ -54,6 +55,8 @@ async def answer(hooks: FiresAsync, payload: P, host: Codec[P, A]) -> A:
     except (Exception, SystemExit) as problem:
         if event is None:
             log.warning("an event could not be read: %s", problem)
+        elif isinstance(problem, HooklineError):
+            log.warning("hooks on %s could not be asked: %s", event.event_name, problem)
         else:
             log.exception("hooks on %s could not be asked", event.event_name)
         return host.refuse(problem, payload, event)
@@ -71,6 +74,7 @@ def within_rules(reply: Reply, event: Event) -> Reply:
     """The reply to a call that goes on changed: the user's rules hold for a line, also when it is put in a wrapper."""
     if reply.input is None:
         return reply
+    check_says(reply.input, f"reply to {event.event_name}: rewritten input", ReplyError)
     from hookline.hosts.user_rules import under_rules  # most answers change nothing
 
     return under_rules(reply, event)

@@ -22,11 +22,14 @@ from typing import Any, BinaryIO, NoReturn
 from msgspec import Struct
 
 from hookline.errors import HooklineError
+from hookline.process.descriptors import disconnect, drop, is_terminal
+from hookline.process.due import Due
 
 Work = Callable[[int, int], int]
 """What a child does: it may read lines from the first descriptor and write answers to the second; its exit code."""
 
 _CHUNK = 65536
+_GLANCE = 0.5  # seconds between two looks at the time while a child works
 _TAIL = 8192
 _DONE = b"\0"
 """Begins the last thing a child writes: its exit code follows."""
@@ -40,8 +43,12 @@ class Death(Struct, frozen=True):
     stderr: str = ""
     finished: bool = False
     """Whether it had said that it was done: then it ended on purpose, and its last words say why."""
+    overdue: bool = False
+    """Whether it was ended because its time was over."""
 
     def __str__(self) -> str:
+        if self.overdue:
+            return "a hook held the process that runs the hooks past its time limit"
         ended = f"exit code {self.exit_code}" if self.signal is None else f"signal {self.signal}"
         return f"a hook ended the process that runs the hooks ({ended})"
 
@@ -52,14 +59,14 @@ class Death(Struct, frozen=True):
         return told if (self.exit_code == 2 or self.finished) and told else str(self)
 
 
-def supervise(work: Callable[[], int], lost: Callable[[Death], int], program: str) -> int:
+def supervise(work: Callable[[], int], lost: Callable[[Death], int], program: str, due: Due) -> int:
     """The exit code of `work`, done in a child; or of `lost`, when the child did not get to the end of it.
 
-    Where there is no `fork`, the work is done here.
+    A child that is not done when it says that it is `due` is ended. Where there is no `fork`, the work is done here.
     """
     if not hasattr(os, "fork"):
         return work()
-    child = _Child(lambda source, sink: work(), program)
+    child = _Child(lambda source, sink: work(), program, due)
     with _ended_with_us(lambda: child):
         while child.hear(None):
             pass
@@ -70,14 +77,14 @@ def supervise(work: Callable[[], int], lost: Callable[[Death], int], program: st
 class Lines:
     """Lines that a child answers, one after the other.
 
-    A line whose child died is answered by `refuse`, the next one by a fresh child. A line longer than `longest` bytes
-    is cut one byte above that, so that whoever reads it knows.
+    A line whose child died, or did not answer when it was `due`, is answered by `refuse`, the next one by a fresh
+    child. A line longer than `longest` bytes is cut one byte above that, so that whoever reads it knows.
     """
 
     def __init__(
-        self, work: Work, refuse: Callable[[bytes, Death], bytes], program: str, *, source: int, longest: int
+        self, work: Work, refuse: Callable[[bytes, Death], bytes], program: str, *, source: int, longest: int, due: Due
     ) -> None:
-        self._work, self._refuse, self._program = work, refuse, program
+        self._work, self._refuse, self._program, self._due = work, refuse, program, due
         self._source, self._longest = source, longest
         self._read = bytearray()
         self._ended = False
@@ -89,7 +96,7 @@ class Lines:
 
         Lines for a child that says that it cannot go on are refused in its words; a terminal is not read any more.
         """
-        self._child = _Child(self._work, self._program)
+        self._child = _Child(self._work, self._program, self._due)
         with _ended_with_us(lambda: self._child):
             while (line := self._next()) is not None:
                 sink.write(self._answer(line) + b"\n")
@@ -113,7 +120,7 @@ class Lines:
     def _through(self) -> bool:
         """Whether the child has finished on purpose, and nobody waits for more answers."""
         code = None if self._child is None else self._child.code
-        return code == 0 or (code is not None and _is_terminal(self._source))
+        return code == 0 or (code is not None and is_terminal(self._source))
 
     def _listen(self) -> None:
         """Wait for more to answer, and hear meanwhile what the child has to say."""
@@ -129,7 +136,7 @@ class Lines:
                 del self._read[self._longest + 1 :]
 
     def _answer(self, line: bytes) -> bytes:
-        child = self._child = self._child or _Child(self._work, self._program)
+        child = self._child = self._child or _Child(self._work, self._program, self._due)
         child.say(line)
         answer = child.next_line()
         return self._refuse(line, self._bury(child)) if answer is None else answer
@@ -157,20 +164,22 @@ class Lines:
 class _Child:
     """A fork of this process that works; what it answers and what it writes to stderr pass through here."""
 
-    def __init__(self, work: Work, program: str) -> None:
+    def __init__(self, work: Work, program: str, due: Due) -> None:
         source, self._source = os.pipe()
         self._answers, sink = os.pipe()
-        self._errors, errors = (-1, -1) if _is_terminal(2) else os.pipe()
+        self._errors, errors = (-1, -1) if is_terminal(2) else os.pipe()
         self._heard = bytearray()
         self._stderr = bytearray()
         self._ended: Death | None = None
+        self._due, self._overdue = due, False
+        due.within(None)
         sys.stdout.flush()
         sys.stderr.flush()
         self.pid = os.fork()
         if self.pid == 0:
-            _drop(self._source, self._answers, self._errors)
+            drop(self._source, self._answers, self._errors)
             _work(work, source, sink, errors, program)
-        _drop(source, sink, errors)
+        drop(source, sink, errors)
         self._life = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else -1
 
     @property
@@ -180,6 +189,8 @@ class _Child:
 
     def say(self, line: bytes) -> None:
         """Send a line; one that is dead does not hear it."""
+        if self._source < 0:
+            return
         with suppress(BrokenPipeError):
             view = memoryview(line + b"\n")
             while view:
@@ -187,7 +198,7 @@ class _Child:
 
     def hang_up(self) -> None:
         """There are no more lines."""
-        self._source = _drop(self._source)
+        self._source = drop(self._source)
 
     def next_line(self) -> bytes | None:
         """The next answer, or none if the child ended."""
@@ -206,7 +217,7 @@ class _Child:
         """Take down what it says (`None`: once it says something); false when it is done, or dead."""
         if not self.descriptors:
             return False
-        for fd in select.select(self.descriptors, [], [])[0] if ready is None else ready:
+        for fd in self._ready() if ready is None else ready:
             if fd == self._answers:
                 self._heard += self._taken(fd)
             elif fd == self._errors:
@@ -216,6 +227,16 @@ class _Child:
         self._drain()
         return False
 
+    def _ready(self) -> list[int]:
+        """What it has to say, once there is something; it is ended when its time is over."""
+        while True:
+            ready = select.select(self.descriptors, [], [], _GLANCE)[0]
+            if ready or self._overdue:
+                return ready
+            if self._due.passed:
+                self._overdue = True
+                os.kill(self.pid, signal.SIGKILL)
+
     def _dead(self) -> bool:
         """Whether it has ended, although something it started may hold its descriptors open."""
         return self._life >= 0 and bool(select.select([self._life], [], [], 0)[0])
@@ -223,9 +244,9 @@ class _Child:
     def _taken(self, fd: int) -> bytes:
         data = os.read(fd, _CHUNK)
         if not data and fd == self._answers:
-            self._answers = _drop(fd)
+            self._answers = drop(fd)
         elif not data:
-            self._errors = _drop(fd)
+            self._errors = drop(fd)
         return data
 
     def _drain(self) -> None:
@@ -251,13 +272,16 @@ class _Child:
         if self._ended is None:
             _, status = os.waitpid(self.pid, 0)
             self._drain()
-            _drop(*self.descriptors)
+            drop(*self.descriptors)
             self.hang_up()
             self._answers = self._errors = self._life = -1
             code = os.waitstatus_to_exitcode(status)
             told = self._stderr.decode("utf-8", "replace")
             finished = self.code is not None
-            self._ended = Death(code if code >= 0 else None, None if code >= 0 else -code, told, finished=finished)
+            self._ended = Death(
+                code if code >= 0 else None, None if code >= 0 else -code, told, finished=finished,
+                overdue=self._overdue,
+            )  # fmt: skip
         return self._ended
 
     def end(self) -> None:
@@ -285,9 +309,10 @@ def _work(work: Work, source: int, sink: int, errors: int, program: str) -> NoRe
             os.close(errors)
         signal.signal(signal.SIGINT, lambda number, frame: None)  # the parent's, which sends TERM
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.register_at_fork(after_in_child=lambda: disconnect(source, sink))
         code = _code_of(lambda: work(source, sink), program)
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):
+            with suppress(Exception):  # a hook may have put anything in their place
                 stream.flush()
         os.write(sink, _DONE + bytes([code]))
         atexit._run_exitfuncs()  # noqa: SLF001 - as multiprocessing does in its forks; there is no public name
@@ -296,6 +321,7 @@ def _work(work: Work, source: int, sink: int, errors: int, program: str) -> NoRe
 
 
 def _code_of(work: Callable[[], int], program: str) -> int:
+    this = os.getpid()
     try:
         return work() & 0xFF
     except HooklineError as error:
@@ -307,26 +333,12 @@ def _code_of(work: Callable[[], int], program: str) -> int:
     except BrokenPipeError:
         return 141
     except BaseException:  # noqa: BLE001 - shown as Python would
-        traceback.print_exc()
+        if os.getpid() == this:  # and not what becomes of a fork that a hook let go on here
+            traceback.print_exc()
     return 1
 
 
-# -- descriptors and signals -------------------------------------------------------------------------------------
-
-
-def _drop(*descriptors: int) -> int:
-    for fd in descriptors:
-        if fd >= 0:
-            with suppress(OSError):
-                os.close(fd)
-    return -1
-
-
-def _is_terminal(fd: int) -> bool:
-    try:
-        return os.isatty(fd)
-    except OSError:
-        return False
+# -- signals -----------------------------------------------------------------------------------------------------
 
 
 @contextmanager

@@ -7,8 +7,10 @@ with a key given twice (two readers could disagree on what was meant).
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any
 
 import msgspec
@@ -62,6 +64,22 @@ def write(value: Any, what: str, error: Error) -> bytes:
         text = str(raised)
         problem = f"{text[:1].lower()}{text[1:]}; use strings, numbers, lists and dicts"
     raise error(f"{what}: cannot be written as JSON: {problem}")
+
+
+def check_says(value: Any, what: str, error: Error) -> None:
+    """Raise `error` unless whoever reads the JSON gets this very value: no bytes, no NaN, no keys but texts."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise error(f"{what}: a key is `{key!r}`; JSON has only texts as keys")
+            check_says(item, what, error)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            check_says(item, what, error)
+    elif not isinstance(value, (str, int, float, NoneType)):
+        raise error(f"{what}: `{type(value).__name__}` is not a value of JSON; use strings, numbers, lists and dicts")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise error(f"{what}: `{value}` is not a number of JSON")
 
 
 def _encoded(data: bytes | str, what: str, error: Error) -> bytes:

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 import msgspec
 
 from hookline.cli.options import add_json, add_sources, from_python, load, parser
+from hookline.cli.runtime import TimeKeeper
 from hookline.cli.style import folded, paint
 from hookline.errors import ConfigError
+from hookline.process.due import Due
 from hookline.process.stdout import borrowed_stdout
 from hookline.process.supervised import Death, supervise
 from hookline.settings.check import check, check_hooks
@@ -29,11 +31,13 @@ def main(argv: list[str]) -> int:
     def lost(death: Death) -> int:
         return _told([Problem(args.hooks, f"cannot be imported: {death}")], 0, args)
 
-    return supervise(lambda: _check_python(args), lost, "hookline check")
+    due = Due()
+    return supervise(lambda: _check_python(args, TimeKeeper(due)), lost, "hookline check", due)
 
 
-def _check_python(args: argparse.Namespace) -> int:
+def _check_python(args: argparse.Namespace, time: TimeKeeper) -> int:
     """A Python file is imported, so what it does while it is goes on in a process of its own."""
+    time.loading()
     with borrowed_stdout():
         try:
             hooks = from_python(args.hooks).hooks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import msgspec
 
 from hookline.api import Hooks
 from hookline.cli.options import add_hosting, add_json, add_sources, cold, hooks_of, parser
-from hookline.cli.runtime import run
+from hookline.cli.runtime import TimeKeeper, run
 from hookline.cli.style import folded, painted, width
 from hookline.display import one_line
 from hookline.engine import Outcome, Status, Verdict
@@ -20,6 +21,7 @@ from hookline.errors import EventError, HooklineError
 from hookline.events import Event, spec_of
 from hookline.hooks import Hook
 from hookline.hosts.answer import fails_closed
+from hookline.process.due import Due
 from hookline.process.stdout import borrowed_stdout, claim_stdout
 from hookline.process.supervised import Death, supervise
 from hookline.replies import deny
@@ -41,14 +43,15 @@ def main(argv: list[str]) -> int:
     """Fire and explain; exit 0 when allowed, 2 when blocked."""
     args = _parser().parse_args(argv)
     event = _event(args)
+    due = Due()
 
     def work() -> int:
         if args.json:
             stdout = claim_stdout()
-            judged = _judge(event, args)
+            judged = _judge(event, args, TimeKeeper(due))
         else:
             with borrowed_stdout():
-                judged = _judge(event, args)
+                judged = _judge(event, args, TimeKeeper(due))
             stdout = sys.stdout.buffer
         _tell(judged.verdict, judged.others, args, stdout)
         return BLOCKED if judged.verdict.blocked else UNSURE if judged.errors else 0
@@ -64,7 +67,7 @@ def main(argv: list[str]) -> int:
         _tell(Verdict(event, outcome.reply, known=(outcome,)), [], args, sys.stdout.buffer)
         return BLOCKED
 
-    return supervise(work, lost, "hookline fire")
+    return supervise(work, lost, "hookline fire", due)
 
 
 class _Judged(msgspec.Struct):
@@ -75,19 +78,27 @@ class _Judged(msgspec.Struct):
     errors: int
 
 
-def _judge(event: Event, args: argparse.Namespace) -> _Judged:
-    hooks = hooks_of(args, runners=cold)
+def _judge(event: Event, args: argparse.Namespace, time: TimeKeeper) -> _Judged:
+    time.loading()
+    hooks = time.watch(hooks_of(args, runners=cold))
     verdict, others = run(_fire(hooks, event, args))
     return _Judged(verdict, others, len(hooks.settings.loaded.errors) if hooks.settings else 0)
 
 
 def _tell(verdict: Verdict, others: list[str], args: argparse.Namespace, stdout: BinaryIO) -> None:
     if args.json:
-        said = msgspec.json.encode(verdict.to_dict(), enc_hook=str)
+        said = _json(verdict.to_dict())
     else:
         said = _text(verdict, others).encode(sys.stdout.encoding, "backslashreplace")
     stdout.write(said + b"\n")
     stdout.flush()
+
+
+def _json(verdict: dict[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(verdict, enc_hook=str)
+    except UnicodeEncodeError:  # a hook's lone surrogate is shown, and costs nobody the verdict
+        return json.dumps(verdict, default=str).encode()
 
 
 def _parser() -> argparse.ArgumentParser:

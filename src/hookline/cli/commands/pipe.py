@@ -14,10 +14,11 @@ from typing import BinaryIO
 
 from hookline.api import Hooks
 from hookline.cli.options import add_hosting, add_sources, hooks_of, parser
-from hookline.cli.runtime import run
+from hookline.cli.runtime import TimeKeeper, run
 from hookline.cli.services import hosted
 from hookline.hosts.answer import answer
 from hookline.hosts.dialect_lines import MOST_BYTES, LineCodec, refused
+from hookline.process.due import Due
 from hookline.process.stdout import claim_stdout
 from hookline.process.supervised import Lines
 from hookline.wire.dialects import DIALECTS
@@ -39,18 +40,22 @@ def main(argv: list[str]) -> int:
     add_sources(flags)
     args = flags.parse_args(argv)
 
+    due = Due()
+
     def work(source: int, sink: int) -> int:
         """The child's part: it has lines to answer, and nothing of the host's stdin or stdout."""
+        time = TimeKeeper(due)
+        time.loading()
         _without_stdin()
         claim_stdout().close()
         with os.fdopen(sink, "wb", closefd=False) as answers:
-            return 0 if run(_serve(hooks_of(args), args, source, answers)) else 1
+            return 0 if run(_serve(time.watch(hooks_of(args)), args, source, answers)) else 1
 
     if not hasattr(os, "fork"):
         return work(os.dup(0), os.dup(1))
     return Lines(
         work, lambda line, death: refused(line, death.reason), "hookline pipe", source=sys.stdin.fileno(),
-        longest=MOST_BYTES,
+        longest=MOST_BYTES, due=due,
     ).answer_all(sys.stdout.buffer)  # fmt: skip
 
 
