@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hookline.errors import HookError
 from hookline.events import PreToolUse
 from hookline.guards import commands
 from hookline.replies import Decision
+from hookline.shell import ShellLine, parse_line
 from tests.guards.evasions import DENIED_COMMANDS, DOUBTED_COMMANDS
 from tests.guards.ordinary import COMMANDS
 
@@ -265,3 +267,68 @@ def test_undecided_is_ask_or_deny(make: Any) -> None:
     """A doubt is never let through."""
     with pytest.raises(HookError):
         make(["rm *"], undecided="allow")
+
+
+MCP_LINES: dict[str, dict[str, Any]] = {
+    "a command": {"command": "rm -rf /"},
+    "another spelling": {"cmd": "rm -rf /"},
+    "camel case": {"shellCommand": "rm -rf /"},
+    "nested": {"job": {"steps": [{"name": "x", "command": "rm -rf /"}]}},
+    "a list of lines": {"commands": ["ls", "rm -rf /"]},
+    "words": {"argv": ["rm", "-rf", "/"]},
+    "a program and its arguments": {"program": "rm", "arguments": ["-rf", "/"]},
+    "an executable and its arguments": {"spec": {"executable": "/bin/rm", "args": ["-rf", "/"]}},
+    "JSON in a text": {"payload": '{"command": "rm -rf /"}'},
+    "JSON in JSON": {"payload": '{"inner": "{\\"cmd\\": \\"rm -rf /\\"}"}'},
+    "a script": {"script": "set -e\nrm -rf /\n"},
+    "code": {"code": "rm -rf /"},
+    "steps": {"steps": [{"run": "rm -rf /"}]},
+}
+
+
+@pytest.mark.parametrize("tool", ["mcp__x__apply", "mcp__ops__run", "mcp__x__get_status", "execute_command"])
+@pytest.mark.parametrize("given", MCP_LINES.values(), ids=MCP_LINES)
+async def test_a_tool_is_judged_by_the_lines_it_is_given_whatever_it_is_called(
+    tool: str, given: dict[str, Any]
+) -> None:
+    """Nested, in lists, as JSON inside a text, and under other names."""
+    hooks = Hooks()
+    hooks.add(commands.block(["rm -rf *"]))
+
+    assert (await hooks.fire(PreToolUse(tool_name=tool, tool_input=given))).decision is Decision.DENY
+
+
+@pytest.mark.parametrize(
+    "tool,given",
+    [
+        ("mcp__github__create_issue", {"title": "rm -rf /", "body": "Never run\n\nrm -rf /\n"}),
+        ("mcp__browser__evaluate", {"script": "() => { return document.title }"}),
+        ("Bash", {"command": "ls", "description": "rm -rf / is not run"}),
+        ("SlashCommand", {"command": "/review $x"}),
+        ("mcp__db__query", {"sql": "select 1; -- rm -rf /"}),
+    ],
+)
+async def test_texts_about_commands_are_not_commands(tool: str, given: dict[str, Any]) -> None:
+    """What is written for people, and other languages, passes."""
+    hooks = Hooks()
+    hooks.add(commands.block(["rm -rf *"]))
+
+    assert (await hooks.fire(PreToolUse(tool_name=tool, tool_input=given))).decision is Decision.PASS
+
+
+async def test_a_long_line_is_judged_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading 65 kB of words takes a while; others go on meanwhile."""
+    hooks = Hooks()
+    hooks.add(commands.block(["rm -rf *"]))
+    threads: set[int] = set()
+
+    def noted(line: str) -> ShellLine:
+        threads.add(threading.get_ident())
+        return parse_line(line)
+
+    monkeypatch.setattr(commands, "parse_line", noted)
+    verdict = await hooks.fire(PreToolUse(tool_name="Bash", tool_input={"command": "$x " * 2_000}))
+
+    assert verdict.decision is Decision.ASK
+    assert threads
+    assert threading.get_ident() not in threads

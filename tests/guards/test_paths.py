@@ -282,9 +282,8 @@ async def test_tools_of_any_kind_are_judged_by_their_arguments(project: Path, to
         ("Read", {"file_path": "/etc/hosts"}),
         ("Grep", {"pattern": "/etc", "path": "/usr"}),
         ("Glob", {"pattern": "/etc/*"}),
-        ("mcp__fs__read_file", {"path": "/etc/hosts"}),
-        ("mcp__fs__list_directory", {"path": "/etc"}),
         ("mcp__fs__write_file", {"path": "a/x", "content": "/etc/passwd"}),
+        ("mcp__api__call", {"route": "/users/7", "command_palette": "/help"}),
         ("mcp__web__fetch", {"url": "https://example.com/../x"}),
         ("mcp__mail__send", {"to": "a@b.c", "from": "d@e.f", "body": "../x"}),
         ("mcp__db__query", {"sql": "select '/etc/passwd'"}),
@@ -425,3 +424,45 @@ def test_no_line_keeps_a_guard_busy(line: str, tmp_path: Path) -> None:
     hooks.fire_sync(event)
 
     assert time.process_time() - began < 15  # seconds of this process's own time; it was 20 to 60 before
+
+
+@pytest.mark.parametrize(
+    "tool,given",
+    [
+        ("mcp__fs__read_file", {"path": "/etc/hosts"}),
+        ("mcp__fs__list_directory", {"path": "/etc"}),
+        ("mcp__x__get_thing", {"filePath": "/etc/hosts"}),
+        ("mcp__x__get_thing", {"request": {"uri": "file:///etc/hosts"}}),
+        ("mcp__x__sync", {"where": "/etc/hosts"}),
+        ("mcp__x__sync", {"a": [{"b": "/etc/not-there-yet"}]}),
+        ("mcp__x__sync", {"options": '{"a": {"b": "/etc/hosts"}}'}),
+        ("mcp__x__sync", {"p": "~/../../etc/hosts"}),
+    ],
+)
+async def test_a_tool_that_is_only_called_a_reader_is_asked_about(
+    project: Path, tool: str, given: dict[str, Any]
+) -> None:
+    """A name proves nothing, and a text that names something outside may be where it writes."""
+    assert await decided(guarded(project), project, tool, given) is Decision.ASK
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"filePath": "/etc/x"},
+        {"file": "/etc/x"},
+        {"ops": [{"kind": "put", "target": "/etc/x"}]},
+        {"uri": "file:///etc/x"},
+        {"anything": "file:///etc/x"},
+        {"payload": '{"path": "/etc/x"}'},
+        {"payload": '[{"edits": [{"file_name": "/etc/x"}]}]'},
+        {"cmd": "echo 1 > /etc/x"},
+        {"job": {"steps": [{"command": "tee /etc/x"}]}},
+        {"payload": '{"argv": ["touch", "/etc/x"]}'},
+        {"program": "touch", "args": ["/etc/x"]},
+    ],
+    ids=str,
+)
+async def test_a_tool_is_judged_by_what_it_is_given_wherever_that_stands(project: Path, given: dict[str, Any]) -> None:
+    """Nested, in lists, as JSON inside a text, and under other names."""
+    assert await decided(guarded(project), project, "mcp__x__apply", given) is Decision.DENY

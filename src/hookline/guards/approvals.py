@@ -10,8 +10,9 @@ from hookline.engine import Context
 from hookline.errors import HookError
 from hookline.events import PermissionRequest
 from hookline.guards import confining
+from hookline.guards.aside import aside
 from hookline.hooks import Hook, make_hook
-from hookline.hooks.condition import PathContext, covers, parse_rule
+from hookline.hooks.condition import PathContext, Rule, covers, parse_rule
 from hookline.permissions import reads_only
 from hookline.replies import Reply, allow, deny
 
@@ -46,9 +47,13 @@ def auto(safe: Iterable[str] = SAFE, *, otherwise: Otherwise = "leave", name: st
     async def judge(event: PermissionRequest, ctx: Context) -> Reply | None:
         given = _without_confinement(event)
         place = PathContext(event.cwd or "/", event.cwd or "/", "/")
-        rule = covers(rules, event.tool_name, given, place)
-        if rule is not None and safe is SAFE and not _only_reads(str(given.get("command", "")), event.cwd, ctx):
-            rule = None
+        line = str(given.get("command", ""))
+
+        def listed() -> Rule | None:
+            rule = covers(rules, event.tool_name, given, place)
+            return None if rule and safe is SAFE and not _only_reads(line, event.cwd, ctx) else rule
+
+        rule = await aside([line], listed, disk=True)
         if rule is not None:
             return allow(f"`{rule.text}` is on the list of safe calls")
         return deny(f"`{event.tool_name}` call is not on the list of safe calls") if otherwise == "block" else None

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from hookline.errors import HookError
 from hookline.events import PreToolUse
 from hookline.globs import name_expression
-from hookline.guards.commands import PRIORITY, SHELL_TOOLS, Undecided, lines_of
+from hookline.guards.aside import aside
+from hookline.guards.commands import PRIORITY, SHELL_TOOLS, Undecided, shell_lines
 from hookline.hooks import Hook, make_hook
 from hookline.permissions.options import ReadOnlyOptions, Taken, row, take
 from hookline.replies import Reply, ask, deny
@@ -58,7 +59,7 @@ def protect(
     branches: Iterable[str] = ("main", "master"),
     *,
     undecided: Undecided = "ask",
-    match: str = f"{SHELL_TOOLS}|mcp__.*",
+    match: str = SHELL_TOOLS,
     name: str = "branches.protect",
 ) -> Hook:
     """Deny every push to these branches: `branches.protect(["main", "release/*"])`.
@@ -77,7 +78,9 @@ def protect(
             return deny(
                 f"`{event.tool_input['branch']}` is a protected branch; push to another and open a pull request"
             )
-        found = [each for line in lines_of(event.tool_input) for each in _judged(line, event.cwd or ".", wanted)]
+        lines = [line.text for line in shell_lines(event)]
+        here = event.cwd or "."
+        found = await aside(lines, lambda: [each for line in lines for each in _judged(line, here, wanted)])
         if any(sure for _, sure in found):
             return deny(next(reason for reason, sure in found if sure) + "; push to another and open a pull request")
         if not found:

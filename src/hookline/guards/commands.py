@@ -7,9 +7,9 @@ it is asked about, or denied, as the user chose.
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -17,7 +17,9 @@ from hookline.confine.policy import Policy
 from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.guards import confining
+from hookline.guards.aside import aside
 from hookline.guards.confining import Confine
+from hookline.guards.inputs import Line, lines_of
 from hookline.guards.looks import plain
 from hookline.guards.pattern import GuardPattern, caught_by, pattern_of
 from hookline.hooks import Hook, make_hook
@@ -28,11 +30,14 @@ from hookline.shell.programs.languages import language_of
 from hookline.shell.programs.launchers import SHELLS
 
 Undecided = Literal["ask", "deny"]
-SHELL_TOOLS = "[Bb]ash|Monitor|[Ss]hell|[Tt]erminal|mcp__.*(?:exec|[Cc]ommand|cmd|[Rr]un|spawn|process|ssh)"
-"""The tools that run shell lines: the agent's own, and MCP tools by their names."""
+SHELL_TOOLS = "[Bb]ash|Monitor|[Ss]hell|[Tt]erminal|[Cc]ommand|[Ee]xec|mcp__.*"
+"""The tools that run shell lines, and every MCP tool: what it is given is looked at, not what it is called."""
 PRIORITY = 100
-_FIELDS = ("command", "cmd", "script", "commands", "cmds", "argv", "command_line", "commandLine", "shell_command")
-_ARGUMENTS = ("args", "arguments", "argv", "params")
+_SHELL = re.compile(
+    "[Bb]ash|Monitor|[Ss]hell|[Tt]erminal|[Cc]ommand|[Ee]xec|mcp__.*(?:cmd|[Rr]un|[Ss]pawn|[Pp]rocess|[Ss]sh)"
+)
+_NAME_COMMANDS = frozenset({"SlashCommand", "Skill"})
+"""Tools whose `command` is not a shell line."""
 
 KEEPS_TEXT = frozenset(
     """
@@ -67,15 +72,16 @@ def block(
     _checked(undecided)
 
     async def judge(event: PreToolUse) -> Reply | None:
-        answers = [judged(line, known, undecided) for line in lines_of(event.tool_input)]
-        return max((each for each in answers if each), key=lambda each: each.decision, default=None)
+        lines = shell_lines(event)
+        return await _strictest(lines, lambda line: judged(line.text, known, undecided if line.certain else None))
 
     async def judge_confined(event: PreToolUse | PostToolUse | PostToolUseFailure) -> Reply | None:
         if not isinstance(event, PreToolUse):
             return confining.afterwards(event, name)
         if not confining.applies_to(event):
             return await judge(event)
-        return judged(confining.line_of(event), known, None) or confining.hold(event, policy)
+        line = Line(confining.line_of(event))
+        return await _strictest([line], lambda line: judged(line.text, known, None)) or confining.hold(event, policy)
 
     if not confining.checked(confine):
         return make_hook((PreToolUse,), judge, match=match, name=name, priority=PRIORITY)
@@ -105,10 +111,18 @@ def only(
         return deny(f"only {listed} may be run here, and nothing redirected to a file; not {names[:500]}")
 
     async def judge(event: PreToolUse) -> Reply | None:
-        answers = [judged_one(line) for line in lines_of(event.tool_input)]
-        return max((each for each in answers if each), key=lambda each: each.decision, default=None)
+        certain = [line for line in shell_lines(event) if line.certain]
+        return await _strictest(certain, lambda line: judged_one(line.text))
 
     return make_hook((PreToolUse,), judge, match=match, name=name, priority=PRIORITY)
+
+
+async def _strictest(lines: Sequence[Line], judge: Callable[[Line], Reply | None]) -> Reply | None:
+    def answer() -> Reply | None:
+        answers = [judge(line) for line in lines]
+        return max((each for each in answers if each), key=lambda each: each.decision, default=None)
+
+    return await aside([line.text for line in lines], answer)
 
 
 def containing(texts: Iterable[str], *, match: str = SHELL_TOOLS, name: str = "commands.containing") -> Hook:
@@ -119,13 +133,13 @@ def containing(texts: Iterable[str], *, match: str = SHELL_TOOLS, name: str = "c
     """
     words = _some(texts, "text")
 
+    def judged_one(line: Line) -> Reply | None:
+        seen = list(_spellings(line.text))
+        found = next((word for word in words if any(word in one for one in seen)), None)
+        return None if found is None else deny(f"command contains forbidden pattern: {found}")
+
     async def judge(event: PreToolUse) -> Reply | None:
-        for line in lines_of(event.tool_input):
-            seen = list(_spellings(line))
-            found = next((word for word in words if any(word in one for one in seen)), None)
-            if found is not None:
-                return deny(f"command contains forbidden pattern: {found}")
-        return None
+        return await _strictest(shell_lines(event), judged_one)
 
     return make_hook((PreToolUse,), judge, match=match, name=name, priority=PRIORITY)
 
@@ -214,19 +228,11 @@ def _handed_on(pattern: GuardPattern, part: SimpleCommand) -> bool:
     return False
 
 
-def lines_of(given: dict[str, Any]) -> list[str]:
-    """The shell lines in a tool's input: a text, a list of lines, or a program with its arguments."""
-    found: list[str] = []
-    for field in _FIELDS:
-        value = given.get(field)
-        if isinstance(value, str):
-            found.append(value)
-        elif isinstance(value, list):
-            texts = [item for item in value if isinstance(item, str)]
-            found += [shlex.join(texts), *texts]
-    rest: list[Any] = next((given[field] for field in _ARGUMENTS if isinstance(given.get(field), list)), [])
-    words = [item for item in rest if isinstance(item, str)]
-    return [*found, *(f"{line} {shlex.join(words)}" for line in found[:1] if words)]
+def shell_lines(event: PreToolUse) -> list[Line]:
+    """The shell lines that a call is given."""
+    if event.tool_name in _NAME_COMMANDS:
+        return []
+    return lines_of(event.tool_input, runs=_SHELL.search(event.tool_name) is not None)
 
 
 def _undecided(choice: Undecided, line: str, doubts: Iterable[str]) -> Reply:

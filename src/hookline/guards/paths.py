@@ -21,9 +21,11 @@ from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse, SessionStart
 from hookline.files import identity, other_names
 from hookline.guards import confining
-from hookline.guards.commands import SHELL_TOOLS, lines_of
+from hookline.guards.aside import aside
+from hookline.guards.commands import shell_lines
 from hookline.guards.confining import Confine
 from hookline.guards.confining import checked as checked_confine
+from hookline.guards.inputs import json_inside, plain_name, texts_of
 from hookline.guards.resolve import Astray, Matches, checked, resolved, spellings
 from hookline.hooks import Hook, make_hook
 from hookline.hooks.tools import ARGUMENTS as TOOL_ARGUMENTS
@@ -46,7 +48,6 @@ ARGUMENTS = frozenset(
 """What tools call the arguments that hold paths: small letters, without `_` and `-`."""
 _MAY_BE_OTHER = frozenset({"url", "uri", "to", "from", "output", "out", "source", "target", "location", "root"})
 _ENDINGS = ("path", "paths", "file", "filename", "dir", "directory", "folder")
-_SHELL = re.compile(SHELL_TOOLS)
 _READS = re.compile(
     r"(?:^|_)(?:read|list|get|search|stat|view|find|tree|info|exists|head|show|fetch|cat)", re.IGNORECASE
 )
@@ -54,6 +55,8 @@ _WRITES = re.compile(
     r"write|edit|create|delete|move|copy|rename|append|save|put|update|remove|mkdir|patch|replace|set|upload|download",
     re.IGNORECASE,
 )
+_FILE_ADDRESS = re.compile(r"file:/", re.IGNORECASE)
+_PATH = re.compile(r"(?:/|~/|\.\./)\S{1,4000}")
 _HERE = ("cwd", "workdir", "working_directory", "workingDirectory", "directory")
 _MOST_SESSIONS = 1_000
 _MOST_DEPTH = 8
@@ -139,21 +142,34 @@ class StayInside:
         fence = self._fence(event, ctx)
         changed: dict[str, Any] = {}
         doubt: Reply | None = None
+        guess = not self._read and _seems_to_read(event.tool_name)
         for field, path in paths_of(event, read=self._read):
             found = judged(path, event.cwd, fence, write=event.tool_name not in READERS)
-            if found.problem and not found.doubt:
+            if found.problem and not found.doubt and not guess:
                 return deny(found.problem)
             if found.problem:
                 doubt = self._answer(found.problem)
             elif found.leads != path and event.tool_input.get(field) == path and field in _rewritten(event.tool_name):
                 changed[field] = found.leads
+        if doubt is None and event.tool_name.startswith("mcp__"):
+            doubt = self._judge_guesses(event, fence)
         confined = bool(self.confined_by) and confining.applies_to(event)
-        line = self._judge_held(event, fence) if confined else self._judge_lines(event, fence)
+        judge = self._judge_held if confined else self._judge_lines
+        line = await aside([one.text for one in shell_lines(event)], lambda: judge(event, fence), disk=True)
         if line is not None or doubt is not None:
             return max((each for each in (line, doubt) if each), key=lambda each: each.decision)
         if confined:
             return self._hold(event, fence)
         return rewrite({**event.tool_input, **changed}) if changed else None
+
+    def _judge_guesses(self, event: PreToolUse, fence: Fence) -> Reply | None:
+        """Ask about a text that is the name of something on this machine, whatever its argument is called."""
+        for text in texts_of(event.tool_input):
+            if _PATH.fullmatch(text) and _is_there(os.path.join(event.cwd, os.path.expanduser(text))):
+                found = judged(text, event.cwd, fence, write=False)
+                if found.problem:
+                    return self._answer(found.problem)
+        return None
 
     async def look_again(self, event: PostToolUse | PostToolUseFailure, ctx: Context) -> Reply | None:
         """Find a path that led inside when it was judged, and outside when it was written; tell what was refused."""
@@ -179,10 +195,8 @@ class StayInside:
         return self._begun.setdefault(event.session_id, event.cwd or os.getcwd())
 
     def _judge_lines(self, event: PreToolUse, fence: Fence) -> Reply | None:
-        if not _SHELL.search(event.tool_name):
-            return None
         cwd = _folder(event)
-        answers = [self._judge_line(line, cwd, fence) for line in lines_of(event.tool_input)]
+        answers = [self._judge_line(line.text, cwd, fence) for line in shell_lines(event) if line.certain]
         return max((each for each in answers if each), key=lambda each: each.decision, default=None)
 
     def _judge_held(self, event: PreToolUse, fence: Fence) -> Reply | None:
@@ -216,6 +230,12 @@ class StayInside:
         return None
 
 
+def _is_there(path: str) -> bool:
+    """Whether a path names something, or a folder below the root it could be made in."""
+    folder = os.path.dirname(os.path.normpath(path))
+    return os.path.lexists(path) or (folder != "/" and os.path.isdir(folder))
+
+
 def _rewritten(tool: str) -> tuple[str, ...]:
     """Arguments that are handed on resolved, so that what is written is what was judged; not an MCP server's."""
     return tuple(field for field in (WRITERS.get(tool), READERS.get(tool)) if field)
@@ -234,8 +254,6 @@ def paths_of(event: PreToolUse | PostToolUse | PostToolUseFailure, *, read: bool
         return
     if tool in WRITERS:
         yield WRITERS[tool], given.get(WRITERS[tool], "")
-    elif tool.startswith("mcp__") and not read and _only_reads(tool):
-        return
     elif tool in _SEARCHERS:
         yield "path", given.get("path") or "."
         yield "pattern", os.path.join(str(given.get("path") or "."), _SEARCHERS[tool](str(given.get("pattern") or "")))
@@ -255,17 +273,22 @@ _SEARCHERS: dict[str, Callable[[str], str]] = {"Glob": _fixed, "Grep": lambda _:
 """Tools that search a folder, the current one when none is named; a glob may climb out of it."""
 
 
-def _only_reads(tool: str) -> bool:
+def _seems_to_read(tool: str) -> bool:
+    """Whether an MCP tool is called as if it only read; that is a name and nothing more, so it is asked about."""
     name = tool.rsplit("__", 1)[-1]
-    return _READS.search(name) is not None and _WRITES.search(name) is None
+    return tool.startswith("mcp__") and _READS.search(name) is not None and _WRITES.search(name) is None
 
 
 def _found(value: Any, field: str, depth: int = 0) -> Iterator[tuple[str, str]]:
     """The texts in a tool's input that stand where a path is expected, at any depth."""
-    name = re.sub(r"[^a-z]", "", field.lower())
+    name = plain_name(field)
     named = name in ARGUMENTS or name.endswith(_ENDINGS)
-    if isinstance(value, str) and named and _is_path(name, value):
-        yield field, value
+    if isinstance(value, str):
+        inside = json_inside(value)
+        if inside is not None and depth < _MOST_DEPTH:
+            yield from _found(inside, field, depth + 1)
+        elif (named and _is_path(name, value)) or _FILE_ADDRESS.match(value):
+            yield field, value
     elif isinstance(value, Mapping) and depth < _MOST_DEPTH:
         for key, item in value.items():
             if named and _is_path("to", str(key)):

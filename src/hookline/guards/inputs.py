@@ -1,0 +1,122 @@
+"""What a tool's input holds, whoever made the tool: shell lines and paths, at any depth and under any of their names.
+
+A tool is judged by what it is given, not by what it is called. JSON inside a text is looked into as well.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+_MOST_DEPTH = 12
+_LONGEST_JSON = 1_000_000
+
+_COMMANDS = frozenset(
+    """
+    command commands cmd cmds argv commandline commandlines shellcommand shellcommands shellcmd bashcommand bash
+    terminalcommand execcommand
+    """.split()  # noqa: SIM905 - reads better than a column of quotes
+)
+"""What tools call a shell line: small letters, without `_` and `-`."""
+_SCRIPTS = frozenset("script scripts run exec execute shell sh line lines code input steps".split())  # noqa: SIM905
+"""What they call a text that may be one, or something else."""
+_TALK = frozenset(
+    """
+    description explanation reason title comment comments message note notes summary prompt subject body text content
+    contents query sql question answer
+    """.split()  # noqa: SIM905
+)
+"""What they call a text that is for people, or for a file."""
+_PROGRAMS = frozenset("program executable binary exe".split())  # noqa: SIM905
+_ARGUMENTS = frozenset({"args", "arguments", "argv", "params"})
+
+
+class Line(NamedTuple):
+    """A shell line of an input; `certain` when its argument is one that holds nothing else."""
+
+    text: str
+    certain: bool = True
+
+
+def lines_of(given: Mapping[str, Any], *, runs: bool = True) -> list[Line]:
+    """The shell lines in a tool's input: a text, a list of lines, or a program with its arguments.
+
+    `runs` says that the tool is known to run lines, so that a `script` is one, too.
+    """
+    return list(dict.fromkeys(_lines(given, "", 0, runs=runs)))
+
+
+def _lines(value: Any, field: str, depth: int, *, runs: bool) -> Iterator[Line]:
+    name = plain_name(field)
+    sure = name in _COMMANDS or (runs and name in _SCRIPTS)
+    if isinstance(value, str):
+        inside = json_inside(value)
+        if inside is not None and depth < _MOST_DEPTH:
+            yield from _lines(inside, field, depth + 1, runs=runs)
+        if sure or name in _SCRIPTS or (runs and name not in _TALK):
+            yield Line(value, sure)
+    elif isinstance(value, Mapping) and depth < _MOST_DEPTH:
+        yield from _with_arguments(value, sure=sure)
+        for key, item in value.items():
+            inherits = sure and plain_name(str(key)) not in _ARGUMENTS and not isinstance(item, Mapping)
+            yield from _lines(item, field if inherits and not _speaks(key) else str(key), depth + 1, runs=runs)
+    elif isinstance(value, (list, tuple)) and depth < _MOST_DEPTH:
+        texts = [item for item in value if isinstance(item, str)]
+        if texts and (sure or name in _SCRIPTS):
+            yield Line(shlex.join(texts), sure)
+        for item in value:
+            yield from _lines(item, field, depth + 1, runs=runs)
+
+
+def _speaks(key: Any) -> bool:
+    """Whether an argument says itself what it holds."""
+    return plain_name(str(key)) in _COMMANDS | _SCRIPTS | _PROGRAMS
+
+
+def _with_arguments(given: Mapping[str, Any], *, sure: bool) -> Iterator[Line]:
+    """A program, or the beginning of a line, with the list of arguments beside it."""
+    named = {plain_name(str(key)): value for key, value in given.items()}
+    rest = next((named[name] for name in _ARGUMENTS if isinstance(named.get(name), (list, tuple))), ())
+    words = [item for item in rest if isinstance(item, str)]
+    if not words:
+        return
+    for name in (*_COMMANDS, *_PROGRAMS, *(("name", "path") if sure else ())):
+        program = named.get(name)
+        if isinstance(program, str) and program.strip():
+            yield Line(f"{program} {shlex.join(words)}")
+
+
+def texts_of(value: Any, field: str = "", depth: int = 0) -> Iterator[str]:
+    """Every text in an input that is not one for people, also inside a text that is JSON."""
+    if isinstance(value, str):
+        inside = json_inside(value)
+        if inside is None and plain_name(field) not in _TALK:
+            yield value
+        value = inside
+    if depth >= _MOST_DEPTH:
+        return
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from texts_of(item, str(key), depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from texts_of(item, field, depth + 1)
+
+
+def plain_name(field: str) -> str:
+    """An argument's name as it is compared: small letters, nothing else."""
+    return re.sub(r"[^a-z]", "", field.lower())
+
+
+def json_inside(text: str) -> Any:
+    """The object or list that a text is the JSON of, or nothing."""
+    start = text.lstrip()[:1]
+    if start not in ("{", "[") or len(text) > _LONGEST_JSON:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
