@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -151,13 +152,102 @@ def test_what_it_finds(what: str, place: Place, monkeypatch: pytest.MonkeyPatch)
         one("SessionEnd", command("true", timeout=300)),
         one("PreToolUse", command("FOO=1 ./ok.sh | $PAGER")),
         one("PreToolUse", command("~/ok.sh")),
+        one("Stop", command("for f in a b; do [ -f $f ] || continue; break; done")),
+        one("Stop", command("command -v prettierx >/dev/null 2>&1 && prettierx --check .")),
+        one("Stop", command("if which zzz; then zzz -w; fi; hash yyy 2>/dev/null && yyy; type xxx && xxx")),
+        one("Stop", command("tidy() { local a=1; source ./ok.sh; return 0; }; tidy")),
+        one("Stop", command("[ -x ./gone ] && ./gone; test -f gone.py && python3 gone.py")),
+        one("Stop", command("if [[ -f gone.sh ]]; then bash gone.sh; fi")),
+        one("Stop", command("PATH=$HOME/bin:$PATH mytool")),
+        one("Stop", command('cd "$WHO_KNOWS" && python3 here.py')),
+        one("Stop", command("python3 -c 'import sys' && python3 -m http.server && bash -c true")),
+        one("Stop", command('"$CLAUDE_PROJECT_DIR"/ok.sh && bash "${CLAUDE_PROJECT_DIR}/ok.sh" && sh $HOME/ok.sh')),
+        one("Stop", command("cd sub && sh here.sh")),
     ],
 )
 def test_what_it_does_not_find(settings: dict[str, Any], place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is fine."""
     place.write("ok.sh", "#!/bin/sh\n", 0o755)
+    place.write("sub/here.sh", "#!/bin/sh\n")
     monkeypatch.setenv("HOME", str(place.project))
     assert said(place, monkeypatch, settings) == []
+
+
+@pytest.mark.parametrize(
+    "line, gone",
+    [
+        ("python3 .claude/hooks/gone.py", ".claude/hooks/gone.py"),
+        ("python3 -u -W ignore gone.py --flag", "gone.py"),
+        ("bash -eu gone.sh", "gone.sh"),
+        ("sh ./gone.sh || true", "./gone.sh"),
+        ("bash -c './gone.sh'", "./gone.sh"),
+        ("env A=1 timeout 5 python3 gone.py", "gone.py"),
+        ("cd sub && python3 here.py", "here.py"),
+        ("source ./gone.env", "./gone.env"),
+        ("python3 ~/gone.py", "~/gone.py"),
+        ("cat | python3 gone.py | cat", "gone.py"),
+        ("node ./gone.js", "./gone.js"),
+        ("bun gone.ts", "gone.ts"),
+        ("bun run gone.ts", "gone.ts"),
+        ("deno run -A gone.ts", "gone.ts"),
+        ("uv run gone.py", "gone.py"),
+        ("uv run --script gone.py", "gone.py"),
+        ("uv run --with x python gone.py", "gone.py"),
+        ("npx tsx gone.ts", "gone.ts"),
+        ("npx -y tsx ./gone.ts", "./gone.ts"),
+        ("poetry run python gone.py", "gone.py"),
+    ],
+)
+def test_a_script_that_is_not_there_is_found_behind_its_interpreter(
+    line: str, gone: str, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever starts it."""
+    found = said(place, monkeypatch, one("Stop", command(line)))
+
+    assert f"error {AT}.Stop[0].hooks[0]: command: `{gone}` does not exist" in found
+
+
+def test_a_time_in_milliseconds_is_recognised(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """5000 is hardly meant as seconds."""
+    [found] = said(place, monkeypatch, one("PostToolUse", command("true", timeout=5000)))
+
+    assert "did you mean 5 seconds? write `5`" in found
+
+
+def test_problems_come_in_the_order_of_the_file_with_line_and_column(place: Place) -> None:
+    """As compilers and ruff have it, with a summary."""
+    place.write(
+        ".claude/settings.json",
+        """{
+  "hooks": {
+    "Stop": [
+      {"hooks": [{"type": "command", "command": "./gone"},
+                 {"type": "command", "command": "true", "timeout": "5"}]}
+    ],
+    "Zebra": []
+  }
+}""",
+    )
+    lines = place.run("check").stdout.splitlines()
+
+    assert [line.split(": ")[:3] for line in lines[:-1]] == [
+        [".claude/settings.json:4:18", "error", "hooks.Stop[0].hooks[0]"],
+        [".claude/settings.json:5:57", "error", "hooks.Stop[0].hooks[1].timeout"],
+        [".claude/settings.json:7:5", "error", "hooks.Zebra"],
+    ]
+    assert lines[-1] == "3 errors"
+
+
+@pytest.mark.parametrize("text", [
+    '{"hooks": {"Stop": [{"hooks": []}]}, "hooks": {}}',
+    '{"hooks": {"Stop": [{"hooks": []}], "Stop": []}}',
+])  # fmt: skip
+def test_a_key_that_stands_there_twice_is_an_error(text: str, place: Place) -> None:
+    """Only the last one counts, so hooks in the first never run; `fire` does not answer 0 either."""
+    place.write(".claude/settings.json", text)
+
+    assert place.run("check").returncode == 1
+    assert place.run("fire", "Stop", "--trust").returncode == 1
 
 
 @pytest.mark.parametrize(
@@ -170,8 +260,9 @@ def test_a_file_that_is_no_settings(text: str, where: str, place: Place) -> None
     done = place.run("check")
 
     assert done.returncode == 1
-    assert done.stdout.startswith("error .claude/settings.json")
+    assert re.match(r"\.claude/settings\.json(:\d+:\d+)?: error: ", done.stdout)
     assert where in done.stdout
+    assert done.stdout.endswith("\n1 error\n")
 
 
 def test_exit_codes(place: Place) -> None:
@@ -195,7 +286,13 @@ def test_json_is_a_list_of_problems(place: Place) -> None:
 
     assert done.returncode == 1
     assert json.loads(done.stdout) == [
-        {"where": f"{AT}.Stop[0].hooks[0]", "message": "command: `./gone` does not exist", "severity": "error"}
+        {
+            "where": f"{AT}.Stop[0].hooks[0]",
+            "message": "command: `./gone` does not exist",
+            "severity": "error",
+            "line": 1,
+            "column": 47,
+        }
     ]
 
 

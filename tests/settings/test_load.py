@@ -197,7 +197,7 @@ def test_a_byte_order_mark_is_skipped(world: World) -> None:
     assert commands(world.load()) == ["x"]
 
 
-def test_a_key_said_twice_is_a_warning(world: World) -> None:
+def test_a_key_said_twice_is_a_problem(world: World) -> None:
     """JSON keeps the last and says nothing, so hooks would be lost in silence."""
     text = '{"hooks": {"Stop": ["a"], "Stop": ["b"], "x\\": {": 1}}'
     world.write("proj/.claude/settings.json", text)

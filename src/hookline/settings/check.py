@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from hookline.errors import did_you_mean
 from hookline.events import CATALOG, spec_of
 from hookline.hooks.actions import AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
 from hookline.hooks.condition import advice
 from hookline.hooks.hook import Hook
-from hookline.placeholders import EITHER, fill
+from hookline.settings.check_commands import missing_from
 from hookline.settings.fields import default_timeout
+from hookline.settings.files import read_bytes
 from hookline.settings.load import Loaded
+from hookline.settings.locate import keys_of, position
 from hookline.settings.parse import parse_hooks
 from hookline.settings.problems import Problem
 from hookline.shell import parse_line
@@ -30,7 +32,10 @@ TOOLS = (
 )  # fmt: skip
 """Tools a matcher may name; others exist (MCP servers bring theirs), so a name that is not here is only a warning."""
 
+_LARGEST = 4 * 1024 * 1024
 _LONG = 60.0
+_MILLISECONDS = 1000.0
+"""From here on a number of seconds looks like milliseconds."""
 _KINDS: dict[type[Any], str] = {
     Command: "command",
     Http: "http",
@@ -40,16 +45,31 @@ _KINDS: dict[type[Any], str] = {
     Cedar: "cedar",
     Rego: "rego",
 }
-_BUILTINS = frozenset({
-    ".", ":", "[", "alias", "bg", "cd", "command", "echo", "eval", "exec", "exit", "export", "false", "fg", "getopts",
-    "hash", "jobs", "kill", "printf", "pwd", "read", "return", "set", "shift", "test", "times", "trap", "true", "type",
-    "ulimit", "umask", "unalias", "unset", "wait",
-})  # fmt: skip
 
 
 def check(loaded: Loaded) -> list[Problem]:
-    """Every problem of the files, then of the hooks in them, each said once."""
-    return list(dict.fromkeys([*loaded.problems, *check_hooks(_written(loaded), str(loaded.places.project_dir))]))
+    """Every problem of the files and of the hooks in them, each said once, in the order of the files' lines."""
+    found = dict.fromkeys([*loaded.problems, *check_hooks(_written(loaded), str(loaded.places.project_dir))])
+    texts: dict[str, str] = {}
+    for file in loaded.files:
+        if file.source.path and file.markdown is None:
+            data = read_bytes(file.source.path, _LARGEST)
+            texts[file.source.label] = data.decode("utf-8", "replace") if isinstance(data, bytes) else ""
+    order = {file.source.label: number for number, file in enumerate(loaded.files)}
+    placed = [_placed(problem, texts) for problem in found]
+    return sorted(placed, key=lambda one: (order.get(_label(one), len(order)), one.line, one.column))
+
+
+def _label(problem: Problem) -> str:
+    return problem.where.partition(": ")[0]
+
+
+def _placed(problem: Problem, texts: Mapping[str, str]) -> Problem:
+    """The problem with its line and column, if its file is JSON and has its key."""
+    label, _, path = problem.where.partition(": ")
+    told = re.match(r"is not JSON: line (\d+) column (\d+)", problem.message)
+    found = (int(told[1]), int(told[2])) if told else position(texts.get(label, ""), keys_of(path.partition(" ")[0]))
+    return problem if found is None else msgspec.structs.replace(problem, line=found[0], column=found[1])
 
 
 def check_hooks(hooks: Iterable[Hook], project: str) -> list[Problem]:
@@ -109,10 +129,8 @@ def _condition(hook: Hook, _: str) -> Iterator[Problem]:
 def _command(hook: Hook, project: str) -> Iterator[Problem]:
     if not isinstance(hook.action, Command):
         return
-    for program in _programs(hook.action, project):
-        problem = _unrunnable(program, project)
-        if problem:
-            yield Problem(hook.source, f"command: `{program}` {problem}")
+    for problem in dict.fromkeys(missing_from(hook.action, project)):
+        yield Problem(hook.source, f"command: {problem}")
 
 
 def _confinement(hook: Hook, _: str) -> Iterator[Problem]:
@@ -136,39 +154,17 @@ def _asks_to_confine(action: Command) -> bool:
     )
 
 
-def _programs(action: Command, project: str) -> Iterator[str]:
-    """The programs a command plainly starts, as paths where it gives paths."""
-    if action.args is not None:
-        yield _filled(action.command, action, project)
-        return
-    for part in parse_line(_filled(action.command, action, project)).commands:
-        if part.words and 0 not in part.unknown and not part.via:
-            yield part.words[0]
-
-
-def _filled(text: str, action: Command, project: str) -> str:
-    folders = {"CLAUDE_PROJECT_DIR": project, "CLAUDE_PLUGIN_ROOT": action.plugin_root or ""}
-    return fill(text, folders.get, EITHER)
-
-
-def _unrunnable(program: str, project: str) -> str:
-    if "/" not in program:
-        known = program in _BUILTINS or shutil.which(program) is not None
-        return "" if known else "was not found on PATH; install it or give its path"
-    path = Path(project, Path(program).expanduser())
-    if not path.exists():
-        return "does not exist"
-    if path.is_dir():
-        return "is a folder; name a program"
-    return "" if os.access(path, os.X_OK) else f"is not executable; run `chmod +x {program}`"
-
-
 def _timeout(hook: Hook, _: str) -> Iterator[Problem]:
     spec = CATALOG[hook.events[0].event_name]
     if type(hook.action) not in _KINDS:
         return
     default = default_timeout(_KINDS[type(hook.action)], spec.name)
-    if spec.gate and hook.timeout is not None and hook.timeout > _LONG and hook.timeout != default:
+    if hook.timeout is None or hook.timeout == default:
+        return
+    if hook.timeout >= _MILLISECONDS:
+        meant = f"did you mean {hook.timeout / 1000:g} seconds? write `{hook.timeout / 1000:g}`"
+        yield Problem(hook.source, f"timeout: {hook.timeout:g} s is over a quarter of an hour; {meant}", "warning")
+    elif spec.gate and hook.timeout > _LONG:
         problem = (
             f"timeout: {hook.timeout:g} s on a gate lets the agent wait for over a minute; write `{_LONG:g}` or less"
         )

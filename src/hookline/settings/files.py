@@ -123,7 +123,7 @@ def pretty(value: Any, indent: int = 2) -> str:
 
 
 def parse_json(text: str, label: str) -> tuple[Any, tuple[Problem, ...]]:
-    """The value of a JSON text; what is no JSON is a problem with line and column, a key said twice is a warning."""
+    """The value of a JSON text; what is no JSON is a problem with line and column, a key said twice is one, too."""
     if not text.strip():
         return None, (Problem(label, "is empty; write `{}`"),)
     try:
@@ -151,7 +151,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?')
 
 
 def _said_twice(text: str, value: Any, label: str) -> tuple[Problem, ...]:
-    """A warning for every key that its object has twice: JSON readers keep the last and say nothing."""
+    """A problem for every key that its object has twice: JSON readers keep the last and say nothing."""
     if sum(1 for found in _STRING.finditer(text) if found[1]) == _keys(value):
         return ()
     import json  # as above
@@ -165,7 +165,7 @@ def _said_twice(text: str, value: Any, label: str) -> tuple[Problem, ...]:
 
     json.loads(text, object_pairs_hook=pairs)
     message = "stands there twice, and only the last one counts; join them"
-    return tuple(Problem(label, f"`{name}` {message}", "warning") for name in dict.fromkeys(twice))
+    return tuple(Problem(label, f"`{name}` {message}") for name in dict.fromkeys(twice))
 
 
 def _keys(value: Any) -> int:

@@ -181,9 +181,8 @@ def read_settings(source: SettingsSource) -> File:
         value, problems = parse_json(text, source.label)
     else:
         value, problems = _given(value, source.label)
-    wrong = any(problem.severity == "error" for problem in problems)
-    if not wrong and not isinstance(value, dict):
-        wrong = True
+    wrong = not isinstance(value, dict)
+    if wrong and not problems:
         problems = (Problem(source.label, f'expected an object, got {shown(value)}; write `{{"hooks": {{}}}}`'),)
     if wrong:
         return File(source=source, problems=problems, broken=True, found=True)

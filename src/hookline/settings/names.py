@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,6 +13,9 @@ from hookline.hooks.hook import Hook
 from hookline.hooks.matcher import EVERYTHING, Matcher
 from hookline.settings.files import canonical
 from hookline.settings.problems import Problem
+
+if TYPE_CHECKING:
+    from hookline.shell import SimpleCommand
 
 _STARTERS = frozenset({
     "sh", "bash", "zsh", "dash", "fish", "env", "exec", "sudo", "nohup", "nice", "time", "timeout", "command",
@@ -50,11 +53,52 @@ def _exec_form(action: Command) -> Iterable[str]:
 
 
 def _of_command(command: str) -> str:
+    """What a command line is about: its script, or its first program that does more than prepare or print."""
+    if re.search(r"[$`|&;=(]", command):
+        from hookline.shell import parse_line  # most hooks are a script and its arguments
+
+        for part in parse_line(command).commands:
+            if not part.wraps and not part.substitution and (name := _of_words(part)):
+                return name
+    return _first_word(command)
+
+
+def _of_words(part: SimpleCommand) -> str:
+    """The name that a simple command gives, or nothing if it says little or is known only when it runs."""
+    at = 0
+    while at < len(part.words) and (part.words[at].startswith("-") or _base(part.words[at]) in _STARTERS):
+        at += 1
+    if at >= len(part.words):
+        return ""
+    word, base = part.words[at], _base(part.words[at])
+    if (at in part.unknown and "/" not in word) or not re.fullmatch(r"[\w.@:+-]+", base) or base in _ASIDES:
+        return ""
+    after = next((one for one in part.words[at + 1 :] if not one.startswith("-")), "")
+    return f"{base} {after}" if base in _TASKS and re.fullmatch(r"[\w.:@-]+", after) else base
+
+
+def _base(word: str) -> str:
+    return word.rstrip("/").rpartition("/")[2]
+
+
+_ASIDES = frozenset(
+    """
+    : [ [[ . test true false cd pushd popd export set unset shopt source local declare readonly typeset trap command
+    which type hash read cat echo printf jq grep sed awk tr head tail cut sort uniq wc mkdir sleep date exit return
+    break continue shift dirname basename pwd tee touch xargs eval umask wait
+    """.split()  # noqa: SIM905 - reads better than a column of quotes
+)
+"""Programs that prepare, ask or print: a hook is seldom about them."""
+_TASKS = frozenset("npm pnpm yarn bun make just task cargo go git docker gh hookline mvn gradle".split())  # noqa: SIM905
+"""Programs that say what they do with their first argument."""
+
+
+def _first_word(command: str) -> str:
     """The first word that says what runs: no interpreter, no option, no assignment; without its folder."""
     words = [word.strip("\"'`(){};") for word in command.split()]
     bases = [word.rstrip("/").rpartition("/")[2] for word in words]
     for word, base in zip(words, bases, strict=True):
-        named = base and base not in _STARTERS and not word.startswith("-") and not re.match(r"\w+=", word)
+        named = base and base not in _STARTERS and not re.match(r"-|\w+=|\$\(", word)
         if named and not base.isdecimal():
             return base
     return next(filter(None, bases), "")

@@ -102,6 +102,7 @@ class Trust:
         text, problems = read_text(str(self.path), str(self.path))
         value, problems = (None, problems) if text is None else parse_json(text, str(self.path))
         if value is not None:
+            problems = ()
             try:
                 self._kept = msgspec.convert(value, _Record).trusted
             except msgspec.ValidationError as error:

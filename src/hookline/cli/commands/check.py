@@ -51,13 +51,14 @@ def _told(problems: Sequence[Problem], count: int, args: argparse.Namespace) -> 
     if args.json:
         sys.stdout.buffer.write(msgspec.json.encode(problems) + b"\n")
     else:
-        print("\n".join(_line(problem) for problem in problems) or _all_well(count))
+        print("\n".join([*map(_line, problems), _summary(problems)]) if problems else _all_well(count))
     bad = {"error", "warning"} if args.strict else {"error"}
     return 1 if any(problem.severity in bad for problem in problems) else 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    flags = parser("check", "Find what is wrong with the hook files: names, matchers, scripts, conditions, limits.")
+    flags = parser("check", "Find what is wrong with the hook files: names, matchers, scripts, conditions, limits.",
+                   "exit code: 0 nothing wrong, 1 errors (with --strict also warnings), 64 wrong usage")  # fmt: skip
     flags.add_argument("--strict", action="store_true", help="exit 1 on warnings too")
     add_json(flags)
     add_sources(flags)
@@ -65,10 +66,19 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _line(problem: Problem) -> str:
-    line = f"{problem.severity} {problem}"
+    place = f":{problem.line}:{problem.column}" if problem.line else ""
+    label, colon, rest = str(problem).partition(": ")
+    line = f"{label}{place}: {problem.severity}: {rest}" if colon else f"{problem.severity}: {label}"
     if sys.stdout.isatty():
         line = folded(line, 0, 4)
-    return line.replace(problem.severity, paint(problem.severity, _COLOURS[problem.severity]), 1)
+    word = f" {problem.severity}:"
+    return line.replace(word, f" {paint(problem.severity, _COLOURS[problem.severity])}:", 1)
+
+
+def _summary(problems: Sequence[Problem]) -> str:
+    """How many of each there are, the worst first."""
+    counts = [(sum(problem.severity == kind for problem in problems), kind) for kind in _COLOURS]
+    return ", ".join(f"{count} {kind}{'s' if count != 1 else ''}" for count, kind in counts if count)
 
 
 def _all_well(count: int) -> str:
