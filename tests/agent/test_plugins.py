@@ -12,7 +12,7 @@ import pytest
 from hookline import Hooks
 from hookline.agent.factory import Made, make, settings_hooks
 from hookline.agent.run_options import RunOptions
-from hookline.agent.stream_json.init import plugins
+from hookline.agent.stream_json.init import plugins, say_init
 from hookline.events import PreToolUse, SubagentStart
 from hookline.settings import load
 from tests.agent.driving import agent_on, reminders, requests_of
@@ -187,3 +187,22 @@ async def test_claude_md_reaches_subagents_but_for_those_that_only_look(home: Pa
 
     assert told == {"general-purpose": True, "Explore": False, "Plan": False}
     assert sorted(seen) == sorted(kinds)
+
+
+# -- the first message ---------------------------------------------------------------------------------------------
+
+
+async def test_the_first_message_names_style_plugins_agents_and_servers(home: Path) -> None:
+    """What a host reads before anything else."""
+    write(home / "project" / ".claude", {"settings.json": {"outputStyle": "terse"}})
+    session = await made(home, plugin(home))
+    notes: list[dict[str, Any]] = []
+    session.agent.output.listeners.append(notes.append)
+    say_init(session)
+    await session.aclose()
+    (first,) = [note for note in notes if note.get("subtype") == "init"]
+
+    assert (first["output_style"], first["agents"]) == ("terse", ["tool-kit:rev"])
+    assert [one["name"] for one in first["plugins"]] == ["tool-kit"]
+    assert {"tool-kit:hello", "tool-kit:sk"} <= set(first["slash_commands"])
+    assert {"WebFetch", "WebSearch", "NotebookEdit"} <= set(first["tools"])
