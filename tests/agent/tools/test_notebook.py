@@ -10,6 +10,8 @@ import pytest
 
 from hookline.agent.tools import ToolEnv, ToolResult, default_tools
 from hookline.errors import ToolInputInvalid
+from hookline.permissions import read_rules
+from tests.agent.driving import agent_on
 
 EDIT, READ = default_tools()["NotebookEdit"], default_tools()["Read"]
 CODE = {"cell_type": "code", "execution_count": 3, "id": "one", "metadata": {"tags": ["x"]},
@@ -120,3 +122,27 @@ async def test_a_notebook_must_have_been_read_and_be_one(env: ToolEnv) -> None:
     assert "does not exist" in str(await EDIT.check({**given, "notebook_path": "b.ipynb"}, env))
     with pytest.raises(ToolInputInvalid):
         EDIT.validate({**given, "edit_mode": "append"})
+
+
+@pytest.mark.parametrize("mode, deny, where, changed", [
+    ("acceptEdits", [], "a.ipynb", True), ("default", [], "a.ipynb", False),
+    ("acceptEdits", [], "../outside.ipynb", False), ("bypassPermissions", ["Edit(./a.ipynb)"], "a.ipynb", False),
+    ("acceptEdits", ["Read(./a.ipynb)"], "a.ipynb", False), ("plan", [], "a.ipynb", False),
+])  # fmt: skip
+async def test_permissions_are_those_of_an_edit(
+    tmp_path: Path, mode: str, deny: list[str], where: str, *, changed: bool
+) -> None:
+    """The mode, the folder and the rules for `Edit` and `Read` hold for notebooks."""
+    project = tmp_path / "project"
+    project.mkdir()
+    path = project / where
+    path.write_text(json.dumps(BOOK))
+    calls = [["Read", {"file_path": str(path)}],
+             ["NotebookEdit", {"notebook_path": str(path), "cell_id": "one", "new_source": "x"}]]  # fmt: skip
+    rules = read_rules({"deny": deny, "allow": ["Read(//**)"]})
+    turns = [{"tools": [call]} for call in calls]
+    async with agent_on(project, *turns, "done", rules=rules, permission_mode=mode) as agent:
+        agent.talk.state.files_read[str(path)] = path.stat().st_mtime_ns  # a rule may deny the reading
+        await agent.run("go")
+
+    assert (cells(path)[0]["source"] == ["x"]) is changed
