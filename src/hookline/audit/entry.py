@@ -152,11 +152,6 @@ def _hook(outcome: Outcome) -> dict[str, Any]:
     return row
 
 
-def redacted(value: Any, redact: Redactor) -> Any:
-    """A JSON value with every text bounded and its secrets taken out, keys included."""
-    return _Cleaner(redact).clean(value)
-
-
 class _Cleaner:
     """Makes a value fit to be written: bounded as a whole, valid JSON, without secrets."""
 

@@ -41,11 +41,6 @@ def no_notifications() -> str:
     return "this kernel (Linux 5.9 and later is needed), or the container, does not offer seccomp notifications"
 
 
-def available() -> bool:
-    """Whether a line can be confined here: one is."""
-    return not missing(Policy()) and _trial() == ""
-
-
 def report() -> int:
     """Print what there is, and try it; 0 if lines can be confined."""
     problem = missing(Policy())

@@ -41,10 +41,6 @@ _WHY = {
 """What the kernel's errors mean when a process confines itself."""
 
 
-class Cannot(Exception):
-    """The line was not run; the text says why, and what to do."""
-
-
 def run(policy: Policy, argv: list[str]) -> int:
     """Run a command confined; its exit code, 128 + n where signal n ended it."""
     version = kernel.landlock_version()

@@ -1,0 +1,165 @@
+"""What a command said: its output and the way it ended, read together."""
+
+from __future__ import annotations
+
+import signal
+
+import msgspec
+
+from hookline.engine import RunnerResult
+from hookline.errors import HookFailed, ReplyError, ReplyMismatch
+from hookline.events import Event
+from hookline.hooks.actions import Command
+from hookline.hooks.hook import Hook
+from hookline.process.pipes import Finished
+from hookline.process.spawn import NOT_EXECUTABLE, NOT_FOUND
+from hookline.replies import NOTHING, Decision, Reply
+from hookline.wire.dialects import dialect
+from hookline.wire.exit_codes import (
+    End,
+    Meaning,
+    end_of,
+    meaning,
+    no,
+    no_reason,
+    recorded_code,
+    script_missing,
+    text_reply,
+)
+
+
+def answer(
+    hook: Hook, action: Command, event: Event, finished: Finished, *, skip: int, limit: int, late: bool = False
+) -> RunnerResult:
+    """What a command's output and its end mean together; a failure is raised as `HookFailed`.
+
+    A `late` answer may stand among other lines: in the background, the first line that is a JSON object is it, and
+    plain text is none.
+    """
+    printed = finished.stdout[skip:].decode("utf-8-sig", "replace")  # a byte order mark is not part of the text
+    stdout = _first_object(printed) if late else printed
+    stderr = finished.stderr.decode("utf-8", "replace")
+    code = recorded_code(finished.exit_code, finished.signal)
+    end = End.OVERFLOW if finished.truncated else end_of(finished.exit_code, finished.signal)
+    what = meaning(end, event.event_name)
+    if what is Meaning.NO and script_missing(event.event_name, str(action.command), stdout, stderr):
+        what = Meaning.FAILED
+    reply: Reply | None
+    if what is Meaning.NO:
+        reply = _refusal(action, event, stdout, stderr)
+    elif what is Meaning.SAID and late and not looks_like_json(stdout):
+        reply = NOTHING
+    elif what is Meaning.SAID:
+        reply = decoded(stdout, action, event, exit_code=code, stderr=stderr)
+    else:
+        reply = _despite(hook, action, event, stdout) if end in (End.OTHER, End.SIGNAL) else None
+    if reply is None:
+        raise HookFailed(_failed(finished, end, limit), exit_code=code, stdout=printed, stderr=stderr)
+    return RunnerResult(reply=reply, exit_code=code, stdout=printed, stderr=stderr)
+
+
+def _first_object(text: str) -> str:
+    """The first line that is a JSON object, if the text as a whole is none."""
+    return text if _is_object(text) else next(filter(_is_object, text.splitlines()), text)
+
+
+def _is_object(text: str) -> bool:
+    return _is_json(text, dict)
+
+
+def decoded(text: str, action: Command, event: Event, *, exit_code: int | None, stderr: str) -> Reply:
+    """JSON if it begins like JSON, else text; what begins like JSON and is not is a failure (DESIGN)."""
+    if text.strip() and not looks_like_json(text):
+        return text_reply(event.event_name, text)
+    try:
+        return dialect(action.dialect).decode_reply(text, event)
+    except ReplyError as problem:
+        readable = isinstance(problem, ReplyMismatch) or _is_json(text)
+        printed = f"; it printed `{text.strip()}`" if readable else ""
+        raise HookFailed(f"{problem}{printed}", exit_code=exit_code, stdout=text, stderr=stderr) from None
+
+
+def _refusal(action: Command, event: Event, stdout: str, stderr: str) -> Reply:
+    """Exit code 2: no, because of what is on stderr; JSON may add to it, and JSON that says no gives its own reason."""
+    said = _json_or_nothing(stdout, action, event)
+    refuses = said.decision is Decision.DENY or said.keep_going
+    if refuses and (said.reason or said.keep_going_reasons or not stderr.strip()):
+        return said
+    reply = no(event.event_name, no_reason(label(action), stderr) + _origin(action))
+    assert reply is not None  # `meaning` knows that the event can be blocked
+    return said | reply
+
+
+def _despite(hook: Hook, action: Command, event: Event, stdout: str) -> Reply | None:
+    """JSON counts however a command ended, unless the hook fails closed and the JSON does not say no anyway."""
+    if not looks_like_json(stdout):
+        return None
+    said = _json_or_nothing(stdout, action, event)
+    refuses = said.decision is Decision.DENY or said.keep_going or said.stop
+    lenient = hook.on_failure == "continue"
+    return said if said is not NOTHING and (refuses or lenient) else None
+
+
+def _json_or_nothing(stdout: str, action: Command, event: Event) -> Reply:
+    if not looks_like_json(stdout):
+        return NOTHING
+    try:
+        return dialect(action.dialect).decode_reply(stdout, event)
+    except ReplyError:
+        return NOTHING
+
+
+def looks_like_json(text: str) -> bool:
+    """Whether output is taken for JSON: it begins with a brace."""
+    return text.lstrip().startswith("{")
+
+
+def _is_json(text: str, kind: type = object) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(text), kind)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+
+
+def label(action: Command) -> str:
+    """The command as messages name it."""
+    return action.command if action.args is None else " ".join((action.command, *action.args))
+
+
+def _origin(action: Command) -> str:
+    return f"\nThis hook comes from the {action.plugin} plugin." if action.plugin else ""
+
+
+def _failed(finished: Finished, end: End, limit: int) -> str:
+    if end is End.OVERFLOW:
+        return f"printed more than {limit:,} bytes, so it was ended"
+    if finished.signal is not None:
+        return f"was ended by {_signal_name(finished.signal)}"
+    if finished.exit_code is None:
+        return "ended, and how is not known: its interpreter was gone"
+    return f"exited with code {finished.exit_code}{_HINTS.get(finished.exit_code, '')}"
+
+
+_HINTS = {NOT_FOUND: " (command not found)", NOT_EXECUTABLE: " (not executable)"}
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def says_async(line: bytes) -> bool:
+    """Whether a line is `{"async": true, …}`."""
+    try:
+        said = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return isinstance(said, dict) and said.get("async") is True
+
+
+def async_timeout(first: bytes) -> float | None:
+    """How long a command that has gone to the background may take, as its first line says."""
+    seconds = msgspec.json.decode(first.partition(b"\n")[0]).get("asyncTimeout")
+    return float(seconds) if isinstance(seconds, (int, float)) and seconds > 0 else None
