@@ -174,3 +174,57 @@ def test_bad_options_are_refused_at_once() -> None:
         branches.protect([])
     with pytest.raises(HookError, match="`ask` or `deny`"):
         branches.protect(undecided="maybe")  # type: ignore[arg-type]
+
+
+def configured(folder: Path, text: str) -> Path:
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git/HEAD").write_text("ref: refs/heads/feature\n")
+    (folder / ".git/config").write_text(text)
+    (folder / ".git/more").write_text("[alias]\n\tincluded = push origin main\n")
+    return folder
+
+
+CONFIGS = [
+    ("[alias]\n\tpsh = push origin main\n", "git psh"),
+    ("[alias]\n\tp = push\n", "git p origin HEAD:main"),
+    ('[alias]\n\tship = "!git push origin HEAD:main"\n', "git ship"),
+    ("[alias]\n\tshout = !f() { git push origin HEAD:main\\; }\\; f\n", "git shout"),
+    ("[alias]\n\ta = b\n\tb = push origin main\n", "git a"),
+    ("[ALIAS] Go = push origin main # home\n", "git go"),
+    ("[push]\n\tdefault = matching\n", "git push"),
+    ('[push]\n\tdefault = upstream\n[branch "feature"]\n\tmerge = refs/heads/main\n', "git push -f"),
+    ('[remote "origin"]\n\tpush = refs/heads/feature:refs/heads/main\n', "git push -q"),
+    ('[remote "origin"]\n\tpush = refs/heads/feature:refs/heads/main\n', "git push origin feature"),
+    ('[remote "origin"]\n\tpush = +refs/heads/*:refs/heads/*\n', "git push origin"),
+    ('[remote "up"]\n\tmirror = true\n', "git push up"),
+    ('[remote "up"]\n\tpush = HEAD:main\n[remote]\n\tpushDefault = up\n', "git push -v"),
+    ("[include]\n\tpath = more\n", "git included"),
+]
+
+
+@pytest.mark.parametrize("text,line", CONFIGS, ids=[line for _, line in CONFIGS])
+async def test_what_the_repository_s_settings_make_of_a_push_is_known(text: str, line: str, tmp_path: Path) -> None:
+    """Aliases, `push.default`, a remote's own refspecs, and files that are included."""
+    folder = configured(tmp_path / "repo", text)
+    hooks = Hooks()
+    hooks.add(branches.protect(["main"]))
+    verdict = await hooks.fire(PreToolUse(tool_name="Bash", tool_input={"command": line}, cwd=str(folder)))
+
+    assert verdict.decision is Decision.DENY
+
+
+@pytest.mark.parametrize("text,line", [
+    ("[alias]\n\tst = status -s\n", "git st"),
+    ("[push]\n\tdefault = nothing\n", "git push"),
+    ("[push]\n\tdefault = current\n", "git push"),
+    ('[branch "feature"]\n\tmerge = refs/heads/main\n', "git push"),
+    ('[remote "origin"]\n\tpush = refs/heads/feature:refs/heads/review\n', "git push"),
+])  # fmt: skip
+async def test_a_push_elsewhere_passes_with_these_settings(text: str, line: str, tmp_path: Path) -> None:
+    """`push.default=simple`, git's own, pushes to the branch of the same name or to none."""
+    folder = configured(tmp_path / "repo", text)
+    hooks = Hooks()
+    hooks.add(branches.protect(["main"]))
+    verdict = await hooks.fire(PreToolUse(tool_name="Bash", tool_input={"command": line}, cwd=str(folder)))
+
+    assert verdict.decision is Decision.PASS

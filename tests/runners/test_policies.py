@@ -184,3 +184,14 @@ def test_a_missing_pattern_is_a_problem_of_the_file(tmp_path: Path) -> None:
     loaded = load(tmp_path, settings=settings, setting_sources="", home=tmp_path, env={})
 
     assert any("`policies` is missing" in str(problem) for problem in loaded.problems)
+
+
+async def test_two_files_of_one_name_both_count(tmp_path: Path) -> None:
+    """A folder of teams, each with its `shell.cedar`."""
+    for folder, text in (("a", CEDAR), ("b", "permit(principal, action, resource);")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "shell.cedar").write_text(text)
+    hooks = Hooks(project_dir=str(tmp_path))
+    hooks.add(PreToolUse, Cedar(policies="**/*.cedar"))
+
+    assert (await hooks.fire(bash("rm -rf /"))).blocked

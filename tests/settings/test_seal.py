@@ -146,3 +146,36 @@ async def test_planted_byte_code_is_not_run(world: World, warm: str, monkeypatch
 
     assert not verdict.blocked
     assert not (world.project / "evil").exists()
+
+
+POLICIES = {
+    "cedar": ("policies/**/*.cedar", "permit(principal, action, resource);\n",
+              "permit(principal, action, resource) when { true };\n"),
+    "rego": ("policies/**/*.rego", 'package a\n\nimport rego.v1\n\ndeny contains "no" if input.tool_name == "X"\n',
+             'package a\n\nimport rego.v1\n\ndeny contains "no" if input.tool_name == "Y"\n'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", POLICIES)
+@pytest.mark.parametrize("edit", ["nothing", "written", "same stamp", "one more", "removed"])
+async def test_policies_of_a_project_are_trusted_by_content(kind: str, edit: str, world: World) -> None:
+    """An edited, added or removed policy file closes the gate until somebody has looked."""
+    pattern, text, other = POLICIES[kind]
+    entry = {"type": kind, "policies": pattern}
+    world.write("proj/.claude/settings.json", {"hooks": {"PreToolUse": [{"hooks": [entry]}]}})
+    file = world.write(f"proj/policies/deep/a.{kind}", text)
+    world.write(f"proj/policies/b.{kind}", text.replace("package a", "package b"))
+    made = hooks(world)
+    if edit == "written":
+        file.write_text(other)
+    elif edit == "same stamp":
+        same_stamp(file, other)
+    elif edit == "one more":
+        world.write(f"proj/policies/c.{kind}", text.replace("package a", "package c"))
+    elif edit == "removed":
+        file.unlink()
+    verdict = await made.fire(event(world))
+
+    assert verdict.blocked is (edit != "nothing")
+    if edit != "nothing":
+        assert "run `hookline trust` to look and decide" in verdict.reason

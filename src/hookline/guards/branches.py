@@ -7,6 +7,7 @@ asked about.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from hookline.events import PreToolUse
 from hookline.globs import name_expression
 from hookline.guards.aside import aside
 from hookline.guards.commands import PRIORITY, SHELL_TOOLS, Undecided, shell_lines
+from hookline.guards.git_config import GitConfig, read_git_config
 from hookline.hooks import Hook, make_hook
 from hookline.permissions.options import ReadOnlyOptions, Taken, row, take
 from hookline.replies import Reply, ask, deny
@@ -34,6 +36,7 @@ _PUSH_LONG = (
     "--no-verify --no-thin --no-signed --no-atomic --no-progress --no-recurse-submodules --no-force-with-lease"
 )
 _PUSH = row(f"-fdnqvu46 -o: {_PUSH_LONG}", "text")
+_MOST_ALIASES = 5
 _EVERYTHING = frozenset({"--all", "--branches", "--mirror"})
 _MOVES = frozenset({"checkout", "switch"})
 _MCP_PUSHES = ("push", "commit", "create_or_update_file", "delete_file", "update_ref")
@@ -96,7 +99,7 @@ def _pushes_by_tool(event: PreToolUse, branches: Sequence[str]) -> bool:
     return pushes and isinstance(branch, str) and _protected(_short(branch), branches)
 
 
-def _judged(line: str, cwd: str, branches: Sequence[str]) -> Iterator[tuple[str, bool]]:
+def _judged(line: str, cwd: str, branches: Sequence[str], depth: int = 0) -> Iterator[tuple[str, bool]]:
     """Why a line may not run, and whether that is sure."""
     parsed = parse_line(line)
     if parsed.undecidable and "push" in line:
@@ -108,10 +111,29 @@ def _judged(line: str, cwd: str, branches: Sequence[str]) -> Iterator[tuple[str,
         command, words, folder = _subcommand(part)
         if command in _MOVES:
             current = _moved_to(words)
-        elif command in ("push", "send-pack", "subtree", None):
-            for base in bases or [""]:
-                place = str(Path(cwd, join(base, folder) if folder else base))
+            continue
+        for base in bases or [""]:
+            place = str(Path(cwd, join(base, folder) if folder else base))
+            if command in ("push", "send-pack", "subtree", None):
                 yield from _pushed(_Push(part, command, words, place, current), branches)
+            elif (meant := _alias(place, command)) is not None:
+                yield from _aliased(meant, _Push(part, command, words, place, current), branches, depth)
+
+
+def _alias(folder: str, command: str | None) -> str | None:
+    """What the repository's or the user's settings make of a command that git does not have itself."""
+    return read_git_config(folder).get(f"alias.{command.lower()}") if command else None
+
+
+def _aliased(meant: str, push: _Push, branches: Sequence[str], depth: int) -> Iterator[tuple[str, bool]]:
+    """An alias is the line it stands for: git's own words, or after a `!` any shell line."""
+    if depth >= _MOST_ALIASES:
+        yield _unsure(push)
+        return
+    rest = shlex.join(push.words)
+    line = f"{meant[1:]} {rest}" if meant.startswith("!") else f"git {meant} {rest}"
+    for reason, sure in _judged(line, push.folder, branches, depth + 1):
+        yield f"`{push.shown}` is an alias, and {reason}", sure
 
 
 def _subcommand(part: SimpleCommand) -> tuple[str | None, list[str], str]:
@@ -162,13 +184,60 @@ def _pushed_refs(push: _Push, taken: Taken, names: set[str], branches: Sequence[
     if push.part.unknown:
         yield _unsure(push)
     specs = taken.operands if "--repo" in names else taken.operands[1:]
+    config = read_git_config(push.folder)
+    current = config.branch if push.current is None else push.current
+    remote = _remote(taken, config, current)
+    if not config.complete:
+        yield _unsure(push)
     if not specs and "--tags" not in names:
-        specs = ("HEAD",)
-    for target in _targets(specs, _checked_out(push.folder) if push.current is None else push.current):
+        specs = _by_default(config, remote, current)
+    for target in _targets(_mapped(specs, config, remote), current):
         if target is None:
             yield _unsure(push)
         elif _protected(target, branches):
             yield f"`{push.shown}` pushes to `{target}`, a protected branch", True
+
+
+def _remote(taken: Taken, config: GitConfig, current: str | None) -> str:
+    """The remote that a push goes to."""
+    named = next((value for option, value in taken.options if option == "--repo"), None)
+    return (
+        (taken.operands[0] if taken.operands else named)
+        or config.get(f"branch.{current}.pushremote")
+        or config.get("remote.pushdefault")
+        or config.get(f"branch.{current}.remote")
+        or "origin"
+    )
+
+
+def _by_default(config: GitConfig, remote: str, current: str | None) -> tuple[str, ...]:
+    """What `git push` pushes when it is told nothing: the settings say."""
+    if (config.get(f"remote.{remote}.mirror") or "").lower() in ("true", "yes", "on", "1"):
+        return (":",)
+    configured = tuple(config.all(f"remote.{remote}.push"))
+    if configured:
+        return configured
+    default = (config.get("push.default") or "simple").lower()
+    if default == "matching":
+        return (":",)
+    if default in ("upstream", "tracking"):
+        upstream = config.get(f"branch.{current}.merge")
+        return (f"HEAD:{upstream}",) if upstream else ("HEAD",)
+    return () if default == "nothing" else ("HEAD",)
+
+
+def _mapped(specs: Sequence[str], config: GitConfig, remote: str) -> Iterator[str]:
+    """Refspecs as the remote's own settings complete them: one without a target may be given another."""
+    configured = [spec.removeprefix("+").partition(":") for spec in config.all(f"remote.{remote}.push")]
+    for spec in specs:
+        yield spec
+        if ":" in spec:
+            continue
+        source = _short(spec.removeprefix("+"))
+        for pattern, colon, target in configured:
+            found = name_expression(_short(pattern)).fullmatch(source)
+            if colon and found:
+                yield f"{source}:{target}"
 
 
 def _unsure(push: _Push) -> tuple[str, bool]:
@@ -186,7 +255,7 @@ def _whole(word: str, options: ReadOnlyOptions) -> str:
     return f"{meant[0]}{sign}{value}" if len(meant) == 1 and name not in options.options else word
 
 
-def _targets(specs: Sequence[str], current: str | None) -> Iterator[str | None]:
+def _targets(specs: Iterable[str], current: str | None) -> Iterator[str | None]:
     """The branches that refspecs write to; None for one that cannot be told."""
     tag = False
     for spec in specs:
@@ -212,17 +281,3 @@ def _protected(target: str, branches: Sequence[str]) -> bool:
         or ("*" in target and name_expression(target).fullmatch(branch.replace("*", "x")))
         for branch in branches
     )
-
-
-def _checked_out(folder: str) -> str | None:
-    """The branch that is checked out in a folder; None when it cannot be told."""
-    for place in (Path(folder), *Path(folder).parents):
-        git = place / ".git"
-        try:
-            if git.is_file():
-                git = place / git.read_text().removeprefix("gitdir:").strip()
-            head = (git / "HEAD").read_text().strip()
-        except (OSError, ValueError):
-            continue
-        return _short(head.removeprefix("ref:").strip()) if head.startswith("ref:") else None
-    return None

@@ -18,13 +18,13 @@ class Function(msgspec.Struct, frozen=True):
 
 
 class Sealed(Protocol):
-    """The files that a trusted command may run, compared at every run; see `hookline.settings.seal`."""
+    """The files that a trusted hook may run, compared at every run; see `hookline.settings.seal`."""
 
     @property
     def python(self) -> bool:
         """Whether Python code is among them."""
 
-    def check(self, action: Command, cwd: str) -> Callable[[], None]:
+    def check(self, action: Command | Cedar | Rego, cwd: str) -> Callable[[], None]:
         """Raise `HookFailed` unless all is as it was trusted; what is returned does so again after the run."""
 
 
@@ -93,12 +93,14 @@ class Cedar(msgspec.Struct, frozen=True, kw_only=True):
 
     policies: str
     entities: str | None = None
+    seal: Sealed | None = None
 
 
 class Rego(msgspec.Struct, frozen=True, kw_only=True):
     """Rego policies in the files that a pattern matches."""
 
     policies: str
+    seal: Sealed | None = None
 
 
 Action = Function | Command | Http | Prompt | AgentCheck | McpTool | Cedar | Rego

@@ -20,7 +20,7 @@ from hookline.events import Event
 from hookline.hooks.actions import Cedar
 from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, deny
-from hookline.runners.policies import PolicyCache
+from hookline.runners.policies import PolicyCache, unchanged
 from hookline.wire import claude
 
 _MOST = 2**63
@@ -58,8 +58,9 @@ class CedarRunner:
         """Authorize the event; a policy that cannot be evaluated is a failure, never a permit."""
         action = hook.action
         assert isinstance(action, Cedar)
-        compiled = self._cache.get(action.policies, ctx)
-        answer = _cedarpy().is_authorized(_request(event), compiled.policies, _entities(action, ctx))
+        with unchanged(action, ctx):
+            compiled, entities = self._cache.get(action.policies, ctx), _entities(action, ctx)
+        answer = _cedarpy().is_authorized(_request(event), compiled.policies, entities)
         errors = [str(error) for error in answer.diagnostics.errors]
         if errors:
             raise HookFailed(f"could not evaluate its policies: {_with_names('; '.join(errors), compiled.named)}")

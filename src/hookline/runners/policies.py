@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from hookline.engine import Context
 from hookline.errors import HookFailed
+from hookline.hooks.actions import Cedar, Rego
 
 T = TypeVar("T")
-State = tuple[tuple[str, int, int], ...]
+State = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+@contextmanager
+def unchanged(action: Cedar | Rego, ctx: Context) -> Iterator[None]:
+    """Policies of a project are compared with what was trusted, before they are read and afterwards."""
+    if action.seal is None:
+        yield
+        return
+    check_again = action.seal.check(action, ctx.cwd)
+    yield
+    check_again()
 
 
 class PolicyCache(Generic[T]):
@@ -27,11 +42,23 @@ class PolicyCache(Generic[T]):
         paths = sorted(path for path in map(Path, glob.glob(where, recursive=True)) if path.is_file())  # noqa: PTH207 - patterns may be absolute
         if not paths:
             raise HookFailed(f"found no policy file for `{pattern}`")
-        state = tuple((str(path), (now := path.stat()).st_mtime_ns, now.st_size) for path in paths)
+        state = tuple((str(path), _identity(path)) for path in paths)
         kept = self._kept.get(where)
         if kept is None or kept[0] != state:
-            kept = self._kept[where] = (state, self._compiled({path.name: _text(path) for path in paths}))
+            texts = {os.path.relpath(path, _fixed(where)): _text(path) for path in paths}
+            kept = self._kept[where] = (state, self._compiled(texts))
         return kept[1]
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    """What no edit leaves as it was, whatever the clock says."""
+    now = path.stat()
+    return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns
+
+
+def _fixed(pattern: str) -> str:
+    """The folder that a pattern starts from: files are named from there, so that two of one name are two."""
+    return re.split(r"[*?\[]", pattern)[0].rpartition("/")[0] or "/"
 
 
 def _text(path: Path) -> str:

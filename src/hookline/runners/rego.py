@@ -19,7 +19,7 @@ from hookline.events import Event
 from hookline.hooks.actions import Rego
 from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Reply, ask, context, deny
-from hookline.runners.policies import PolicyCache
+from hookline.runners.policies import PolicyCache, unchanged
 from hookline.wire import claude
 
 _PACKAGE = re.compile(r"^\s*package\s+([\w.]+)", re.MULTILINE)
@@ -68,7 +68,8 @@ class RegoRunner:
         """Evaluate every package; one that cannot be evaluated is a failure, never a permit."""
         action = hook.action
         assert isinstance(action, Rego)
-        compiled = self._cache.get(action.policies, ctx)
+        with unchanged(action, ctx):
+            compiled = self._cache.get(action.policies, ctx)
         given, reply = claude.event_object(event), NOTHING
         for package in compiled.packages:
             reply |= _reply(package, compiled.ask(package, given))

@@ -8,6 +8,7 @@ says so: such a hook is trusted as a command, not by content.
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from hookline.hooks.actions import Command
+from hookline.hooks.actions import Cedar, Command, Rego
 from hookline.hooks.hook import Hook
 from hookline.placeholders import EITHER, fill
 from hookline.settings.files import is_dir, is_file, read_bytes
@@ -63,16 +64,32 @@ class Named(msgspec.Struct, frozen=True):
 
 
 def named_by(hook: Hook, roots: Iterable[str], project_dir: str, env: Mapping[str, str] | None = None) -> Named:
-    """The files inside `roots` that the hook's command runs, what they import included; `env` is its file's own."""
-    return named_in(hook.action, roots, project_dir, env) if isinstance(hook.action, Command) else Named()
+    """The files inside `roots` that the hook runs, what they import included; `env` is its file's own."""
+    action = hook.action
+    return named_in(action, roots, project_dir, env) if isinstance(action, Command | Cedar | Rego) else Named()
 
 
-def named_in(action: Command, roots: Iterable[str], project_dir: str, env: Mapping[str, str] | None = None) -> Named:
-    """The same, for a command that is not a hook's."""
+def named_in(
+    action: Command | Cedar | Rego, roots: Iterable[str], project_dir: str, env: Mapping[str, str] | None = None
+) -> Named:
+    """The same, for an action that is not a hook's."""
+    if not isinstance(action, Command):
+        return Named(files=tuple(sorted(map(str, policy_files(action, project_dir)))))
     inside = tuple(dict.fromkeys(Path(root) for root in roots if root))
     reader = _CommandReader(action, inside, Path(project_dir), {**(env or {}), **action.env})
     reader.read_action()
     return reader.named()
+
+
+def policy_files(action: Cedar | Rego, folder: str) -> list[Path]:
+    """The files that a hook of policies reads: those that its pattern matches now, and its entities."""
+    found = [Path(path) for path in glob.glob(str(_at(folder, action.policies)), recursive=True)]  # noqa: PTH207 - patterns may be absolute
+    entities = action.entities if isinstance(action, Cedar) else None
+    return [path for path in (*found, *((_at(folder, entities),) if entities else ())) if path.is_file()]
+
+
+def _at(folder: str, pattern: str) -> Path:
+    return Path(folder, Path(pattern).expanduser())
 
 
 def read_script(path: str | Path) -> HookScript | None:

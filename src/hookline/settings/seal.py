@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from hookline.errors import Unsealed
-from hookline.hooks.actions import Command
+from hookline.hooks.actions import Cedar, Command, Rego
 from hookline.settings.modules import Listing
 from hookline.settings.scripts import named_in, read_listing, read_script
 
@@ -38,7 +38,7 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
         """Whether Python code is among the files."""
         return bool(self.listings)
 
-    def check(self, action: Command, cwd: str) -> Callable[[], None]:
+    def check(self, action: Command | Cedar | Rego, cwd: str) -> Callable[[], None]:
         """Raise `Unsealed` unless everything is as it was trusted; what is returned does so again after the run."""
         before = {path: _identity(path) for path, _ in self.files}
         for path, sha256 in self.files:
@@ -59,9 +59,11 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
 
         return check_again
 
-    def _elsewhere(self, action: Command, cwd: str) -> None:
-        """In another folder than the project's, a relative name is another file."""
-        if not cwd or os.path.realpath(cwd) == os.path.realpath(self.project):
+    def _elsewhere(self, action: Command | Cedar | Rego, cwd: str) -> None:
+        """In another folder than the project's, a relative name is another file; a pattern may match more by now."""
+        if not isinstance(action, Command):
+            cwd = self.project
+        elif not cwd or os.path.realpath(cwd) == os.path.realpath(self.project):
             return
         found = named_in(action, (*self.roots, cwd), cwd)
         trusted = dict(self.files)

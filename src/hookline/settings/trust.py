@@ -18,7 +18,7 @@ from typing import Literal
 import msgspec
 
 from hookline.errors import ConfigError, Untrusted
-from hookline.hooks.actions import Command, Sealed
+from hookline.hooks.actions import Cedar, Command, Rego, Sealed
 from hookline.hooks.hook import Hook
 from hookline.settings.files import parse_json, read_text
 from hookline.settings.inventory import Item, event_of, items_of, what_runs
@@ -257,14 +257,14 @@ def resealed(hook: Hook, loaded: Loaded) -> Hook:
     if getattr(hook.action, "seal", None) is None:
         return hook
     fresh = (*loaded.hooks, *(one for skill in loaded.skills for one in skill.hooks))
-    seals = {one.source: one.action.seal for one in fresh if isinstance(one.action, Command) and one.action.seal}
+    seals = {one.source: seal for one in fresh if (seal := getattr(one.action, "seal", None)) is not None}
     return _bound((hook,), seals)[0]
 
 
 def _bound(hooks: Iterable[Hook], seals: Mapping[str, Sealed]) -> tuple[Hook, ...]:
     return tuple(
         msgspec.structs.replace(hook, action=msgspec.structs.replace(hook.action, seal=seals[hook.source]))
-        if hook.source in seals and isinstance(hook.action, Command)
+        if hook.source in seals and isinstance(hook.action, Command | Cedar | Rego)
         else hook
         for hook in hooks
     )
