@@ -17,7 +17,7 @@ os.environ["HOOKLINE_SERVICE"] = os.environ.get("HOOKLINE_TEST_SERVICE", "0")
 
 # The plugin that users get. `-p no:hookline` in pyproject keeps pytest from loading it by its entry point, which would
 # import the package before coverage is measured.
-pytest_plugins = ["hookline.testing.plugin"]
+pytest_plugins = ["hookline.testing.plugin", "hookline.testing.fixtures"]
 
 
 @pytest.fixture(scope="session", autouse=True)

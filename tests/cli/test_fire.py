@@ -317,3 +317,15 @@ def test_a_reason_that_is_not_valid_unicode_is_still_a_deny(flags: tuple[str, ..
 
     assert (fired.returncode, fired.stderr) == (2, "")
     assert "\\ud800" in fired.stdout
+
+
+def test_the_input_may_come_from_stdin_or_a_file(place: Place) -> None:
+    """`--input -` and `--input @FILE`, as curl has it."""
+    place.hooks("PreToolUse", command("grep -q secret && exit 2; exit 0"))
+    place.write("call.json", {"command": "secret"})
+    flags = ("fire", "PreToolUse", "--tool", "Bash", "--trust", "--input")
+    piped, filed = place.run(*flags, "-", stdin='{"command": "secret"}'), place.run(*flags, "@call.json")
+    gone = place.run(*flags, "@gone.json")
+
+    assert (piped.returncode, filed.returncode, gone.returncode) == (2, 2, 1)
+    assert gone.stderr == "hookline fire: --input: cannot read `gone.json`: no such file or directory\n"

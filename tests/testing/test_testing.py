@@ -432,7 +432,7 @@ def test_the_plugin_closes_every_set(pytester: pytest.Pytester) -> None:
     """In a suite of a user's own: fresh hooks per test, closed after it, and a readable failure."""
     pytester.makepyfile(SUITE)
     pytester.makeini(INI)
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest_subprocess("-p", "hookline.testing.fixtures")
 
     result.assert_outcomes(passed=4, failed=1)
     result.stdout.fnmatch_lines(["E*AssertionError: expected to be denied", "E*PreToolUse(Bash) → PASS*"])
@@ -444,3 +444,27 @@ def test_no_thread_is_left() -> None:
     close_sync(Hooks())
 
     assert threading.active_count() == before
+
+
+def test_the_plugin_s_own_names_collide_with_nobody_s(pytester: pytest.Pytester) -> None:
+    """A project's own `hooks` and `fire` stay its own; the short names are for those who ask for them."""
+    pytester.makepyfile(
+        test_long="""
+        import pytest
+        from hookline import deny
+        from hookline.testing import bash
+
+        @pytest.fixture
+        def fire(): return "mine"
+
+        def test_it(hookline_hooks, hookline_recorder, hookline_fire, fire):
+            hookline_hooks.add("PreToolUse", lambda event: deny("no"), name="a")
+            assert hookline_fire(hookline_hooks, bash("ls")).blocked
+            assert (hookline_recorder.started, fire) == (["a"], "mine")
+        """,
+        test_short="def test_it(recorder): ...",
+    )
+    done, opted = pytester.runpytest_subprocess(), pytester.runpytest_subprocess("-p", "hookline.testing.fixtures")
+
+    done.assert_outcomes(passed=1, errors=1)
+    opted.assert_outcomes(passed=2)

@@ -53,9 +53,10 @@ TESTING = """# Testing
 
 Everything is in `hookline.testing`. How to use it: [Test your hooks](../how-to/test-your-hooks.md).
 
-The pytest plugin comes with the package and needs no set-up. Its fixtures are `hooks` (a fresh set, closed after the
-test), `fire` (`fire(hook, event)` in a test that is not `async`) and `recorder` (remembers everything the `hooks` of
-this test do).
+The pytest plugin comes with the package and needs no set-up. Its fixtures are `hookline_hooks` (a fresh set,
+closed after the test), `hookline_fire` (`hookline_fire(hook, event)` in a test that is not `async`) and
+`hookline_recorder` (remembers everything the `hookline_hooks` of this test do). With
+`pytest_plugins = ["hookline.testing.fixtures"]` they are also called `hooks`, `fire` and `recorder`.
 
 """
 _GROUPS: tuple[tuple[str, str], ...] = (

@@ -1,4 +1,7 @@
-"""The pytest plugin that ships with Hookline; it imports the rest of the package only when a fixture is used."""
+"""The pytest plugin that ships with Hookline; it imports the rest of the package only when a fixture is used.
+
+Its fixtures have names that collide with nobody's; `hookline.testing.fixtures` has them under short ones.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def hooks(request: pytest.FixtureRequest) -> Iterator[Hooks]:
+def hookline_hooks(request: pytest.FixtureRequest) -> Iterator[Hooks]:
     """A fresh set of hooks, closed after the test: nothing a hook started outlives it."""
     from hookline import Hooks
     from hookline.testing.firing import close_sync
@@ -41,18 +44,18 @@ def _closing(test: Callable[..., Any], hooks: Hooks) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def fire() -> Callable[..., Verdict]:
-    """`fire(hook_or_hooks, event)` in a test that is not `async`; in one that is, `await hooks.fire(event)`."""
+def hookline_fire() -> Callable[..., Verdict]:
+    """`hookline_fire(hook_or_hooks, event)` in a test that is not `async`; else `await hookline_hooks.fire(event)`."""
     from hookline.testing import fire_sync
 
     return fire_sync
 
 
 @pytest.fixture
-def recorder(hooks: Hooks) -> Recorder:
-    """Remembers everything that the `hooks` of this test do."""
+def hookline_recorder(hookline_hooks: Hooks) -> Recorder:
+    """Remembers everything that the `hookline_hooks` of this test do."""
     from hookline.testing import Recorder
 
     made = Recorder()
-    hooks.observe(made, inline=True)
+    hookline_hooks.observe(made, inline=True)
     return made

@@ -33,6 +33,7 @@ BLOCKED, UNSURE = 2, 1
 
 _EXAMPLES = """examples:
   hookline fire PreToolUse --tool Bash --input '{"command": "rm -rf /"}'
+  hookline fire PreToolUse --tool Write --input @call.json
   hookline fire UserPromptSubmit --field prompt="hello"
   echo '{"hook_event_name": "Stop"}' | hookline fire
 
@@ -105,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     flags = parser("fire", "Send one event through the configured hooks and explain the verdict.", _EXAMPLES)
     flags.add_argument("event", nargs="?", default="-", help="the event's name; without one it is read from stdin")
     flags.add_argument("--tool", metavar="NAME", help="the tool's name")
-    flags.add_argument("--input", metavar="JSON", help="the tool's input")
+    flags.add_argument("--input", metavar="JSON", help="the tool's input; `-` reads it from stdin, `@FILE` from a file")
     flags.add_argument("--cwd", metavar="DIR", help="the agent's folder (default: the project)")
     flags.add_argument(
         "--field", action="append", default=[], metavar="NAME=VALUE", help="any other field of the event; JSON or text"
@@ -134,13 +135,25 @@ def _flags(args: argparse.Namespace) -> dict[str, Any]:
     if args.tool is not None:
         said["tool_name"] = args.tool
     if args.input is not None:
-        said["tool_input"] = parse_object(args.input, "--input")
+        said["tool_input"] = parse_object(_text_of(args.input), "--input")
     for pair in args.field:
         name, equals, value = pair.partition("=")
         if not equals:
             raise EventError(f"--field: expected NAME=VALUE, got `{pair}`")
         said[name] = _value(value)
     return said
+
+
+def _text_of(given: str) -> str | bytes:
+    """An argument itself, or what it stands for: `-` is stdin, `@FILE` a file."""
+    if given == "-":
+        return sys.stdin.buffer.read()
+    if not given.startswith("@"):
+        return given
+    try:
+        return Path(given[1:]).read_bytes()
+    except OSError as problem:
+        raise EventError(f"--input: cannot read `{given[1:]}`: {(problem.strerror or str(problem)).lower()}") from None
 
 
 def _value(text: str) -> Any:
