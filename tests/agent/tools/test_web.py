@@ -17,7 +17,7 @@ from hookline.agent.messages import User
 from hookline.agent.models.base import ModelRequest, ModelResponse
 from hookline.agent.models.openai import OpenAI
 from hookline.agent.models.scripted import Scripted
-from hookline.agent.tools import ToolEnv, ToolResult, default_tools
+from hookline.agent.tools import ToolEnv, ToolResult, default_tools, web_text
 from hookline.agent.tools import web as web_tools
 from hookline.agent.tools.web_text import html_text
 from hookline.events import PreToolUse
@@ -247,3 +247,24 @@ async def test_a_search_has_one_list_of_domains(env: ToolEnv) -> None:
 def test_html_is_read_as_text(page: str, text: str) -> None:
     """What a reader sees, however careless the page."""
     assert html_text(page, "https://h.example/") == text
+
+
+HOSTILE = [
+    "<!" * 400_000, "<a href=x>a" * 200_000 + "</a>" * 200_000, "<!--" * 300_000, "<p " * 400_000, "&" * 1_000_000,
+    "<div>" * 200_000, "</" * 400_000, "<![CDATA[" * 100_000, "\n " * 500_000 + "x", "<script>" * 200_000,
+]  # fmt: skip
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("page", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_page_made_to_keep_a_parser_busy_comes_to_an_end(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is left of it."""
+    monkeypatch.setattr(web_text, "LONGEST_READING", 0.2)
+    assert isinstance(html_text(page, "https://h.example/"), str)
+
+
+def test_a_long_page_is_read_whole() -> None:
+    """Pieces are not seen in the text."""
+    words = [f"word{number}" for number in range(20_000)]
+
+    assert html_text(f"<p>{' '.join(words)}</p>").split() == words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from html.parser import HTMLParser
 from urllib.parse import urljoin
 
@@ -14,15 +15,26 @@ BLOCKS = frozenset({
     "form", "header", "hr", "main", "nav", "ol", "p", "section", "table", "tbody", "thead", "tr", "ul",
 })  # fmt: skip
 HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
+#: characters that the parser is given at a time, and seconds that a whole page may take
+PIECE, LONGEST_READING = 1 << 14, 5.0
 SPACES = re.compile(r"[ \t\r\n\f\v]+")
 GAPS = re.compile(r"\n[ \n]*\n\s*")
 
 
 def html_text(page: str, base: str = "") -> str:
-    """What a reader of the page sees, in Markdown's spelling; links are absolute with `base`."""
+    """What a reader of the page sees, in Markdown's spelling; links are absolute with `base`.
+
+    A page made to keep a parser busy is read as far as it goes in a few seconds: tags that never end are looked through
+    again with every piece.
+    """
     reader = _PageReader(base)
-    reader.feed(page)
-    reader.close()
+    deadline = time.monotonic() + LONGEST_READING
+    for at in range(0, len(page), PIECE):
+        reader.feed(page[at : at + PIECE])
+        if time.monotonic() > deadline:
+            break
+    if len(reader.rawdata) <= PIECE:
+        reader.close()
     return reader.text()
 
 
@@ -61,7 +73,7 @@ class _PageReader(HTMLParser):
         elif tag == "img" and given.get("alt"):
             self._pieces.append(f"[image: {given['alt']}]")
         elif tag == "a":
-            self._links.append((given.get("href") or "", len(self._pieces)))
+            self._links = [(given.get("href") or "", len(self._pieces))]  # one within another is none
 
     def handle_endtag(self, tag: str) -> None:
         if tag in self._unseen:
