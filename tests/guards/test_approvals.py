@@ -13,6 +13,7 @@ from hookline.errors import HookError
 from hookline.events import PermissionRequest
 from hookline.guards import approvals, confining
 from hookline.replies import Decision
+from tests.guards.test_commands import KNOWN, LISTED, STRANGE
 
 
 async def decided(hook: Any, tool: str, given: dict[str, Any]) -> Decision:
@@ -125,3 +126,17 @@ async def test_a_confined_line_is_approved_for_what_it_runs(tmp_path: Path) -> N
     requests = [PermissionRequest(cwd=str(tmp_path), tool_name="Bash", tool_input={"command": line}) for line in lines]
 
     assert [(await hooks.fire(request)).decision for request in requests] == [Decision.ALLOW, Decision.PASS]
+
+
+@pytest.mark.parametrize("line", STRANGE)
+async def test_a_list_of_one_s_own_approves_known_forms_only(line: str) -> None:
+    """What is not known is left to whoever is asked."""
+    hooks = Hooks()
+    hooks.add(approvals.auto(LISTED))
+    known = [
+        await hooks.fire(PermissionRequest(tool_name="Bash", tool_input={"command": one}, cwd="/")) for one in KNOWN
+    ]
+    strange = await hooks.fire(PermissionRequest(tool_name="Bash", tool_input={"command": line}, cwd="/"))
+
+    assert {verdict.decision for verdict in known} == {Decision.ALLOW}
+    assert strange.decision is Decision.PASS

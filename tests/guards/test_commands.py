@@ -332,3 +332,28 @@ async def test_a_long_line_is_judged_beside_the_event_loop(monkeypatch: pytest.M
     assert verdict.decision is Decision.ASK
     assert threads
     assert threading.get_ident() not in threads
+
+
+LISTED = ["git *", "sort *", "date *", "find *", "grep *", "awk *", "ls *", "rg *", "jq *", "sort -o out *"]
+STRANGE = [
+    "date --set=x", "date -s x", "find . -delete", "find . -fprint /etc/x", "git log --output=/etc/x",
+    "git diff --ext-diff",
+    "awk 'BEGIN{system(\"id\")}'", "awk -f prog.awk x", "ls </dev/tcp/1.2.3.4/80", "sort --compress-prog=sh f",
+    "sort -S1 -T/etc --files0-from=x", "rg --pre=sh x", "grep --unheard-of x", "ls --unheard-of",
+]  # fmt: skip
+KNOWN = [
+    "date -u", "find . -name x -type f", "git log -3 --oneline", "git commit -m x", "git push", "awk '{print $1}' f",
+    "ls -la", "sort -u f", "sort -o out f", "grep -rn x .", "jq .a f", "find . -exec grep x {} +",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", STRANGE)
+async def test_only_takes_a_pattern_for_what_its_program_is_known_for(line: str) -> None:
+    """`date *` is not setting the clock: a form that is not known is denied, or asked about."""
+    assert await decided(commands.only(LISTED), line) is Decision.DENY
+
+
+@pytest.mark.parametrize("line", KNOWN)
+async def test_only_lets_known_forms_and_what_is_spelled_out_run(line: str) -> None:
+    """Other subcommands and programs are the list's own matter, and so is an option that it names."""
+    assert await decided(commands.only(LISTED), line) is Decision.PASS

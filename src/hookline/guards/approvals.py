@@ -14,7 +14,9 @@ from hookline.guards.aside import aside
 from hookline.hooks import Hook, make_hook
 from hookline.hooks.condition import PathContext, Rule, covers, parse_rule
 from hookline.permissions import reads_only
+from hookline.permissions.forms import strange_forms
 from hookline.replies import Reply, allow, deny
+from hookline.shell import parse_line
 
 Otherwise = Literal["block", "leave"]
 SAFE = (
@@ -37,7 +39,8 @@ def auto(safe: Iterable[str] = SAFE, *, otherwise: Otherwise = "leave", name: st
     """Approve calls that are on the list, part by part; block the rest, or leave it to the user.
 
     An entry is a command pattern (`ls *`) or a rule (`Read(src/**)`, `mcp__docs__search`). A line is approved only when
-    every command in it is on the list and nothing in it is left to expansion. Without a list of your own, what
+    every command in it is on the list and nothing in it is left to expansion; `sort *` is sorting, and an option of
+    `sort` that may do more is approved only by an entry that spells it out. Without a list of your own, what
     only reads is approved, and only inside the project. A line that a guard has confined is judged by what it runs.
     """
     if otherwise not in ("block", "leave"):
@@ -51,7 +54,11 @@ def auto(safe: Iterable[str] = SAFE, *, otherwise: Otherwise = "leave", name: st
 
         def listed() -> Rule | None:
             rule = covers(rules, event.tool_name, given, place)
-            return None if rule and safe is SAFE and not _only_reads(line, event.cwd, ctx) else rule
+            if rule is None or not line:
+                return rule
+            if safe is SAFE:
+                return rule if _only_reads(line, event.cwd, ctx) else None
+            return None if any(strange_forms(parse_line(line), rules)) else rule
 
         rule = await aside([line], listed, disk=True)
         if rule is not None:

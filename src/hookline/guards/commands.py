@@ -24,6 +24,7 @@ from hookline.guards.looks import plain
 from hookline.guards.pattern import GuardPattern, caught_by, pattern_of
 from hookline.hooks import Hook, make_hook
 from hookline.hooks.condition import Catch, PathContext, covers
+from hookline.permissions.forms import strange_forms
 from hookline.replies import Reply, ask, deny
 from hookline.shell import ShellLine, SimpleCommand, parse_line
 from hookline.shell.programs.languages import language_of
@@ -106,7 +107,8 @@ def only(
         if parsed.undecidable or parsed.evaluates:
             return _undecided(undecided, line, (*parsed.undecidable, *parsed.evaluates))
         if covers(rules, "Bash", {"command": line}, PathContext()) is not None:
-            return None
+            strange = tuple(strange_forms(parsed, rules))
+            return _undecided(undecided, line, strange) if strange else None
         names = ", ".join(f"`{part.raw or part.text}`" for part in parsed.commands) or f"`{line}`"
         return deny(f"only {listed} may be run here, and nothing redirected to a file; not {names[:500]}")
 
