@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import queue
 import ssl
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -230,3 +232,28 @@ def test_a_model_is_asked_without_the_official_sdk() -> None:
 
     assert "http://127.0.0.1:1/v1/messages cannot be reached" in told
     assert imported == "[]"
+
+
+def test_a_connection_is_not_used_in_another_event_loop() -> None:
+    """Whoever asks with `asyncio.run` twice is answered twice."""
+    ports: queue.Queue[int] = queue.Queue()
+    over = threading.Event()
+    handle, asked = saying(BODIES["length"], BODIES["length"])
+
+    async def serve() -> None:
+        async with listening(handle) as port:
+            ports.put(port)
+            await asyncio.to_thread(over.wait)
+            client.close()
+
+    client = HttpClient()
+    server = threading.Thread(target=lambda: asyncio.run(serve()))
+    server.start()
+    url = f"http://127.0.0.1:{ports.get(timeout=60)}/"
+    try:
+        assert [asyncio.run(fetched(client, url)) for _ in range(2)] == [(200, b"hello")] * 2
+    finally:
+        over.set()
+        server.join(60)
+
+    assert len(asked) == 2

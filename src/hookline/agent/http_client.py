@@ -18,7 +18,7 @@ import importlib
 import os
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -55,9 +55,19 @@ class Wire:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     used: bool = False
+    #: closes it as its event loop ends
+    life: AsyncGenerator[None, None] | None = None
 
     def close(self) -> None:
-        self.writer.close()
+        with suppress(RuntimeError):  # its event loop has ended, and it with it
+            self.writer.close()
+
+    async def live(self) -> AsyncGenerator[None, None]:
+        """A loop ends its generators before it ends itself, so that no connection outlives its loop."""
+        try:
+            yield
+        finally:
+            self.close()
 
     @property
     def usable(self) -> bool:
@@ -152,7 +162,7 @@ class HttpClient:
 
     def __init__(self, *, to_connect: float = TO_CONNECT, to_read: float = TO_READ) -> None:
         self._to_connect, self._to_read = to_connect, to_read
-        self._kept: dict[Place, Wire] = {}
+        self._kept: dict[tuple[asyncio.AbstractEventLoop, Place], Wire] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -174,7 +184,8 @@ class HttpClient:
         parts, place = taken_apart(url, address)
         proxy = None if address else proxy_for(place)
         request = _head(f"{method} {_target(parts, place, proxy)} HTTP/1.1", place, headers, body, proxy) + body
-        wire = self._kept.pop(place, None)
+        key = (asyncio.get_running_loop(), place)
+        wire = self._kept.pop(key, None)
         if wire is not None and not wire.usable:
             wire.close()
             wire = None
@@ -189,14 +200,23 @@ class HttpClient:
                 wire = await self._connect(place, proxy)
                 answer = await self._ask(wire, request)
             yield answer
-            if answer.reusable and place not in self._kept:
-                wire.used = True
-                self._kept[place], wire = wire, None
+            if answer.reusable and key not in self._kept:
+                await self._keep(key, wire)
+                wire = None
         except asyncio.IncompleteReadError:
             raise ConnectionError("the connection ended before the answer did") from None
         finally:
             if wire is not None:
                 wire.close()
+
+    async def _keep(self, key: tuple[asyncio.AbstractEventLoop, Place], wire: Wire) -> None:
+        """Have the connection for the next request; those of loops that have ended are forgotten."""
+        self._kept = {one: kept for one, kept in self._kept.items() if not one[0].is_closed()}
+        if wire.life is None:
+            wire.life = wire.live()
+            await anext(wire.life)
+        wire.used = True
+        self._kept[key] = wire
 
     async def _ask(self, wire: Wire, request: bytes) -> ServerAnswer:
         wire.writer.write(request)
