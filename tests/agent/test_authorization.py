@@ -10,8 +10,8 @@ import pytest
 
 from hookline import Hooks
 from hookline.agent import Ask
-from hookline.events import PermissionRequest, PreToolUse
-from hookline.guards import commands
+from hookline.events import PermissionRequest, PostToolUse, PreToolUse
+from hookline.guards import commands, paths
 from hookline.guards.confining import unavailable
 from hookline.permissions import read_rules
 from hookline.replies import Reply, allow, deny, rewrite, stop
@@ -143,3 +143,55 @@ async def test_rules_speak_of_the_line_that_a_guard_confines(
 
     assert ((tmp_path / "made").exists(), bool(asked)) == (runs, asks)
     assert [ask.suggestions[0]["rules"] for ask in asked] == [[{"toolName": "Bash", "ruleContent": "touch *"}]] * asks
+
+
+OUTSIDE = bash('python3 -c \'open("../outside", "w")\'; touch made')
+CHMOD = bash("touch made; $(printf %s chmod) 777 made; true")
+
+
+@pytest.mark.skipif(bool(unavailable()), reason=unavailable() or "lines can be held")
+@pytest.mark.parametrize(
+    "guard, call, said",
+    [
+        (paths.stay_inside(), OUTSIDE, "(paths.stay_inside)"),
+        (commands.block(["chmod 777 *"]), CHMOD, "the pattern `chmod 777 *` (commands.block)"),
+    ],
+    ids=["paths", "commands"],
+)
+async def test_with_a_guard_lines_run_confined_by_default(
+    guard: Any, call: Any, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is asked about what the text does not tell; the kernel holds it, and the model reads why."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    project = tmp_path / "project"
+    project.mkdir()
+    hooks = Hooks(project_dir=str(project))
+    hooks.add(guard)
+    after: list[str] = []
+    hooks.add(PostToolUse, lambda event: after.append(str(event.tool_response)))
+    async with agent_on(project, call, "done", hooks=hooks, permission_mode="bypassPermissions") as agent:
+        await agent.run("go")
+
+    assert ((project / "made").exists(), (tmp_path / "outside").exists()) == (True, False)
+    assert said in after[0]
+
+
+@pytest.mark.parametrize("options", [{"confine": False}, {"guard": "off"}], ids=["agent", "guard"])
+async def test_confinement_can_be_turned_off(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then what the text does not tell is asked about."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    asked: list[str] = []
+
+    async def can_use_tool(ask: Ask) -> bool:
+        asked.append(ask.input["command"])
+        return False
+
+    hooks = Hooks(project_dir=str(tmp_path))
+    hooks.add(paths.stay_inside(confine=options.pop("guard", None)))
+    async with agent_on(tmp_path, OUTSIDE, "done", hooks=hooks, can_use_tool=can_use_tool, **options) as agent:
+        await agent.run("go")
+
+    assert len(asked) == 1
+    assert asked[0].startswith("python3 -c")

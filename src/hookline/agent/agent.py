@@ -61,9 +61,9 @@ class Agent:
 
     `resume` is the path of a transcript to go on with (`fork=True` goes on in a copy, `upto` after that message of it).
     `can_use_tool` is asked when neither hooks nor rules decide. Without `hooks` nothing is judged but by `rules` and
-    `permission_mode`. `confine=True` holds every Bash line to the project and the temporary folder (Linux). `budget`
-    ends the run once it has cost so many US dollars; `schema` is the JSON Schema of the answer, which
-    `Result.structured` then holds.
+    `permission_mode`. On Linux a Bash line runs confined where a path or command guard is set; `confine=True` holds
+    every line to the project and the temporary folder, `confine=False` none. `budget` ends the run once it has cost so
+    many US dollars; `schema` is the JSON Schema of the answer, which `Result.structured` then holds.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Agent:
         effort: str | None = None,
         agent_type: str | None = None,
         persist: bool = True,
-        confine: bool = False,
+        confine: bool | None = None,
         budget: float | None = None,
         schema: Mapping[str, Any] | None = None,
     ) -> None:

@@ -125,7 +125,7 @@ async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> Made:
         effort=effort(options, model),
         agent_type=options.agent or None,
         persist=not options.no_session_persistence,
-        confine=options.confine,
+        confine=False if options.no_confine else options.confine,
         budget=options.max_budget_usd,
         schema=read_schema(options.json_schema) if options.json_schema else None,
     )

@@ -59,7 +59,8 @@ class RunOptions:
     no_session_persistence: bool = False
     resume_session_at: str | None = None
     session_mirror: bool = False
-    confine: bool = False
+    confine: bool | None = None
+    no_confine: bool = False
     init: bool = False
     init_only: bool = False
     maintenance: bool = False

@@ -26,6 +26,7 @@ from hookline.agent.tools import Tool, ToolEnv, ToolResult, failure
 from hookline.engine import Verdict
 from hookline.errors import ToolInputInvalid
 from hookline.events import PostToolBatch, PostToolUse, PostToolUseFailure, PreToolUse
+from hookline.guards.confining import by_agent
 from hookline.hooks.tools import ALIASES, ARGUMENTS
 from hookline.paths import absolute
 from hookline.replies import Decision
@@ -165,7 +166,15 @@ async def _after_all(talk: Conversation, calls: Sequence[PendingCall]) -> Ending
 
 
 async def make(call: PendingCall) -> None:
-    """Make one call, from the model's words to its result."""
+    """Make one call, from the model's words to its result; guards have its shell line confined unless told not to."""
+    token = by_agent.set(call.talk.session.confine is not False)
+    try:
+        await _make(call)
+    finally:
+        by_agent.reset(token)
+
+
+async def _make(call: PendingCall) -> None:
     tool = _tool_of(call)
     if tool is None:
         call.refuse(f"<tool_use_error>Error: No such tool available: {call.use.name}</tool_use_error>")

@@ -155,6 +155,7 @@ FLAGS: dict[str, Flag] = {
     "--worktree": Flag("worktree", "maybe", "work in a git worktree made for the session", "-w"),
     "--audit": Flag("audit", "value", "write an audit log to this file"),
     "--confine": Flag("confine", "switch", "run every Bash line confined to the folder and the temporary one"),
+    "--no-confine": Flag("no_confine", "switch", "run no Bash line confined, not even where a guard is set"),
     "--cwd": Flag("cwd", "value", "the folder to work in"),
 }
 """The flags that do something."""

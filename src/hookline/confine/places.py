@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections import deque
 
 from hookline.confine import kernel
 from hookline.confine.syscalls import AT_FDCWD
@@ -87,12 +86,12 @@ def name_of(fd: int) -> str:
 
 def _walk(thread: int, at: int, path: str, *, follow: bool) -> OpenedPath:
     """Go along a path name by name, from an open folder that is closed on the way."""
-    left = deque(_names(path))
+    left = _names(path)[::-1]  # the next one last
     follow = follow or path.endswith("/")
     links = 0
     try:
         while left:
-            name = left.popleft()
+            name = left.pop()
             try:
                 there = os.open(name, _LOOK | os.O_NOFOLLOW, dir_fd=at)
             except FileNotFoundError:
@@ -110,7 +109,7 @@ def _walk(thread: int, at: int, path: str, *, follow: bool) -> OpenedPath:
             if links > _MOST_LINKS:
                 raise OSError(_ELOOP, os.strerror(_ELOOP), path)
             follow = follow or target.endswith("/")
-            left.extendleft(reversed(_names(target)))
+            left += _names(target)[::-1]
             if target.startswith("/"):
                 at = _moved(at, os.open("/", _LOOK))
         place, at = OpenedPath(name_of(at), at), -1

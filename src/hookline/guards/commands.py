@@ -59,14 +59,14 @@ def block(
     patterns: Iterable[str],
     *,
     undecided: Undecided = "ask",
-    confine: Confine = "off",
+    confine: Confine = None,
     match: str = SHELL_TOOLS,
     name: str = "commands.block",
 ) -> Hook:
     """Deny any line that would run one of these commands: `commands.block(["rm -rf *", "sudo *"])`.
 
     With `confine="auto"` a line that reading cannot decide is not asked about where the kernel can hold it: it runs
-    confined, and each program is judged as it starts.
+    confined, and each program is judged as it starts. Hookline's own agent does that unless `confine="off"`.
     """
     known = [pattern_of(text) for text in _some(patterns, "pattern")]
     policy = Policy(None, block=tuple(each.text for each in known), block_guard=name)
@@ -78,17 +78,17 @@ def block(
 
     async def judge_confined(event: PreToolUse | PostToolUse | PostToolUseFailure) -> Reply | None:
         if not isinstance(event, PreToolUse):
-            return confining.afterwards(event, name)
-        if not confining.applies_to(event):
+            return confining.afterwards(event, name) if confining.wanted(confine) else None
+        if not confining.applies_to(event, confine):
             return await judge(event)
         line = Line(confining.line_of(event))
         return await _strictest([line], lambda line: judged(line.text, known, None)) or confining.hold(event, policy)
 
-    if not confining.checked(confine):
+    if confining.checked(confine) == "off":
         return make_hook((PreToolUse,), judge, match=match, name=name, priority=PRIORITY)
     events = (PreToolUse, *confining.AFTERWARDS)
     hook = make_hook(events, judge_confined, match=match, name=name, priority=PRIORITY)
-    return msgspec.structs.replace(hook, confines=True)
+    return msgspec.structs.replace(hook, confines=confine == "auto")
 
 
 def only(

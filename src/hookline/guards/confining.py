@@ -24,12 +24,14 @@ from hookline.files import state_folder
 from hookline.replies import Reply, context, rewrite
 from hookline.shell import parse_line
 
-Confine = Literal["auto", "off"]
+Confine = Literal["auto", "off"] | None
 TOOL = "Bash"
 """The tool whose lines run in a shell of this machine; hosts' other names for it are turned into this one."""
 AFTERWARDS = (PostToolUse, PostToolUseFailure)
 host_rewrites: ContextVar[bool] = ContextVar("host_rewrites", default=True)
 """Whether whoever asks can be given another command to run; a host that cannot gets the answer of the text alone."""
+by_agent: ContextVar[bool | None] = ContextVar("by_agent", default=None)
+"""Whether whoever asks is our own agent, which confines unless a guard says `off`; False where it was told not to."""
 
 _MOVES = frozenset({"cd", "pushd", "popd"})
 _FOLLOW = ("{ d=$(", ' 9>&1 1>&8 8>&-); } 8>&1; s=$?; cd "${d:-.}"; (exit $s)')
@@ -38,11 +40,17 @@ _MOST_LINES = 20
 _KEPT = 24 * 3600.0
 
 
-def checked(confine: str) -> bool:
-    """Whether lines are to be confined; anything but `auto` and `off` is refused at registration."""
-    if confine not in ("auto", "off"):
+def checked(confine: Confine) -> Confine:
+    """What a guard was told; anything but `auto`, `off` and nothing is refused at registration."""
+    if confine not in ("auto", "off", None):
         raise HookError(f"confine must be `auto` or `off`, got `{confine}`")
-    return confine == "auto"
+    return confine
+
+
+def wanted(confine: Confine) -> bool:
+    """Whether a guard that was told this has lines confined for whoever asks now."""
+    asked = by_agent.get()
+    return asked is not False and (confine == "auto" or (confine is None and asked is True))
 
 
 def unavailable() -> str:
@@ -52,10 +60,11 @@ def unavailable() -> str:
     return missing(Policy()) or no_notifications()
 
 
-def applies_to(event: PreToolUse) -> bool:
-    """Whether a call is a shell line that can be rewritten and held."""
+def applies_to(event: PreToolUse, confine: Confine) -> bool:
+    """Whether a call is a shell line that is to be rewritten and held, and can be."""
     return (
-        event.tool_name == TOOL
+        wanted(confine)
+        and event.tool_name == TOOL
         and isinstance(event.tool_input.get("command"), str)
         and host_rewrites.get()
         and not unavailable()

@@ -91,24 +91,23 @@ def stay_inside(
     *,
     read: bool = False,
     undecided: Undecided = "ask",
-    confine: Confine = "off",
+    confine: Confine = None,
     name: str = "paths.stay_inside",
 ) -> list[Hook]:
     """Deny what would write outside `root` (default: the session's project folder) and the folders in `also`.
 
     `read=True` keeps reading inside, too. `undecided` is what happens when a shell line does not tell what it writes.
-    With `confine="auto"` such a line is not asked about where the kernel can hold it: it runs confined.
+    With `confine="auto"` such a line is not asked about where the kernel can hold it: it runs confined. Hookline's own
+    agent does that unless `confine="off"`.
     """
     if undecided not in ("ask", "deny"):
         raise HookError(f"undecided must be `ask` or `deny`, got `{undecided}`")
     folders = (also,) if isinstance(also, (str, Path)) else tuple(also)
-    guard = StayInside(
-        root, folders, read=read, undecided=undecided, confined_by=name if checked_confine(confine) else ""
-    )
-    after = (PostToolUse, PostToolUseFailure) if guard.confined_by else (PostToolUse,)
+    guard = StayInside(root, folders, read=read, undecided=undecided, confine=checked_confine(confine), name=name)
+    after = (PostToolUse,) if confine == "off" else (PostToolUse, PostToolUseFailure)
     judge = make_hook((PreToolUse,), guard.judge, name=name, priority=PRIORITY)
     return [
-        msgspec.structs.replace(judge, confines=bool(guard.confined_by)),
+        msgspec.structs.replace(judge, confines=confine == "auto"),
         make_hook(after, guard.look_again, name=f"{name}.afterwards", priority=PRIORITY),
         make_hook((SessionStart,), guard.begin, name=f"{name}.begin", priority=PRIORITY, on_failure="continue"),
     ]
@@ -124,13 +123,14 @@ class StayInside:
         *,
         read: bool,
         undecided: Undecided,
-        confined_by: str = "",
+        confine: Confine = None,
+        name: str = "paths.stay_inside",
     ) -> None:
         self._root = root
         self._also = also
         self._answer = {"ask": ask, "deny": deny}[undecided]
         self._read = read
-        self.confined_by = confined_by
+        self._confine, self._name = confine, name
         self._begun: dict[str, str] = {}
 
     async def begin(self, event: SessionStart, ctx: Context) -> None:
@@ -153,7 +153,7 @@ class StayInside:
                 changed[field] = found.leads
         if doubt is None and event.tool_name.startswith("mcp__"):
             doubt = self._judge_guesses(event, fence)
-        confined = bool(self.confined_by) and confining.applies_to(event)
+        confined = confining.applies_to(event, self._confine)
         judge = self._judge_held if confined else self._judge_lines
         line = await aside([one.text for one in shell_lines(event)], lambda: judge(event, fence), disk=True)
         if line is not None or doubt is not None:
@@ -173,8 +173,8 @@ class StayInside:
 
     async def look_again(self, event: PostToolUse | PostToolUseFailure, ctx: Context) -> Reply | None:
         """Find a path that led inside when it was judged, and outside when it was written; tell what was refused."""
-        if self.confined_by and event.tool_name == confining.TOOL:
-            return confining.afterwards(event, self.confined_by)
+        if confining.wanted(self._confine) and event.tool_name == confining.TOOL:
+            return confining.afterwards(event, self._name)
         fence = self._fence(event, ctx)
         for _, path in paths_of(event, read=self._read):
             found = judged(path, event.cwd, fence, write=False)
@@ -210,9 +210,7 @@ class StayInside:
 
     def _hold(self, event: PreToolUse, fence: Fence) -> Reply | None:
         folders = tuple(folder for folder in fence.folders if os.path.exists(folder))
-        return confining.hold(
-            event, Policy(folders, read=folders if self._read else None, write_guard=self.confined_by)
-        )
+        return confining.hold(event, Policy(folders, read=folders if self._read else None, write_guard=self._name))
 
     def _judge_line(self, line: str, cwd: str, fence: Fence) -> Reply | None:
         found = writes(line)

@@ -69,8 +69,8 @@ class Session:
     agent_type: str | None = None
     #: whose instructions are read: User, Project, Local
     instructions: frozenset[str] = frozenset()
-    #: whether Bash runs confined, whatever hooks say
-    confine: bool = False
+    #: whether Bash runs confined: whatever hooks say, never, or (None) where a guard is set
+    confine: bool | None = None
     elicit: Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None
     #: starts a subagent for a conversation: what it is asked, and the id of the call that asks
     spawn_agent: Callable[[Conversation, dict[str, Any], str], Awaitable[ToolResult]] | None = None
@@ -286,7 +286,7 @@ class Conversation:
             tool_use_id=tool_use_id,
             agent_id=self.agent_id,
             environ=session.environ,
-            confine=session.confine,
+            confine=session.confine is True,
             tools=lambda: self.tool_set,
             **more,
         )

@@ -1,0 +1,60 @@
+"""The starter's guards in real agent CLIs: a scripted model tries twenty ways out, and reads why none works."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hookline.cli.commands.init import STARTER
+from hookline.guards.confining import unavailable
+from hookline.hosts.table import find
+from hookline.install.found import find_binary
+from hookline.prove.agents import AGENTS
+from hookline.prove.protocols import ModelTurn
+from hookline.prove.run import Workspace, folders, run
+from tests.confine import escapes
+
+pytestmark = [
+    pytest.mark.real_hosts,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(bool(unavailable()), reason=unavailable() or "lines can be held"),
+]
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
+def test_twenty_escapes_have_no_effect_and_the_model_reads_why(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ordinary work goes on in between."""
+    binary = find_binary(find(name))
+    if binary is None:
+        pytest.skip(f"{name} is not on this machine; run tools/hosts/install {name}")
+    outside, temporary, settings = tmp_path / "outside", tmp_path / "temporary", tmp_path / "settings.json"
+    temporary.mkdir()
+    before = escapes.prepare(outside)
+    settings.write_text(json.dumps(STARTER))
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", path)
+    with folders() as (home, project):
+        (project / "README.md").write_text("# Project\n")
+        words = ["hookline", "install", name, "--settings", str(settings), "--scope", "user", "--yes"]
+        done = subprocess.run(
+            words, cwd=project, capture_output=True, text=True, check=False, env={"HOME": str(home), "PATH": path}
+        )
+        assert done.returncode == 0, done.stderr
+        agent = AGENTS[name]
+        lines = [*escapes.lines(outside), "echo fine > made"]
+        turns = [ModelTurn(tools=(agent.shell(line),)) for line in lines]
+        env = {"HOOKLINE_SERVICE": "0", "TMPDIR": str(temporary)}
+        done_run = run(agent, Workspace(binary, home, project), "please run them", turns, env=env, limit=400)
+
+        assert escapes.state(outside) == before
+        assert (project / "made").read_text() == "fine\n", done_run.stderr[-2000:]
+    assert done_run.model.turns_asked >= len(lines)
+    assert done_run.model.read("is outside")
+    assert done_run.model.read("(paths.stay_inside)")
