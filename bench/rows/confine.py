@@ -1,5 +1,6 @@
 """Confined lines: what the start of one costs, and what each program in it costs, beside bubblewrap."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import hookline
 from bench.harness import Measured, Row, Unavailable, at_most, interleave
+from hookline.confine.policy import Policy
+from hookline.confine.warm import WarmStarter
 from hookline.guards.confining import launcher, unavailable
 
 LAUNCH = Path(hookline.__file__).parent / "confine" / "launch.py"
@@ -21,6 +24,9 @@ TRUE = shutil.which("true") or "/bin/true"
 
 def rows() -> Iterator[Row]:
     yield Row("confine.cold", "a confined `true`, cold", at_most(25, "ms over a bare one"), cold)
+    yield Row(
+        "confine.service", "a confined `true`, from a program that runs on", at_most(5, "ms over a bare one"), warm
+    )
     yield Row("confine.starts", "a program start in a confined line", at_most(1, "ms over a bare one"), starts)
 
 
@@ -46,6 +52,27 @@ async def cold() -> Measured:
         )
     over = {name: (times.seconds(name) - times.seconds("bare")) * 1e3 for name in commands if name != "bare"}
     return Measured(over.pop("ours"), over, f"a bare one takes {times.seconds('bare') * 1e3:.1f} ms")
+
+
+async def warm() -> Measured:
+    if reason := unavailable():
+        raise Unavailable(reason)
+    starter, null = WarmStarter(), os.open(os.devnull, os.O_RDWR)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            policy = Policy((folder,), block=tuple(BLOCK[1::2]))
+            files = dict.fromkeys((0, 1, 2), null)
+
+            def confined() -> None:
+                line = starter.start(policy, [TRUE], cwd=folder, env=os.environ, files=files)
+                assert line.exit_code() == 0
+
+            times = await interleave({"bare": partial(_run, TRUE), "ours": confined}, rounds=31, batch_seconds=0.03)
+    finally:
+        starter.close()
+        os.close(null)
+    over = (times.seconds("ours") - times.seconds("bare")) * 1e3
+    return Measured(over, {}, f"a bare one takes {times.seconds('bare') * 1e3:.1f} ms")
 
 
 async def starts() -> Measured:

@@ -10,6 +10,11 @@ _package = type(sys)("hookline")
 _package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 sys.modules["hookline"] = _package
 
+if sys.argv[1:2] == ["--serve"]:  # by `WarmStarter`, with a socket
+    from hookline.confine.zygote import serve
+
+    sys.exit(serve(int(sys.argv[2])))
+
 from hookline.confine.main import main  # noqa: E402
 
 sys.exit(main(sys.argv[1:]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # what `signal` itself is made of
 
-HUP, INT, QUIT, KILL, PIPE, TERM, XFSZ = 1, 2, 3, 9, 13, 15, 25
+HUP, INT, QUIT, KILL, PIPE, TERM, CHLD, XFSZ = 1, 2, 3, 9, 13, 15, 17, 25
 
 
 def ignore(*numbers: int) -> None:

@@ -18,7 +18,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
 from hookline.agent.tools.shell import Bounded, Shell
 from hookline.confine.policy import Policy
-from hookline.guards.confining import unavailable, unwrapped, wrapped
+from hookline.guards.confining import unavailable, unwrapped
 
 __all__ = ["Bash", "TaskStop"]
 
@@ -55,7 +55,9 @@ class Bash(Tool):
         reason = unavailable() if env.confine else ""
         if reason:
             return failure(f"this session runs commands confined, and here that is not possible: {reason}")
-        shell = Shell(line_to_run(given["command"], env), existing(env), environment(env), env.state.env_files)
+        line, policy = line_to_run(given["command"], env)
+        held = None if policy is None else (policy, env.state.jobs.starter)
+        shell = Shell(line, existing(env), environment(env), env.state.env_files, held)
         if given.get("run_in_background"):
             return await in_background(shell, given, env)
         sink = Bounded(OUTPUT_LIMIT)
@@ -96,14 +98,14 @@ class TaskStop(Tool):
         return ToolResult(f"Stopped {job.id}: {job.command}", {"task_id": job.id, "command": job.command})
 
 
-def line_to_run(line: str, env: ToolEnv) -> str:
-    """The line, held to the project and the temporary folder if the session is confined; what a guard added stays."""
+def line_to_run(line: str, env: ToolEnv) -> tuple[str, Policy | None]:
+    """The line and what it is held to: what a guard says and, in a confined session, project and temporary folder."""
+    held = unwrapped(line)
     if not env.confine:
-        return line
+        return (line, None) if held is None else (held[1], held[0])
     root = os.path.realpath(env.state.project_dir)
     policy = Policy((root, os.path.realpath(tempfile.gettempdir())), write_guard="--confine")
-    held = unwrapped(line)
-    return wrapped(line, policy) if held is None else wrapped(held[1], policy.narrowed(held[0]))
+    return (line, policy) if held is None else (held[1], policy.narrowed(held[0]))
 
 
 async def in_background(shell: Shell, given: dict[str, Any], env: ToolEnv) -> ToolResult:

@@ -16,6 +16,7 @@ from secrets import token_hex
 from typing import Any
 
 from hookline.agent.tools.shell import Shell
+from hookline.confine.warm import WarmStarter
 
 __all__ = ["Job", "Jobs"]
 
@@ -45,10 +46,11 @@ class Job:
 
 
 class Jobs:
-    """The session's background commands."""
+    """The session's background commands, and who starts its confined ones."""
 
     def __init__(self, on_done: Callable[[Job], None] | None = None) -> None:
         self.on_done = on_done
+        self.starter = WarmStarter()
         self._jobs: dict[str, Job] = {}
         self._watchers: set[asyncio.Task[None]] = set()
         self._strays: list[Shell] = []
@@ -99,6 +101,7 @@ class Jobs:
             await asyncio.wait(set(self._watchers))
         strays, self._strays = self._strays, []
         await asyncio.gather(*(shell.end() for shell in strays))
+        await asyncio.to_thread(self.starter.close)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None

@@ -10,12 +10,15 @@ import asyncio
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from hookline.confine.policy import Policy
+from hookline.confine.warm import WarmLine, WarmStarter
 from hookline.process.spawn import watch
 from hookline.process.tree import MARKER, Group, new_marker
 
@@ -60,10 +63,21 @@ class Bounded:
 
 
 class Shell:
-    """A command to start, wait for and, if need be, end with everything it started."""
+    """A command to start, wait for and, if need be, end with everything it started.
 
-    def __init__(self, command: str, cwd: str, environ: Mapping[str, str], env_files: Sequence[Path] = ()) -> None:
+    `held` confines it: the policy, and who starts it under one.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        cwd: str,
+        environ: Mapping[str, str],
+        env_files: Sequence[Path] = (),
+        held: tuple[Policy, WarmStarter] | None = None,
+    ) -> None:
         self.command = command
+        self._held = held
         self.cwd = cwd
         self._marker = new_marker()
         self._environ = {**environ, MARKER: "/".join(filter(None, (environ.get(MARKER), self._marker)))}
@@ -79,17 +93,12 @@ class Shell:
         sink = stdout
         if sink is None:
             self._output, sink = os.pipe()
+        words = [shell_path(), "-c", script(self.command, self._env_files, tell_cwd)]
         try:
-            process = subprocess.Popen(
-                [shell_path(), "-c", script(self.command, self._env_files, tell_cwd)],
-                cwd=self.cwd,
-                env=self._environ,
-                stdin=subprocess.DEVNULL,
-                stdout=sink,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                pass_fds=(tell_cwd,),
-            )
+            if self._held is None:
+                self._run(words, sink, tell_cwd)
+            else:
+                self._run_confined(words, sink, tell_cwd, *self._held)
         except BaseException:
             self.close()
             raise
@@ -97,8 +106,30 @@ class Shell:
             os.close(tell_cwd)
             if stdout is None:
                 os.close(sink)
+
+    def _run(self, words: list[str], sink: int, tell_cwd: int) -> None:
+        process = subprocess.Popen(
+            words,
+            cwd=self.cwd,
+            env=self._environ,
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=(tell_cwd,),
+        )
         self._pid = process.pid
         self._exit = watch(process, asyncio.get_running_loop())
+
+    def _run_confined(self, words: list[str], sink: int, tell_cwd: int, policy: Policy, starter: WarmStarter) -> None:
+        null = os.open(os.devnull, os.O_RDONLY)
+        try:
+            files = {0: null, 1: sink, 2: sink, tell_cwd: tell_cwd}
+            line = starter.start(policy, words, cwd=self.cwd, env=self._environ, files=files)
+        finally:
+            os.close(null)
+        self._pid = line.pid
+        self._exit = _ended(line, asyncio.get_running_loop())
 
     @property
     def exit(self) -> asyncio.Future[int | None]:
@@ -177,6 +208,25 @@ class Shell:
             if fd is not None:
                 os.close(fd)
         self._output = self._cwd_pipe = None
+
+
+def _ended(line: WarmLine, loop: asyncio.AbstractEventLoop) -> asyncio.Future[int | None]:
+    """The exit code of a confined line, as a future."""
+    future: asyncio.Future[int | None] = loop.create_future()
+    try:
+        pidfd = os.pidfd_open(line.pid)
+    except ProcessLookupError:
+        future.set_result(line.exit_code())
+        return future
+
+    def over() -> None:
+        loop.remove_reader(pidfd)
+        os.close(pidfd)
+        code = line.exit_code()
+        future.set_result(-signal.SIGKILL if code is None else code)
+
+    loop.add_reader(pidfd, over)
+    return future
 
 
 @cache
