@@ -20,6 +20,7 @@ from hookline.agent.tools import Tool
 from hookline.engine import Verdict
 from hookline.errors import ToolInputInvalid
 from hookline.events import Notification, PermissionDenied, PermissionRequest
+from hookline.guards.aside import aside
 from hookline.permissions import Mode, Permission, suggestions
 from hookline.replies import Decision, Reply, allow, deny
 
@@ -40,7 +41,8 @@ class Permitted(Struct, frozen=True, kw_only=True):
 
 async def may_run(talk: Conversation, tool: Tool, use: ToolUse, given: dict[str, Any], verdict: Verdict) -> Permitted:
     """Whether a call that hooks let pass may run, and with which input."""
-    permission = permission_of(talk, tool, given, verdict)
+    line = str(given.get("command") or given.get("pattern") or "")
+    permission = await aside([line], lambda: permission_of(talk, tool, given, verdict), disk=True)
     if permission.behaviour == "allow":
         return Permitted(input=given)
     if permission.behaviour == "deny":
