@@ -383,6 +383,25 @@ def test_both_scopes_ask_the_same_hooks_once(home: Path, tmp_path: Path) -> None
     assert "--scope project" in made.path.read_text()
 
 
+def test_codex_trusts_the_users_hooks_and_each_projects_side_by_side(home: Path, tmp_path: Path) -> None:
+    """A second install must not take the first one's trust away: Codex would skip those hooks without a word."""
+    host, config = find("codex"), home / ".codex" / "config.toml"
+    projects = [tmp_path / "one", tmp_path / "two"]
+    made = [install(host, gates().hooks, SOURCE, trust=True)]
+    for project in projects:
+        project.mkdir()
+        made.append(install(host, gates().hooks, SOURCE, scope="project", project=project, trust=True))
+    hashes = [trusted(one.path, one.path.read_text()) for one in made]
+
+    assert [is_trusted(config.read_text(), one) for one in hashes] == [True, True, True]
+
+    uninstall(host, scope="project", project=projects[0])
+    assert [is_trusted(config.read_text(), one) for one in hashes] == [True, False, True]
+    uninstall(host)
+    uninstall(host, scope="project", project=projects[1])
+    assert not config.exists()
+
+
 def test_a_host_without_project_hooks_says_so(home: Path) -> None:
     """Kimi's are the user's."""
     with pytest.raises(HooklineError, match="write `--scope user`"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -39,18 +40,32 @@ def _hash(event: str, matcher: str | None, hook: dict[str, Any]) -> str:
     return f"sha256:{hashlib.sha256(data.encode()).hexdigest()}"
 
 
-def with_trust(text: str, hashes: dict[str, str]) -> str:
-    """Codex's `config.toml` with our hashes; one that Codex noted itself for the same place is replaced."""
+def with_trust(text: str, files: Collection[Path], hashes: dict[str, str]) -> str:
+    """Codex's `config.toml` with our hashes for hook files, in place of older ones for the same files.
+
+    Those for other files stay: the user's hooks and each project's are trusted side by side. One that Codex noted
+    itself for the same place is replaced. Without any hash left, our block is gone.
+    """
+    noted = {**_noted_elsewhere(text, files), **hashes}
     text = toml_block.without(text)
     known = toml_block.checked(text).get("hooks", {}).get("state", {})
-    for key in hashes.keys() & known.keys():
+    for key in noted.keys() & known.keys():
         text = _without_table(text, key)
+    if not noted:
+        return text
     body = "\n".join(
-        f"[hooks.state.{json.dumps(key)}]\ntrusted_hash = {json.dumps(value)}\n" for key, value in hashes.items()
+        f"[hooks.state.{json.dumps(key)}]\ntrusted_hash = {json.dumps(value)}\n" for key, value in noted.items()
     )
     made = toml_block.with_block(text, "codex", body)
     toml_block.checked(made)
     return made
+
+
+def _noted_elsewhere(text: str, files: Collection[Path]) -> dict[str, str]:
+    """The hashes in our block that are for other hook files."""
+    state = toml_block.checked(toml_block.block_of(text)).get("hooks", {}).get("state", {})
+    own = tuple(f"{file}:" for file in files)
+    return {key: value["trusted_hash"] for key, value in state.items() if not key.startswith(own)}
 
 
 def _without_table(text: str, key: str) -> str:

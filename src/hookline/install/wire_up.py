@@ -94,14 +94,14 @@ def _trust_codex(change: files.FileChange, *, trust: bool) -> str:
         return "Codex skips these hooks until you trust them: run again with `--yes`, or use `/hooks` in Codex"
     text = change.after.decode()
     hashes = codex_trust.trusted(change.path, text)
-    real = Path(os.path.realpath(change.path.parent)) / change.path.name  # what CODEX_HOME leads to, if it is set
-    noted = {**hashes, **codex_trust.trusted(real, text)}
+    names = _both_names(change.path)
+    noted = {key: value for name in names for key, value in codex_trust.trusted(name, text).items()}
     path = _codex_config()
     try:
         before = path.read_text() if path.exists() else ""
         path.parent.mkdir(parents=True, exist_ok=True)
         files.check_writable(path)
-        write_atomically(path, codex_trust.with_trust(before, noted).encode())
+        write_atomically(path, codex_trust.with_trust(before, names, noted).encode())
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(str(path), f"cannot be written: {error}") from None
     except ConfigError:
@@ -109,6 +109,11 @@ def _trust_codex(change: files.FileChange, *, trust: bool) -> str:
     except HooklineError as error:
         raise ConfigError(str(path), f"{error}; fix it first: Codex cannot read it either") from None
     return f"trusted on your yes: {len(hashes)} hashes in {path}"
+
+
+def _both_names(path: Path) -> tuple[Path, Path]:
+    """A hook file as it was named, and as Codex names it if CODEX_HOME is set: it follows links there."""
+    return path, Path(os.path.realpath(path.parent)) / path.name
 
 
 def _codex_config() -> Path:
@@ -123,7 +128,7 @@ def uninstall(host: Host, *, scope: Scope = "user", project: Path | None = None)
     if host.name == "codex":
         path = _codex_config()
         if path.exists() and toml_block.block_of(text := path.read_text()):
-            rest = toml_block.without(text)
+            rest = codex_trust.with_trust(text, _both_names(config_path(host, scope, project=project)), {})
             if rest.strip():
                 write_atomically(path, rest.encode())
             else:
