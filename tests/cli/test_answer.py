@@ -190,7 +190,7 @@ def test_an_input_that_never_ends_is_a_deny(hooks: tuple[str, str], tmp_path: Pa
 
 
 def test_grok_is_answered_once_and_as_grok(hooks: tuple[str, str], tmp_path: Path) -> None:
-    """It runs Claude Code's hooks, too: they judge its tools by our names, unless its own file asks the same hooks."""
+    """It runs Claude Code's hooks, too: they judge its tools by our names, unless those are asked by its own file."""
     sample = next(s["payload"] for s in recorded("grok") if s["event"] == "PreToolUse")
     payload = {**sample, "tool_input": {"command": "deny"}, "toolInput": {"command": "deny"}}
     command = ("claude", payload, *hooks, "--event", "PreToolUse")
@@ -198,8 +198,8 @@ def test_grok_is_answered_once_and_as_grok(hooks: tuple[str, str], tmp_path: Pat
     alone = answer(*command, cwd=tmp_path)
     subprocess.run([sys.executable, "-m", "hookline", "install", "grok", *hooks], check=True, capture_output=True,
                    env={**os.environ, "HOME": str(tmp_path)}, cwd=tmp_path)  # fmt: skip
-    beside = answer(*command, cwd=tmp_path)
     own = answer("grok", payload, *hooks, "--event", "PreToolUse", cwd=tmp_path)
+    beside = answer(*command, cwd=tmp_path)
 
     assert denial(alone) == "because"
     assert (beside.returncode, beside.stdout) == (0, b"")
@@ -230,3 +230,55 @@ def test_help_says_what_it_is_for(tmp_path: Path) -> None:
 
     assert run.returncode == 0
     assert b"hookline install" in run.stdout
+
+
+class TwoScopes:
+    """The same hooks in the user's file and in the project's, and each entry's answer to a call that they deny."""
+
+    def __init__(self, home: Path, hooks: tuple[str, str], host: str = "claude") -> None:
+        self.home, self.hooks, self.host = home, hooks, host
+        words = [sys.executable, "-m", "hookline", "install", host, *hooks]
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(home)}
+        self.project = home / "project"
+        self.project.mkdir()
+        for scope in ("user", "project"):
+            subprocess.run([*words, "--scope", scope], env=env, cwd=self.project, check=True, capture_output=True)
+
+    def denies(self, scope: str, host: str = "", **more: Any) -> bool:
+        payload = {**bash("x deny", session_id="s1"), **more}
+        flags = (*self.hooks, "--event", "PreToolUse", "--scope", scope)
+        done = answer(host or self.host, payload, *flags, cwd=self.project, env={"HOME": str(self.home)})
+        return b"because" in done.stdout
+
+
+def test_an_event_is_judged_once_where_both_scopes_are_asked(tmp_path: Path, hooks: tuple[str, str]) -> None:
+    """The project's entry is silent, as the user's is being asked."""
+    both = TwoScopes(tmp_path, hooks)
+
+    assert [both.denies("user"), both.denies("project")] == [True, False]
+
+
+@pytest.mark.parametrize("host", ["claude", "codex"])
+def test_an_entry_that_the_agent_does_not_run_leaves_no_gap(tmp_path: Path, hooks: tuple[str, str], host: str) -> None:
+    """`claude --setting-sources project`, an untrusted file of Codex: the user's entry is there and never asked."""
+    both = TwoScopes(tmp_path, hooks, host)
+
+    assert [both.denies("project"), both.denies("project")] == [True, True]
+
+
+@pytest.mark.parametrize("more", [{"session_id": "s2"}, {"session_id": ""}, {"session_id": None}])
+def test_a_note_is_good_for_its_own_session_only(tmp_path: Path, hooks: tuple[str, str], more: dict[str, Any]) -> None:
+    """Another session may read other files; without a session nobody can tell."""
+    both = TwoScopes(tmp_path, hooks)
+
+    assert [both.denies("user"), both.denies("project", **more)] == [True, True]
+
+
+def test_an_old_note_is_good_for_nothing(tmp_path: Path, hooks: tuple[str, str]) -> None:
+    """The session was resumed with other flags: the user's entry is no longer asked."""
+    both = TwoScopes(tmp_path, hooks)
+    assert both.denies("user")
+    for note in tmp_path.rglob("asked/*"):
+        os.utime(note, (1, 1))
+
+    assert both.denies("project")

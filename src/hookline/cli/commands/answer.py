@@ -151,7 +151,7 @@ def _judge(request: AnswerOptions, data: bytes, until: float, deliver: Callable[
 
     try:
         host = _speaker(request, data)
-        if _judged_elsewhere(request, host):
+        if _judged_elsewhere(request, host, data):
             return deliver(Response())
         hooks = _load(request)
     except (Exception, SystemExit) as problem:  # noqa: BLE001 - a hook file may raise anything
@@ -202,10 +202,13 @@ def _speaker(request: AnswerOptions, data: bytes) -> Host:
     return speaker(request.host, payload, HOSTS["grok"]) if isinstance(payload, dict) else request.host
 
 
-def _judged_elsewhere(request: AnswerOptions, host: Host) -> bool:
-    """Whether the same hooks are asked by another entry of the host's files, so that this one may be silent."""
-    if host is request.host and request.scope == "user":
-        return False
+def _judged_elsewhere(request: AnswerOptions, host: Host, data: bytes) -> bool:
+    """Whether the user's own entry asks the same hooks about this event, so that this one may be silent."""
+    from hookline.install import heard
     from hookline.install.entries import asks
 
-    return asks(host, request.event, hooks=request.hooks, settings=request.settings)
+    asked = (host, request.event, request.hooks or request.settings, data)
+    if host is request.host and request.scope == "user":
+        heard.leave_note(*asked)
+        return False
+    return asks(host, request.event, hooks=request.hooks, settings=request.settings) and heard.note_was_left(*asked)
