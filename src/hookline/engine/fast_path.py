@@ -15,7 +15,7 @@ from typing import Any
 
 from hookline.engine.answers import decision_parser
 from hookline.engine.context import Binding, Context, bind
-from hookline.engine.coroutine_driver import Raised, Suspended, blocked_loop, drive, start
+from hookline.engine.coroutine_driver import ANSWERED, Raised, Suspended, blocked_loop, drive, idle, new_stepper, start
 from hookline.engine.dispatch import Dispatcher, EventRun, StartedRun, limits
 from hookline.engine.select import HookIndex, class_of
 from hookline.engine.verdict import Verdict, silent_outcomes
@@ -32,6 +32,7 @@ HandOver = Callable[[Any, Binding, Context | None, list[float], Any], Coroutine[
 """Goes on from a hook that needs more than the fast path: `marks` has the start, and when each hook had answered."""
 
 _MOST_SUBJECTS = 512
+_take_stepper, _return_stepper = idle.pop, idle.append
 _DENY = Decision.DENY  # looking a member up in its enum takes as long as the hook, on Python 3.11
 
 
@@ -83,28 +84,25 @@ def fast_path(dispatcher: Dispatcher, cls: type[Event], chosen: tuple[Hook, ...]
     bindings = [bind(hook, scope) for hook in chosen]
     hand_over = partial(_hand_over, dispatcher, chosen, among)
     if len(bindings) == 1:
-        return _one(bindings[0], chosen, scope.clock, parse, hand_over)
+        single = _one_that_waits if bindings[0].waits else _one
+        return single(bindings[0], chosen, scope.clock, parse, hand_over)
     return _all(bindings, chosen, scope.clock, parse, hand_over)
 
 
 def _one(binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse, hand_over: HandOver) -> Fire:
     """A single hook, the commonest case: `_all` without its loop."""
-    call: Any = binding.call
-    wants_context, waits, limit = binding.wants_context, binding.waits, binding.limit
+    call, wants_context, limit = _unpacked(binding)
 
     async def fire(event: Event) -> Verdict:
         started, ctx = clock(), None
         try:
             if wants_context:
                 ctx = Context(event, binding, started)
-                begun = call(event, ctx)
+                answer = await call(event, ctx)
             else:
-                begun = call(event)
-            answer = start(begun) if waits else await begun
+                answer = await call(event)
         except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, by the dispatcher
             answer = Raised(error)
-        if answer.__class__ is Suspended:
-            answer = await drive(answer, limits(ctx or Context(event, binding, started)))
         answered = clock()
         if answered - started <= limit:
             reply = NOTHING if answer is None else parse(answer)
@@ -113,6 +111,46 @@ def _one(binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse,
         return await hand_over(event, binding, ctx, [started, answered], answer)
 
     return fire
+
+
+def _one_that_waits(
+    binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse, hand_over: HandOver
+) -> Fire:
+    """A single hook that may have to wait: `_one`, with what `start` does in place of an `await`."""
+    call, wants_context, limit = _unpacked(binding)
+
+    async def fire(event: Event) -> Verdict:
+        started, ctx = clock(), None
+        try:
+            stepper = _take_stepper()
+        except IndexError:
+            stepper = new_stepper()
+        send, answers, _ = stepper
+        try:
+            if wants_context:
+                ctx = Context(event, binding, started)
+                waits_for = send(call(event, ctx))
+            else:
+                waits_for = send(call(event))
+        except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, by the dispatcher
+            return await hand_over(event, binding, ctx, [started, clock()], Raised(error))
+        if waits_for is ANSWERED:
+            answer, answers[0] = answers[0], None
+            _return_stepper(stepper)
+        else:
+            answer = await drive(Suspended(stepper, waits_for), limits(ctx or Context(event, binding, started)))
+        answered = clock()
+        if answered - started <= limit:
+            reply = NOTHING if answer is None else parse(answer)
+            if reply is not None:
+                return Verdict(event, reply, chosen, started, answered)
+        return await hand_over(event, binding, ctx, [started, answered], answer)
+
+    return fire
+
+
+def _unpacked(binding: Binding) -> tuple[Any, bool, float]:
+    return binding.call, binding.wants_context, binding.limit
 
 
 def _all(bindings: list[Binding], chosen: tuple[Hook, ...], clock: Clock, parse: Parse, hand_over: HandOver) -> Fire:
@@ -136,7 +174,7 @@ def _all(bindings: list[Binding], chosen: tuple[Hook, ...], clock: Clock, parse:
                 answer = start(begun) if waits else await begun
             except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, by the dispatcher
                 answer = Raised(error)
-            if answer.__class__ is Suspended:
+            if waits and type(answer) is Suspended:
                 answer = await drive(answer, limits(ctx or Context(event, binding, now)))
             before, now = now, clock()
             answered.append(now)
