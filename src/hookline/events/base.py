@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from types import NoneType
 from typing import Any, ClassVar, get_args
 
 import msgspec
 from msgspec import field
-from msgspec.structs import force_setattr
 
-from hookline.events.frozen import EMPTY, FrozenDict, freeze
+from hookline.events.frozen import EMPTY, freezer
 
 _now = partial(datetime.now, UTC)
 
@@ -20,19 +20,15 @@ def _nothing() -> dict[str, Any]:
     return EMPTY
 
 
-def _frozen(value: Any) -> Any:
-    try:
-        return freeze(value)
-    except RecursionError:  # it contains itself, as what a Python tool returned may; it cannot be sent anywhere either
-        return value
+_freezers: dict[type, Callable[[Any], None]] = {}
 
 
-@cache
-def _payloads(cls: type[msgspec.Struct]) -> tuple[str, ...]:
-    """The fields that may hold a dict or a list."""
+def _freezer(cls: type[msgspec.Struct]) -> Callable[[Any], None]:
+    """What freezes the fields of a class that may hold a dict or a list; made once for each."""
     simple = (str, int, float, bool, datetime, NoneType)
     kinds = {field.name: get_args(field.type) or (field.type,) for field in msgspec.structs.fields(cls)}
-    return tuple(name for name, kind in kinds.items() if not set(kind) <= set(simple))
+    made = _freezers[cls] = freezer([name for name, kind in kinds.items() if not set(kind) <= set(simple)])
+    return made
 
 
 class Event(
@@ -68,10 +64,7 @@ class Event(
 
     def __post_init__(self) -> None:
         """Hooks and hosts share an event, so nobody can change what is in it."""
-        for name in _payloads(self.__class__):
-            value = getattr(self, name)
-            if value is not None and value.__class__ is not FrozenDict:
-                force_setattr(self, name, _frozen(value))
+        (_freezers.get(type(self)) or _freezer(type(self)))(self)
 
     @property
     def subject(self) -> str | None:

@@ -5,8 +5,10 @@ They are dicts and lists for every reader; whoever wants to change one takes a c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
+
+from msgspec.structs import force_setattr
 
 
 def _refuse(self: Any, *_: Any, **__: Any) -> NoReturn:
@@ -53,27 +55,59 @@ _PLAIN = frozenset({str, int, float, bool, type(None), FrozenDict, FrozenList})
 
 def freeze(value: Any) -> Any:
     """The value with every dict and list in it frozen, however deep; anything else stays as it is."""
-    if value.__class__ in _PLAIN:
+    if type(value) is dict:  # done for every event, so what is common comes first
+        for item in value.values():
+            if type(item) is not str:
+                return _freeze_items(value)
+        return FrozenDict(value)
+    if type(value) in _PLAIN:
         return value
     if isinstance(value, dict):
-        frozen = FrozenDict(value)
-        for key, item in value.items():
-            if item.__class__ not in _PLAIN:
-                dict.__setitem__(frozen, key, freeze(item))
-        return frozen
+        return _freeze_items(value)
     if isinstance(value, list):
-        return FrozenList([item if item.__class__ in _PLAIN else freeze(item) for item in value])
-    if value.__class__ is tuple:
+        return FrozenList([item if type(item) in _PLAIN else freeze(item) for item in value])
+    if type(value) is tuple:
         return tuple(freeze(item) for item in value)
     return value
 
 
+def _freeze_items(value: dict[str, Any]) -> FrozenDict:
+    frozen = FrozenDict(value)
+    for key, item in value.items():
+        if type(item) not in _PLAIN:
+            dict.__setitem__(frozen, key, freeze(item))
+    return frozen
+
+
+_FREEZER = """
+def freeze_fields(self):
+{lines}
+"""
+_FREEZE_FIELD = """
+    value = self.{name}
+    if value is not None and type(value) is not FrozenDict:
+        try:
+            force_setattr(self, "{name}", freeze(value))
+        except RecursionError:
+            pass  # it contains itself, as what a Python tool returned may; it cannot be sent anywhere either
+"""
+
+
+def freezer(names: Iterable[str]) -> Callable[[Any], None]:
+    """A function that freezes these fields of a struct: written out, since asking for a field by its name is slow."""
+    place: dict[str, Any] = {"FrozenDict": FrozenDict, "force_setattr": force_setattr, "freeze": freeze}
+    lines = "".join(_FREEZE_FIELD.format(name=name) for name in names) or "    pass"
+    exec(_FREEZER.format(lines=lines), place)  # noqa: S102 - field names of our own classes
+    made: Callable[[Any], None] = place["freeze_fields"]
+    return made
+
+
 def thaw(value: Any) -> Any:
     """An ordinary copy of what `freeze` made."""
-    if value.__class__ is FrozenDict:
+    if type(value) is FrozenDict:
         return {key: thaw(item) for key, item in value.items()}
-    if value.__class__ is FrozenList:
+    if type(value) is FrozenList:
         return [thaw(item) for item in value]
-    if value.__class__ is tuple:
+    if type(value) is tuple:
         return tuple(thaw(item) for item in value)
     return value

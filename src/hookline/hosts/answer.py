@@ -51,7 +51,10 @@ async def answer(hooks: FiresAsync, payload: P, host: Codec[P, A]) -> A:
     try:
         event = host.decode(payload)
         verdict = await hooks.fire(event)
-        return host.encode(within_rules(reply_for(verdict), event), event)
+        reply = verdict.reply
+        if reply is not NOTHING:  # what most hooks have to say
+            reply = within_rules(reply_for(verdict), event)
+        return host.encode(reply, event)
     except (Exception, SystemExit) as problem:
         if event is None:
             log.warning("an event could not be read: %s", problem)
@@ -65,7 +68,7 @@ async def answer(hooks: FiresAsync, payload: P, host: Codec[P, A]) -> A:
 def reply_for(verdict: Verdict) -> Reply:
     """What to tell a host: what is blocked here is denied there, even where the host itself would go on."""
     reply = verdict.reply
-    if reply is NOTHING or reply.decision is Decision.DENY or not verdict.blocked:
+    if reply.decision is Decision.DENY or not verdict.blocked:
         return reply
     return reply | deny(verdict.reason)
 
