@@ -41,7 +41,13 @@ def index(hooks: Iterable[Hook], project_dir: str = "", home: str = "") -> HookI
     for hook in ordered:
         for cls in hook.events:
             by_event.setdefault(cls, []).append(hook)
-    return HookIndex(ordered, {cls: _row(tuple(hooks)) for cls, hooks in by_event.items()}, project_dir, home)
+    rows = {cls: _row(_shared(tuple(hooks), ordered)) for cls, hooks in by_event.items()}
+    return HookIndex(ordered, rows, project_dir, home)
+
+
+def _shared(hooks: tuple[Hook, ...], ordered: tuple[Hook, ...]) -> tuple[Hook, ...]:
+    """The whole set where an event has all of it, so that it is kept once."""
+    return ordered if hooks == ordered else hooks
 
 
 def _row(hooks: tuple[Hook, ...]) -> EventHooks:

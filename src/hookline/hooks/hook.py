@@ -23,8 +23,7 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
 
     `on_failure=None` takes the event's default: a gate is closed, an observer's failure is only recorded. `source`
     says where the hook was declared. `rejudge=False` is for hooks that only watch (law 4). `confines` marks a guard
-    that has shell lines run confined where the kernel can. `plain` is worked out here: an async function that may take
-    the engine's fast lane.
+    that has shell lines run confined where the kernel can.
     """
 
     name: str
@@ -43,7 +42,6 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
     source: str = "code"
     status_message: str | None = None
     confines: bool = False
-    plain: bool = False
 
     def __post_init__(self) -> None:
         if self.timeout is not None:
@@ -53,8 +51,11 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
                 raise HookError(f"hook `{self.name}`: {name} must be {expected}, got `{getattr(self, name)!r}`")
         if not self.events:
             raise HookError(f"hook `{self.name}` names no event; write `@hooks.on(PreToolUse)`")
-        plain = type(self.action) is Function and self.action.is_async and not (self.background or self.once)
-        msgspec.structs.force_setattr(self, "plain", plain)
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is an async function that may take the engine's fast path."""
+        return type(self.action) is Function and self.action.is_async and not (self.background or self.once)
 
     def limit(self, default: float | None) -> float:
         """Seconds one run may take: the hook's own, else the set's, else the kind's."""
