@@ -160,10 +160,14 @@ def _result() -> dict[str, Any]:
     try:
         import nats  # noqa: F401
 
+        from hookline.errors import FleetError
         from hookline.fleet.server import find_server
     except ImportError as missing:
         raise Unavailable(f"{missing.name} is not installed") from None
-    find_server()
+    try:
+        find_server()
+    except FleetError as missing:
+        raise Unavailable(str(missing)) from None
     with tempfile.TemporaryDirectory() as name:
         return asyncio.run(_run(Path(name)))
 

@@ -89,7 +89,8 @@ def _fire(guards: list[Any]) -> Callable[..., Awaitable[object]]:
     from hookline.events import PreToolUse
 
     hooks = Hooks()
-    hooks.add(*guards)
+    for guard in guards:
+        hooks.add(guard)
 
     async def fire(call: tuple[str, dict[str, str]]) -> object:
         tool, given = call
