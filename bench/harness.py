@@ -18,7 +18,10 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import comb, inf, isfinite
+from random import Random
 from statistics import median
+from textwrap import shorten, wrap
 from typing import Any
 
 Candidate = Callable[[], Any]
@@ -27,6 +30,10 @@ Clock = Callable[[], float]
 
 class Unavailable(Exception):
     """A row cannot be measured here; its text says why."""
+
+
+class NotMeasurable(Exception):
+    """What was measured is too small beside the noise to say anything: neither yes nor no."""
 
 
 # ---------------------------------------------------------------------------------------------------------- rows
@@ -84,6 +91,13 @@ class Result:
     broken: bool = False  # the problem is a failure of the measurement, not something this machine lacks
 
     @property
+    def word(self) -> str:
+        """The last column."""
+        if self.measured is None:
+            return ("?" if self.problem.startswith("not measurable") else "FAILED") if self.broken else "-"
+        return "yes" if self.met else "NO"
+
+    @property
     def met(self) -> bool | None:
         return None if self.measured is None else self.row.target.met_by(self.measured.value)
 
@@ -108,8 +122,12 @@ def measure(row: Row) -> Result:
             value = asyncio.run(_await(value))
     except Unavailable as reason:
         return Result(row, problem=f"not measured: {reason}")
+    except NotMeasurable as reason:
+        return Result(row, problem=f"not measurable: {reason}", broken=True)
     except Exception as error:  # noqa: BLE001  (any failure of a row is shown in its line, and fails the run)
         return Result(row, problem=f"failed: {type(error).__name__}: {error}", broken=True)
+    if not (isfinite(value.value) and value.value > 0):  # all rows are times, sizes, rates or ratios of these
+        return Result(row, problem=f"not measurable: {number(value.value)} is the noise of this machine", broken=True)
     return Result(row, value)
 
 
@@ -141,6 +159,34 @@ class Times:
         """How many times as long as `base` it takes: the median over the rounds, each compared within itself."""
         return median(a / b for a, b in zip(self.rounds[name], self.rounds[base], strict=True))
 
+    def difference(self, name: str, base: str) -> float:
+        """How much longer than `base` it takes, in seconds: the median over the rounds."""
+        return median(self._differences(name, base))
+
+    def added(self, name: str, other: str, *, over: str) -> float:
+        """How many times as much it adds to `over` as `other` does.
+
+        `NotMeasurable` if what `other` adds is not clearly more than nothing: a ratio of noise says nothing.
+        """
+        sure = at_least_surely(self._differences(other, over))
+        if sure <= 0:
+            least = f"between {sure * 1e3:.2g} ms and more"
+            raise NotMeasurable(f"`{other}` adds {least} to `{over}`, which may be nothing; measure on an idle machine")
+        return self.difference(name, over) / self.difference(other, over)
+
+    def _differences(self, name: str, base: str) -> list[float]:
+        return [a - b for a, b in zip(self.rounds[name], self.rounds[base], strict=True)]
+
+
+def at_least_surely(values: Sequence[float], doubt: float = 0.01) -> float:
+    """The lower bound of the median: with so little doubt, the true one is not below it (order statistics)."""
+    ordered, count = sorted(values), len(values)
+    chance, rank = 0.0, 0
+    while rank < count and chance + comb(count, rank) / 2**count <= doubt:
+        chance += comb(count, rank) / 2**count
+        rank += 1
+    return ordered[rank - 1] if rank else -inf
+
 
 async def interleave(
     candidates: Mapping[str, Candidate | Batch],
@@ -161,6 +207,11 @@ async def interleave(
         for name in rotated(list(runs), turn):
             times[name].append(await _timed(runs[name], counts[name], clock) / counts[name])
     return Times(times)
+
+
+def shuffled(names: Sequence[str], rounds: int, chance: Random) -> list[str]:
+    """Every name once in each round, in an order of its own."""
+    return [name for _ in range(rounds) for name in chance.sample(list(names), len(names))]
 
 
 def rotated(names: Sequence[str], by: int) -> list[str]:
@@ -228,17 +279,19 @@ async def _timed(run: Callable[[int], Awaitable[None]], count: int, clock: Clock
 # ---------------------------------------------------------------------------------------------------------- table
 
 HEAD = ("what", "target", "measured", "for scale", "met?")
-MET = {True: "yes", False: "NO", None: "-"}
+WIDTH = 120
+LONGEST_PROBLEM = 150
 
 
 def cells(result: Result) -> tuple[str, str, str, str, str]:
     """One line of the table as texts."""
     row, measured = result.row, result.measured
     if measured is None:
-        return row.what, str(row.target), result.problem, "", MET[None]
+        problem = result.problem.partition("\n")[0]
+        return row.what, str(row.target), "", shorten(problem, LONGEST_PROBLEM, placeholder=" …"), result.word
     peers = ", ".join(f"{name} {number(value)}" for name, value in measured.peers.items())
     scale = "; ".join(filter(None, [peers, measured.note]))
-    return row.what, str(row.target), number(measured.value), scale, MET[result.met]
+    return row.what, str(row.target), number(measured.value), scale, result.word
 
 
 def number(value: float | str) -> str:
@@ -248,15 +301,23 @@ def number(value: float | str) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def table(results: Iterable[Result]) -> str:
-    """All lines, in columns."""
-    lines = [HEAD, *(cells(result) for result in results)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(HEAD))]
-    rule = tuple("-" * width for width in widths)
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in [lines[0], rule, *lines[1:]]
-    )
+def table(results: Iterable[Result], width: int = WIDTH) -> str:
+    """All rows for a terminal: whether it is met, the number, the target, and what it is with what gives it scale."""
+    lines = [(word, value, target, what, scale) for what, target, value, scale, word in map(cells, results)]
+    widths = [max(len(line[column]) for line in [("met?", "measured", "target"), *lines]) for column in range(3)]
+    room = width - sum(widths) - 6
+    shown = [_columns(("met?", "measured", "target", "what"), widths)]
+    shown.append(_columns([*("-" * width for width in widths), "-" * room], widths))
+    for word, value, target, what, scale in lines:
+        told = [*wrap(what, room), *wrap(scale, room, initial_indent="  ", subsequent_indent="  ")]
+        shown.append(_columns((word, value, target, told[0]), widths))
+        shown += [_columns(("", "", "", more), widths) for more in told[1:]]
+    return "\n".join(shown)
+
+
+def _columns(texts: Sequence[str], widths: Sequence[int]) -> str:
+    met, value, target, what = texts
+    return f"{met:<{widths[0]}}  {value:>{widths[1]}}  {target:<{widths[2]}}  {what}".rstrip()
 
 
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"

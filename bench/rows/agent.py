@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench.harness import Measured, Row, Unavailable, at_least, at_most, interleave
+from bench.harness import Measured, NotMeasurable, Row, Unavailable, at_least, at_most, interleave
 from hookline import Hooks
 from hookline.agent import Agent
 from hookline.agent.models.scripted import Scripted
@@ -93,6 +93,8 @@ async def turn() -> Measured:
             few = await asyncio.to_thread(_run, command, api_of, 1)
             many = await asyncio.to_thread(_run, command, api_of, 1 + TURNS)
             costs[name].append((many - few) / TURNS)
+    if min(costs["theirs"]) <= 0:
+        raise NotMeasurable("a turn of the official CLI seems to cost nothing; measure on an idle machine")
     ours_ms, theirs_ms = (median(costs[name]) * 1000 for name in ("ours", "theirs"))
     return Measured(ours_ms / theirs_ms, note=f"ours {ours_ms:.0f} ms, official CLI {theirs_ms:.0f} ms a turn")
 

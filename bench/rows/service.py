@@ -6,6 +6,7 @@ import importlib
 import itertools
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -13,11 +14,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench.harness import Measured, Row, Unavailable, at_most, interleave
+from bench.harness import Measured, Row, Times, Unavailable, at_most, interleave, shuffled
 
 PASS = (sys.executable, "-c", "pass")
 HOOKLINE = str(Path(sys.executable).with_name("hookline"))
@@ -30,7 +32,8 @@ EVENT = json.dumps(
 ).encode()  # fmt: skip
 UNIT = "× python -c pass"
 AT_ONCE = 20
-CALLS = 25
+CALLS = 31
+"""Of each kind, inside the Claude CLI."""
 
 
 def rows() -> Iterator[Row]:
@@ -42,7 +45,11 @@ def rows() -> Iterator[Row]:
     )
     yield Row(
         "service.claude", "the starter guards inside the real Claude CLI, per tool call",
-        at_most(1.3, "× what a `python -c pass` hook adds"), in_the_claude_cli,
+        at_most(1.3, "× what a `python -c pass` hook adds"), starter_in_claude,
+    )  # fmt: skip
+    yield Row(
+        "service.confined", "the same with the line confined, as the starter has it",
+        at_most(25, "ms over a line that is not"), confined_in_claude,
     )  # fmt: skip
 
 
@@ -116,40 +123,66 @@ async def crowded() -> Measured:
 # ------------------------------------------------------------------------------------- inside the real Claude CLI
 
 
+def when(kind: str, *hooks: dict[str, Any]) -> list[dict[str, Any]]:
+    """Hooks that run for the calls of one kind only, so that kinds can take turns within one session."""
+    return [{**hook, "if": f"Bash(true {kind})"} for hook in hooks]
+
+
 def command(text: str) -> dict[str, Any]:
-    return {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": text}]}]}}
+    return {"type": "command", "command": text}
 
 
-def in_the_claude_cli() -> Measured:
-    """Sessions of 25 Bash calls with a scripted model: what each kind of hook adds to a call."""
+def starter_in_claude() -> Measured:
+    times = in_the_claude_cli()
+    peers: dict[str, float | str] = {kind: times.added(kind, "python", over="none") for kind in ("sh", "one guard")}
+    note = ", ".join(
+        f"{kind} +{times.difference(kind, 'none') * 1e3:.0f} ms" for kind in times.rounds if kind != "none"
+    )
+    value = times.added("starter", "python", over="none")
+    return Measured(value, peers, f"{note}; none {times.seconds('none') * 1e3:.0f} ms a call")
+
+
+def confined_in_claude() -> Measured:
+    times = in_the_claude_cli()
+    ratio = times.added("confined", "python", over="none")
+    return Measured(
+        times.difference("confined", "starter") * 1e3,
+        note=f"guards and confinement together {ratio:.2g} × what a `python -c pass` hook adds",
+    )
+
+
+@cache
+def in_the_claude_cli() -> Times:
+    """One session of Bash calls with a scripted model, kinds of hooks in random turns: how long each kind takes.
+
+    `starter` is the starter's guard without its confinement, which is a cost of the line and not of the hook.
+    """
     from hookline.cli.commands.init import STARTER
     from hookline.hosts.claude_code.find import bundled_cli
 
     cli = bundled_cli()
     if cli is None:
         raise Unavailable("no Claude CLI: pip install claude-agent-sdk")
-    plain = "hookline guard commands --block 'rm -rf *' --block 'sudo *' "
+    [[starter]] = [one["hooks"] for one in STARTER["hooks"]["PreToolUse"] if one["matcher"] == "Bash"]
+    unconfined = starter["command"].replace("--confine auto", "--confine off")
     kinds = {
-        "none": {},
-        "sh": command("true"),
-        "python": command(f"{sys.executable} -c pass"),
-        "one guard": command(plain),
-        "starter": STARTER,
+        "none": [],
+        "sh": when("sh", command("true")),
+        "python": when("python", command(f"{sys.executable} -c pass")),
+        "one guard": when("guard", command("hookline guard commands --block 'rm -rf *' --block 'sudo *'")),
+        "starter": when("starter", {**starter, "command": unconfined}),
+        "confined": when("confined", starter),
     }
-    calls: dict[str, list[float]] = {kind: [] for kind in kinds}
+    if unconfined == starter["command"]:
+        raise Unavailable("the starter confines nothing")
+    group = {"matcher": "Bash", "hooks": [hook for hooks in kinds.values() for hook in hooks]}
+    turns = shuffled(list(kinds), CALLS, random.Random(14))
     with service() as env:
-        for _ in range(3):
-            for kind, settings in kinds.items():
-                calls[kind] += session(str(cli), settings, env)
-    seconds = {kind: median(found) for kind, found in calls.items()}
-    added = {kind: found - seconds["none"] for kind, found in seconds.items() if kind != "none"}
-    peers: dict[str, float | str] = {kind: added[kind] / added["python"] for kind in ("sh", "one guard")}
-    note = ", ".join(f"{kind} +{found * 1e3:.0f} ms" for kind, found in added.items())
-    return Measured(added["starter"] / added["python"], peers, f"{note}; none {seconds['none'] * 1e3:.0f} ms a call")
+        return session(str(cli), {"hooks": {"PreToolUse": [group]}}, env, turns)
 
 
-def session(cli: str, settings: dict[str, Any], env: dict[str, str]) -> list[float]:
-    """The seconds from each of the model's calls to its next request."""
+def session(cli: str, settings: dict[str, Any], env: dict[str, str], turns: list[str]) -> Times:
+    """The seconds from each of the model's calls to its next request, by kind of call."""
     api_module = importlib.import_module("tests.contract.api")
     stamps: list[float] = []
 
@@ -158,7 +191,9 @@ def session(cli: str, settings: dict[str, Any], env: dict[str, str]) -> list[flo
             stamps.append(time.perf_counter())
             super().serve_model(handler, request)
 
-    api = Api([*([{"tools": [["Bash", {"command": "true"}]]}] * CALLS), {"text": "done"}])
+    warm_up = list(dict.fromkeys(turns))  # the first call of a kind also starts what it needs
+    calls = [["Bash", {"command": f"true {kind.split()[-1]}"}] for kind in (*warm_up, *turns)]
+    api = Api([*({"tools": [call]} for call in calls), {"text": "done"}])
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "settings.json").write_text(json.dumps(settings))
         (Path(folder) / "home").mkdir()
@@ -170,10 +205,13 @@ def session(cli: str, settings: dict[str, Any], env: dict[str, str]) -> list[flo
             )  # fmt: skip
         finally:
             api.close()
-    gaps = [later - earlier for earlier, later in itertools.pairwise(stamps)]
-    if len(gaps) < CALLS:
-        raise Unavailable(f"the CLI made {len(gaps)} calls of {CALLS}")
-    return gaps[-CALLS + 1 :]  # the first call also starts what it needs
+    gaps = [later - earlier for earlier, later in itertools.pairwise(stamps)][-len(turns) :]
+    if len(gaps) < len(turns):
+        raise Unavailable(f"the CLI made {len(gaps)} calls of {len(turns)}")
+    found: dict[str, list[float]] = {kind: [] for kind in warm_up}
+    for kind, gap in zip(turns, gaps, strict=True):
+        found[kind].append(gap)
+    return Times(found)
 
 
 def kept(env: dict[str, str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -15,12 +16,14 @@ from bench.harness import (
     Times,
     Unavailable,
     at_least,
+    at_least_surely,
     at_most,
     interleave,
     markdown,
     measure,
     number,
     rotated,
+    shuffled,
     table,
     with_figures,
 )
@@ -128,15 +131,32 @@ def test_targets_are_bounds_that_include_themselves() -> None:
 
 
 def test_the_table_shows_target_number_peers_and_whether_it_is_met() -> None:
-    """One line per row, in columns."""
+    """One line per row, in columns; what gives a number its scale stands below."""
     results = [measure(row(at_most(4, "× a bare await"), 3.456, pluggy=7.0)), measure(row(at_least(99, "%"), 12))]
 
-    assert table(results).splitlines() == [
-        "what          target              measured  for scale  met?",
-        "------------  ------------------  --------  ---------  ----",
-        "what it does  ≤ 4 × a bare await  3.46      pluggy 7   yes",
-        "what it does  ≥ 99 %              12                   NO",
+    assert table(results, width=60).splitlines() == [
+        "met?  measured  target              what",
+        "----  --------  ------------------  ------------------------",
+        "yes       3.46  ≤ 4 × a bare await  what it does",
+        "                                      pluggy 7",
+        "NO          12  ≥ 99 %              what it does",
     ]
+
+
+def test_the_table_fits_a_terminal_whatever_is_in_it() -> None:
+    """Long texts are wrapped, and a failure is told in short."""
+
+    def failing() -> Measured:
+        raise ValueError("no such thing " * 100)
+
+    long = Row("x", "a row with much to say " * 9, at_most(1, "× what the other one takes"), failing)
+    peers = {f"peer {number}": 1.5 for number in range(40)}
+    wide = Row("y", "wide", at_most(2, "×"), lambda: Measured(1, peers, "and a note " * 9))
+    lines = table([measure(long), measure(wide)]).splitlines()
+
+    assert max(map(len, lines)) <= 120
+    assert any(line.startswith("FAILED") for line in lines)
+    assert "peer 39 1.5" in " ".join(" ".join(lines).split())
 
 
 def test_numbers_have_three_digits_that_count() -> None:
@@ -167,7 +187,53 @@ def test_a_row_that_cannot_run_says_why_and_one_that_fails_is_broken() -> None:
     ]
 
 
-@pytest.mark.parametrize("value, code", [(3.0, 0), (5.0, 1)])
+NOISE = [0.9, -1.1, 1.0, -0.8, 0.2, -0.3, 0.1, -0.2, 0.4]
+
+
+def test_what_is_added_is_compared_by_the_medians_of_differences() -> None:
+    """A round in which everything was slow counts like the others."""
+    times = Times({
+        "none": [10.0, 50.0, 10.0] * 3, "theirs": [12.0, 52.0, 12.0] * 3, "ours": [13.0, 53.0, 900.0] * 3,
+    })  # fmt: skip
+
+    assert times.difference("ours", "none") == 3.0
+    assert times.added("ours", "theirs", over="none") == 1.5
+
+
+def test_a_ratio_of_noise_is_not_given() -> None:
+    """If what the other adds may be nothing, the row says so: neither yes nor no, and the run does not pass."""
+    times = Times({"none": [10.0] * 9, "theirs": [10.0 + more for more in NOISE], "ours": [10.1] * 9})
+
+    result = measure(Row("x", "x", at_most(1.3, "×"), lambda: Measured(times.added("ours", "theirs", over="none"))))
+
+    assert (result.met, result.broken, result.word) == (None, True, "?")
+    assert result.problem.startswith("not measurable: `theirs` adds")
+
+
+@pytest.mark.parametrize("value", [-0.92, 0.0, float("nan"), float("inf")])
+def test_a_number_that_cannot_be_is_no_verdict(value: float) -> None:
+    """Every row is a time, a size, a rate or a ratio of these: -0.92 is not less than 1.3."""
+    result = measure(row(at_most(1.3, "×"), value))
+
+    assert (result.met, result.broken, result.word) == (None, True, "?")
+
+
+def test_the_lower_bound_of_a_median_needs_enough_rounds() -> None:
+    """A few rounds prove nothing; of many, all but a few must lie above."""
+    assert at_least_surely([1.0] * 6) == float("-inf")
+    assert at_least_surely([1.0] * 7) == 1.0
+    assert at_least_surely([*NOISE[:8], *[5.0] * 23]) == 5.0
+
+
+def test_every_round_has_each_name_once() -> None:
+    """In an order of its own, so that no kind always comes after the same other."""
+    turns = shuffled(["a", "b", "c"], 20, Random(1))
+
+    assert [sorted(turns[at : at + 3]) for at in range(0, 60, 3)] == [["a", "b", "c"]] * 20
+    assert len({tuple(turns[at : at + 3]) for at in range(0, 60, 3)}) > 1
+
+
+@pytest.mark.parametrize("value, code", [(3.0, 0), (5.0, 1), (-1.0, 1)])
 def test_the_command_fails_when_a_target_is_not_met(
     value: float, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -194,6 +260,20 @@ def test_every_module_of_rows_is_found_and_names_its_rows_uniquely() -> None:
     names = [row.name for row in command.rows()]
 
     assert len(names) == len(set(names))
+
+
+def test_a_row_that_is_missed_or_fails_shows_on_the_page() -> None:
+    """The page has the same words as the table."""
+
+    def failing() -> Measured:
+        raise ValueError("boom\nand more")
+
+    results = [measure(row(at_most(4, "×"), 5.0)), measure(Row("x", "x", at_most(1, "×"), failing))]
+
+    assert markdown(results, "Measured today.").splitlines()[-2:] == [
+        "| what it does | ≤ 4 × | 5 |  | NO |",
+        "| x | ≤ 1 × |  | failed: ValueError: boom | FAILED |",
+    ]
 
 
 def test_figures_go_into_a_page_in_place_of_the_old_ones() -> None:
