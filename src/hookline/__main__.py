@@ -35,12 +35,15 @@ def _answer(words: list[str], how: str) -> int:
     from hookline.service import client
 
     try:
+        connection = client.connect()  # first: the service gets ready while stdin is read
         if client.take_stdin(how):
             try:
-                return client.ask(words)
+                return client.ask(words, connection)
             except client.Unanswered:
                 if how != client.UNREAD:
                     client.rewind_stdin()
+        elif connection is not None:
+            connection.close()
         return _run_here(words)
     except BrokenPipeError:
         return 141

@@ -169,37 +169,39 @@ def write_all(fd: int, data: bytes) -> None:
 # ---- asking
 
 
-def ask(words: list[str]) -> int:
-    """The exit code of a command that the service has run, its output written; `Unanswered` if it has not."""
-    try:
-        connection = _connect()
-        try:
-            code, out, err, sizes = _converse(connection, words)
-        finally:
-            connection.close()
-    except (OSError, frames.Garbled) as problem:
-        raise Unanswered(str(problem)) from None
-    _copy(out, 1, sizes[0])
-    _copy(err, 2, sizes[1])
-    return code
-
-
-def _connect() -> _socket.socket:
-    """A connection to a service that is ours; if there is none, one is started for the next event."""
+def connect() -> _socket.socket | None:
+    """A connection to the user's service, if it is there; if not, one is started for the next event."""
     folder = address.folder()
     if not address.is_private(folder):
         _start()
-        raise Unanswered("no service")
+        return None
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     connection.settimeout(ACCEPT_LIMIT)
     try:
         connection.connect(f"{folder}/{address.instance()}.sock")
-    except (FileNotFoundError, ConnectionRefusedError):
-        _start()
-        raise
-    if not address.is_trusted(connection):
-        raise Unanswered("somebody else's service")
+    except OSError as problem:  # it is not there, or does not take us: then we answer by ourselves
+        connection.close()
+        if isinstance(problem, (FileNotFoundError, ConnectionRefusedError)):
+            _start()
+        return None
     return connection
+
+
+def ask(words: list[str], connection: _socket.socket | None) -> int:
+    """The exit code of a command that the service has run, its output written; `Unanswered` if it has not."""
+    if connection is None:
+        raise Unanswered("no service")
+    try:
+        if not address.is_trusted(connection):
+            raise Unanswered("somebody else's service")
+        code, out, err, sizes = _converse(connection, words)
+    except (OSError, frames.Garbled) as problem:
+        raise Unanswered(str(problem)) from None
+    finally:
+        connection.close()
+    _copy(out, 1, sizes[0])
+    _copy(err, 2, sizes[1])
+    return code
 
 
 def _start() -> None:

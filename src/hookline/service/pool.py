@@ -170,14 +170,20 @@ class Pool:
     def busy(self) -> bool:
         return any(hand.running for hand in (*self.workers.values(), *self.leaving))
 
-    def hand_over(self, route: Route, connection: socket.socket) -> str:
-        """Have a worker answer; nothing if one does, else why not."""
+    def look_ahead(self) -> Hand | None:
+        """The worker that was asked last, if its files are as they were; most events are for it."""
+        ready = [hand for hand in self.workers.values() if hand.ready]
+        last = max(ready, key=lambda hand: hand.used, default=None)
+        return last if last is not None and last.stamps.fresh() else None
+
+    def hand_over(self, route: Route, connection: socket.socket, fresh: Hand | None) -> str:
+        """Have a worker answer; nothing if one does, else why not. `fresh` has just been looked at."""
         hand = self.workers.get(route.key)
         if hand is None:
             return self._start(route)
         if not hand.ready:
             return "its worker is starting"
-        if not hand.stamps.fresh():
+        if hand is not fresh and not hand.stamps.fresh():
             self.log(f"worker {hand.process.pid} is out of date")
             self._let_go(hand)
             self._start(route)

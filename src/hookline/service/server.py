@@ -15,12 +15,12 @@ import socket
 import sys
 import time
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from hookline.service import address, frames
 from hookline.service.leaf_keeper import LeafKeeper, keepers
 from hookline.service.log import Log
-from hookline.service.pool import Pool, Route
+from hookline.service.pool import Hand, Pool, Route
 from hookline.service.stamps import Stamps
 
 IDLE = 15 * 60.0
@@ -28,6 +28,13 @@ IDLE = 15 * 60.0
 REQUEST_LIMIT = 5.0
 """Seconds that a client may take to say what it wants."""
 BACKLOG = 1024
+
+
+class LookAhead(NamedTuple):
+    """Whether this service's own files are as they were, and a worker whose files are."""
+
+    own: bool
+    fresh_worker: Hand | None
 
 
 class Service:
@@ -125,6 +132,7 @@ class Service:
         if not address.is_trusted(connection):
             await self._decline(connection, "another user, or a process that is confined differently")
             return
+        ahead = self._look_ahead()
         protocol, kind, length = frames.read_head(await _exactly(connection, frames.HEAD))
         if protocol != frames.PROTOCOL:
             await self._decline(connection, f"this service speaks protocol {frames.PROTOCOL}")
@@ -134,15 +142,22 @@ class Service:
         if kind == frames.CONTROL:
             await self._control(connection, route)
         else:
-            await self._hand_over(connection, Route(route))
+            await self._hand_over(connection, Route(route), ahead)
 
-    async def _hand_over(self, connection: socket.socket, route: Route) -> None:
+    def _look_ahead(self) -> LookAhead:
+        """Compare files while the client reads its event: ours, and those of the worker that it most likely wants.
+
+        The client has been started by now, so what changes later is as late as it would be for a process of its own.
+        """
+        return LookAhead(self.own.fresh(), self.pool.look_ahead())
+
+    async def _hand_over(self, connection: socket.socket, route: Route, ahead: LookAhead) -> None:
         self.used = time.monotonic()
-        if not self.own.fresh():
+        if not ahead.own:
             await self._decline(connection, "Hookline has changed; a new service follows")
             self._give_way(newer=True)
             return
-        reason = self.pool.hand_over(route, connection)
+        reason = self.pool.hand_over(route, connection, ahead.fresh_worker)
         if reason:
             await self._decline(connection, reason)
 

@@ -43,8 +43,11 @@ class Stamps:
 
     def fresh(self) -> bool:
         """Whether every file is as it was."""
-        if not self._usable or any(stamp(path) != found for path, found in self._stamps.items()):
+        if not self._usable:
             return False
+        for path, found in self._stamps.items():  # some two hundred files, for every event
+            if stamp(path) != found:
+                return False
         now = time.time()
         if any(digest(path) != content for path, content in self._contents.items()):
             return False
