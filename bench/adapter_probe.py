@@ -3,16 +3,16 @@
 The framework's own hooks do nothing, at the same points that the adapter uses; the adapter asks one hook.
 
 Runs in the framework's own environment (`make frameworks`): `python bench/adapter_probe.py pydantic-ai` prints JSON:
-seconds of processor time per tool call: what the framework's own hooks add to none, and what the adapter adds to
-those. The three take turns, and the medians of the rounds' differences count.
+seconds of processor time per tool call in each round, of the three in turns.
 """
 
 import asyncio
 import json
+import os
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from statistics import median
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from hookline import Hooks
@@ -224,7 +224,172 @@ def agent_framework(kind: str) -> Run:
     return run
 
 
+def google_adk(kind: str) -> Run:  # noqa: C901 - a model, the own hooks and a run, each of a few lines
+    from google.adk.agents import LlmAgent
+    from google.adk.models import BaseLlm, LlmResponse
+    from google.adk.plugins.base_plugin import BasePlugin
+    from google.adk.runners import InMemoryRunner
+    from google.genai import types
+
+    class Scripted(BaseLlm):
+        model: str = "scripted"
+        left: Any = None
+
+        async def generate_content_async(self, llm_request: Any, stream: Any = None) -> Any:
+            call = types.FunctionCall(name="shell", args={"command": "ls"})
+            done = next(self.left, None) is None
+            part = types.Part(text="done") if done else types.Part(function_call=call)
+            yield LlmResponse(content=types.Content(role="model", parts=[part]))
+
+    class Own(BasePlugin):
+        async def before_tool_callback(self, **given: Any) -> None: ...
+
+        async def after_tool_callback(self, **given: Any) -> None: ...
+
+        async def before_model_callback(self, **given: Any) -> None: ...
+
+        async def after_model_callback(self, **given: Any) -> None: ...
+
+        async def before_agent_callback(self, **given: Any) -> None: ...
+
+    def plugins() -> list[Any]:
+        if kind == "ours":
+            from hookline.adapters.google_adk import HooklinePlugin
+
+            return [HooklinePlugin(hooks_with_one())]
+        return [Own(name="own")] if kind == "own" else []
+
+    given = plugins()
+
+    async def run(calls: int) -> None:
+        agent = LlmAgent(name="main", model=Scripted(left=iter(range(calls))), tools=[shell])
+        runner = InMemoryRunner(agent=agent, app_name="app", plugins=given)
+        session = await runner.session_service.create_session(app_name="app", user_id="u")
+        message = types.Content(role="user", parts=[types.Part(text="go")])
+        async for _ in runner.run_async(user_id="u", session_id=session.id, new_message=message):
+            pass
+
+    return run
+
+
+def openai_agents(kind: str) -> Run:  # noqa: C901 - a model, the own hooks and a run, each of a few lines
+    from agents import Agent, AgentHooks, Model, ModelResponse, Runner, Usage, function_tool, set_tracing_disabled
+    from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+
+    set_tracing_disabled(True)
+
+    class Scripted(Model):
+        def __init__(self, calls: int) -> None:
+            self.left = iter(range(calls))
+
+        async def get_response(self, *args: Any, **options: Any) -> ModelResponse:
+            number = next(self.left, None)
+            output: Any
+            if number is None:
+                text = ResponseOutputText(type="output_text", text="done", annotations=[])
+                output = ResponseOutputMessage(
+                    id="m", type="message", role="assistant", status="completed", content=[text]
+                )
+            else:
+                output = ResponseFunctionToolCall(
+                    type="function_call", call_id=f"c{number}", id=f"c{number}", name="shell",
+                    arguments='{"command": "ls"}',
+                )  # fmt: skip
+            return ModelResponse(output=[output], usage=Usage(), response_id=None)
+
+        async def stream_response(self, *args: Any, **options: Any) -> Any:
+            raise NotImplementedError
+            yield
+
+    class Own(AgentHooks[Any]):
+        async def on_tool_start(self, *args: Any) -> None: ...
+
+        async def on_tool_end(self, *args: Any) -> None: ...
+
+        async def on_llm_start(self, *args: Any) -> None: ...
+
+        async def on_llm_end(self, *args: Any) -> None: ...
+
+    tools: list[Any] = [function_tool(shell)]
+
+    def agent(calls: int) -> Any:
+        made = Agent(name="main", model=Scripted(calls), tools=tools, hooks=Own() if kind == "own" else None)
+        if kind != "ours":
+            return made
+        from hookline.adapters.openai_agents import guarded
+
+        return guarded(made, hooks)
+
+    hooks = hooks_with_one()
+
+    async def run(calls: int) -> None:
+        await Runner.run(agent(calls), "go", max_turns=calls + 2)
+
+    return run
+
+
+def crewai(kind: str) -> Run:  # noqa: C901 - a model, the own hooks and a run, each of a few lines
+    os.environ.update(CREWAI_DISABLE_TELEMETRY="true", OTEL_SDK_DISABLED="true", CREWAI_TRACING_ENABLED="false")
+    from crewai import Agent, BaseLLM, Crew, Task
+    from crewai.hooks import InterceptionPoint
+    from crewai.hooks.dispatch import register, unregister
+    from crewai.tools import tool
+
+    from hookline.adapters.crewai import guarding
+
+    class Scripted(BaseLLM):
+        left: Any = None
+
+        def call(self, messages: Any, *args: Any, **options: Any) -> str:
+            number = next(self.left, None)
+            if number is None:
+                return "Thought: I now know\nFinal Answer: done"
+            return f'Thought: so\nAction: shell\nAction Input: {{"command": "ls {number}"}}'  # it minds repetition
+
+        def supports_function_calling(self) -> bool:
+            return False
+
+        def supports_stop_words(self) -> bool:
+            return True
+
+        def get_context_window_size(self) -> int:
+            return 8000
+
+    points = [
+        InterceptionPoint.PRE_MODEL_CALL, InterceptionPoint.POST_MODEL_CALL, InterceptionPoint.PRE_TOOL_CALL,
+        InterceptionPoint.POST_TOOL_CALL,
+    ]  # fmt: skip
+
+    def nothing(context: Any) -> None: ...
+
+    @contextmanager
+    def own() -> Iterator[None]:
+        for point in points:
+            register(point, nothing)
+        yield
+        for point in points:
+            unregister(point, nothing)
+
+    hooks = hooks_with_one()
+    around = {"bare": nullcontext, "own": own, "ours": lambda: guarding(hooks)}[kind]
+    tools = [tool("shell")(shell)]
+
+    async def run(calls: int) -> None:
+        agent = Agent(
+            role="main", goal="g", backstory="b", llm=Scripted(model="scripted", left=iter(range(calls))), tools=tools,
+            max_iter=1000, cache=False,
+        )  # fmt: skip
+        crew = Crew(agents=[agent], tasks=[Task(description="go", expected_output="e", agent=agent)], cache=False)
+        with around():
+            await asyncio.to_thread(crew.kickoff)
+
+    return run
+
+
 FRAMEWORKS = {
+    "crewai": crewai,
+    "google-adk": google_adk,
+    "openai-agents": openai_agents,
     "pydantic-ai": pydantic_ai,
     "strands": strands,
     "langchain": langchain,
@@ -232,16 +397,13 @@ FRAMEWORKS = {
 }
 
 
-async def measure(make: Callable[[str], Run]) -> dict[str, float]:
-    """Seconds per tool call: `own` hooks beside none, and `ours` beside the own."""
+async def measure(make: Callable[[str], Run]) -> dict[str, list[float]]:
+    """Seconds per tool call, round by round: without hooks, with the framework's own, and with the adapter's."""
     runs = {kind: make(kind) for kind in ("bare", "own", "ours")}
     for run in runs.values():  # warm up
         await run(MANY)
     rounds = [{kind: await _slope(run) for kind, run in runs.items()} for _ in range(ROUNDS)]
-    return {
-        "own": median(one["own"] - one["bare"] for one in rounds),
-        "ours": median(one["ours"] - one["own"] for one in rounds),
-    }
+    return {kind: [one[kind] for one in rounds] for kind in runs}
 
 
 async def _slope(run: Run) -> float:
@@ -255,4 +417,5 @@ async def _slope(run: Run) -> float:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(measure(FRAMEWORKS[sys.argv[1]]))))
+    made = asyncio.run(measure(FRAMEWORKS[sys.argv[1]]))
+    print("\n" + json.dumps(made))  # some frameworks print, too: the last line counts
