@@ -19,13 +19,14 @@ import pytest
 
 import hookline
 from hookline.service import address, frames
+from hookline.service.stamps import Stamps
 from tests.service.conftest import GUARD, HOOKLINE, Desk, event, reason, until
 
 BLOCKED = "is blocked by the pattern `rm -rf *`"
 
 
 @contextlib.contextmanager
-def impostor(desk: Desk, code: str, first: str = "") -> Iterator[subprocess.Popen[bytes]]:
+def impostor(desk: Desk, code: str, first: str = "", bound: str = "") -> Iterator[subprocess.Popen[bytes]]:
     """Another process at the service's socket, which does something else with every connection `c`."""
     desk.socket.parent.mkdir(mode=0o700, exist_ok=True)
     script = f"""
@@ -33,6 +34,7 @@ import socket, sys, time
 {first}
 s = socket.socket(socket.AF_UNIX)
 s.bind({str(desk.socket)!r})
+{bound}
 s.listen()
 print("up", flush=True)
 while True:
@@ -348,6 +350,42 @@ def test_a_confined_service_is_not_believed(desk: Desk) -> None:
         assert BLOCKED in reason(desk.guard())
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+def test_a_socket_of_somebody_else_is_not_believed(desk: Desk) -> None:
+    """However it came into our folder: who listens there is asked of the system."""
+    answer = f"{frame(b'a', bytes(4))} + {frame(b's', bytes(4))} + {frame(b'e', bytes(20))}"
+    approve = f"globals().setdefault('kept', []).append(c); c.send({answer})"
+    with impostor(desk, approve, "import os", bound="os.setuid(65534)"):
+        assert BLOCKED in reason(desk.guard())
+        assert desk.run("service", "status").returncode == 3
+
+
+def test_a_clock_that_was_set_back_delays_nothing(desk: Desk) -> None:
+    """A lock from the future is not one of the last second, and files from the future are still compared."""
+    desk.warm()
+    os.kill(desk.status()["pid"], signal.SIGKILL)
+    until(lambda: not desk.status()["running"])
+    lock = desk.socket.with_suffix(".lock")
+    ahead = time.time() + 86_400
+    os.utime(lock, (ahead, ahead))
+
+    assert BLOCKED in reason(desk.guard())
+    until(lambda: desk.status()["running"])
+
+
+@pytest.mark.parametrize("jump", [-86_400.0, 86_400.0])
+def test_files_are_compared_whatever_the_clock_says(tmp_path: Path, jump: float) -> None:
+    """Stamps taken after the clock was set back or forward: an unchanged file may be believed, a changed one never."""
+    file = tmp_path / "hooks.py"
+    file.write_text("a = 1\n")
+    stamps = Stamps.take([str(file)], time.time() + jump)
+    before = stamps.fresh()
+    file.write_text("a = 2\n")
+
+    assert not stamps.fresh()
+    assert before is (jump > 0)  # set back: the file seems to have changed after it was read
+
+
 def unshared(script: str, *argv: str) -> list[str]:
     return ["unshare", "-m", "sh", "-c", script, "sh", *argv]
 
@@ -356,16 +394,26 @@ def can_unshare() -> bool:
     return subprocess.run(unshared("mount -t tmpfs tmpfs /mnt"), capture_output=True, check=False).returncode == 0
 
 
+def test_a_service_that_is_only_starting_can_be_stopped(desk: Desk) -> None:
+    """It holds the lock and does not listen yet."""
+    for _ in range(3):
+        assert BLOCKED in reason(desk.guard())
+        assert desk.run("service", "stop").returncode == 0
+        assert not desk.socket.exists()
+
+
 @pytest.mark.skipif(not shutil.which("unshare") or not can_unshare(), reason="needs mount namespaces")
-@pytest.mark.parametrize("mount", ["size=4k,nr_inodes=1", "ro"])
+@pytest.mark.parametrize("mount", ["size=4k,nr_inodes=1", "ro", "ro,home"])
 def test_where_nothing_can_be_written_events_are_answered_all_the_same(desk: Desk, mount: str) -> None:
-    """A full disk, a read-only system: no service, no harm."""
-    folder = desk.socket.parent.parent  # where the service would make its own
+    """A full disk, a read-only system, a read-only home: no harm."""
+    home = mount.endswith(",home")
+    folder = Path(desk.env["HOME"]) if home else desk.socket.parent.parent  # where the service would make its own
     if Path(sys.prefix).is_relative_to(folder):
         pytest.skip(f"this checkout lies below {folder}, which is empty then")
     script = (
         f"mount -t tmpfs tmpfs /mnt && mkdir /mnt/k && mount --bind {desk.base} /mnt/k && "
-        f'mount -t tmpfs -o {mount} tmpfs {folder} && cd /mnt/k/proj && exec "$@"'
+        f"mount -t tmpfs -o {mount.removesuffix(',home')} tmpfs {folder} && cd /mnt/k/proj && "
+        f'{{ "$@"; code=$?; {sys.executable} -m hookline service stop > /dev/null; exit $code; }}'
     )
     done = subprocess.run(
         unshared(script, *HOOKLINE, *GUARD), cwd=desk.project, env=desk.env, capture_output=True,

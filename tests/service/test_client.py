@@ -209,3 +209,18 @@ def test_what_the_client_imports_is_next_to_nothing(desk: Desk) -> None:
         "hookline.service.client", "hookline.service.frames",
     }  # fmt: skip
     assert imported & {"asyncio", "json", "msgspec", "pathlib", "re", "socket", "subprocess", "typing"} == set()
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_status_fits_the_terminal(desk: Desk, columns: int) -> None:
+    """What runs, since when, how many events, p50 and p95, which files, memory; of a long path, its end."""
+    place = desk.project / "a-folder-with-a-rather-long-name" / "and-another-one-below-it-that-is-as-long"
+    place.mkdir(parents=True)
+    (place / "hooks.py").write_text("from hookline import Hooks\nhooks = Hooks()\n")
+    desk.warm("pipe", "--hooks", str(place / "hooks.py"))
+    shown = desk.run("service", "status", COLUMNS=str(columns)).stdout.splitlines()
+    [hook_set] = [line for line in shown if line.endswith("below-it-that-is-as-long/hooks.py")]
+
+    assert max(map(len, shown)) <= max(columns, len(f"  socket   {desk.socket}"))
+    assert hook_set.count(" ms") == 2
+    assert [line.split()[0] for line in shown[1:5] if line] == ["socket", "events", "memory"]

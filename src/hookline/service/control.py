@@ -38,18 +38,22 @@ def begin() -> dict[str, Any]:
 
 def stop() -> bool:
     """Have the service end, and wait until it has; False if none was running. What a killed one left is removed."""
-    try:
-        _request(b"stop", to_the_end=True)
-    except NotRunning:
-        running = False
-    else:
-        running = True
+    running = _asked_to_stop()
     begun = time.monotonic()
     while not _clean():
         if time.monotonic() - begun > 2 * ANSWER_LIMIT:
             raise NotRunning("it does not end")
         time.sleep(0.02)
+        running = _asked_to_stop() or running  # one that was only starting listens now
     return running
+
+
+def _asked_to_stop() -> bool:
+    try:
+        _request(b"stop", to_the_end=True)
+    except NotRunning:
+        return False
+    return True
 
 
 def _clean() -> bool:

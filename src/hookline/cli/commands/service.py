@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import time
 from collections import deque
@@ -18,6 +19,8 @@ from hookline.errors import HooklineError
 from hookline.service import address, client, control
 
 NOT_RUNNING = 3
+WIDEST = 120
+"""Columns that a status fills at most."""
 _EXAMPLES = """examples:
   hookline service status        what runs, since when, how many events, how long they took
   hookline service off           every command hook answers by itself from now on
@@ -70,7 +73,7 @@ def _why_not() -> str:
 
 
 def _described(found: dict[str, Any]) -> Iterator[str]:
-    workers = found["workers"]
+    workers, width = found["workers"], min(shutil.get_terminal_size().columns, WIDEST)
     memory = sum(one["memory"] or 0 for one in (found, *workers))
     yield f"{paint('running', 'green')}, pid {found['pid']}, since {_clock(found['since'])} ({_ago(found['since'])})"
     yield f"  socket   {found['socket']}"
@@ -82,13 +85,21 @@ def _described(found: dict[str, Any]) -> Iterator[str]:
     if found["hook_sets"]:
         yield "\n   events       p50       p95  hook set"
         for name, one in sorted(found["hook_sets"].items(), key=lambda pair: -pair[1]["events"]):
-            died = paint(f"  {one['died']} died", "red") if one["died"] else ""
-            yield f"  {one['events']:>7,} {_ms(one['p50'])} {_ms(one['p95'])}  {one_line(name, 45)}{died}"
+            died = f"  {one['died']} died" if one["died"] else ""
+            shown = _fit(name, width - 31 - len(died))
+            yield f"  {one['events']:>7,} {_ms(one['p50'])} {_ms(one['p95'])}  {shown}{paint(died, 'red')}"
     if workers:
         yield "\n   worker  since     memory  running  python"
         for one in workers:
             state, size = one["running"] if one["ready"] else "starts", _megabytes(one["memory"] or 0)
-            yield f"  {one['pid']:>7}  {_clock(one['since'])} {size:>9} {state:>8}  {one['python']}"
+            python = _fit(one["python"], width - 40)
+            yield f"  {one['pid']:>7}  {_clock(one['since'])} {size:>9} {state:>8}  {python}"
+
+
+def _fit(text: str, room: int) -> str:
+    """In one line; of a path that is too long, the end says more than the beginning."""
+    shown = one_line(text)
+    return shown if len(shown) <= room else f"…{shown[len(shown) - room + 1 :]}"
 
 
 def _clock(seconds: float) -> str:
