@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from hookline.agent.hook_messages import ran, reason_of, said
-from hookline.agent.messages import User
+from hookline.agent.messages import Assistant, User
 from hookline.agent.models import ModelRequest
 from hookline.agent.session.lifecycle import instructions_told, session_starts
 from hookline.agent.session.session import Conversation
@@ -40,11 +40,15 @@ async def compact_if_full(talk: Conversation) -> None:
 async def compact(talk: Conversation, trigger: str, instructions: str = "") -> str:
     """Replace the conversation by a summary, unless a hook blocks it; what came of it, with what the hooks said.
 
+    A conversation in which the model has said nothing, or nothing since the last summary, stays as it is.
+
     `continue: false` is no block here: it is about the turn, and there is none (FACTS.md §3).
     """
     verdict = await talk.fire(PreCompact, trigger=trigger, custom_instructions=instructions or None)
     if verdict.decision is Decision.DENY:
         return f"Compaction blocked by PreCompact hook: {reason_of(verdict)}"
+    if not any(isinstance(message, Assistant) for message in talk.messages):
+        return "There is nothing to compact."
     summary = await _summary(talk, _instructions(instructions, verdict))
     await talk.fire(SubagentStop, agent_id=talk.session.id, agent_type="", stop_hook_active=False,
                     agent_transcript_path=str(talk.transcript.path) if talk.transcript else "",

@@ -23,8 +23,6 @@ __all__ = ["COMMANDS", "activate", "use_skill"]
 
 async def _compact(talk: Conversation, arguments: str) -> str:
     """Summarise the conversation, with the user's wishes for the summary."""
-    if not talk.messages:
-        return "There is nothing to compact."
     return await compact(talk, "manual", arguments)
 
 

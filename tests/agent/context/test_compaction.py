@@ -1,0 +1,28 @@
+"""Compacting: a conversation that has nothing new in it stays as it is, and no model is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hookline import Hooks
+from tests.agent.driving import agent_on, recorded, requests_of
+
+AROUND = ("PreCompact", "SubagentStop", "SessionStart", "PostCompact")
+
+
+async def test_what_nobody_has_added_to_is_not_summarised(tmp_path: Path) -> None:
+    """PreCompact is told, as in Claude Code (`compact_twice`, `events_compact_empty`); nothing else happens."""
+    hooks = Hooks()
+    seen = recorded(hooks)
+    lanes = {"compact": {"last": "create a detailed summary", "turns": [{"text": "<summary>SHORT</summary>"}]}}
+    async with agent_on(tmp_path, "hello", hooks=hooks, lanes=lanes) as agent:
+        texts, events, asked = [], [], []
+        for prompt in ("/compact", "hi", "/compact", "/compact"):
+            before, requests = len(seen), len(requests_of(agent))
+            texts.append((await agent.run(prompt)).text.partition("\n")[0])
+            events.append([name for name in seen[before:] if name in AROUND])
+            asked.append(len(requests_of(agent)) - requests)
+
+    assert texts == ["There is nothing to compact.", "hello", "Compacted", "There is nothing to compact."]
+    assert events == [["SessionStart", "PreCompact"], [], list(AROUND), ["PreCompact"]]
+    assert asked == [0, 1, 1, 0]
