@@ -24,6 +24,7 @@ from hookline import Hooks, deny
 from hookline.agent import Agent
 from hookline.agent.models.scripted import Scripted
 from hookline.events import PreToolUse
+from hookline.settings import watcher
 
 SRC = Path(hookline.__file__).parent
 BASH = {"command": "rm -rf build"}
@@ -90,6 +91,7 @@ def settings_command(folder: Path) -> Walk:
     row = {"matcher": "Bash", "hooks": [{"type": "command", "command": "echo no >&2; exit 2"}]}
     (folder / ".claude").mkdir()
     (folder / ".claude" / "settings.json").write_text(json.dumps({"hooks": {"PreToolUse": [row]}}))
+    watcher._FRESH = 0  # noqa: SLF001 - what was just written is read again with every event; this file is older
     hooks = Hooks.from_settings(folder, home=folder / "home", trust="all")
     return lambda: hooks.fire(event())
 
