@@ -69,3 +69,14 @@ def test_none_and_nonsense(place: Place) -> None:
         1,
         "hookline list: unknown event `Stopp`; did you mean `Stop` or `Setup`?\n",
     )
+
+
+def test_a_python_file_s_hooks_are_shown_with_file_and_line(place: Place) -> None:
+    """So that one finds them again."""
+    place.write("hooks.py", "from hookline import Hooks\nfrom hookline.events import Stop\n\nhooks = Hooks()\n\n\n"
+                "@hooks.on(Stop)\nasync def done(event): ...\n\n\n"
+                "hooks.add(Stop, lambda event: None, name='short')\n")  # fmt: skip
+    lines = [line.strip() for line in place.run("list", "--hooks", "hooks.py").stdout.splitlines()]
+
+    assert lines[1:5] == ["done", "function done", "30 s, on failure continue", "hooks.py:7"]
+    assert lines[5:9] == ["short", "function <lambda>", "30 s, on failure continue", "hooks.py:11"]

@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from hookline.hooks.actions import AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
+from hookline.hooks.actions import Cedar, Command, Function, Http, McpTool, Prompt, Rego
 from hookline.hooks.hook import Hook
+from hookline.hooks.signature import name_of
 from hookline.settings.files import pretty
 from hookline.settings.load import File, Loaded
 from hookline.settings.modules import Listing
@@ -147,5 +148,6 @@ def what_runs(hook: Hook) -> str:
         return f"mcp {action.server}.{action.tool}"
     if isinstance(action, Cedar | Rego):
         return f"{type(action).__name__.lower()} {action.policies}"
-    kind = {Prompt: "prompt", AgentCheck: "agent"}.get(type(action), "function")
-    return f"{kind} {getattr(action, 'prompt', '')!r}"
+    if isinstance(action, Function):
+        return f"function {name_of(action.call)}"
+    return f"{'prompt' if isinstance(action, Prompt) else 'agent'} {action.prompt!r}"

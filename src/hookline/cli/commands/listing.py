@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,6 +17,7 @@ from hookline.cli.style import folded, paint
 from hookline.display import one_line
 from hookline.events import CATALOG, Event, spec_of
 from hookline.hooks import Hook
+from hookline.hooks.actions import Function
 from hookline.settings.trust import what_runs
 
 _EXAMPLES = """examples:
@@ -74,12 +77,25 @@ def _row(hooks: Hooks, hook: Hook, event: Event | None) -> dict[str, Any]:
         "runs": what_runs(hook),
         "timeout": hook.limit(hooks.engine.timeout),
         "on_failure": _on_failure(hook),
-        "source": hook.source,
+        "source": _source(hook),
     }
     if event is not None:
         row["why_not"] = why_not(hooks, hook, event) or None
         row["would_run"] = row["why_not"] is None
     return row
+
+
+def _source(hook: Hook) -> str:
+    """Where a hook was declared; of a function, its file and line."""
+    action = hook.action
+    if not isinstance(action, Function) or hook.source != "code":
+        return hook.source
+    call = inspect.unwrap(getattr(action.call, "func", action.call))
+    code = getattr(call, "__code__", None) or getattr(type(call).__call__, "__code__", None)
+    if code is None:
+        return hook.source
+    path = Path(code.co_filename)
+    return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{code.co_firstlineno}"
 
 
 def _on_failure(hook: Hook) -> str:
