@@ -46,7 +46,7 @@ async def test_an_edit_takes_effect_with_the_next_event(world: World) -> None:
         reasons.append((await made.fire(BASH)).reason)
 
     assert reasons == ["one", "two", "two"]
-    assert [problem.message.endswith("the hooks of before stay in place") for problem in problems] == [True]
+    assert [problem.message.endswith("the previous hooks stay in place") for problem in problems] == [True]
 
 
 async def test_without_watch_an_edit_waits_for_refresh(world: World) -> None:

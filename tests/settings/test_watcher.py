@@ -91,7 +91,7 @@ def test_a_broken_edit_keeps_the_last_good_set_and_says_so(world: World) -> None
     [problem] = found.problems
     assert str(problem) == (
         "~/.claude/settings.json: is not JSON: line 1 column 12: expecting property name enclosed in double quotes; "
-        "the hooks of before stay in place"
+        "the previous hooks stay in place"
     )
     assert watch.refresh() is None
 

@@ -13,7 +13,7 @@ MINUTES = 10.0
 
 
 class Agents:
-    """Asked anew every ten minutes: a look costs a process for each agent."""
+    """Asked again every ten minutes: a look costs a process for each agent."""
 
     def __init__(self) -> None:
         self._known: list[dict[str, Any]] = []

@@ -73,7 +73,7 @@ def resolved(path: str) -> str:
             continue
         step = f"{here}/{part}"
         if inside_any(step, _NO_REAL_FOLDERS):
-            raise Astray(f"`{path}` is no place of its own: it leads wherever a process happens to be")
+            raise Astray(f"`{path}` is not a place of its own: it leads wherever a process happens to be")
         target = _link(step, path)
         if target is None:
             here = step

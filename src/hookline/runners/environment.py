@@ -55,7 +55,7 @@ _INHERITED: list[tuple[object, dict[str, str]]] = []
 
 
 def inherited(env: Mapping[str, str]) -> dict[str, str]:
-    """An environment as a plain dict; our own, which takes long to decode, is decoded anew only when it has changed."""
+    """An environment as a plain dict; our own, slow to decode, is decoded again only when it has changed."""
     raw = getattr(env, "_data", None) if env is os.environ else None
     if raw is None:
         return dict(env)

@@ -66,7 +66,7 @@ class Reloader:
         if self._settled and signature(self._watching) == self._signature:
             return None
         read = self._read()
-        fresh, broken = self._mended(read)
+        fresh, broken = self._restored(read)
         self._trust = Trust.load(self._trust.path)
         status = self._status(fresh)
         before, self._content = self._content, _content(fresh, status, broken)
@@ -78,7 +78,7 @@ class Reloader:
         self._look(status, read)
         return change
 
-    def _mended(self, read: Loaded) -> tuple[Loaded, tuple[Problem, ...]]:
+    def _restored(self, read: Loaded) -> tuple[Loaded, tuple[Problem, ...]]:
         """Every file that an edit broke as it was when it was last good, and what is wrong with it now."""
         good = {file.source.path: file for file in self.loaded.files if file.source.path and not file.broken}
         files = [good.get(file.source.path, file) if file.broken else file for file in read.files]
@@ -112,7 +112,7 @@ class Reloader:
 
 
 def _as_before(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    return tuple(Problem(p.where, f"{p.message}; the hooks of before stay in place", p.severity) for p in problems)
+    return tuple(Problem(p.where, f"{p.message}; the previous hooks stay in place", p.severity) for p in problems)
 
 
 def signature(paths: Iterable[str]) -> Signature:

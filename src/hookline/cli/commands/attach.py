@@ -1,4 +1,4 @@
-"""`hookline attach`: a Python file's hooks for any Claude Code, interactive ones too."""
+"""`hookline attach`: a Python file's hooks for any Claude Code session, interactive ones too."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    flags = parser("attach", "Serve a Python file's hooks to any Claude Code.", _EXAMPLES)
+    flags = parser("attach", "Serve a Python file's hooks to any Claude Code session.", _EXAMPLES)
     flags.add_argument("file", nargs="?", metavar="FILE.py", help="a Python file that defines `hooks`")
     flags.add_argument(
         "--project", default=default_project(), metavar="DIR", help="the project whose settings are used"

@@ -1,6 +1,6 @@
 """Hooks for a CLI that nobody can call back: an interactive one is pointed at an endpoint on loopback.
 
-The settings that do so are ordinary `http` hooks, so any Claude Code understands them; they are put into a settings
+The settings that do so are ordinary `http` hooks, so every Claude Code understands them; they are put into a settings
 file and taken out again. A token in a header keeps other users of the machine out. When the endpoint is gone, the
 entries' own `onFailure` decides: a gate on which some hook fails closed is blocked.
 """
