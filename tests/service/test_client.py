@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 from hookline.service.worker import PRELOAD
@@ -224,3 +225,21 @@ def test_the_status_fits_the_terminal(desk: Desk, columns: int) -> None:
     assert max(map(len, shown)) <= max(columns, len(f"  socket   {desk.socket}"))
     assert hook_set.count(" ms") == 2
     assert [line.split()[0] for line in shown[1:5] if line] == ["socket", "events", "memory"]
+
+
+@pytest.mark.parametrize("begun", [b"", b'{"hook_event_name": "PreToolUse", '])
+def test_an_input_that_never_ends_is_denied_in_time(desk: Desk, begun: bytes) -> None:
+    """`answer` keeps its deadline with the service as without it, and nobody waits for the rest of the event."""
+    (desk.project / "hooks.py").write_text("from hookline import Hooks\nhooks = Hooks()\n")
+    desk.warm()
+    words = ("answer", "codex", "--hooks", "hooks.py", "--event", "PreToolUse", "--deadline", "2")
+    with desk.start(*words) as process:
+        assert process.stdin is not None
+        process.stdin.write(begun)
+        process.stdin.flush()
+        assert process.stdout is not None
+        said = process.stdout.read()
+        below = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+
+    assert b'"permissionDecision":"deny"' in said
+    assert psutil.wait_procs(below, timeout=60)[1] == []

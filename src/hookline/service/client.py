@@ -20,7 +20,10 @@ GUARD_LIMIT = 5.0
 
 COERCED = (b"LC_CTYPE=C.UTF-8", b"LC_CTYPE=C.utf8", b"LC_CTYPE=UTF-8")
 
-WHOLE, STREAM, UNREAD = "whole", "stream", "unread"
+WHOLE, PROMPT, STREAM, UNREAD = "whole", "prompt", "stream", "unread"
+"""How stdin is read: to its end · to its end if that comes soon · as lines that may keep coming · not at all."""
+END_LIMIT = 0.5
+"""Seconds in which the end must come for a command that has a deadline of its own and keeps it also without one."""
 
 
 def _guard(words: list[str]) -> str:
@@ -41,7 +44,7 @@ def _fire(words: list[str]) -> str:
 
 
 def _answer(words: list[str]) -> str:
-    return WHOLE
+    return PROMPT
 
 
 HOT = {"guard": _guard, "pipe": _pipe, "fire": _fire, "answer": _answer}
@@ -83,9 +86,10 @@ def take_stdin(how: str) -> bool:
     """
     if how == UNREAD:
         return True
-    chunks, ended = _read_stream() if how == STREAM else _read_whole()
+    chunks, ended = READERS[how]()
     if not ended:
-        _feed(chunks)
+        if chunks:
+            _feed(chunks)
         return False
     store = buffer("stdin")
     for chunk in chunks:
@@ -114,6 +118,20 @@ def _read_whole() -> tuple[list[bytes], bool]:
     return chunks, True
 
 
+def _read_promptly() -> tuple[list[bytes], bool]:
+    import select
+    import time
+
+    chunks: list[bytes] = []
+    due = time.monotonic() + END_LIMIT
+    while select.select([0], [], [], max(0.0, due - time.monotonic()))[0]:
+        chunk = os.read(0, 1 << 20)
+        if not chunk:
+            return chunks, True
+        chunks.append(chunk)
+    return chunks, False
+
+
 def _read_stream() -> tuple[list[bytes], bool]:
     """Until the end, or until a whole line has been there for a while and the end has not."""
     import select
@@ -130,15 +148,26 @@ def _read_stream() -> tuple[list[bytes], bool]:
         lines = lines or b"\n" in chunk
 
 
+READERS = {WHOLE: _read_whole, PROMPT: _read_promptly, STREAM: _read_stream}
+
+
 def _feed(chunks: list[bytes]) -> None:
-    """Make a pipe stdin that begins with what was read; a process of its own keeps filling it."""
+    """Make a pipe stdin that begins with what was read; a process of its own keeps filling it while we live."""
+    import select
+
     inlet, outlet = os.pipe()
+    reader = os.getpid()
     if os.fork() == 0:
         try:
             os.close(inlet)
             for chunk in chunks:
                 write_all(outlet, chunk)
-            while chunk := os.read(0, 1 << 16):
+            while os.getppid() == reader:
+                if not select.select([0], [], [], 1.0)[0]:
+                    continue
+                chunk = os.read(0, 1 << 16)
+                if not chunk:
+                    break
                 write_all(outlet, chunk)
         except OSError:
             pass  # nobody reads any more
