@@ -27,13 +27,24 @@ class GuardPattern(msgspec.Struct, frozen=True):
         return self.command.names(name)
 
 
+def _instead(text: str) -> str:
+    """What to write in the place of a pattern that is several commands, or none."""
+    if "|" not in text:
+        return "write one pattern per command, such as `rm -rf *`"
+    end = text.rpartition("|")[2].strip()
+    return (
+        "a pattern names one program as it starts, and a pipe starts several: block those that may not run at all "
+        f"(`curl *`), or refuse the text with `commands.containing(['| {end}', '|{end}'])`"
+    )
+
+
 def pattern_of(text: str) -> GuardPattern:
-    """Read one pattern; what is no single command is refused."""
+    """Read one pattern; what is not a single command is refused."""
     if not text.strip():
         raise HookError("a command pattern is empty; write one such as `rm -rf *`")
     parsed = parse_line(text.replace(STAR, "x"))
     if sum(not part.via for part in parsed.commands) != 1 or not parsed.commands[0].words:
-        raise HookError(f"`{text}` is no single command; write one pattern per command, such as `rm -rf *`")
+        raise HookError(f"`{text}` is not a single command; {_instead(text)}")
     mentioned = r"\s+".join(re.escape(word) for word in text.partition(STAR)[0].split())
     mention = re.compile(rf"(?<![\w-]){mentioned}(?![\w-])" if mentioned else "(?!)")
     command = CommandPattern(text)
