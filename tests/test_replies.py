@@ -114,3 +114,9 @@ def test_only_replies_join() -> None:
     """Joining anything else is a mistake that Python reports."""
     with pytest.raises(TypeError):
         deny("no") | 3  # type: ignore[operator]
+
+
+def test_an_input_is_rewritten_to_a_mapping() -> None:
+    """Not to a command alone; the message shows what to write."""
+    with pytest.raises(ReplyError, match="rewrote the input to `str`"):
+        rewrite("ls")  # type: ignore[arg-type]

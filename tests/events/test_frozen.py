@@ -30,3 +30,13 @@ def test_copies_are_ordinary(part: str) -> None:
     assert type(copy.copy(frozen)) is type(copy.deepcopy(frozen)) is type(pickle.loads(pickle.dumps(frozen))) is dict
     assert copy.deepcopy(frozen[part]) == VALUE[part]
     assert type(copy.deepcopy(frozen["a"])) is type(copy.copy(frozen["a"])) is list
+
+
+def test_a_dict_of_ones_own_class_is_frozen_too() -> None:
+    """What counts is that it is a dict."""
+
+    class Own(dict[str, Any]):
+        pass
+
+    assert type(freeze(Own(a=[1]))) is FrozenDict
+    assert freeze("text") == "text"
