@@ -103,7 +103,7 @@ class Agent:
         #: what the calls came to that the run before left to this one
         self.finished: Result | None = None
         #: set once those calls have been made, before the model goes on
-        self.caught_up = asyncio.Event()
+        self.caught_up: asyncio.Event = asyncio.Event()
         self._started = self._ended = False
         #: told every line that is written to a transcript, with its file
         self.mirror: Mirror | None = None

@@ -20,6 +20,11 @@ class Rights:
 
     __slots__ = ("capabilities", "group", "groups", "user")
 
+    user: int
+    group: int
+    groups: list[int]
+    capabilities: int
+
     def __init__(self, user: int, group: int, groups: list[int], capabilities: int) -> None:
         self.user, self.group, self.groups, self.capabilities = user, group, groups, capabilities
 

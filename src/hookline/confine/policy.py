@@ -9,7 +9,7 @@ NETWORKS = ("all", "loopback", "none")
 WRITE_GUARD, BLOCK_GUARD = "--write", "--block"
 
 
-class Policy:
+class Policy:  # noqa: PLW1641 - it is compared, never a key
     """Folders that may be written to and read, patterns that may not be started, and the network.
 
     `read` is None where reading is not restricted. The guards' names stand in what a refusal says.
@@ -58,8 +58,6 @@ class Policy:
         if not isinstance(other, Policy):
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__ if name != "tell_folder")
-
-    __hash__ = None  # type: ignore[assignment]  # a policy is compared, never a key
 
     def arguments(self) -> list[str]:
         """The flags of `hookline confine` that say the same."""

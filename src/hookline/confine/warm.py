@@ -19,6 +19,9 @@ _LAUNCH = Path(__file__).with_name("launch.py")
 class WarmLine:
     """A line that was started: its process, which leads a session of its own, and where its exit code arrives."""
 
+    pid: int
+    status: int
+
     def __init__(self, pid: int, status: int) -> None:
         self.pid, self.status = pid, status
 

@@ -16,7 +16,7 @@ from hookline.engine.verdict import Verdict
 from hookline.errors import HookError, did_you_mean
 from hookline.replies import NOTHING, Decision, Reply, allow, deny
 
-log = logging.getLogger("hookline.engine")
+log: logging.Logger = logging.getLogger("hookline.engine")
 
 Order = Literal[
     "sequential", "parallel", "sequential/first_deny", "sequential/run_all", "parallel/strictest", "parallel/unanimous",

@@ -50,7 +50,7 @@ class Jobs:
 
     def __init__(self, on_done: Callable[[Job], None] | None = None) -> None:
         self.on_done = on_done
-        self.starter = WarmStarter()
+        self.starter: WarmStarter = WarmStarter()
         self._jobs: dict[str, Job] = {}
         self._watchers: set[asyncio.Task[None]] = set()
         self._strays: list[Shell] = []
