@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import signal
+import subprocess
 from typing import Any
 
 import pytest
 
-from tests.cli.place import Place, command
+from tests.cli.place import HOOKLINE, Place, command
 
 BASH = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t"}
 OTHER = {**BASH, "tool_name": "Read"}
@@ -227,13 +230,23 @@ def test_a_narrow_stdout_changes_no_verdict(encoding: str, place: Place) -> None
     assert "deny" in piped.stdout
 
 
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="nothing here tells when somebody else's child has ended")
+def test_a_busy_hook_ends_with_the_process_that_was_killed(place: Place) -> None:
+    """Whoever started `hookline` may kill it; nothing is left behind that computes for ever."""
+    fifo = place.project / "pid"
+    os.mkfifo(fifo)
+    hooks(place, f'open({str(fifo)!r}, "w").write(str(os.getpid()))\n    while True: pass')
+    argv = [*HOOKLINE, *FIRE]
+    with subprocess.Popen(argv, cwd=place.project, env={**place.env, "HOOKLINE_SERVICE": "0"}) as running:
+        busy = os.pidfd_open(int(fifo.read_text()))
+        running.kill()
+
+    assert select.select([busy], [], [], 60)[0], "it goes on"
+
+
 def test_ctrl_c_and_term_reach_what_hooks_have_started(place: Place) -> None:
     """The process that answers is ended with the one that was started; so is a command it waits for."""
-    import os
-    import subprocess
     import time
-
-    from tests.cli.place import HOOKLINE
 
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
         pid_file = place.project / "pid"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,6 +36,22 @@ def _unshare_poll(path: Path) -> None:
             fresh = select.epoll()
             os.dup2(fresh.fileno(), int(path.name), inheritable=False)
             fresh.close()
+
+
+def end_with(lifeline: int) -> None:
+    """End this process as soon as nobody holds the other end of a pipe any more: whoever watches it was killed.
+
+    The kernel sends the signal, whatever a hook is busy with. Where it cannot, the process ends with its work.
+    """
+    import fcntl
+
+    if not hasattr(fcntl, "F_SETSIG"):
+        return
+    fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    if select.select([lifeline], [], [], 0)[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def is_terminal(fd: int) -> bool:

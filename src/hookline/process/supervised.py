@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, NoReturn
 from msgspec import Struct
 
 from hookline.errors import HooklineError
-from hookline.process.descriptors import disconnect, drop, is_terminal
+from hookline.process.descriptors import disconnect, drop, end_with, is_terminal
 from hookline.process.due import Due
 
 Work = Callable[[int, int], int]
@@ -168,6 +168,7 @@ class _Child:
         source, self._source = os.pipe()
         self._answers, sink = os.pipe()
         self._errors, errors = (-1, -1) if is_terminal(2) else os.pipe()
+        lifeline, self._lifeline = os.pipe()
         self._heard = bytearray()
         self._stderr = bytearray()
         self._ended: Death | None = None
@@ -177,9 +178,10 @@ class _Child:
         sys.stderr.flush()
         self.pid = os.fork()
         if self.pid == 0:
-            drop(self._source, self._answers, self._errors)
+            drop(self._source, self._answers, self._errors, self._lifeline)
+            end_with(lifeline)
             _work(work, source, sink, errors, program)
-        drop(source, sink, errors)
+        drop(source, sink, errors, lifeline)
         self._life = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else -1
 
     @property
@@ -272,9 +274,9 @@ class _Child:
         if self._ended is None:
             _, status = os.waitpid(self.pid, 0)
             self._drain()
-            drop(*self.descriptors)
+            drop(*self.descriptors, self._lifeline)
             self.hang_up()
-            self._answers = self._errors = self._life = -1
+            self._answers = self._errors = self._life = self._lifeline = -1
             code = os.waitstatus_to_exitcode(status)
             told = self._stderr.decode("utf-8", "replace")
             finished = self.code is not None
