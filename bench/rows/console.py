@@ -89,10 +89,10 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 _INDEX = """
 import resource, sys, time
 from pathlib import Path
-from hookline.console.index import Index
+from hookline.console.index import LogIndex
 log, index = map(Path, sys.argv[1:])
 wall, cpu = time.perf_counter(), time.process_time()
-count = Index(index, [log]).refresh()
+count = LogIndex(index, [log]).refresh()
 print(count, time.perf_counter() - wall, time.process_time() - cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
