@@ -10,7 +10,7 @@ import pytest
 
 from hookline import Hooks
 from hookline.agent import Ask
-from hookline.events import PermissionRequest, PostToolUse, PreToolUse
+from hookline.events import PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.guards import commands, paths
 from hookline.guards.confining import unavailable
 from hookline.permissions import read_rules
@@ -146,6 +146,7 @@ async def test_rules_speak_of_the_line_that_a_guard_confines(
 
 
 OUTSIDE = bash('python3 -c \'open("../outside", "w")\'; touch made')
+MORE = "; $(printf %s chmod) 777 made; true"
 CHMOD = bash("touch made; $(printf %s chmod) 777 made; true")
 
 
@@ -174,6 +175,36 @@ async def test_with_a_guard_lines_run_confined_by_default(
 
     assert ((project / "made").exists(), (tmp_path / "outside").exists()) == (True, False)
     assert said in after[0]
+
+
+@pytest.mark.skipif(bool(unavailable()), reason=unavailable() or "lines can be held")
+async def test_a_confined_line_can_still_be_rewritten_and_shows_as_it_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two guards hold it and another hook rewrites it: all three count, and every hook sees the plain line."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    project = tmp_path / "project"
+    project.mkdir()
+    hooks = Hooks(project_dir=str(project))
+    hooks.add(paths.stay_inside())
+    hooks.add(commands.block(["chmod 777 *"]))
+
+    def more(event: PreToolUse) -> Reply | None:
+        line = event.tool_input["command"]
+        return None if line.endswith(MORE) else rewrite({"command": line + MORE})
+
+    hooks.add(PreToolUse, more)
+    ran: list[str] = []
+    hooks.add(PostToolUse, lambda event: ran.append(f"{event.tool_input['command']}\n{event.tool_response}"))
+    hooks.add(PostToolUseFailure, lambda event: ran.append(f"{event.tool_input['command']}\n{event.error}"))
+    async with agent_on(project, OUTSIDE, "done", hooks=hooks, permission_mode="bypassPermissions") as agent:
+        await agent.run("go")
+
+    assert ran[0].startswith("python3 -c")
+    assert f"{MORE}\n" in ran[0]
+    assert "(paths.stay_inside)" in ran[0]
+    assert "(commands.block)" in ran[0]
+    assert not (tmp_path / "outside").exists()
 
 
 @pytest.mark.parametrize("options", [{"confine": False}, {"guard": "off"}], ids=["agent", "guard"])

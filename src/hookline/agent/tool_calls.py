@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from hookline.agent.tools import Tool, ToolEnv, ToolResult, failure
 from hookline.engine import Verdict
 from hookline.errors import ToolInputInvalid
 from hookline.events import PostToolBatch, PostToolUse, PostToolUseFailure, PreToolUse
-from hookline.guards.confining import by_agent
+from hookline.guards.confining import HeldLine, by_agent
 from hookline.hooks.tools import ALIASES, ARGUMENTS
 from hookline.paths import absolute
 from hookline.replies import Decision
@@ -167,14 +167,15 @@ async def _after_all(talk: Conversation, calls: Sequence[PendingCall]) -> Ending
 
 async def make(call: PendingCall) -> None:
     """Make one call, from the model's words to its result; guards have its shell line confined unless told not to."""
-    token = by_agent.set(call.talk.session.confine is not False)
+    held = HeldLine()
+    token = by_agent.set(held if call.talk.session.confine is not False else False)
     try:
-        await _make(call)
+        await _make(call, held)
     finally:
         by_agent.reset(token)
 
 
-async def _make(call: PendingCall) -> None:
+async def _make(call: PendingCall, held: HeldLine) -> None:
     tool = _tool_of(call)
     if tool is None:
         call.refuse(f"<tool_use_error>Error: No such tool available: {call.use.name}</tool_use_error>")
@@ -194,7 +195,7 @@ async def _make(call: PendingCall) -> None:
         call.reminders += permitted.reminders
         call.ending = permitted.ending
         return
-    await _run(call, tool, permitted.input, env)
+    await _run(call, tool, permitted.input, replace(env, held=held.policy))
 
 
 async def _valid(call: PendingCall, tool: Tool, env: ToolEnv) -> dict[str, Any] | None:

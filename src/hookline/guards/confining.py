@@ -1,6 +1,7 @@
-"""Handing a shell line to the kernel: where it can be held, a guard rewrites it instead of asking about it.
+"""Handing a shell line to the kernel: where it can be held, a guard has that done instead of asking about it.
 
-The line becomes `hookline confine … -- bash -c '<line>'`. What the guard's text reading is sure of it still denies at
+Our own agent is told the policy and holds the line to it as it runs. Any other host is given another line to run:
+`hookline confine … -- bash -c '<line>'`. What the guard's text reading is sure of it still denies at
 once; what reading cannot tell is left to the kernel, which judges every program as it starts and every file as it is
 opened. What was refused there is told after the call, as the guard's answer to PostToolUse.
 """
@@ -30,8 +31,30 @@ TOOL = "Bash"
 AFTERWARDS = (PostToolUse, PostToolUseFailure)
 host_rewrites: ContextVar[bool] = ContextVar("host_rewrites", default=True)
 """Whether whoever asks can be given another command to run; a host that cannot gets the answer of the text alone."""
-by_agent: ContextVar[bool | None] = ContextVar("by_agent", default=None)
-"""Whether whoever asks is our own agent, which confines unless a guard says `off`; False where it was told not to."""
+
+
+class HeldLine:
+    """What guards hold one shell line of our agent to; the line itself stays as it is."""
+
+    def __init__(self) -> None:
+        self._said: list[tuple[Policy, str]] = []
+
+    def add(self, policy: Policy, call: str) -> None:
+        """Hold the line to one more policy; `call` is where refusals are noted. Guards may say this from any thread."""
+        self._said.append((policy, call))
+
+    @property
+    def policy(self) -> Policy | None:
+        """What all guards allow, or nothing if none of them held it."""
+        joined = None
+        for policy, call in tuple(self._said):
+            joined = (joined or Policy(None)).narrowed(policy)
+            joined.call = call
+        return joined
+
+
+by_agent: ContextVar[HeldLine | Literal[False] | None] = ContextVar("by_agent", default=None)
+"""The line of our own agent, which confines unless a guard says `off`; False where the agent was told not to."""
 
 _MOVES = frozenset({"cd", "pushd", "popd"})
 _FOLLOW = ("{ d=$(", ' 9>&1 1>&8 8>&-); } 8>&1; s=$?; cd "${d:-.}"; (exit $s)')
@@ -50,7 +73,7 @@ def checked(confine: Confine) -> Confine:
 def wanted(confine: Confine) -> bool:
     """Whether a guard that was told this has lines confined for whoever asks now."""
     asked = by_agent.get()
-    return asked is not False and (confine == "auto" or (confine is None and asked is True))
+    return asked is not False and (confine == "auto" or (confine is None and asked is not None))
 
 
 def unavailable() -> str:
@@ -61,7 +84,7 @@ def unavailable() -> str:
 
 
 def applies_to(event: PreToolUse, confine: Confine) -> bool:
-    """Whether a call is a shell line that is to be rewritten and held, and can be."""
+    """Whether a call is a shell line that is to be held, and can be."""
     return (
         wanted(confine)
         and event.tool_name == TOOL
@@ -79,9 +102,13 @@ def line_of(event: PreToolUse) -> str:
 
 
 def hold(event: PreToolUse, policy: Policy) -> Reply | None:
-    """The same call, held to a policy and to what already holds it; None if nothing has to change."""
+    """The same call, held to a policy and to what already holds it; None if its line does not have to change."""
     command: str = event.tool_input["command"]
     found = unwrapped(command)
+    agent = by_agent.get()
+    if agent:
+        agent.add(policy, call_file(event, command if found is None else found[1]))
+        return None
     before, line = found if found is not None else (Policy(None), command)
     joined = before.narrowed(policy)
     joined.call = call_file(event, line)

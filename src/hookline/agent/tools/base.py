@@ -20,6 +20,7 @@ from hookline.agent.models.base import ModelResponse, ToolSpec
 from hookline.agent.tools.jobs import Jobs
 from hookline.agent.tools.schema import schema_of, validate
 from hookline.agent.tools.task_list import Task, TaskList
+from hookline.confine.policy import Policy
 
 __all__ = ["SessionState", "Tool", "ToolEnv", "ToolResult", "Worktree", "failure"]
 
@@ -87,6 +88,8 @@ class ToolEnv:
     environ: Mapping[str, str] = field(default_factory=dict)
     #: whether shell lines are held to the project and the temporary folder by the kernel
     confine: bool = False
+    #: what guards hold this call's shell line to, besides
+    held: Policy | None = None
     #: sends an event through the engine: `await env.fire(event) -> Verdict`
     fire: Callable[..., Awaitable[Any]] | None = None
     #: told of output while a tool runs: `env.progress("stdout", "…")`

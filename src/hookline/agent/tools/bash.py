@@ -10,6 +10,7 @@ import asyncio
 import os
 import re
 import tempfile
+from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -99,13 +100,15 @@ class TaskStop(Tool):
 
 
 def line_to_run(line: str, env: ToolEnv) -> tuple[str, Policy | None]:
-    """The line and what it is held to: what a guard says and, in a confined session, project and temporary folder."""
-    held = unwrapped(line)
-    if not env.confine:
-        return (line, None) if held is None else (held[1], held[0])
-    root = os.path.realpath(env.state.project_dir)
-    policy = Policy((root, os.path.realpath(tempfile.gettempdir())), write_guard="--confine")
-    return (line, policy) if held is None else (held[1], policy.narrowed(held[0]))
+    """The line and what it is held to: what guards say and, in a confined session, project and temporary folder."""
+    policies = [env.held] if env.held is not None else []
+    found = unwrapped(line)  # somebody else's hook may have put a confinement around it
+    if found is not None:
+        policies, line = [*policies, found[0]], found[1]
+    if env.confine:
+        root = os.path.realpath(env.state.project_dir)
+        policies.insert(0, Policy((root, os.path.realpath(tempfile.gettempdir())), write_guard="--confine"))
+    return line, reduce(Policy.narrowed, policies) if policies else None
 
 
 async def in_background(shell: Shell, given: dict[str, Any], env: ToolEnv) -> ToolResult:
