@@ -163,7 +163,7 @@ def test_attach_puts_the_settings_in_and_takes_them_out(tmp_path: Path) -> None:
         rest = process.stdout.read()
         code = process.wait(20)
 
-    assert first.startswith("attached: 1 hooks")
+    assert first.startswith("attached: 1 hook in")
     assert handler["type"] == "http"
     assert "detached" in rest
     assert (code, path.exists()) == (0, False)

@@ -299,7 +299,8 @@ async def test_hooks_that_cannot_be_asked_deny_at_a_gate_and_fail_elsewhere(capl
         assert answer.data()["hookSpecificOutput"]["permissionDecision"] == "deny"
     assert isinstance(watch, Failure)
     assert watch.error_code == "hook_failed"
-    assert "Traceback" in caplog.text
+    assert "an event could not be read: PreToolUse: `tool_name`" in caplog.text
+    assert "hooks on PreToolUse could not be asked: these hooks were closed" in caplog.text
 
 
 async def test_an_answer_that_is_no_json_denies_at_a_gate() -> None:
