@@ -153,6 +153,22 @@ async def test_a_hook_that_blocks_the_loop_past_its_time_timed_out(
         assert "blocked the event loop" in (outcome.error or "")
 
 
+@pytest.mark.parametrize("answer", [None, Reply(), {"continue": True}])
+async def test_a_hook_that_never_awaits_has_its_time_too(answer: Any) -> None:
+    """Nobody can interrupt it; alone in its set it is still told from one that answered in time."""
+    now = [0.0]
+
+    async def dawdle(event: Any) -> Any:
+        now[0] += 2
+        return answer
+
+    hooks = Hooks(clock=lambda: now[0])
+    hooks.add(PreToolUse, dawdle, timeout=1)
+
+    verdict = await hooks.fire(CALL)
+    assert (verdict.blocked, verdict.outcomes[0].status) == (True, "timeout")
+
+
 async def test_an_inline_function_blocks_the_loop_too() -> None:
     """`inline=True` runs a `def` on the loop."""
     hooks = Hooks()

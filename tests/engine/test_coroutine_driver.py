@@ -234,6 +234,20 @@ async def test_a_hooks_own_timeout_may_clean_up_and_its_time_goes_on() -> None:
     assert verdict.reason == "done"
 
 
+async def test_without_grace_a_hook_past_its_time_cannot_stay_for_its_clean_up() -> None:
+    """`grace=0` is a time like another: whoever fired does not wait for what the hook does in `finally`."""
+
+    async def stays(event: Any) -> Any:
+        try:
+            await for_ever().wait()
+        finally:
+            await for_ever().wait()
+
+    verdict = await set_of(stays, timeout=0.01, grace=0).fire(BASH)
+
+    assert (verdict.blocked, verdict.outcomes[0].status) == (True, Status.TIMEOUT)
+
+
 async def test_a_hooks_own_task_group_is_its_own_business() -> None:
     """A failing child cancels the hook's body, not whoever fired."""
 

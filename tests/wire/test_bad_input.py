@@ -14,7 +14,7 @@ from hookline.replies import NOTHING
 from hookline.wire import claude
 from hookline.wire.dialects import DIALECTS
 
-DEEP = b'{"a":' * 1000 + b"1" + b"}" * 1000
+DEEP = b'{"a":' * 100_000 + b"1" + b"}" * 100_000  # too deep for the parser's own stack, whatever its limit
 BELOW_THE_LIMIT_OF_JSON = b'{"a":' * 300 + b"[]" + b"}" * 300
 
 BAD: list[tuple[bytes | str, str]] = [
