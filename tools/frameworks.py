@@ -1,11 +1,13 @@
 """Set up one environment per agent framework, all at once: `python -m tools.frameworks [name …]`.
 
-The frameworks' dependencies clash, so each has a virtual environment of its own in `.cache/frameworks`, with this
-checkout's `src` on its path. An environment whose requirements have not changed is left as it is.
+The frameworks' dependencies clash, so each has a virtual environment of its own in `.cache/frameworks`. One whose
+requirements have not changed is left as it is. `run_in` runs one with the `hookline` of this checkout, whichever made
+the environment.
 """
 
 import argparse
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -37,6 +39,24 @@ def python_of(name: str) -> Path:
     """The environment's interpreter."""
     folder = "Scripts/python.exe" if sys.platform == "win32" else "bin/python"
     return FOLDER / name / folder
+
+
+def is_ready(name: str) -> bool:
+    """Whether `make frameworks` has made the environment."""
+    return (FOLDER / name / ".ready").exists()
+
+
+def environ() -> dict[str, str]:
+    """The variables to run an environment's interpreter with: `hookline` is this checkout's."""
+    return {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+
+
+def run_in(name: str, *arguments: str, cwd: Path = ROOT, input: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run an environment's interpreter to its end."""
+    return subprocess.run(
+        [str(python_of(name)), *arguments],
+        input=input, capture_output=True, text=True, check=False, timeout=280, cwd=cwd, env=environ(),
+    )  # fmt: skip
 
 
 def set_up(name: str) -> str:

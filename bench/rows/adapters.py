@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 from bench.harness import Measured, Row, Times, Unavailable, at_most
-from tools.frameworks import FOLDER, ROOT, python_of
+from tools.frameworks import ROOT, environ, is_ready, python_of
 
 FRAMEWORKS = (
     "agent-framework", "crewai", "google-adk", "langchain", "openai-agents", "pydantic-ai", "strands",
@@ -22,11 +22,11 @@ def rows() -> Iterator[Row]:
 
 def _measure(name: str) -> Callable[[], Awaitable[Measured]]:
     async def measure() -> Measured:
-        if not (FOLDER / name / ".ready").exists():
+        if not is_ready(name):
             raise Unavailable("run `make frameworks`")
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
-            str(python_of(name)), str(PROBE), name, stdout=pipe, stderr=pipe, cwd=ROOT
+            str(python_of(name)), str(PROBE), name, stdout=pipe, stderr=pipe, cwd=ROOT, env=environ()
         )
         out, errors = await process.communicate()
         if process.returncode:

@@ -2,13 +2,12 @@
 
 import functools
 import json
-import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.frameworks import ENVIRONMENTS, ROOT, python_of
+from tools.frameworks import ENVIRONMENTS, ROOT, is_ready, run_in
 
 DRIVE = Path(__file__).parent / "drive"
 TABLE = ROOT / "docs" / "frameworks.md"
@@ -31,7 +30,7 @@ class Driven:
 
     @property
     def ready(self) -> bool:
-        return (python_of(self.environment).parent.parent / ".ready").exists()
+        return is_ready(self.environment)
 
 
 DRIVEN = (
@@ -57,8 +56,7 @@ DRIVEN = (
 @functools.cache
 def facts_of(driven: Driven) -> Facts:
     """Everything that `drive/` saw on this framework; one process plays all scenarios."""
-    command = [str(python_of(driven.environment)), str(DRIVE), driven.module]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280, cwd=ROOT)
+    done = run_in(driven.environment, str(DRIVE), driven.module)
     lines = [line for line in done.stdout.splitlines() if line.startswith("FACTS ")]
     assert lines, f"{driven.module} printed no facts:\n{done.stderr[-4000:]}"
     facts: Facts = json.loads(lines[-1].removeprefix("FACTS "))

@@ -1,10 +1,24 @@
 """Every adapter on its real framework: six abilities, and gates that stay closed whatever the framework does."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.adapters.abilities import ABILITIES, DRIVEN, TABLE, Driven, Facts, events, facts_of, names, table, told
+from tests.adapters.abilities import (
+    ABILITIES,
+    DRIVE,
+    DRIVEN,
+    TABLE,
+    Driven,
+    Facts,
+    events,
+    facts_of,
+    names,
+    table,
+    told,
+)
+from tools.frameworks import run_in
 
 
 @pytest.fixture(scope="module", params=DRIVEN, ids=lambda driven: driven.module)
@@ -120,6 +134,18 @@ def test_the_audit_log_has_every_verdict(seen: Facts) -> None:
         ("Stop", "pass"),
         ("SessionEnd", "pass"),
     ]
+
+
+def test_a_run_leaves_nothing_that_a_later_one_would_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log's head left behind is found by whoever gets the same process id, and says that records are missing."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    driven = next((one for one in DRIVEN if one.ready), None)
+    if driven is None:
+        pytest.skip("no environment is there; run `make frameworks`")
+    done = run_in(driven.environment, str(DRIVE), driven.module, "audit")
+
+    assert "FACTS " in done.stdout
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_committed_table_is_what_was_seen() -> None:

@@ -2,13 +2,12 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tools.frameworks import FOLDER, ROOT, python_of
+from tools.frameworks import ROOT, is_ready, run_in
 
 DOCS = ROOT / "docs" / "how-to" / "agent-hooks.md"
 OPTIONS = ("-q", "-c", "/dev/null", "--noconftest", "--rootdir", ".", "-p", "no:cacheprovider")
@@ -17,10 +16,9 @@ HARNESS = "--agent-hooks-harness=tests.adapters.conformance:HooklineHarness"
 
 
 def run(*arguments: str) -> str:
-    if not (FOLDER / "agent-hooks" / ".ready").exists():
+    if not is_ready("agent-hooks"):
         pytest.skip("the environment `agent-hooks` is not there; run `make frameworks`")
-    command = [str(python_of("agent-hooks")), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280, cwd=ROOT)
+    done = run_in("agent-hooks", *arguments)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout
 

@@ -2,13 +2,12 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.pages import ROOT, Page, alike, blocks, steady
-from tools.frameworks import ENVIRONMENTS, FOLDER, python_of
+from tools.frameworks import ENVIRONMENTS, is_ready, run_in
 
 MARK = re.compile(r"<!-- environment: ([\w-]+) -->")
 PAGES = {path: found[1] for path in sorted((ROOT / "docs").rglob("*.md")) if (found := MARK.search(path.read_text()))}
@@ -30,15 +29,12 @@ print("PRINTED " + json.dumps(printed))
 def test_the_pages_blocks_run_and_print_what_it_says(path: Path, tmp_path: Path) -> None:
     """A reader who copies the page's blocks in order sees what the page shows."""
     environment = PAGES[path]
-    if not (FOLDER / environment / ".ready").exists():
+    if not is_ready(environment):
         pytest.skip(f"the environment `{environment}` is not there; run `make frameworks`")
     page = Page(path, tmp_path, blocks(path.read_text()))
     runnable = [index for index, block in enumerate(page.blocks) if block.language == "python"]
     texts = json.dumps([page.blocks[index].text for index in runnable])
-    done = subprocess.run(
-        [str(python_of(environment)), "-c", RUNNER],
-        input=texts, capture_output=True, text=True, check=False, timeout=280, cwd=tmp_path,
-    )  # fmt: skip
+    done = run_in(environment, "-c", RUNNER, cwd=tmp_path, input=texts)
     page.loop.close()
     lines = [line for line in done.stdout.splitlines() if line.startswith("PRINTED ")]
 

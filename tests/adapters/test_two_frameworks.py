@@ -2,22 +2,20 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tools.frameworks import FOLDER, ROOT, python_of
+from tools.frameworks import is_ready, run_in
 
 SCRIPT = Path(__file__).parent / "drive" / "two_frameworks.py"
 
 
 def test_two_frameworks_share_one_log_one_page_and_one_explanation(tmp_path: Path) -> None:
     """One audit log, one metrics page and one `explain()` cover both agents."""
-    if not (FOLDER / "pydantic-ai" / ".ready").exists():
+    if not is_ready("pydantic-ai"):
         pytest.skip("the environment `pydantic-ai` is not there; run `make frameworks`")
-    command = [str(python_of("pydantic-ai")), str(SCRIPT), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280, cwd=ROOT)
+    done = run_in("pydantic-ai", str(SCRIPT), str(tmp_path))
     [line] = [line for line in done.stdout.splitlines() if line.startswith("FACTS ")] or pytest.fail(done.stderr)
     facts = json.loads(line.removeprefix("FACTS "))
 

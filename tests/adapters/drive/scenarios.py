@@ -6,7 +6,6 @@ around them.
 """
 
 import asyncio
-import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -187,7 +186,8 @@ def goes_on_once(event: Stop) -> Any:
     return None if event.stop_hook_active else keep_going("GO_X")
 
 
-audit_file = Path(tempfile.gettempdir()) / f"hookline-drive-{os.getpid()}.jsonl"
+audit_folder = tempfile.TemporaryDirectory(prefix="hookline-drive-")  # with the log's head, and gone at the end
+audit_file = Path(audit_folder.name) / "audit.jsonl"
 
 
 def audited(hooks: Hooks) -> None:
@@ -203,7 +203,6 @@ def audit_facts(hooks: Hooks) -> dict[str, Any]:
     import msgspec
 
     lines = [msgspec.json.decode(line) for line in audit_file.read_bytes().splitlines()]
-    audit_file.unlink()
     return {"audit": [{k: line.get(k) for k in ("event", "decision", "tool", "session_id")} for line in lines]}
 
 
