@@ -12,8 +12,9 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from hookline.fleet.keys import MachineKey
 from hookline.fleet.ledger import Ledger
-from hookline.fleet.machine import Machine
+from hookline.fleet.machine import Enrolment, Machine
 from tests.fleet.faults import Fleet
 from tests.service.conftest import Desk, desk, until
 
@@ -72,6 +73,19 @@ def test_a_machine_in_no_fleet_has_no_connection(desk: Desk) -> None:
     desk.warm()
 
     assert [one for one in desk.status()["fleet"] if one["state"].startswith(str(desk.base))] == []
+
+
+def test_a_worker_that_gets_warm_leaves_no_record(desk: Desk) -> None:
+    """The events a worker answers to itself are nobody's: the audit log has what was asked, and the policy is not."""
+    desk.env.pop("XDG_STATE_HOME", None)  # as on most machines: the state folder is below the home that a worker knows
+    machine = Machine(desk.base / "home/.local/state/hookline/fleet")
+    log = desk.base / "audit.jsonl"
+    enrolment = Enrolment(machine="m1", name="laptop", hub="nats://127.0.0.1:1", team="", audit=str(log))
+    machine.enrol(enrolment, MachineKey.create().seed)
+
+    desk.warm()
+
+    assert {json.loads(line)["run"] for line in log.read_text().splitlines()} == {"s"}
 
 
 def test_agents_are_told_to_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,23 +104,26 @@ def test_a_stale_socket_is_replaced(desk: Desk) -> None:
     desk.warm()
 
 
-def test_a_killed_service_loses_no_event_under_way(desk: Desk) -> None:
-    """Once begun, an event needs the service no more."""
+@pytest.mark.parametrize("victim", ["service", "worker"])
+def test_an_event_under_way_is_judged_once_whoever_is_killed(desk: Desk, victim: str) -> None:
+    """Once begun, an event needs nobody: it is neither lost nor judged, counted and recorded a second time."""
     (desk.project / "hooks.py").write_text(SLOW)
     (desk.project / "go").touch()
     words = ("pipe", "--hooks", "hooks.py")
     desk.warm(*words)
-    (desk.project / "go").unlink()
+    for name in ("go", "asked"):
+        (desk.project / name).unlink()
     with desk.start(*words) as process:
         assert process.stdin is not None
         process.stdin.write(event(command="ls").encode())
         process.stdin.close()
-        until((desk.project / "begun").exists)
-        os.kill(desk.status()["pid"], signal.SIGKILL)
+        until((desk.project / "asked").exists)
+        status = desk.status()
+        os.kill(status["pid"] if victim == "service" else status["workers"][0]["pid"], signal.SIGKILL)
         (desk.project / "go").touch()
         assert process.stdout is not None
         assert b"slow no" in process.stdout.read()
-    assert (desk.project / "begun").read_text() == "1"
+    assert (desk.project / "asked").read_text() == "once "
 
 
 SLOW = """
@@ -131,10 +134,8 @@ place = pathlib.Path(__file__).parent
 
 @hooks.on("PreToolUse", timeout=60)
 def slow(event):
-    if (place / "go").exists():
-        return deny("slow no")
-    begun = place / "begun"
-    begun.write_text(str(int(begun.read_text() or 0) + 1 if begun.exists() else 1))
+    with (place / "asked").open("a") as asked:
+        asked.write("once ")
     while not (place / "go").exists():
         time.sleep(0.01)
     return deny("slow no")

@@ -27,7 +27,7 @@ PRELOAD = (
     "hookline.wire.dialects", "hookline.guards", "hookline.settings", "hookline.settings.trust",
     "hookline.runners.command", "hookline.runners.function", "hookline.cli.commands.guard",
     "hookline.cli.commands.answer", "hookline.cli.commands.pipe", "hookline.cli.commands.fire", "hookline.cli.services",
-    "hookline.hosts.user_rules",
+    "hookline.hosts.user_rules", "hookline.fleet.enforce",
 )  # fmt: skip
 """What commands import when they run, imported ahead."""
 EVENT = b"""{"hook_event_name": "PreToolUse", "session_id": "rehearsal", "transcript_path": "", "cwd": "/",
@@ -132,12 +132,16 @@ class Worker:
         os.setpgid(0, 0)
         self._show(TAKEN, name, connection.fileno())
         self.service.close()
-        event.answer(connection, self.run, lambda: self._show(THROUGH))
+        event.answer(connection, self.run, self._show_through)
 
     def _show(self, what: bytes, name: int = 0, *fds: int) -> None:
         """Tell the worker what has become of this process."""
         message = what + os.getpid().to_bytes(4, "big") + name.to_bytes(8, "big")
         self.theirs.sendmsg([message], frames.rights(list(fds)) if fds else [])
+
+    def _show_through(self) -> None:
+        with contextlib.suppress(OSError):  # a worker that was killed; the client must hear, or it would judge again
+            self._show(THROUGH)
 
     # ---- what became of it
 
@@ -311,6 +315,7 @@ def main(fd: int) -> None:
         with contextlib.suppress(ImportError):  # an extra that is not there; who needs it will say so
             importlib.import_module(name)
     run = importlib.import_module(TARGET).main
+    os.environ["XDG_STATE_HOME"] = os.devnull  # a rehearsal is nobody's event: no fleet judges or records it
     rehearse(run)
     gc.collect()
     gc.freeze()
