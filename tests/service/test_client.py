@@ -227,6 +227,21 @@ def test_the_status_fits_the_terminal(desk: Desk, columns: int) -> None:
     assert [line.split()[0] for line in shown[1:5] if line] == ["socket", "events", "memory"]
 
 
+def test_the_status_shows_the_hook_sets_that_fit(desk: Desk) -> None:
+    """Those with most events, and how many more there are; `--all` and JSON have every one."""
+    desk.warm()
+    for number in range(12):
+        desk.run("guard", "commands", "--block", f"mv {number}", stdin=event(command="ls"))
+    shown = desk.run("service", "status", COLUMNS="80", LINES="20").stdout.splitlines()
+    known = [line for line in desk.run("service", "status", "--all").stdout.splitlines() if "guard commands" in line]
+    [rest] = [line for line in shown if "more (`--all` shows them)" in line]
+
+    assert len(shown) == 19
+    assert len(known) == len(desk.status()["hook_sets"]) == 13
+    assert [line for line in shown if "guard commands" in line] == known[: 13 - int(rest.split()[2])]
+    assert int(rest.split()[0]) == int(rest.split()[2])  # each was asked once
+
+
 @pytest.mark.parametrize("begun", [b"", b'{"hook_event_name": "PreToolUse", '])
 def test_an_input_that_never_ends_is_denied_in_time(desk: Desk, begun: bytes) -> None:
     """`answer` keeps its deadline with the service as without it, and nobody waits for the rest of the event."""

@@ -21,6 +21,10 @@ from hookline.service import address, client, control
 NOT_RUNNING = 3
 WIDEST = 120
 """Columns that a status fills at most."""
+FEWEST = 6
+"""Lines that hook sets have at least, however low the terminal is."""
+PROMPT = 1
+"""Lines that stay free for whoever types next."""
 _EXAMPLES = """examples:
   hookline service status        what runs, since when, how many events, how long they took
   hookline service off           every command hook answers by itself from now on
@@ -47,6 +51,7 @@ def main(argv: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     flags = parser("service", "The resident process that answers command hooks quickly.", _EXAMPLES)
     flags.add_argument("action", choices=sorted(ACTIONS), help="what to do")
+    flags.add_argument("--all", action="store_true", help="show every hook set, not only those that fit")
     flags.add_argument("-n", "--lines", type=int, default=20, metavar="N", help="how many lines of the log")
     add_json(flags)
     return flags
@@ -60,7 +65,7 @@ def _status(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"running": found is not None, **(found or {})}))
     else:
-        print("\n".join(_described(found) if found else [f"not running; {_why_not()}"]))
+        print("\n".join(_described(found, everything=args.all) if found else [f"not running; {_why_not()}"]))
     return 0 if found else NOT_RUNNING
 
 
@@ -72,9 +77,19 @@ def _why_not() -> str:
     return "it starts with the first command hook"
 
 
-def _described(found: dict[str, Any]) -> Iterator[str]:
-    workers, width = found["workers"], min(shutil.get_terminal_size().columns, WIDEST)
-    memory = sum(one["memory"] or 0 for one in (found, *workers))
+def _described(found: dict[str, Any], *, everything: bool) -> Iterator[str]:
+    """As many hook sets as fit the terminal, those with most events first; everything else in full."""
+    terminal = shutil.get_terminal_size()
+    width = min(terminal.columns, WIDEST)
+    head, workers = list(_about(found)), list(_workers(found["workers"], width))
+    room = terminal.lines - len(head) - len(workers) - PROMPT
+    yield from head
+    yield from _hook_sets(found["hook_sets"], width, None if everything else max(room, FEWEST))
+    yield from workers
+
+
+def _about(found: dict[str, Any]) -> Iterator[str]:
+    memory = sum(one["memory"] or 0 for one in (found, *found["workers"]))
     yield f"{paint('running', 'green')}, pid {found['pid']}, since {_clock(found['since'])} ({_ago(found['since'])})"
     yield f"  socket   {found['socket']}"
     yield f"  events   {found['events']:,}; {found['declined']:,} left to their clients"
@@ -82,18 +97,33 @@ def _described(found: dict[str, Any]) -> Iterator[str]:
         keeper = f"pid {leaf['pid']} keeps this machine connected" if leaf["pid"] else "not connected; see the log"
         yield f"  fleet    {keeper} ({leaf['state']}/fleet)"
     yield f"  memory   {_megabytes(memory)} in all; ends after {found['idle_limit'] / 60:.0f} minutes without an event"
-    if found["hook_sets"]:
-        yield "\n   events       p50       p95  hook set"
-        for name, one in sorted(found["hook_sets"].items(), key=lambda pair: -pair[1]["events"]):
-            died = f"  {one['died']} died" if one["died"] else ""
-            shown = _fit(name, width - 31 - len(died))
-            yield f"  {one['events']:>7,} {_ms(one['p50'])} {_ms(one['p95'])}  {shown}{paint(died, 'red')}"
+
+
+def _hook_sets(sets: dict[str, dict[str, Any]], width: int, room: int | None) -> Iterator[str]:
+    """A table of at most so many lines."""
+    if not sets:
+        return
+    rows = sorted(sets.items(), key=lambda pair: -pair[1]["events"])
+    shown = rows if room is None or len(rows) + 2 <= room else rows[: room - 3]
+    yield ""
+    yield "   events       p50       p95  hook set"
+    for name, one in shown:
+        died = f"  {one['died']} died" if one["died"] else ""
+        fitted = _fit(name, width - 31 - len(died))
+        yield f"  {one['events']:>7,} {_ms(one['p50'])} {_ms(one['p95'])}  {fitted}{paint(died, 'red')}"
+    if rest := rows[len(shown) :]:
+        events = sum(one["events"] for _, one in rest)
+        yield f"  {events:>7,}                      and {len(rest):,} more (`--all` shows them)"
+
+
+def _workers(workers: list[dict[str, Any]], width: int) -> Iterator[str]:
     if workers:
-        yield "\n   worker  since     memory  running  python"
-        for one in workers:
-            state, size = one["running"] if one["ready"] else "starts", _megabytes(one["memory"] or 0)
-            python = _fit(one["python"], width - 40)
-            yield f"  {one['pid']:>7}  {_clock(one['since'])} {size:>9} {state:>8}  {python}"
+        yield ""
+        yield "   worker  since     memory  running  python"
+    for one in workers:
+        state, size = one["running"] if one["ready"] else "starts", _megabytes(one["memory"] or 0)
+        python = _fit(one["python"], width - 40)
+        yield f"  {one['pid']:>7}  {_clock(one['since'])} {size:>9} {state:>8}  {python}"
 
 
 def _fit(text: str, room: int) -> str:
