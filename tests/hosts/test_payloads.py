@@ -159,7 +159,7 @@ def test_a_patch_is_judged_file_by_file() -> None:
     found = [event for event in decode(find("codex"), payload) if isinstance(event, PreToolUse)]
 
     assert [(event.tool_name, event.tool_input["file_path"]) for event in found] == [
-        ("Write", "a.txt"), ("Edit", "b.txt"), ("Write", "/etc/c.txt"), ("Edit", "d.txt"),
+        ("Write", "/p/a.txt"), ("Edit", "/p/b.txt"), ("Write", "/etc/c.txt"), ("Edit", "/p/d.txt"),
     ]  # fmt: skip
 
 
@@ -179,9 +179,9 @@ def test_every_file_of_one_call_is_judged() -> None:
     found = events("cline", {"hookName": "tool_call", "tool_call": call, "workspaceRoots": ["/p"]})
 
     assert [event.tool_input["file_path"] for event in found if isinstance(event, PreToolUse)] == [
-        "a",
+        "/p/a",
         "/etc/shadow",
-        "b",
+        "/p/b",
     ]
 
 
@@ -225,3 +225,98 @@ def test_an_unknown_host_is_refused_with_the_near_ones() -> None:
     """A typing error is pointed out."""
     with pytest.raises(HooklineError, match="did you mean `codex`"):
         find("codx")
+
+
+MCP_CALLS: dict[str, dict[str, Any]] = {  # as the real binaries sent them
+    "claude": {"hook_event_name": "PreToolUse", "tool_name": "mcp__demo__make_mark", "tool_input": {"path": "/x"}},
+    "codex": {"hook_event_name": "PreToolUse", "tool_name": "mcp__demo__make_mark", "tool_input": {"path": "/x"}},
+    "qwen": {"hook_event_name": "PreToolUse", "tool_name": "mcp__demo__make_mark", "tool_input": {"path": "/x"}},
+    "kimi": {"hook_event_name": "PreToolUse", "tool_name": "mcp__demo__make_mark", "tool_input": {"path": "/x"}},
+    "gemini": {"hook_event_name": "BeforeTool", "tool_name": "mcp_demo_make_mark", "tool_input": {"path": "/x"},
+               "mcp_context": {"server_name": "demo", "tool_name": "make_mark", "command": "x", "args": []}},
+    "copilot": {"hook_event_name": "PreToolUse", "tool_name": "demo-make_mark", "tool_input": {"path": "/x"}},
+    "grok": {"hook_event_name": "PreToolUse", "tool_name": "demo__make_mark",
+             "tool_input": {"tool_name": "demo__make_mark", "tool_input": {"path": "/x"}}},
+    "vibe": {"hook_event_name": "pre_tool", "tool_name": "mcp_demo.make_mark", "tool_input": {"path": "/x"}},
+    "openhands": {"event_type": "PreToolUse", "tool_name": "make_mark",
+                  "tool_input": {"data": {"path": "/x"}, "kind": "MCPToolAction"}},
+    "cline": {"hookName": "tool_call", "tool_call": {"id": "1", "name": "demo__make_mark", "input": {"path": "/x"}}},
+    "opencode": {"hook": "tool.execute.before", "servers": ["other", "demo"], "output": {"args": {"path": "/x"}},
+                 "input": {"tool": "demo_make_mark", "sessionID": "s", "callID": "c"}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("host", MCP_CALLS)
+def test_tools_of_mcp_servers_go_by_one_name(host: str) -> None:
+    """So that `match="mcp__demo__.*"` holds on every host; only OpenHands does not say whose tool it is."""
+    (event,) = events(host, MCP_CALLS[host])
+
+    assert isinstance(event, PreToolUse)
+    server = "unknown" if host == "openhands" else "demo"
+    assert (event.tool_name, event.tool_input) == (f"mcp__{server}__make_mark", {"path": "/x"})
+
+
+@pytest.mark.parametrize("host", MCP_CALLS)
+def test_a_rewritten_call_of_an_mcp_tool_goes_back_where_it_was(host: str) -> None:
+    """Grok and OpenHands put the tool's own input into another one."""
+    (event,) = events(host, MCP_CALLS[host])
+    before = original(event)["tool_input"]
+
+    back = native_input(find(host), event, {"path": "/y"})
+
+    assert json.dumps(back) == json.dumps(before).replace("/x", "/y")
+
+
+def test_a_name_that_can_be_read_in_several_ways_is_judged_in_all_of_them() -> None:
+    """Copilot puts a hyphen between server and tool, and either may have one."""
+    found = events("copilot", {**MCP_CALLS["copilot"], "tool_name": "github-mcp-server-search"})
+
+    assert [event.subject for event in found] == [
+        "mcp__github__mcp-server-search", "mcp__github-mcp__server-search", "mcp__github-mcp-server__search",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", ["grok", "openhands"])
+def test_an_mcp_call_whose_input_is_not_there_cannot_be_judged(host: str) -> None:
+    """What is missing could be anything."""
+    given = {"kind": "MCPToolAction"}
+
+    with pytest.raises(EventError, match="is not an object"):
+        events(host, {**MCP_CALLS[host], "tool_input": given})
+
+
+def test_a_patch_in_a_shell_line_is_judged_as_both() -> None:
+    """Codex applies `apply_patch <<EOF` itself, so who watches `Write` and `Edit` must see it."""
+    line = f"cd sub && apply_patch <<'EOF'\n{PATCH}\nEOF"
+    payload = {"hook_event_name": "PreToolUse", "cwd": "/p", "tool_name": "Bash", "tool_input": {"command": line}}
+
+    found = [event for event in decode(find("codex"), payload) if isinstance(event, PreToolUse)]
+
+    assert [(event.tool_name, event.tool_input.get("file_path")) for event in found] == [
+        ("Bash", None), ("Write", "/p/sub/a.txt"), ("Edit", "/p/sub/b.txt"), ("Write", "/etc/c.txt"),
+        ("Edit", "/p/sub/d.txt"),
+    ]  # fmt: skip
+    assert len(events("codex", {**payload, "tool_input": {"command": "grep '*** Begin Patch' apply_patch.md"}})) == 1
+
+
+@pytest.mark.parametrize("path, whole", [("a.txt", "/p/a.txt"), ("../etc/x", "/etc/x"), ("/p/../x", "/p/../x"),
+                                         ("~/x", "~/x"), ("", "")])  # fmt: skip
+def test_a_file_is_named_by_its_whole_path(path: str, whole: str) -> None:
+    """As in Claude Code: a hook that compares the beginning of a path is not led astray by a relative one."""
+    payload = {"hook_event_name": "PreToolUse", "cwd": "/p", "tool_name": "Write", "tool_input": {"path": path}}
+
+    (event,) = events("kimi", payload)
+
+    assert isinstance(event, PreToolUse)
+    assert event.tool_input == {"file_path": whole}
+
+
+def test_vibes_edit_is_an_edit() -> None:
+    """It arrives under another name than the one that the model calls."""
+    call = {"file_path": "/p/a", "old_string": "x", "new_string": "y", "replace_all": False}
+
+    (event,) = events("vibe", {"hook_event_name": "pre_tool", "tool_name": "file_system.search_replace",
+                               "tool_input": call})  # fmt: skip
+
+    assert isinstance(event, PreToolUse)
+    assert (event.tool_name, event.tool_input) == ("Edit", call)

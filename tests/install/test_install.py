@@ -503,3 +503,16 @@ def test_a_plain_deny_before_a_tool_is_enforced_everywhere(host: Host) -> None:
     losses = [loss for loss in report(gates().hooks, host) if loss.event == "PreToolUse"]
 
     assert worst(losses) is Status.ENFORCED
+
+
+@pytest.mark.parametrize("matcher, told", [("mcp__demo__.*", True), ("Bash|mcp__demo__x", True), ("mcp__.*__x", False),
+                                           ("mcp__*", False), ("Bash", False)])  # fmt: skip
+def test_a_server_that_a_host_does_not_name_is_in_the_report(matcher: str, told: bool) -> None:
+    """A hook on one MCP server's tools would never be asked there; on all others it holds."""
+    hooks = Hooks()
+    hooks.add(PreToolUse, lambda event: deny("no"), match=matcher)
+
+    losses = report(hooks.hooks, find("openhands"))
+
+    assert worst(losses) is (Status.IMPOSSIBLE if told else Status.ENFORCED)
+    assert worst(report(hooks.hooks, find("copilot"))) is Status.ENFORCED

@@ -11,6 +11,7 @@ from typing import Any
 
 from hookline.events import Event
 from hookline.hosts.host import TEXT, VALUE, Config, Host, Tool
+from hookline.hosts.mcp_names import joined_by
 from hookline.hosts.shapes import same
 
 _NAMES = {"tool_call": "PreToolUse", "tool_result": "PostToolUse", "agent_start": "TaskStart",
@@ -63,7 +64,9 @@ CLINE = Host(
            "editor": Tool("Edit", {"path": "file_path", "old_text": "old_string", "new_text": "new_string"}),
            "read_files": Tool("Read", {"path": "file_path", "files": "file_path"}, each="files"),
            "search_codebase": Tool("Grep", {"queries": "pattern"}, each="queries"),
-           "fetch_web_content": Tool("WebFetch", {"requests": "url"}, each="requests")},
+           "fetch_web_content": Tool("WebFetch", {"requests": "url"}, each="requests"),
+           "spawn_agent": Tool("Agent", {"task": "prompt"})},
+    mcp=joined_by("__"),
     config=Config(user=".cline/hooks", project=".cline/hooks", shape="scripts"),
     unjudged=frozenset({"TaskCancel", "TaskError"}),
     notes=(

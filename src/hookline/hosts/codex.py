@@ -2,7 +2,6 @@
 
 from hookline.hosts.host import Config, Host, Tool
 from hookline.hosts.shapes import (
-    BASH,
     BLOCK,
     END_TURN,
     REQUEST_ALLOWED,
@@ -38,12 +37,14 @@ CODEX = Host(
         "SessionStart": {"context": context("SessionStart")},
     },
     message=SYSTEM_MESSAGE,
-    tools={"Bash": BASH, "exec_command": Tool("Bash", {"cmd": "command", "workdir": "cwd"}), "shell": BASH,
+    tools={"Bash": Tool("Bash", heredoc="command"), "shell": Tool("Bash", heredoc="command"),
+           "exec_command": Tool("Bash", {"cmd": "command", "workdir": "cwd"}, heredoc="cmd"),
            "apply_patch": Tool("Edit", patch="command"), "view_image": Tool("Read", {"path": "file_path"})},
     roams=True,
     config=Config(user=".codex/hooks.json", project=".codex/hooks.json", home_env="CODEX_HOME"),
     notes=(
         "a hook runs only once its hash is trusted; in `codex exec` an untrusted one is skipped without a word",
+        "what is typed into a running program (`write_stdin`) is shown to no hook: refuse lines that start a shell",
         "the timeout of SessionEnd hooks is cut to 3 s",
         "nothing limits how often a hook may send the agent back to work",
     ),

@@ -6,6 +6,7 @@ from typing import Any
 
 from hookline.events import Event, UserPromptSubmit
 from hookline.hosts.host import TEXT, Config, Host, Tool
+from hookline.hosts.mcp_names import joined_by
 from hookline.hosts.shapes import BASH, BLOCK, GLOB, GREP, context, permission, rewritten, same
 
 _PRE = "PreToolUse"
@@ -51,7 +52,9 @@ COPILOT = Host(
     tools={"Bash": BASH, "bash": BASH, "Write": Tool("Write", _FILE), "create": Tool("Write", _FILE),
            "Edit": Tool("Edit", _EDIT), "edit": Tool("Edit", _EDIT), "Read": Tool("Read", {"path": "file_path"}),
            "view": Tool("Read", {"path": "file_path"}), "Grep": GREP, "grep": GREP, "Glob": GLOB, "glob": GLOB,
-           "apply_patch": Tool("Edit", patch="input")},
+           "apply_patch": Tool("Edit", patch="input"), "task": Tool("Agent", {"agent_type": "subagent_type"}),
+           "skill": Tool("Skill")},
+    mcp=joined_by("-"),
     config=Config(user=".copilot/hooks/hookline.json", project=".github/hooks/hookline.json", home_env="COPILOT_HOME",
                   shape="copilot", own_file=True),
     notes=(

@@ -1,6 +1,12 @@
 """Gemini CLI: its own event names, timeouts in milliseconds, `decision: deny` for everything."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
 from hookline.hosts.host import VALUE, Config, Host, Tool
+from hookline.hosts.mcp_names import mcp_name
 from hookline.hosts.shapes import (
     BASH,
     DENY,
@@ -11,6 +17,12 @@ from hookline.hosts.shapes import (
     context,
     specific,
 )
+
+
+def _mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    server = fields.get("mcp_context")
+    return (mcp_name(server.get("server_name"), server.get("tool_name")),) if isinstance(server, dict) else ()
+
 
 GEMINI = Host(
     name="gemini",
@@ -38,7 +50,9 @@ GEMINI = Host(
            "search_file_content": Tool("Grep", {"dir_path": "path", "include": "glob"}),
            "glob": Tool("Glob", {"dir_path": "path"}), "list_directory": Tool("LS", {"dir_path": "path"}),
            "web_fetch": Tool("WebFetch"), "google_web_search": Tool("WebSearch"), "write_todos": Tool("TodoWrite"),
-           "ShellTool": BASH},
+           "invoke_agent": Tool("Agent", {"agent_name": "subagent_type"}),
+           "activate_skill": Tool("Skill", {"name": "skill"}), "ShellTool": BASH},
+    mcp=_mcp,
     config=Config(user=".gemini/settings.json", project=".gemini/settings.json", second=1000, named=True),
     notes=("after 16 times in a row it stops although a hook sends it back to work",),
 )  # fmt: skip

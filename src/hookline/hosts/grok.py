@@ -6,6 +6,7 @@ from typing import Any
 
 from hookline.errors import EventError
 from hookline.hosts.host import Config, Host, Tool
+from hookline.hosts.mcp_names import joined_by
 from hookline.hosts.shapes import (
     BLOCK,
     CLAUDE_EVENTS,
@@ -49,6 +50,8 @@ GROK = Host(
            "list_dir": Tool("LS", {"target_directory": "path"}), "web_search": Tool("WebSearch"),
            "todo_write": Tool("TodoWrite"), "spawn_subagent": Tool("Agent"),
            "ask_user_question": Tool("AskUserQuestion")},
+    mcp=joined_by("__"),
+    mcp_input="tool_input",
     config=Config(user=".grok/hooks/hookline.json", project=".grok/hooks/hookline.json", own_file=True),
     notes=(
         "it also runs the hooks of `~/.claude/settings.json` and `~/.cursor/hooks.json`",

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from hookline.events import Event
+from hookline.hosts.mcp_names import McpReader
 from hookline.replies import Reply
 
 TEXT = "{text}"
@@ -54,8 +55,9 @@ class Tool(msgspec.Struct, frozen=True):
 
     `fields` maps the host's names to ours; a field that is not named keeps its name. `lines` is a list of shell
     commands that become one `command`. `each` is a list of things one call touches: an event is judged for each of
-    them. `patch` is a field with a patch in Codex's format, judged file by file. A tool that reads or writes, as the
-    value of its field `by` says, has `variants`.
+    them. `patch` is a field with a patch in Codex's format, judged file by file; `heredoc` is a shell line that may
+    hold one, judged as a line and file by file. A tool that reads or writes, as the value of its field `by` says, has
+    `variants`.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Tool(msgspec.Struct, frozen=True):
     lines: str = ""
     each: str = ""
     patch: str = ""
+    heredoc: str = ""
     by: str = ""
     variants: Mapping[str, Tool] = MappingProxyType({})
 
@@ -103,6 +106,12 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     names: Mapping[str, str] = MappingProxyType({})
     """Payload fields that are called differently here."""
     tools: Mapping[str, Tool] = MappingProxyType({})
+    mcp: McpReader | None = None
+    """Reads its names for the tools of MCP servers, unless they are Claude Code's."""
+    mcp_input: str = ""
+    """Where in such a tool's input its own input is."""
+    tells_servers: bool = True
+    """Whether it says which MCP server a tool belongs to."""
     unwrap: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     """Flattens a payload that nests what others have at the top."""
     roams: bool = False

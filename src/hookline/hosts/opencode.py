@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from hookline.hosts.host import TEXT, VALUE, Config, Host, Tool
-from hookline.hosts.shapes import BASH, GLOB, GREP
+from hookline.hosts.mcp_names import mcp_name
+from hookline.hosts.shapes import GLOB
 
 _PATH = {"filePath": "file_path", "oldString": "old_string", "newString": "new_string", "replaceAll": "replace_all"}
 
@@ -21,8 +24,17 @@ def _unwrap(payload: dict[str, Any]) -> dict[str, Any]:
         "tool_input": given.get("args") or made.get("args"),
         "tool_response": made.get("output"),
         "prompt": _prompt(made.get("parts")),
+        "mcp_servers": payload.pop("servers", None),
     }
     return {**payload, **{name: value for name, value in found.items() if value is not None}}
+
+
+def _mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """A tool's name begins with its server's, signs replaced; the plugin knows the servers."""
+    given = fields.get("mcp_servers")
+    servers = [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
+    starts = [(server, re.sub(r"[^a-zA-Z0-9_-]", "_", server) + "_") for server in servers]
+    return tuple(mcp_name(server, name.removeprefix(start)) for server, start in starts if name.startswith(start))
 
 
 def _prompt(parts: Any) -> str | None:
@@ -48,9 +60,12 @@ OPENCODE = Host(
     unjudged=frozenset({"INIT", "system.transform", "messages.transform", "text.complete", "chat.params",
                         "chat.headers", "tool.definition", "shell.env", "permission.ask", "compacting",
                         "command.execute.before"}),
-    tools={"bash": BASH, "write": Tool("Write", _PATH), "edit": Tool("Edit", _PATH), "read": Tool("Read", _PATH),
-           "grep": GREP, "glob": GLOB, "list": Tool("LS"), "webfetch": Tool("WebFetch"),
-           "apply_patch": Tool("Edit", patch="patchText"), "patch": Tool("Edit", patch="patchText")},
+    mcp=_mcp,
+    tools={"bash": Tool("Bash", {"workdir": "cwd"}), "write": Tool("Write", _PATH), "edit": Tool("Edit", _PATH),
+           "read": Tool("Read", _PATH), "grep": Tool("Grep", {"include": "glob"}), "glob": GLOB,
+           "list": Tool("LS"), "webfetch": Tool("WebFetch"),
+           "apply_patch": Tool("Edit", patch="patchText"), "patch": Tool("Edit", patch="patchText"),
+           "task": Tool("Agent"), "todowrite": Tool("TodoWrite"), "skill": Tool("Skill", {"name": "skill"})},
     config=Config(user=".config/opencode/plugin/hookline.js", project=".opencode/plugin/hookline.js",
                   home_env="XDG_CONFIG_HOME", shape="plugin", own_file=True),
     notes=(

@@ -1,10 +1,23 @@
 """OpenHands CLI: Claude Code's nesting, `decision: deny` in answers; a project's file replaces the user's."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
 from hookline.hosts.host import Config, Host, Tool
+from hookline.hosts.mcp_names import UNKNOWN_SERVER, mcp_name
 from hookline.hosts.shapes import BASH, DENY, same
 
 _EDIT = {"path": "file_path", "old_str": "old_string", "new_str": "new_string"}
 _VIEW = Tool("Read", {"path": "file_path"})
+
+
+def _mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    given = fields.get("tool_input")
+    kind = given.get("kind") if isinstance(given, dict) else None
+    return (mcp_name(UNKNOWN_SERVER, name),) if kind == "MCPToolAction" else ()
+
 
 OPENHANDS = Host(
     name="openhands",
@@ -22,10 +35,15 @@ OPENHANDS = Host(
     tools={"terminal": BASH, "execute_bash": BASH,
            "file_editor": Tool("Edit", _EDIT, by="command", variants={
                "view": _VIEW, "create": Tool("Write", {"path": "file_path", "file_text": "content"})}),
-           "str_replace_editor": Tool("Edit", _EDIT, by="command", variants={"view": _VIEW})},
+           "str_replace_editor": Tool("Edit", _EDIT, by="command", variants={"view": _VIEW}),
+           "task": Tool("Agent")},
+    mcp=_mcp,
+    mcp_input="data",
+    tells_servers=False,
     config=Config(user=".openhands/hooks.json", project=".openhands/hooks.json"),
     notes=(
         "a project's `.openhands/hooks.json` replaces the user's; it is not added to it",
+        "it does not say which MCP server a tool belongs to: match `mcp__.*__TOOL`",
         "what a hook says after a tool call reaches nobody",
     ),
 )  # fmt: skip

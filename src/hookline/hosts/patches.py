@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import Any
 
 from hookline.errors import EventError
@@ -16,6 +17,25 @@ def touched(patch: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """One `Write` or `Edit` for each file that a patch creates, changes, moves or deletes."""
     if not isinstance(patch, str):
         raise EventError("patch: expected a text; there is no telling which files it touches")
+    found = list(_files(patch))
+    if not found:
+        raise EventError("patch: it names no file; there is no telling what it touches")
+    yield from found
+
+
+_HEREDOC = re.compile(r"(?:^|[;&|\s])(?:cd\s+(?P<quote>['\"]?)(?P<folder>[^\n]+?)(?P=quote)\s*&&\s*)?apply_?patch\s*<<")
+
+
+def in_heredoc(line: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The same for a patch that a shell line feeds to `apply_patch`, which Codex applies itself; most have none."""
+    begin = _HEREDOC.search(line) if isinstance(line, str) else None
+    if begin is None:
+        return
+    for tool, call in _files(line[begin.end() :]):
+        yield tool, {**call, "file_path": str(PurePath(begin["folder"] or "", call["file_path"]))}
+
+
+def _files(patch: str) -> Iterator[tuple[str, dict[str, Any]]]:
     calls: list[tuple[str, str, list[str]]] = []
     for line in patch.splitlines():
         header = _HEADER.match(line)
@@ -23,8 +43,6 @@ def touched(patch: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             calls.append((_TOOL[header[1]], header[2], []))
         elif calls:
             calls[-1][2].append(line)
-    if not calls:
-        raise EventError("patch: it names no file; there is no telling what it touches")
     for tool, path, lines in calls:
         yield tool, _call(tool, path, lines)
 

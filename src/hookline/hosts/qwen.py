@@ -38,7 +38,8 @@ QWEN = Host(
     message=SYSTEM_MESSAGE,
     tools={"run_shell_command": Tool("Bash", {"directory": "cwd"}), "write_file": WRITE, "edit": EDIT,
            "read_file": READ, "grep_search": GREP, "glob": GLOB, "notebook_edit": Tool("NotebookEdit"),
-           "list_directory": Tool("LS"), "web_fetch": Tool("WebFetch"), "todo_write": Tool("TodoWrite")},
+           "list_directory": Tool("LS"), "web_fetch": Tool("WebFetch"), "todo_write": Tool("TodoWrite"),
+           "agent": Tool("Agent"), "skill": Tool("Skill")},
     config=Config(user=".qwen/settings.json", project=".qwen/settings.json", second=1000, named=True),
     notes=(
         "UserPromptSubmit fires again, with an empty prompt, after every tool",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from posixpath import normpath
 from shlex import quote
 from typing import Any
 
@@ -12,7 +14,7 @@ import msgspec
 from hookline.errors import EventError, did_you_mean
 from hookline.events import Event
 from hookline.hosts.host import Host, Tool
-from hookline.hosts.patches import touched
+from hookline.hosts.patches import in_heredoc, touched
 from hookline.wire.claude import event_from
 
 _KEPT = "host"
@@ -83,11 +85,31 @@ def tool_row(host: Host, name: Any, given: Any) -> Tool | None:
 
 
 def _calls(host: Host, fields: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The tool calls of a payload, in our words."""
-    name, given = fields.get("tool_name"), fields.get("tool_input", {})
+    """The tool calls of a payload, in our words; a file is named by its whole path."""
+    given = fields.get("tool_input", {})
+    for call in _translated(host, fields, given):
+        base = given.get("cwd") if isinstance(given, dict) else None
+        yield _with_whole_path(call, base or fields.get("cwd"))
+
+
+def _with_whole_path(call: dict[str, Any], base: Any) -> dict[str, Any]:
+    found = call.get("tool_input", {})
+    path = found.get("file_path")
+    if not isinstance(path, str) or not isinstance(base, str) or path[:1] in ("", "~"):
+        return call
+    if PurePath(path).is_absolute() or not PurePath(base).is_absolute():
+        return call
+    return {**call, "tool_input": {**found, "file_path": normpath(PurePath(base, path))}}
+
+
+def _translated(host: Host, fields: Mapping[str, Any], given: Any) -> Iterator[dict[str, Any]]:
+    name = fields.get("tool_name")
     row = tool_row(host, name, given)
-    if row is None or not isinstance(given, dict):
+    if not isinstance(given, dict):
         yield {}
+    elif row is None:
+        inner = _mcp_input(host, given) if (names := _mcp_names(host, name, fields)) else {}
+        yield from [{"tool_name": each, "tool_input": inner} for each in names] or [{}]
     elif row.lines:
         yield {"tool_name": row.name, "tool_input": _one_command(host, row, given)}
     elif row.each:
@@ -96,6 +118,20 @@ def _calls(host: Host, fields: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield from ({"tool_name": tool, "tool_input": call} for tool, call in touched(given.get(row.patch)))
     else:
         yield {"tool_name": row.name, "tool_input": _renamed(row, given)}
+        yield from ({"tool_name": tool, "tool_input": call} for tool, call in in_heredoc(given.get(row.heredoc)))
+
+
+def _mcp_names(host: Host, name: Any, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    return host.mcp(name, fields) if host.mcp is not None and isinstance(name, str) else ()
+
+
+def _mcp_input(host: Host, given: dict[str, Any]) -> dict[str, Any]:
+    if not host.mcp_input:
+        return given
+    inner = given.get(host.mcp_input)
+    if not isinstance(inner, dict):
+        raise EventError(f"{host.title}: `{host.mcp_input}` of an MCP tool's call is not an object")
+    return inner
 
 
 def _renamed(row: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,7 +188,8 @@ def native_input(host: Host, event: Event, changed: Mapping[str, Any]) -> dict[s
     before = kept.get("tool_input")
     row = tool_row(host, kept.get("tool_name"), before)
     if row is None or not isinstance(before, Mapping):
-        return dict(changed)
+        inside = host.mcp_input if getattr(event, "tool_name", None) != kept.get("tool_name") else ""
+        return {**(before or {}), inside: dict(changed)} if inside else dict(changed)
     back = {ours: theirs for theirs, ours in row.fields.items() if theirs in before or theirs not in changed}
     renamed = {back.get(name, name): value for name, value in changed.items()}
     if row.lines:

@@ -41,7 +41,7 @@ async def serve(
         events = decode(host, parse_object(data), event=event, cwd=cwd)
         _tell_guards(host)
         replies = [_within_rules(host, (await hooks.fire(each, deadline=deadline)).reply, each) for each in events]
-        return encode(host, _joined(replies), events[0]) if events else Response()
+        return encode(host, _joined(replies, events), events[0]) if events else Response()
     except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it was, the host must not take it for a yes
         return refused(host, problem, data, event=event, events=events)
 
@@ -59,12 +59,16 @@ def _within_rules(host: Host, reply: Reply, event: Event) -> Reply:
     return within_rules(reply, event) if host.name == "claude" else reply
 
 
-def _joined(replies: list[Reply]) -> Reply:
-    """One reply to a call that was judged in parts; no part of it can be rewritten alone."""
+def _joined(replies: list[Reply], events: tuple[Event, ...]) -> Reply:
+    """One reply to a call that was judged in parts, or under several names; no part can be rewritten alone."""
     reply = reduce(or_, replies, NOTHING)
-    if len(replies) > 1 and reply.input is not None:
+    if reply.input is not None and any(_input(event) != _input(events[0]) for event in events):
         return reply | deny("a hook changed a part of this call; make one call for each file")
     return reply
+
+
+def _input(event: Event) -> Any:
+    return getattr(event, "tool_input", None)
 
 
 def refused(

@@ -1,7 +1,20 @@
 """Mistral Vibe: three points to hook into, answers in snake case, and a `strict` switch that fails closed."""
 
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
 from hookline.hosts.host import TEXT, VALUE, Config, Host, Tool
-from hookline.hosts.shapes import BASH, DENY, GREP, WRITE
+from hookline.hosts.mcp_names import mcp_name
+from hookline.hosts.shapes import BASH, DENY, EDIT, GREP, WRITE
+
+
+def _mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    found = re.fullmatch(r"mcp_([^.]+)\.(.+)", name)
+    return (mcp_name(found[1], found[2]),) if found else ()
+
 
 VIBE = Host(
     name="vibe",
@@ -19,9 +32,12 @@ VIBE = Host(
     message={"system_message": TEXT},
     names={"tool_call_id": "tool_use_id", "tool_output": "tool_response"},
     tools={"file_system.bash": BASH, "bash": BASH, "file_system.write_file": WRITE, "write_file": WRITE,
-           "file_system.read_file": Tool("Read", {"path": "file_path"}), "file_system.grep": GREP, "grep": GREP},
+           "file_system.read_file": Tool("Read", {"path": "file_path"}), "file_system.grep": GREP, "grep": GREP,
+           "file_system.search_replace": EDIT, "file_system.edit": EDIT, "edit": EDIT},
+    mcp=_mcp,
     config=Config(user=".vibe/hooks.toml", project=".vibe/hooks.toml", home_env="VIBE_HOME", shape="toml"),
     notes=(
+        "a call that `run_typescript` makes is refused like any other, but the model is not told why",
         "prompts and sessions have no hooks",
         "after 3 times in a row it stops although a hook sends it back to work",
     ),

@@ -6,6 +6,7 @@ not tell, the event's own purpose is assumed: a gate's hook denies, a Stop hook 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from types import CodeType
@@ -45,6 +46,7 @@ class Loss(NamedTuple):
 
 _KINDS = {"deny": "deny", "ask": "ask", "defer": "defer", "rewrite": "rewrite", "context": "context", "stop": "stop",
           "replace_output": "replace", "keep_going": "keep_going"}  # fmt: skip
+_SERVER = re.compile(r"mcp__\w")
 _FIELDS = {"input": "rewrite", "output": "replace"}
 
 
@@ -62,6 +64,9 @@ def _losses(hook: Hook, event: Any, host: Host) -> Iterator[Loss]:
     if not host.native_events(name):
         yield Loss(hook.name, name, "", Status.IMPOSSIBLE, f"{host.title} has no such event")
         return
+    if not host.tells_servers and _SERVER.search(hook.matcher.pattern):
+        reason = f"{host.title} does not say which MCP server a tool belongs to: match `mcp__.*__TOOL`"
+        yield Loss(hook.name, name, "", Status.IMPOSSIBLE, reason)
     for kind in sorted(kinds(hook, name)):
         status, reason = _status(host, name, kind)
         yield Loss(hook.name, name, kind, status, reason)

@@ -26,10 +26,13 @@ const ask = (hook, cwd, input, output) =>
       try { resolve(JSON.parse(said)); } catch { refuse(`could not be asked (exit code ${code})`); }
     });
     child.stdin.on("error", () => {});
-    child.stdin.end(JSON.stringify({ hook, cwd, input, output }));
+    child.stdin.end(JSON.stringify({ hook, cwd, input, output, servers }));
   });
 
+let servers = []; // whose tools are called SERVER_TOOL
+
 export const Hookline = async ({ directory }) => ({
+  config: async (config) => { servers = Object.keys(config.mcp ?? {}); },
 """
 
 _PARTS = {
