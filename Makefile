@@ -61,8 +61,6 @@ docs: $(READY)  ## the documentation, into site/, its reference written anew fro
 	@echo "site/index.html"
 
 hosts: $(READY)  ## fetches the agent CLIs, runs the battery and the proofs on each, writes docs/hosts.md
-	@tools/hosts/install $(HOSTS) || true
-	@HOOKLINE_HOSTS="$(or $(HOSTS),all)" $(BIN)/python -m pytest -n 2 -m real_hosts tests/hosts/test_real.py tests/prove $(ARGS)
 	@$(BIN)/python -m tools.hosts --run $(HOSTS)
 
 clean:  ## removes everything that make made

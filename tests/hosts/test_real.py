@@ -4,26 +4,15 @@ Each CLI runs headless against a scripted model on loopback, in a home of its ow
 a skip that says how to get it; the slow ones run with HOOKLINE_HOSTS=all (`make hosts`).
 """
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from hookline.hosts.host import able
 from hookline.hosts.table import find
-from hookline.install.found import find_binary
-from hookline.prove.agents import AGENTS
-from hookline.prove.protocols import ModelTurn
-from hookline.prove.run import ProgramRun, Workspace, folders, run
+from tests.hosts.lab import NAMES, Lab, laid_out
 
-QUICK = ("claude", "codex", "gemini", "grok", "copilot")
-SLOW = tuple(name for name in AGENTS if name not in QUICK)
-CHOSEN = os.environ.get("HOOKLINE_HOSTS", " ".join(QUICK))
-NAMES = tuple(AGENTS) if CHOSEN == "all" else tuple(CHOSEN.split())
 pytestmark = [pytest.mark.real_hosts, pytest.mark.timeout(900)]
 
 HOOKS = """
@@ -53,47 +42,10 @@ def after(event):
 """
 
 
-class Lab(NamedTuple):
-    """A home and a project with hooks installed, and a CLI to run there."""
-
-    name: str
-    place: Workspace
-
-    def run(self, prompt: str, *kinds: str) -> ProgramRun:
-        """Let the CLI work on a prompt; the model asks for one command of each kind."""
-        agent = AGENTS[self.name]
-        commands = [f"printf '2000%s' {len(kind)}; touch {self.place.project}/mark-{kind}" for kind in kinds]
-        turns = [ModelTurn(tools=(agent.shell(command),)) for command in commands]
-        return run(agent, self.place, prompt, turns, env={"HOOKLINE_SERVICE": "0"}, limit=400)
-
-    def ran(self, kind: str) -> bool:
-        return (self.place.project / f"mark-{kind}").exists()
-
-
-@pytest.fixture
-def program(tmp_path: Path) -> Path:
-    """A `hookline` of its own, which a test may remove."""
-    path = tmp_path / "bin" / "hookline"
-    path.parent.mkdir()
-    path.write_text(f"#!{sys.executable}\nfrom hookline.__main__ import main\n\nmain()\n")
-    path.chmod(0o755)
-    return path
-
-
 @pytest.fixture(params=NAMES)
 def lab(request: pytest.FixtureRequest, program: Path, tmp_path: Path) -> Iterator[Lab]:
-    name: str = request.param
-    binary = find_binary(find(name))
-    if binary is None:
-        pytest.skip(f"{name} is not on this machine; run tools/hosts/install {name}")
-    hooks = tmp_path / "hooks.py"
-    hooks.write_text(HOOKS)
-    with folders() as (home, project):
-        words = ["install", name, "--hooks", str(hooks), "--scope", "user", "--yes"]
-        done = subprocess.run([program, *words], cwd=project, capture_output=True, check=False,
-                              env={"HOME": str(home), "PATH": "/usr/bin:/bin"})  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        yield Lab(name, Workspace(binary, home, project))
+    with laid_out(request.param, program, tmp_path, HOOKS) as lab:
+        yield lab
 
 
 def test_calls_are_allowed_denied_rewritten_and_refused_when_a_hook_fails(lab: Lab) -> None:

@@ -1,7 +1,7 @@
 """`python -m tools.hosts [--run]`: write docs/hosts.md and a page per host from the table of hosts.
 
-With `--run` the battery is run on every agent CLI that is installed, and what was seen goes into `measured.json` beside
-this file; without it the pages are written from what was seen last.
+With `--run [HOST…]` agent CLIs are fetched, put through the battery and measured; what was seen goes into
+`measured.json` beside this file. Without it the pages are written from what was seen last.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from hookline.hosts.host import ABILITIES, Exit, Host, Plain, able
 from hookline.hosts.table import HOSTS
-from tools.hosts.measure import CASES, measure
+from tools.hosts.each import HostRunner, Interrupted, summary
+from tools.hosts.measure import CASES
 from tools.reference.markdown import table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,29 +59,31 @@ always comes from us, before the agent gives up.
 
 
 def main(argv: list[str]) -> int:
-    """Write the pages; exit 1 if something that was run did not hold."""
+    """Write the pages; exit 1 if a host could not be had or does not hold, 130 after Ctrl-C."""
     seen: dict[str, Any] = json.loads(SEEN.read_text()) if SEEN.exists() else {}
+    good = True
     if "--run" in argv:
-        names = [word for word in argv if word in HOSTS]
-        for host in HOSTS.values():
-            if (host.verified and not names) or host.name in names:
-                found = measure(host)
-                print(f"{host.name}: {_summary(found)}", flush=True)
-                if found.get("cases"):
-                    seen[host.name] = {**found, "date": datetime.now(UTC).date().isoformat()}
+        try:
+            good = _run([word for word in argv if word != "--run"], seen)
+        except Interrupted:
+            print("\ninterrupted; nothing was written", file=sys.stderr)
+            return 130
         SEEN.write_text(json.dumps(seen, indent=1, sort_keys=True) + "\n")
     (DOCS / "hosts.md").write_text(matrix(seen))
     (DOCS / "hosts").mkdir(exist_ok=True)
     for host in HOSTS.values():
         (DOCS / "hosts" / f"{host.name}.md").write_text(page(host, seen.get(host.name)))
-    return 0 if all(held is not False for row in seen.values() for held in row["cases"].values()) else 1
+    return 0 if good else 1
 
 
-def _summary(found: dict[str, Any]) -> str:
-    if not found.get("cases"):
-        return str(found["skipped"])
-    bad = [name for name, good in found["cases"].items() if good is False]
-    return f"{found['version']}: " + (f"does not hold: {', '.join(bad)}" if bad else "all of it holds")
+def _run(names: list[str], seen: dict[str, Any]) -> bool:
+    """Try the hosts named, or all that were ever measured, and note what was seen; whether all of it holds."""
+    began = time.monotonic()
+    outcomes = HostRunner().run(names or [host.name for host in HOSTS.values() if host.verified])
+    today = datetime.now(UTC).date().isoformat()
+    seen |= {one.name: {**one.measured, "date": today} for one in outcomes if one.measured}
+    print(summary(outcomes, time.monotonic() - began), flush=True)
+    return not any(one.problem for one in outcomes)
 
 
 def matrix(seen: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from hookline.hosts.host import Host, able
+from hookline.hosts.table import find
 from hookline.install.found import find_binary
 from hookline.prove.agents import AGENTS, Agent
 from hookline.prove.protocols import ModelTurn
@@ -38,6 +40,13 @@ def judge(event):
 def prompts(event):
     if "forbidden" in event.prompt: return deny("REASON_PROMPT")
 """
+
+
+def main(argv: list[str]) -> int:
+    """Print what one host does, as JSON."""
+    found = measure(find(argv[0]))
+    print(json.dumps(found) if found.get("cases") else found["skipped"])
+    return 0 if found.get("cases") else 1
 
 
 def measure(host: Host) -> dict[str, Any]:
@@ -83,3 +92,7 @@ def _prompt(host: Host, agent: Agent, place: Workspace) -> bool | None:
     if not able(host, "gate prompt"):
         return None
     return _run(agent, place, "this is forbidden", ["prompt"]).model.turns_asked == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

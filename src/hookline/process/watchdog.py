@@ -85,7 +85,7 @@ def _ending(child: int) -> str:
         if told := _ended(child):
             return told
         time.sleep(0.005)
-    return "closed its pipe without an answer"
+    return "closed the pipe without an answer"
 
 
 def _ended(child: int) -> str:

@@ -1,0 +1,57 @@
+"""A home and a project for a real agent CLI, with hooks that `hookline install` put in place.
+
+A CLI that is not on this machine is a skip that says how to get it; the slow ones run with HOOKLINE_HOSTS=all.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from hookline.hosts.table import find
+from hookline.install.found import find_binary
+from hookline.prove.agents import AGENTS
+from hookline.prove.protocols import ModelTurn
+from hookline.prove.run import ProgramRun, Workspace, folders, run
+
+QUICK = ("claude", "codex", "gemini", "grok", "copilot")
+SLOW = tuple(name for name in AGENTS if name not in QUICK)
+CHOSEN = os.environ.get("HOOKLINE_HOSTS", " ".join(QUICK))
+NAMES = tuple(AGENTS) if CHOSEN == "all" else tuple(CHOSEN.split())
+
+
+class Lab(NamedTuple):
+    """A home and a project with hooks installed, and a CLI to run there."""
+
+    name: str
+    place: Workspace
+
+    def run(self, prompt: str, *kinds: str) -> ProgramRun:
+        """Let the CLI work on a prompt; the model asks for one command of each kind."""
+        agent = AGENTS[self.name]
+        commands = [f"printf '2000%s' {len(kind)}; touch {self.place.project}/mark-{kind}" for kind in kinds]
+        turns = [ModelTurn(tools=(agent.shell(command),)) for command in commands]
+        return run(agent, self.place, prompt, turns, env={"HOOKLINE_SERVICE": "0"}, limit=400)
+
+    def ran(self, kind: str) -> bool:
+        return (self.place.project / f"mark-{kind}").exists()
+
+
+@contextmanager
+def laid_out(name: str, program: Path, tmp_path: Path, text: str) -> Iterator[Lab]:
+    """A hook file, installed for a CLI that is on this machine."""
+    binary = find_binary(find(name))
+    if binary is None:
+        pytest.skip(f"{name} is not on this machine; run tools/hosts/install {name}")
+    hooks = tmp_path / "hooks.py"
+    hooks.write_text(text)
+    with folders() as (home, project):
+        words = ["install", name, "--hooks", str(hooks), "--scope", "user", "--yes"]
+        done = subprocess.run([program, *words], cwd=project, capture_output=True, check=False,
+                              env={"HOME": str(home), "PATH": "/usr/bin:/bin"})  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        yield Lab(name, Workspace(binary, home, project))

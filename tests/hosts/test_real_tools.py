@@ -1,0 +1,194 @@
+"""File tools and tools of MCP servers on the real agent CLIs: each names them in its own way, a hook needs one name."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookline.prove.agents import AGENTS, Agent, World
+from hookline.prove.protocols import ModelTurn
+from hookline.prove.run import run
+from tests.hosts.lab import NAMES, Lab, laid_out
+
+pytestmark = [pytest.mark.real_hosts, pytest.mark.timeout(900)]
+
+HOOKS = """
+from hookline import Hooks, deny
+from hookline.events import PreToolUse
+
+hooks = Hooks()
+
+@hooks.on(PreToolUse, match="Write|Edit", timeout=5)
+async def stay_outside(event):
+    return deny("REASON_FILE") if event.tool_input["file_path"].startswith(event.cwd + "/private/") else None
+
+@hooks.on(PreToolUse, match="mcp__demo__.*|mcp__unknown__.*")
+def marks(event):
+    return deny("REASON_MCP") if event.tool_input["path"].endswith("denied") else None
+"""
+SERVER = """
+import json, sys
+TOOL = {"name": "make_mark", "description": "makes a mark", "inputSchema": {
+    "type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    result = {}
+    if asked["method"] == "initialize":
+        result = {"protocolVersion": asked["params"]["protocolVersion"], "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "demo", "version": "1"}}
+    if asked["method"] == "tools/list":
+        result = {"tools": [TOOL]}
+    if asked["method"] == "tools/call":
+        open(asked["params"]["arguments"]["path"], "w").close()
+        result = {"content": [{"type": "text", "text": "made"}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+Call = tuple[str, dict[str, Any]]
+CHANGE = {"old_string": "old", "new_string": "new"}
+RISK = {"security_risk": "LOW", "summary": "x"}
+
+
+def patch(path: str) -> str:
+    return f"apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: {path}\n+hi\n*** End Patch\nEOF"
+
+
+def typescript(code: str) -> Call:
+    return "run_typescript", {"code": f"return await {code}"}
+
+
+WRITES: Mapping[str, Callable[[str], list[Call]]] = {
+    "claude": lambda path: [("Write", {"file_path": path, "content": "hi"})],
+    "codex": lambda path: [("exec_command", {"cmd": patch(path)})],
+    "gemini": lambda path: [("write_file", {"file_path": path, "content": "hi"})],
+    "qwen": lambda path: [("write_file", {"file_path": path, "content": "hi"})],
+    "copilot": lambda path: [("create", {"path": path, "file_text": "hi"})],
+    "kimi": lambda path: [("Write", {"path": path, "content": "hi"})],
+    "grok": lambda path: [("write", {"file_path": path, "content": "hi"})],
+    "vibe": lambda path: [("write_file", {"path": path, "content": "hi"})],
+    "openhands": lambda path: [("file_editor", {"command": "create", "path": path, "file_text": "hi", **RISK})],
+    "cline": lambda path: [("editor", {"path": path, "new_text": "hi"})],
+    "opencode": lambda path: [("write", {"filePath": path, "content": "hi"})],
+}  # fmt: skip
+"""How each agent's model writes a file."""
+
+EDITS: Mapping[str, Callable[[str], list[Call]]] = {
+    "claude": lambda path: [("Read", {"file_path": path}), ("Edit", {"file_path": path, **CHANGE})],
+    "gemini": lambda path: [("replace", {"file_path": path, "instruction": "x", **CHANGE})],
+    "qwen": lambda path: [("read_file", {"file_path": path}), ("edit", {"file_path": path, **CHANGE})],
+    "copilot": lambda path: [("edit", {"path": path, "old_str": "old", "new_str": "new"})],
+    "kimi": lambda path: [("Read", {"path": path}), ("Edit", {"path": path, **CHANGE})],
+    "grok": lambda path: [("read_file", {"target_file": path}), ("search_replace", {"file_path": path, **CHANGE})],
+    "vibe": lambda path: [("read_file", {"path": path}), ("edit", {"file_path": path, **CHANGE}),
+                          typescript(f"tools.file_system.edit({json.dumps({'file_path': path, **CHANGE})})")],
+    "openhands": lambda path: [("file_editor", {"command": "str_replace", "path": path, "old_str": "old",
+                                                "new_str": "new", **RISK})],
+    "opencode": lambda path: [("read", {"filePath": path}),
+                              ("edit", {"filePath": path, "oldString": "old", "newString": "new"})],
+}  # fmt: skip
+"""How each agent's model changes a file, where that is another tool."""
+
+MARKS: Mapping[str, Callable[[str], Call]] = {
+    "claude": lambda path: ("mcp__demo__make_mark", {"path": path}),
+    "gemini": lambda path: ("mcp_demo_make_mark", {"path": path}),
+    "qwen": lambda path: ("mcp__demo__make_mark", {"path": path}),
+    "copilot": lambda path: ("demo-make_mark", {"path": path}),
+    "kimi": lambda path: ("mcp__demo__make_mark", {"path": path}),
+    "grok": lambda path: ("use_tool", {"tool_name": "demo__make_mark", "tool_input": {"path": path}}),
+    "vibe": lambda path: typescript(f"tools.mcp_demo.make_mark({{path: '{path}'}})"),
+    "openhands": lambda path: ("make_mark", {"path": path, **RISK}),
+    "cline": lambda path: ("demo__make_mark", {"path": path}),
+    "opencode": lambda path: ("demo_make_mark", {"path": path}),
+}
+"""How each agent's model calls the tool `make_mark` of the server `demo`; Codex wants it in another form of call."""
+
+REASONS_LOST = ("cline",)
+"""A refused call that is not a command ends the run."""
+
+
+def with_server(name: str, world: World, server: list[str]) -> None:
+    """Tell an agent of an MCP server called `demo`."""
+    program, script = server
+    servers = {"demo": {"command": program, "args": [script], "trust": True, "tools": ["*"]}}
+    toml = f'command = "{program}"\nargs = ["{script}"]\n'
+    home, project = world.home, world.project
+    merged: dict[str, tuple[Path, dict[str, Any]]] = {
+        "gemini": (home / ".gemini/settings.json", {"mcpServers": servers}),
+        "qwen": (home / ".qwen/settings.json", {"mcpServers": servers}),
+        "opencode": (home / ".config/opencode/opencode.json", {"mcp": {"demo": {"type": "local", "command": server}}}),
+        "claude": (project / ".mcp.json", {"mcpServers": servers}),
+        "copilot": (home / ".copilot/mcp-config.json", {"mcpServers": servers}),
+        "kimi": (home / ".kimi-code/mcp.json", {"mcpServers": {"demo": {"command": program, "args": [script]}}}),
+        "openhands": (home / ".openhands/mcp.json", {"mcpServers": {"demo": {"command": program, "args": [script]}}}),
+        "cline": (home / ".cline/data/settings/cline_mcp_settings.json", {"mcpServers": servers}),
+    }
+    appended = {
+        "codex": (home / ".codex/config.toml", f"[mcp_servers.demo]\n{toml}"),
+        "grok": (home / ".grok/config.toml", f"[mcp_servers.demo]\n{toml}"),
+        "vibe": (home / ".vibe/config.toml", f'[[mcp_servers]]\nname = "demo"\ntransport = "stdio"\n{toml}'),
+    }
+    if name in merged:
+        path, more = merged[name]
+        found = json.loads(path.read_text()) if path.exists() else {}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({**found, **more}))
+    else:
+        path, text = appended[name]
+        path.write_text(path.read_text() + text)
+
+
+def agent_with_server(name: str, server: list[str]) -> Agent:
+    agent = AGENTS[name]
+
+    def prepare(world: World) -> None:
+        agent.prepare(world)
+        with_server(name, world, server)
+
+    def argv(world: World, prompt: str) -> list[str]:
+        more = ["--mcp-config", str(world.project / ".mcp.json"), "--allowedTools=mcp__demo__make_mark,Write,Edit,Read"]
+        return [*agent.argv(world, prompt), *(more if name == "claude" else ())]
+
+    return agent._replace(prepare=prepare, argv=argv)
+
+
+@pytest.fixture(params=NAMES)
+def lab(request: pytest.FixtureRequest, program: Path, tmp_path: Path) -> Iterator[Lab]:
+    with laid_out(request.param, program, tmp_path, HOOKS) as lab:
+        yield lab
+
+
+def test_one_name_for_each_tool_holds_on_every_agent(lab: Lab, tmp_path: Path) -> None:
+    """A hook on `Write|Edit` keeps a folder as it is, one on `mcp__demo__.*` refuses a tool; what may run, runs."""
+    name, project = lab.name, lab.place.project
+    (tmp_path / "server.py").write_text(SERVER)
+    private = project / "private"
+    private.mkdir()
+    (private / "old.txt").write_text("old text")
+    calls = [*WRITES[name](f"{project}/public.txt"), *_marks(name, project / "allowed")]
+    calls += [
+        *WRITES[name](f"{private}/new.txt"),
+        *_edits(name, private / "old.txt"),
+        *_marks(name, project / "denied"),
+    ]
+    agent = agent_with_server(name, [sys.executable, str(tmp_path / "server.py")])
+
+    done = run(agent, lab.place, "please do it", [ModelTurn(tools=(call,)) for call in calls],
+               env={"HOOKLINE_SERVICE": "0"}, limit=400)  # fmt: skip
+
+    assert (project / "public.txt").exists(), done.stdout[-2000:] + done.stderr[-2000:]
+    assert (project / "allowed").exists() is (name in MARKS), done.stdout[-2000:] + done.stderr[-2000:]
+    assert {path.name: path.read_text() for path in private.iterdir()} == {"old.txt": "old text"}
+    assert not (project / "denied").exists()
+    assert done.model.read("REASON_FILE") is (name not in REASONS_LOST)
+
+
+def _marks(name: str, path: Path) -> list[Call]:
+    return [MARKS[name](str(path))] if name in MARKS else []
+
+
+def _edits(name: str, path: Path) -> list[Call]:
+    return EDITS[name](str(path)) if name in EDITS else []
