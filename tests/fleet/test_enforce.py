@@ -210,20 +210,34 @@ def test_a_policy_that_does_not_load_or_fails_its_own_tests_is_refused(
     assert problem in found[0]
 
 
-def test_the_command_line_is_governed_and_recorded(tmp_path: Path) -> None:
-    """`hookline guard` in an agent's settings file enforces the fleet's policy, and its verdicts are in the log."""
+OWN = "from hookline import Hooks\nhooks = Hooks()\n"
+ANSWERS = {
+    "guard": ("guard", "commands", "--block", "sudo *"),
+    "pipe": ("pipe", "--hooks", "own.py"),
+    "fire": ("fire", "--json", "--hooks", "own.py"),
+    "answer": ("answer", "claude", "--hooks", "own.py"),
+    "answer, settings": ("answer", "claude", "--settings", "settings.json"),
+}
+
+
+@pytest.mark.parametrize("words", ANSWERS.values(), ids=ANSWERS)
+def test_every_command_that_answers_is_governed_and_recorded(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Whatever an agent's settings name enforces the fleet's policy, and its verdict is in the log, once."""
     machine = enrolled(tmp_path / "state" / "hookline" / "fleet", audit=str(tmp_path / "logs" / "audit.jsonl"))
     put_in_force(machine, {"hooks.py": POLICY})
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "settings.json").write_text("{}")
     event = {
         "hook_event_name": "PreToolUse", "session_id": "s", "transcript_path": "", "cwd": str(tmp_path),
         "tool_name": "Bash", "tool_input": {"command": "git push"},
     }  # fmt: skip
     ran = subprocess.run(
-        [sys.executable, "-m", "hookline.cli.main", "guard", "commands", "--block", "sudo *"],
-        input=json.dumps(event), capture_output=True, text=True, check=False, timeout=60,
+        [sys.executable, "-m", "hookline", *words], cwd=tmp_path, input=json.dumps(event),
+        capture_output=True, text=True, check=False, timeout=60,
         env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
     )  # fmt: skip
 
     assert "the team pushes through CI" in ran.stdout + ran.stderr
     assert AuditFile(tmp_path / "logs" / "audit.jsonl").verify() == []
-    assert b'"by":"fleet/no_push"' in (tmp_path / "logs" / "audit.jsonl").read_bytes()
+    [line] = (tmp_path / "logs" / "audit.jsonl").read_bytes().splitlines()
+    assert b'"by":"fleet/no_push"' in line

@@ -170,12 +170,10 @@ async def _ask(
 
 
 def _load(request: AnswerOptions) -> Hooks:
-    """The hooks that the command names, and those of the fleet's policy."""
-    from hookline.fleet.enforce import policy_hooks
+    """The hooks that the command names, under the fleet's policy and audit."""
+    from hookline.cli.options import governed
 
-    hooks = _own_hooks(request)
-    if policy := policy_hooks():
-        hooks.add(*policy)
+    hooks = governed(_own_hooks(request))
     if _PROVING in os.environ:
         from hookline.prove.canary import attach
 
