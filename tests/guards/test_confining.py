@@ -160,3 +160,12 @@ async def test_what_nobody_asked_about_afterwards_is_dropped_after_a_day(project
     await asked(hooks, project, "make", "newer")
 
     assert sorted(path.name for path in folder.glob("*.policy")) == ["new.policy", "newer.policy"]
+
+
+async def test_a_line_that_is_held_is_judged_at_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its wildcards are the kernel's business, and those of the patterns around it nobody's: no thread is started."""
+    monkeypatch.delattr("asyncio.to_thread")
+    verdict = await asked(guarded(project), project, "cat *.py")
+
+    assert verdict.input is not None
+    assert confining.unwrapped(verdict.input["command"]) is not None

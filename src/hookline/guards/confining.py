@@ -14,6 +14,7 @@ import sys
 import time
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -143,12 +144,17 @@ def unwrapped(command: str) -> tuple[Policy, str] | None:
     if not command.startswith(shlex.join(words) + " "):
         return None
     try:
-        policy, inner = parse(shlex.split(command)[len(words) :])
+        policy, inner = parse([*_words(command)[len(words) :]])
     except (ValueError, UsageError):
         return None
     if inner[:2] != ["bash", "-c"] or len(inner) != 3 or _canonical(words, policy, inner, command) is None:
         return None
     return policy, inner[2]
+
+
+@lru_cache(8)  # guards ask about the same command several times before it runs
+def _words(command: str) -> tuple[str, ...]:
+    return tuple(shlex.split(command))
 
 
 def _canonical(words: list[str], policy: Policy, inner: list[str], command: str) -> str | None:

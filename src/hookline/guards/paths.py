@@ -155,7 +155,8 @@ class StayInside:
             doubt = self._judge_guesses(event, fence)
         confined = confining.applies_to(event, self._confine)
         judge = self._judge_held if confined else self._judge_lines
-        line = await aside([one.text for one in shell_lines(event)], lambda: judge(event, fence), disk=True)
+        lines = [confining.line_of(event)] if confined else [one.text for one in shell_lines(event)]
+        line = await aside(lines, lambda: judge(event, fence), disk=not confined)
         if line is not None or doubt is not None:
             return max((each for each in (line, doubt) if each), key=lambda each: each.decision)
         if confined:
