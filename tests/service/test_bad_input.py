@@ -272,7 +272,8 @@ def test_an_upgraded_hookline_answers_the_next_event(desk: Desk) -> None:
         answered.write_text(text.replace("_OnceCodec())\n", f"_OnceCodec()); said = _Said('upgraded {number}', 2)\n"))
         assert f"upgraded {number}" in reason(desk.guard())
     protocol = site / "hookline" / "service" / "frames.py"
-    protocol.write_text(protocol.read_text().replace("PROTOCOL = 1", "PROTOCOL = 2"))
+    newer = protocol.read_text().replace(f"PROTOCOL = {frames.PROTOCOL}", f"PROTOCOL = {frames.PROTOCOL + 1}")
+    protocol.write_text(newer)
     assert "upgraded 2" in reason(desk.guard())
     until(lambda: not desk.status()["running"] or desk.status().get("events") == 0)
     desk.warm()

@@ -206,8 +206,7 @@ def test_what_the_client_imports_is_next_to_nothing(desk: Desk) -> None:
     ours = {name for name in imported if name.startswith("hookline")}
 
     assert ours == {
-        "hookline", "hookline.process", "hookline.process.startup", "hookline.service", "hookline.service.address",
-        "hookline.service.client", "hookline.service.frames",
+        "hookline", "hookline.service", "hookline.service.address", "hookline.service.client", "hookline.service.frames"
     }  # fmt: skip
     assert imported & {"asyncio", "json", "msgspec", "pathlib", "re", "socket", "subprocess", "typing"} == set()
 

@@ -61,21 +61,23 @@ def peer(connection: _socket.socket) -> tuple[int, int]:
     return int.from_bytes(pid, sys.byteorder), int.from_bytes(raw[4:8], sys.byteorder)
 
 
-def is_trusted(connection: _socket.socket) -> int:
-    """The process id of the other end if it is this user's and as free as we are, else 0.
+def is_trusted(connection: _socket.socket, own: list[object] | None = None) -> int:
+    """The process id of the other end if it is this user's and as free as we are (`own`), else 0.
 
     A confined process (other namespaces, a seccomp filter, Landlock with its `no_new_privs`) must not have its hook
     files run outside of its confinement, and its answers must not count outside of it.
     """
     try:
         pid, uid = peer(connection)
-        return pid if uid == os.getuid() and (sys.platform != "linux" or confinement(pid) == confinement("self")) else 0
+        return pid if uid == os.getuid() and confinement(pid) == (own or confinement("self")) else 0
     except OSError:
         return 0
 
 
 def confinement(pid: int | str) -> list[object]:
     """What a process may do, as far as the system tells: its ids, capabilities, filters, namespaces and root."""
+    if sys.platform != "linux":
+        return []
     with open(f"/proc/{pid}/status", "rb", buffering=0) as status:
         lines: list[object] = [line for line in status.read(8192).split(b"\n") if line.startswith(STATUS)]
     for name in NAMESPACES:

@@ -4,7 +4,6 @@ import _socket
 import os
 import sys
 
-from hookline.process.startup import read_at_startup
 from hookline.service import address, frames
 
 ACCEPT_LIMIT = 2.0
@@ -17,8 +16,6 @@ STREAM_GRACE = 0.1
 """Seconds after a whole line in which stdin must end; if it does not, more events will come."""
 GUARD_LIMIT = 5.0
 """Seconds that a guard may take: settings written by `hookline init` give it ten."""
-
-COERCED = (b"LC_CTYPE=C.UTF-8", b"LC_CTYPE=C.utf8", b"LC_CTYPE=UTF-8")
 
 WHOLE, PROMPT, STREAM, UNREAD = "whole", "prompt", "stream", "unread"
 """How stdin is read: to its end · to its end if that comes soon · as lines that may keep coming · not at all."""
@@ -244,13 +241,9 @@ def _start() -> None:
 
 def _converse(connection: _socket.socket, words: list[str]) -> tuple[int, int, int, tuple[int, int]]:
     out, err = buffer("stdout"), buffer("stderr")
-    environ = [name + b"=" + value for name, value in os.environb.items()]
+    environ = [b"%b=%b" % entry for entry in os.environb.items()]
     connection.sendall(frames.head(frames.RUN, _route(words, environ)))
-    body = _body(words, environ)
-    size = len(body).to_bytes(4, "big")
-    sent = connection.sendmsg([size, body], frames.rights([0, out, err])) - len(size)
-    if sent < len(body):
-        connection.sendall(body[sent:])
+    send_body(connection, words, environ, [0, out, err])
     worker = _expect(connection, frames.ACCEPTED, address.peer(connection)[0])
     connection.settimeout(START_LIMIT)
     process = _expect(connection, frames.STARTED, worker)
@@ -262,28 +255,20 @@ def _converse(connection: _socket.socket, words: list[str]) -> tuple[int, int, i
 def _route(words: list[str], environ: list[bytes]) -> bytes:
     """Who is to answer: this interpreter and package, started up in an environment like ours; and what is asked."""
     home = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
-    startup = sorted(entry for entry in environ if read_at_startup(os.fsdecode(entry.partition(b"=")[0])))
-    if sys.flags.utf8_mode:  # Python itself may have put it there, because there was no locale (PEP 538)
-        startup = [entry for entry in startup if entry not in COERCED]
-    texts = (sys.executable, home, repr(tuple(sys.flags)), str(_digest(words, environ)), os.getcwd())
-    return frames.join(*map(os.fsencode, texts), *frames.counted(words), *startup)
+    texts = (sys.executable, home, repr(tuple(sys.flags)), str(sys.flags.utf8_mode), os.getcwd())
+    return frames.join(*map(os.fsencode, texts), *frames.counted(words), *environ)
 
 
-def _digest(words: list[str], environ: list[bytes]) -> int:
-    """A number for the environment, where a worker may have imported a hook file in one like it."""
-    if not any(word.startswith("--ho") for word in words):
-        return 0
-    import zlib
-
-    return zlib.crc32(frames.join(*sorted(environ)))
-
-
-def _body(words: list[str], environ: list[bytes]) -> bytes:
-    """What the process that answers has to become."""
+def send_body(connection: _socket.socket, words: list[str], environ: list[bytes], fds: list[int]) -> None:
+    """Say what the process that answers has to become; its stdin, stdout and stderr go along."""
     mask = os.umask(0o077)
     os.umask(mask)
     texts = (repr(tuple(sys.flags)), str(mask), os.getcwd(), sys.argv[0])
-    return frames.join(*map(os.fsencode, texts), *frames.counted(words), *frames.counted(sys.path), *environ)
+    body = frames.join(*map(os.fsencode, texts), *frames.counted(words), *frames.counted(sys.path), *environ)
+    size = len(body).to_bytes(4, "big")
+    sent = connection.sendmsg([size, body], frames.rights(fds)) - len(size)
+    if sent < len(body):
+        connection.sendall(body[sent:])
 
 
 def _expect(connection: _socket.socket, kind: bytes, responsible: int) -> int:

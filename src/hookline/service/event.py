@@ -47,13 +47,19 @@ class ClientRequest:
         self.fds = fds
 
 
-def answer(connection: _socket.socket, run: Run, before_end: Callable[[], None]) -> NoReturn:
-    """Serve one client and end. `before_end` is called when the command is through, before the client is told."""
+def answer(connection: _socket.socket, go: int, run: Run, before_end: Callable[[], None]) -> NoReturn:
+    """Serve one client and end. `before_end` is called when the command is through, before the client is told.
+
+    The command begins when the service says so on `go`; if it does not, the service tells the client why.
+    """
     try:
         try:
             connection.settimeout(READ_LIMIT)
             request = receive(connection)
             out, err = become(request)
+            if os.read(go, 1) != frames.GO:
+                os._exit(0)
+            os.close(go)
         except (OSError, ValueError, Unsuitable, frames.Garbled) as problem:
             connection.sendall(frames.frame(frames.DECLINED, str(problem).encode()))
             os._exit(0)

@@ -10,7 +10,7 @@ import os
 import sys
 
 MAGIC = b"HOOKLINE"
-PROTOCOL = 1
+PROTOCOL = 2
 """Raised with every change of what is sent; who speaks another one is not answered."""
 RUN, CONTROL = b"r", b"c"
 """What a request wants: a command run, or something of the service itself."""
@@ -22,6 +22,8 @@ ACCEPTED, STARTED, ENDED, DECLINED, RESULT = b"a", b"s", b"e", b"n", b"j"
 """Kinds of frames: a worker has been asked (its pid) · the event's process runs (its pid) · how it ended · no, and why
 · the JSON answer to a control request."""
 FRAME = 5
+GO = b"g"
+"""What the service writes to the process of an event once it may begin."""
 
 
 class Garbled(Exception):

@@ -11,9 +11,11 @@ import socket
 import subprocess
 import time
 from collections import deque
+from collections.abc import Generator
 from statistics import median
 from typing import Any
 
+from hookline.process.startup import read_at_startup
 from hookline.service import frames
 from hookline.service.log import Log
 from hookline.service.stamps import Stamps
@@ -29,6 +31,7 @@ RETRY = 10.0
 END_LIMIT = 5.0
 """Seconds that workers have to finish their events when the service ends."""
 BOOT = "import sys; sys.path.append(sys.argv[1]); from hookline.service.worker import main; main(int(sys.argv[2]))"
+COERCED = (b"LC_CTYPE=C.UTF-8", b"LC_CTYPE=C.utf8", b"LC_CTYPE=UTF-8")
 REMEMBERED = 1000
 """Durations kept for each hook set."""
 
@@ -37,7 +40,6 @@ class Route:
     """Who is to answer an event: which interpreter, with which package, started up how; and a name for the hook set."""
 
     cwd: str
-    digest: str
     executable: str
     flags: str
     home: str
@@ -45,9 +47,12 @@ class Route:
 
     def __init__(self, data: bytes) -> None:
         fields = data.split(b"\0")
-        self.executable, self.home, self.flags, self.digest, self.cwd = map(os.fsdecode, fields[:5])
+        self.executable, self.home, self.flags, utf8_mode, self.cwd = map(os.fsdecode, fields[:5])
         self.words, at = frames.take(fields, 5)
-        self.startup: tuple[bytes, ...] = tuple(fields[at:])
+        startup = sorted(entry for entry in fields[at:] if read_at_startup(os.fsdecode(entry.partition(b"=")[0])))
+        if utf8_mode != "0":  # Python itself may have put it there, because there was no locale (PEP 538)
+            startup = [entry for entry in startup if entry not in COERCED]
+        self.startup: tuple[bytes, ...] = tuple(startup)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -124,17 +129,23 @@ class Hand:
             os.close(inlet)
             os.close(outlet)
 
-    def hand(self, number: int, connection: socket.socket, hook_set: str) -> bool:
-        """Give it a connection; False if it cannot take one now."""
+    def hand(self, number: int, connection: socket.socket, hook_set: str) -> Handover | None:
+        """Give it a connection; None if it cannot take one now."""
         if self.retired or len(self.running) >= MOST_RUNNING:
-            return False
+            return None
+        inlet, outlet = os.pipe()
         try:
-            self.sock.sendmsg([number.to_bytes(8, "big")], frames.rights([connection.fileno()]))
+            # Said first: once the connection is handed over, the worker's frames may come at any moment.
+            connection.send(frames.frame(frames.ACCEPTED, self.process.pid.to_bytes(4, "big")))
+            self.sock.sendmsg([number.to_bytes(8, "big")], frames.rights([connection.fileno(), inlet]))
         except OSError:
-            return False
+            os.close(outlet)
+            return None
+        finally:
+            os.close(inlet)
         self.running[number] = hook_set
         self.used = time.monotonic()
-        return True
+        return Handover(self, number, outlet)
 
     def retire(self) -> None:
         """Give it no more work: it ends when its last event has."""
@@ -154,6 +165,26 @@ class Hand:
         }
 
 
+class Handover:
+    """An event that a worker has been given; it becomes what the client is, and begins when it is told to."""
+
+    hand: Hand
+    number: int
+    outlet: int
+
+    def __init__(self, hand: Hand, number: int, outlet: int) -> None:
+        self.hand, self.number, self.outlet = hand, number, outlet
+
+    def begin(self) -> None:
+        with contextlib.suppress(OSError):  # its process has gone
+            os.write(self.outlet, frames.GO)
+        os.close(self.outlet)
+
+    def withdraw(self) -> None:
+        self.hand.running.pop(self.number, None)
+        os.close(self.outlet)
+
+
 class Pool:
     """Every worker, by what it is for."""
 
@@ -170,14 +201,19 @@ class Pool:
     def busy(self) -> bool:
         return any(hand.running for hand in (*self.workers.values(), *self.leaving))
 
-    def look_ahead(self) -> Hand | None:
+    def look_ahead(self) -> Generator[None, None, Hand | None]:
         """The worker that was asked last, if its files are as they were; most events are for it."""
         ready = [hand for hand in self.workers.values() if hand.ready]
         last = max(ready, key=lambda hand: hand.used, default=None)
-        return last if last is not None and last.stamps.fresh() else None
+        return last if last is not None and (yield from last.stamps.inspect()) else None
 
-    def hand_over(self, route: Route, connection: socket.socket, fresh: Hand | None) -> str:
-        """Have a worker answer; nothing if one does, else why not. `fresh` has just been looked at."""
+    def hand_over(self, route: Route, connection: socket.socket) -> Handover | None:
+        """Give a worker the event, if there is one that can take it."""
+        hand = self.workers.get(route.key)
+        return hand.hand(next(self.numbers), connection, route.hook_set) if hand is not None and hand.ready else None
+
+    def why_not(self, route: Route, handover: Handover | None, fresh: Hand | None) -> str:
+        """Why an event cannot be answered by a worker; nothing if it can. `fresh` has just been looked at."""
         hand = self.workers.get(route.key)
         if hand is None:
             return self._start(route)
@@ -188,12 +224,7 @@ class Pool:
             self._let_go(hand)
             self._start(route)
             return "something changed since its worker was started"
-        # Said first: once the connection is handed over, the worker's frames may come at any moment.
-        with contextlib.suppress(OSError):
-            connection.send(frames.frame(frames.ACCEPTED, hand.process.pid.to_bytes(4, "big")))
-        if hand.hand(next(self.numbers), connection, route.hook_set):
-            return ""
-        return "its worker is overloaded"
+        return "" if handover else "its worker is overloaded"
 
     def _start(self, route: Route) -> str:
         if time.monotonic() - self.failed.get(route.key, -RETRY) < RETRY:

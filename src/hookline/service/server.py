@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Generator
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -21,13 +22,17 @@ from hookline.service import address, frames
 from hookline.service.leaf_keeper import LeafKeeper, keepers
 from hookline.service.log import Log
 from hookline.service.pool import Hand, Pool, Route
-from hookline.service.stamps import Stamps
+from hookline.service.stamps import Inspection, Stamps
 
 IDLE = 15 * 60.0
 """Seconds without an event after which the service ends."""
 REQUEST_LIMIT = 5.0
 """Seconds that a client may take to say what it wants."""
 BACKLOG = 1024
+AT_ONCE = 1 << 15
+"""Bytes of a request that are looked at before anybody waits for the rest of it."""
+DROPPED = (OSError, TimeoutError, frames.Garbled, ValueError, IndexError)
+"""What a client that leaves or talks nonsense leads to."""
 
 
 class LookAhead(NamedTuple):
@@ -54,6 +59,7 @@ class Service:
         self.talking: set[asyncio.Task[None]] = set()
         self.stopping: asyncio.Event = asyncio.Event()
         self.waiting: list[socket.socket] = []
+        self.confinement: list[object] = address.confinement("self")
         ours = [file for file in map(_file_of, tuple(sys.modules.values())) if "hookline" in file]
         self.own: Stamps = Stamps.take(ours, self.began)
 
@@ -116,60 +122,83 @@ class Service:
                 self.log(f"cannot accept: {problem}")
                 return
             connection.setblocking(False)
-            task = asyncio.get_running_loop().create_task(self._talk(connection))
-            self.talking.add(task)
-            task.add_done_callback(self.talking.discard)
+            self._greet(connection)
 
-    async def _talk(self, connection: socket.socket) -> None:
+    def _greet(self, connection: socket.socket) -> None:
+        """Hand an event over as soon as it is there, as most are before all files have been looked at."""
+        try:
+            if not address.is_trusted(connection, self.confinement):
+                self._decline(connection, "another user, or a process that is confined differently")
+                connection.close()
+                return
+            ahead = Inspection(self._look_ahead())
+            while (route := _sent_already(connection)) is None and ahead.step():
+                pass
+            if route is not None:
+                self._hand_over(connection, Route(route), ahead)
+                connection.close()
+                return
+        except DROPPED as problem:
+            self._drop(connection, problem)
+            return
+        task = asyncio.get_running_loop().create_task(self._talk(connection, ahead))
+        self.talking.add(task)
+        task.add_done_callback(self.talking.discard)
+
+    def _drop(self, connection: socket.socket, problem: BaseException) -> None:
+        self.log(f"a client was dropped: {str(problem) or type(problem).__name__}")
+        connection.close()
+
+    async def _talk(self, connection: socket.socket, ahead: Inspection[LookAhead]) -> None:
         with connection:
             try:
                 async with asyncio.timeout(REQUEST_LIMIT):
-                    await self._answer(connection)
-            except (OSError, TimeoutError, frames.Garbled, ValueError, IndexError) as problem:
-                self.log(f"a client was dropped: {str(problem) or type(problem).__name__}")
+                    await self._answer(connection, ahead)
+            except DROPPED as problem:
+                self._drop(connection, problem)
 
-    async def _answer(self, connection: socket.socket) -> None:
-        if not address.is_trusted(connection):
-            await self._decline(connection, "another user, or a process that is confined differently")
-            return
-        ahead = self._look_ahead()
+    async def _answer(self, connection: socket.socket, ahead: Inspection[LookAhead]) -> None:
         protocol, kind, length = frames.read_head(await _exactly(connection, frames.HEAD))
         if protocol != frames.PROTOCOL:
-            await self._decline(connection, f"this service speaks protocol {frames.PROTOCOL}")
+            self._decline(connection, f"this service speaks protocol {frames.PROTOCOL}")
             self._give_way(newer=protocol > frames.PROTOCOL)
             return
         route = await _exactly(connection, length)
         if kind == frames.CONTROL:
             await self._control(connection, route)
         else:
-            await self._hand_over(connection, Route(route), ahead)
+            self._hand_over(connection, Route(route), ahead)
 
-    def _look_ahead(self) -> LookAhead:
+    def _look_ahead(self) -> Generator[None, None, LookAhead]:
         """Compare files while the client reads its event: ours, and those of the worker that it most likely wants.
 
         The client has been started by now, so what changes later is as late as it would be for a process of its own.
         """
-        return LookAhead(self.own.fresh(), self.pool.look_ahead())
+        return LookAhead((yield from self.own.inspect()), (yield from self.pool.look_ahead()))
 
-    async def _hand_over(self, connection: socket.socket, route: Route, ahead: LookAhead) -> None:
+    def _hand_over(self, connection: socket.socket, route: Route, ahead: Inspection[LookAhead]) -> None:
+        """Give the event to a worker, which gets ready meanwhile and begins only if every file is as it was."""
         self.used = time.monotonic()
-        if not ahead.own:
-            await self._decline(connection, "Hookline has changed; a new service follows")
-            self._give_way(newer=True)
-            return
-        reason = self.pool.hand_over(route, connection, ahead.fresh_worker)
+        handover = self.pool.hand_over(route, connection)
+        own, fresh = ahead.result()
+        reason = self.pool.why_not(route, handover, fresh) if own else "Hookline has changed; a new service follows"
         if reason:
-            await self._decline(connection, reason)
+            self._decline(connection, reason)
+        if handover:
+            (handover.withdraw if reason else handover.begin)()
+        if not own:
+            self._give_way(newer=True)
 
     def _give_way(self, *, newer: bool) -> None:
         if newer:
             self.log("a newer Hookline is there; making room for its service")
             self.stopping.set()
 
-    async def _decline(self, connection: socket.socket, reason: str) -> None:
+    def _decline(self, connection: socket.socket, reason: str) -> None:
         self.declined += 1
         self.log(f"declined: {reason}")
-        await asyncio.get_running_loop().sock_sendall(connection, frames.frame(frames.DECLINED, reason.encode()))
+        with contextlib.suppress(OSError):  # it has gone; what it could not be told is short and has room
+            connection.send(frames.frame(frames.DECLINED, reason.encode()))
 
     # ---- control
 
@@ -201,6 +230,20 @@ class Service:
 
 def _file_of(module: object) -> str:
     return getattr(module, "__file__", None) or ""
+
+
+def _sent_already(connection: socket.socket) -> bytes | None:
+    """The route of an event, if all of it has been sent; if not, nothing is taken from the connection."""
+    try:
+        said = connection.recv(AT_ONCE, socket.MSG_PEEK)
+    except BlockingIOError:
+        return None
+    if len(said) < frames.HEAD:
+        return None
+    protocol, kind, length = frames.read_head(said)
+    if protocol != frames.PROTOCOL or kind != frames.RUN or len(said) < frames.HEAD + length:
+        return None
+    return connection.recv(frames.HEAD + length)[frames.HEAD :]
 
 
 async def _exactly(connection: socket.socket, size: int) -> bytes:

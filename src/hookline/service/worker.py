@@ -10,7 +10,6 @@ import _socket
 import contextlib
 import gc
 import importlib
-import io
 import os
 import select
 import signal
@@ -18,7 +17,8 @@ import socket
 import sys
 import time
 
-from hookline.service import event, frames
+from hookline.process import loop
+from hookline.service import client, event, frames
 from hookline.service.stamps import Stamps
 
 TARGET = "hookline.cli.main"
@@ -34,10 +34,12 @@ EVENT = b"""{"hook_event_name": "PreToolUse", "session_id": "rehearsal", "transc
 "tool_name": "Bash", "tool_input": {"command": "cd / && git -C x status -s | grep 'y' > /dev/null"}}"""
 REHEARSALS = (
     ["guard", "commands", "--block", "rm -rf *", "--only", "git *", "--containing", "secret"],
-    ["guard", "paths"],
+    ["guard", "paths", "--confine", "auto", "--temporary", "--block", "sudo *"],
 )
 """Commands run once before the first event: what they import, compile and keep is there for every fork."""
-SETTLE = 0.02
+PADDING = 40
+"""Variables that a client's environment has beyond a worker's, more or less."""
+SETTLE = 0.008
 """Seconds that a spare process waits for an event before it rehearses."""
 TAKEN, THROUGH = b"t", b"e"
 """What a process tells its worker: it has an event · the event is through."""
@@ -122,17 +124,18 @@ class Worker:
         for fd in (self.wake_r, self.wake_w, self.ours.detach(), *(one.connection for one in self.running.values())):
             if fd >= 0:
                 os.close(fd)
-        if not _readable(self.service, SETTLE) and os.getloadavg()[0] < (os.cpu_count() or 1):
+        if not _readable(self.service, SETTLE):
             rehearse(self.run)  # writes to its memory now, so that the event finds it copied already
+            loop.prepare()
         gc.enable()
         try:
-            name, connection = receive_handover(self.service)
+            name, connection, go = receive_handover(self.service)
         except (OSError, frames.Garbled):
             os._exit(SERVICE_GONE)
         os.setpgid(0, 0)
         self._show(TAKEN, name, connection.fileno())
         self.service.close()
-        event.answer(connection, self.run, self._show_through)
+        event.answer(connection, go, self.run, self._show_through)
 
     def _show(self, what: bytes, name: int = 0, *fds: int) -> None:
         """Tell the worker what has become of this process."""
@@ -229,14 +232,15 @@ class Worker:
             os.kill(self.spare, signal.SIGKILL)
 
 
-def receive_handover(service: _socket.socket) -> tuple[int, _socket.socket]:
-    """One event from the service: its number and the client's connection."""
-    start, ancillary, _, _ = service.recvmsg(8, _socket.CMSG_SPACE(4))
+def receive_handover(service: _socket.socket) -> tuple[int, _socket.socket, int]:
+    """One event from the service: its number, the client's connection, and where it says that it may begin."""
+    start, ancillary, _, _ = service.recvmsg(8, _socket.CMSG_SPACE(2 * 4))
     fds = frames.attached(ancillary)
-    if len(start) != 8 or len(fds) != 1:
+    if len(start) != 8 or len(fds) != 2:
         raise frames.Garbled("no connection was handed over")
-    os.set_inheritable(fds[0], False)
-    return int.from_bytes(start, "big"), _socket.socket(fileno=fds[0])
+    for fd in fds:
+        os.set_inheritable(fd, False)
+    return int.from_bytes(start, "big"), _socket.socket(fileno=fds[0]), fds[1]
 
 
 def _end_for_all(connection: _socket.socket) -> None:
@@ -293,17 +297,33 @@ def _to_nowhere() -> None:
 
 
 def rehearse(run: event.Run) -> None:
-    """Answer an event of our own, so that the first real one finds everything in place; how it ends does not matter."""
-    streams = sys.stdin, sys.stdout, sys.stderr
+    """Answer events of our own, sent as a client sends them: the first real one finds everything in place.
+
+    How they end does not matter. Afterwards environment and streams are as they were.
+    """
+    environ, streams = dict(os.environb), (sys.stdin, sys.stdout, sys.stderr)
+    pretended = environ | {b"HOOKLINE_REHEARSAL_%d" % number: b"." * 60 for number in range(PADDING)}
     for words in REHEARSALS:
+        fds = [client.buffer("rehearsal") for _ in range(3)]
+        client.write_all(fds[0], EVENT)
+        os.lseek(fds[0], 0, os.SEEK_SET)
+        ours, theirs = _socket.socketpair()
+        client.send_body(theirs, words, [*map(b"=".join, pretended.items())], fds)
+        kept = event.become(event.receive(ours))
         with (
-            io.TextIOWrapper(io.BytesIO(EVENT)) as sys.stdin,
-            io.TextIOWrapper(io.BytesIO()) as sys.stdout,
-            io.TextIOWrapper(io.BytesIO()) as sys.stderr,
+            open(0, closefd=False) as sys.stdin,
+            open(1, "w", closefd=False) as sys.stdout,
+            open(2, "w", closefd=False) as sys.stderr,
             contextlib.suppress(SystemExit, Exception),
         ):
             run(words)
+        ours.close()
+        theirs.close()
+        for fd in (*fds, *kept):
+            os.close(fd)
     sys.stdin, sys.stdout, sys.stderr = streams
+    event.wear(environ)
+    _to_nowhere()
 
 
 def main(fd: int) -> None:

@@ -20,6 +20,7 @@ from hookline.events import Event
 from hookline.guards import approvals, commands, paths, secrets
 from hookline.hooks import Hook
 from hookline.hosts.answer import answer
+from hookline.process.loop import run
 from hookline.process.stdout import claim_stdout
 from hookline.replies import Reply
 from hookline.wire import claude
@@ -46,7 +47,7 @@ def main(argv: list[str]) -> int:
     try:
         hooks = Hooks()
         hooks.add(*_guards(args))
-        return asyncio.run(_serve(governed(hooks), claim_stdout(), lines=args.lines))
+        return run(_serve(governed(hooks), claim_stdout(), lines=args.lines))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - Claude Code lets a call pass unless the code is 2
         print(f"hookline guard {args.guard}: {str(error) or type(error).__name__}", file=sys.stderr)
         return FAILED
