@@ -5,15 +5,15 @@ same task (what it started stays its own), with the loop's timer set to cancel i
 gets a moment to clean up, is cancelled again, and is then closed: its late answer is nobody's.
 
 A coroutine that is stepped by `send` brings its answer in an exception, which costs more than the hook. So a generator
-steps it, as `await` would, and says `ANSWERED`; those that are done wait for the next hook's coroutine.
+steps it, as `await` would, and says `SILENT` or what was `Answered`; those that are done wait for the next coroutine.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from types import coroutine
-from typing import Any
+from types import BuiltinMethodType, coroutine
+from typing import Any, cast
 
 import msgspec
 
@@ -26,8 +26,8 @@ UNWANTED = "the answer is no longer wanted"
 """Cancel a task that fires with this message and the hook hears of it before it is thrown out of its `await`."""
 
 
-Stepper = tuple[Callable[[Any], Any], list[Any], Generator[Any, Any, None]]
-"""What takes the steps of coroutines: its `send`, where it leaves their answers, and the generator itself."""
+Stepper = BuiltinMethodType
+"""What takes the steps of coroutines: the `send` of a generator, which is its `__self__`."""
 
 
 class Suspended(msgspec.Struct):
@@ -43,23 +43,38 @@ class Raised(msgspec.Struct):
     error: BaseException
 
 
-ANSWERED = object()
-"""What a stepper says in place of what its coroutine waits for, once there is an answer."""
+class Answered(msgspec.Struct):
+    """What a stepper says in place of what its coroutine waits for, once there is an answer."""
+
+    answer: Any
+
+    def take(self) -> Any:
+        """The answer, which the stepper does not keep."""
+        answer, self.answer = self.answer, None
+        return answer
+
+
+SILENT: Any = object()
+"""The same for the answer that most have: `None`."""
 
 
 @coroutine
-def _steps(answer: list[Any]) -> Generator[Any, Any, None]:
-    """Takes the steps of one coroutine after another, and leaves the answer of each in the list."""
+def _steps() -> Generator[Any, Any, None]:
+    """Takes the steps of one coroutine after another, and says how each answered."""
+    said: Any = SILENT
     while True:
-        answer[0] = yield from (yield ANSWERED)
+        answer = yield from (yield said)
+        if answer is None:
+            said = SILENT
+        else:
+            said, answer = Answered(answer), None
 
 
 def new_stepper() -> Stepper:
     """One more, for when none is idle."""
-    answer = [None]
-    steps = _steps(answer)
+    steps = _steps()
     steps.send(None)
-    return steps.send, answer, steps
+    return cast("Stepper", steps.send)
 
 
 idle: list[Stepper] = [new_stepper() for _ in range(4)]
@@ -73,31 +88,31 @@ def start(coroutine: Coroutine[Any, Any, Any]) -> Any:
         stepper = idle.pop()
     except IndexError:
         stepper = new_stepper()
-    send, answer, _ = stepper
     try:
-        waits_for = send(coroutine)
+        waits_for = stepper(coroutine)
     except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by whoever knows which
         return Raised(error)
-    if waits_for is not ANSWERED:
-        return Suspended(stepper, waits_for)
-    value, answer[0] = answer[0], None
-    idle.append(stepper)
-    return value
+    if waits_for is SILENT:
+        idle.append(stepper)
+        return None
+    if waits_for.__class__ is Answered:
+        idle.append(stepper)
+        return waits_for.take()
+    return Suspended(stepper, waits_for)
 
 
 def _step(suspended: Suspended, resume: Callable[[Any], Any], value: Any) -> Any:
     """One more step, taken by `send` or `throw`."""
     try:
-        suspended.waits_for = resume(value)
+        said: Any = resume(value)
     except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by whoever knows which
         return Raised(error)
-    if suspended.waits_for is not ANSWERED:
+    if said is not SILENT and said.__class__ is not Answered:
+        suspended.waits_for = said
         return suspended
-    _, answer, _ = suspended.stepper
-    value, answer[0] = answer[0], None
     if len(idle) < _MOST_IDLE:
         idle.append(suspended.stepper)
-    return value
+    return None if said is SILENT else said.take()
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -119,7 +134,7 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
 
     def __init__(self, suspended: Suspended, limits: Limits) -> None:
         self._suspended = suspended
-        _, _, self._steps = suspended.stepper
+        self._steps: Generator[Any, Any, None] = suspended.stepper.__self__  # type: ignore[assignment]
         self._limits = limits
         self._expired = 0
         self._hurried = False

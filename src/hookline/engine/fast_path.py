@@ -15,7 +15,17 @@ from typing import Any
 
 from hookline.engine.answers import decision_parser
 from hookline.engine.context import Binding, Context, bind
-from hookline.engine.coroutine_driver import ANSWERED, Raised, Suspended, blocked_loop, drive, idle, new_stepper, start
+from hookline.engine.coroutine_driver import (
+    SILENT,
+    Answered,
+    Raised,
+    Suspended,
+    blocked_loop,
+    drive,
+    idle,
+    new_stepper,
+    start,
+)
 from hookline.engine.dispatch import Dispatcher, EventRun, StartedRun, limits
 from hookline.engine.select import HookIndex, class_of
 from hookline.engine.verdict import Verdict, silent_outcomes
@@ -125,20 +135,25 @@ def _one_that_waits(
             stepper = _take_stepper()
         except IndexError:
             stepper = new_stepper()
-        send, answers, _ = stepper
         try:
             if wants_context:
                 ctx = Context(event, binding, started)
-                waits_for = send(call(event, ctx))
+                answer = stepper(call(event, ctx))
             else:
-                waits_for = send(call(event))
+                answer = stepper(call(event))
         except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, by the dispatcher
             return await hand_over(event, binding, ctx, [started, clock()], Raised(error))
-        if waits_for is ANSWERED:
-            answer, answers[0] = answers[0], None
+        if answer is SILENT:
             _return_stepper(stepper)
+            answered = clock()
+            if answered - started <= limit:
+                return Verdict(event, NOTHING, chosen, started, answered)
+            answer = None
+        elif answer.__class__ is Answered:
+            _return_stepper(stepper)
+            answer = answer.take()
         else:
-            answer = await drive(Suspended(stepper, waits_for), limits(ctx or Context(event, binding, started)))
+            answer = await drive(Suspended(stepper, answer), limits(ctx or Context(event, binding, started)))
         answered = clock()
         if answered - started <= limit:
             reply = NOTHING if answer is None else parse(answer)
