@@ -516,3 +516,26 @@ def test_a_server_that_a_host_does_not_name_is_in_the_report(matcher: str, told:
 
     assert worst(losses) is (Status.IMPOSSIBLE if told else Status.ENFORCED)
     assert worst(report(hooks.hooks, find("copilot"))) is Status.ENFORCED
+
+
+@by_name
+def test_a_path_that_a_host_would_change_is_refused(host: Host, home: Path) -> None:
+    """Gemini, Qwen and Grok replace `$NAME` even in quotes: every call would be denied, as the file is not there."""
+    source = HookSource(hooks="/srv/$HOME/hooks.py")
+
+    if host.config.expands:
+        with pytest.raises(HooklineError, match=r"choose a path without `\$`"):
+            install(host, gates().hooks, source)
+    else:
+        assert install(host, gates().hooks, source).events
+
+
+def test_a_project_cannot_take_the_name_of_the_users_hook(home: Path, tmp_path: Path) -> None:
+    """Of two hooks with one name Vibe runs the project's alone."""
+    (tmp_path / "project").mkdir()
+    user = install(find("vibe"), gates().hooks, HookSource(hooks="/srv/hooks.py"))
+    project = install(find("vibe"), gates().hooks, HookSource(hooks="/srv/hooks.py"), scope="project",
+                      project=tmp_path / "project")  # fmt: skip
+
+    names = [row["name"] for done in (user, project) for row in tomllib.loads(done.path.read_text())["hooks"]]
+    assert len(names) == len(set(names)) > 0

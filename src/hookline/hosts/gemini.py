@@ -53,6 +53,7 @@ GEMINI = Host(
            "invoke_agent": Tool("Agent", {"agent_name": "subagent_type"}),
            "activate_skill": Tool("Skill", {"name": "skill"}), "ShellTool": BASH},
     mcp=_mcp,
-    config=Config(user=".gemini/settings.json", project=".gemini/settings.json", second=1000, named=True),
+    config=Config(user=".gemini/settings.json", project=".gemini/settings.json", second=1000, named=True,
+                  expands=True),
     notes=("after 16 times in a row it stops although a hook sends it back to work",),
 )  # fmt: skip

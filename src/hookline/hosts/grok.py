@@ -52,7 +52,8 @@ GROK = Host(
            "ask_user_question": Tool("AskUserQuestion")},
     mcp=joined_by("__"),
     mcp_input="tool_input",
-    config=Config(user=".grok/hooks/hookline.json", project=".grok/hooks/hookline.json", own_file=True),
+    config=Config(user=".grok/hooks/hookline.json", project=".grok/hooks/hookline.json", own_file=True,
+                  expands=True),
     notes=(
         "it also runs the hooks of `~/.claude/settings.json` and `~/.cursor/hooks.json`",
         "long inputs arrive cut (`toolInputTruncated`); such a call is denied, for nobody has seen all of it",

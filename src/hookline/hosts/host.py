@@ -74,7 +74,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """Where the host reads its hooks, and in which format.
 
     `user` and `project` are relative to the home and the project folder; `home_env` is the variable that moves the
-    first part of `user`. `second` is the length of a second in the host's unit of timeouts.
+    first part of `user`. `second` is the length of a second in the host's unit of timeouts. `expands` says that `$NAME`
+    in a command is replaced before a shell sees it.
     """
 
     user: str
@@ -85,6 +86,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     longest: int = 600
     named: bool = False
     own_file: bool = False
+    expands: bool = False
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):

@@ -40,7 +40,8 @@ QWEN = Host(
            "read_file": READ, "grep_search": GREP, "glob": GLOB, "notebook_edit": Tool("NotebookEdit"),
            "list_directory": Tool("LS"), "web_fetch": Tool("WebFetch"), "todo_write": Tool("TodoWrite"),
            "agent": Tool("Agent"), "skill": Tool("Skill")},
-    config=Config(user=".qwen/settings.json", project=".qwen/settings.json", second=1000, named=True),
+    config=Config(user=".qwen/settings.json", project=".qwen/settings.json", second=1000, named=True,
+                  expands=True),
     notes=(
         "UserPromptSubmit fires again, with an empty prompt, after every tool",
         "after 7 times in a row it stops although a hook sends it back to work",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import Any
+from zlib import crc32
 
 from hookline.errors import HooklineError
 from hookline.hosts.host import Host
@@ -167,7 +168,9 @@ def _kimi_row(entry: HookEntry) -> dict[str, Any]:
 
 
 def _vibe_row(entry: HookEntry) -> dict[str, Any]:
-    row = {"name": f"hookline-{entry.event}", "type": entry.event, "command": entry.command, "timeout": entry.timeout}
+    """Vibe drops a user's hook that a project's has the name of, so each command has a name of its own."""
+    name = f"hookline-{entry.event}-{crc32(entry.command.encode()):08x}"
+    row = {"name": name, "type": entry.event, "command": entry.command, "timeout": entry.timeout}
     return {**row, "strict": True} if entry.gate else row
 
 

@@ -66,6 +66,11 @@ def install(
     hooks = list(hooks)
     if scope == "project" and not host.config.project:
         raise HooklineError(f"{host.title} has no hooks of a project; write `--scope user`")
+    if host.config.expands and "$" in program() + source.hooks + source.settings:
+        named = source.hooks or source.settings or program()
+        raise HooklineError(
+            f"{host.title} replaces `$NAME` in commands and would not find `{named}`; choose a path without `$`"
+        )
     made = entries(Wiring(host, program(), source, scope), seconds_for(hooks))
     if not made:
         raise HooklineError(f"{host.title} has none of the events that these hooks listen to; nothing to install")
