@@ -53,28 +53,9 @@ CHANGE = {"old_string": "old", "new_string": "new"}
 RISK = {"security_risk": "LOW", "summary": "x"}
 
 
-def patch(path: str) -> str:
-    return f"apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: {path}\n+hi\n*** End Patch\nEOF"
-
-
 def typescript(code: str) -> Call:
     return "run_typescript", {"code": f"return await {code}"}
 
-
-WRITES: Mapping[str, Callable[[str], list[Call]]] = {
-    "claude": lambda path: [("Write", {"file_path": path, "content": "hi"})],
-    "codex": lambda path: [("exec_command", {"cmd": patch(path)})],
-    "gemini": lambda path: [("write_file", {"file_path": path, "content": "hi"})],
-    "qwen": lambda path: [("write_file", {"file_path": path, "content": "hi"})],
-    "copilot": lambda path: [("create", {"path": path, "file_text": "hi"})],
-    "kimi": lambda path: [("Write", {"path": path, "content": "hi"})],
-    "grok": lambda path: [("write", {"file_path": path, "content": "hi"})],
-    "vibe": lambda path: [("write_file", {"path": path, "content": "hi"})],
-    "openhands": lambda path: [("file_editor", {"command": "create", "path": path, "file_text": "hi", **RISK})],
-    "cline": lambda path: [("editor", {"path": path, "new_text": "hi"})],
-    "opencode": lambda path: [("write", {"filePath": path, "content": "hi"})],
-}  # fmt: skip
-"""How each agent's model writes a file."""
 
 EDITS: Mapping[str, Callable[[str], list[Call]]] = {
     "claude": lambda path: [("Read", {"file_path": path}), ("Edit", {"file_path": path, **CHANGE})],
@@ -168,9 +149,9 @@ def test_one_name_for_each_tool_holds_on_every_agent(lab: Lab, tmp_path: Path) -
     private = project / "private"
     private.mkdir()
     (private / "old.txt").write_text("old text")
-    calls = [*WRITES[name](f"{project}/public.txt"), *_marks(name, project / "allowed")]
+    calls = [AGENTS[name].write(f"{project}/public.txt"), *_marks(name, project / "allowed")]
     calls += [
-        *WRITES[name](f"{private}/new.txt"),
+        AGENTS[name].write(f"{private}/new.txt"),
         *_edits(name, private / "old.txt"),
         *_marks(name, project / "denied"),
     ]

@@ -28,6 +28,14 @@ hooks = Hooks()
 def no_rm(event):
     return deny("no") if "rm " in event.tool_input["command"] else None
 
+@hooks.on(PreToolUse, match="Write|Edit")
+def inside(event):
+    return None if event.tool_input["file_path"].startswith(event.cwd + "/") else deny("no")
+
+@hooks.on(PreToolUse, match="mcp__github__.*")
+def servers(event):
+    return deny("no")
+
 @hooks.on(UserPromptSubmit)
 def watch(event):
     pass
@@ -58,6 +66,8 @@ def by_name(found: dict[str, Any]) -> dict[str, str]:
 
 
 def needs(host: str) -> None:
+    if host not in os.environ.get("HOOKLINE_HOSTS", host).replace("all", host).split():
+        pytest.skip("HOOKLINE_HOSTS names others")
     if find_binary(find(host)) is None:
         pytest.skip(f"{host} is not on this machine; run tools/hosts/install {host}")
 
@@ -75,7 +85,8 @@ def test_what_holds_is_proven_and_the_users_files_are_not_touched(home: Path) ->
     assert by_name(found) == {
         "PreToolUse": "fired", "UserPromptSubmit": "fired", "allow": "enforced", "deny": "enforced",
         "rewrite": "enforced", "a hook hangs": "enforced", "a hook crashes": "enforced", "a hook exits": "enforced",
-        "prompt gate": "enforced", "hook no_rm": "fired", "hook watch": "fired",
+        "prompt gate": "enforced", "hook no_rm": "fired", "hook watch": "fired", "hook inside": "fired",
+        "hook servers": "not tried",
     }  # fmt: skip
     assert {path: path.read_bytes() for path in (home / ".codex").iterdir()} == before
     row = next(row for row in json.loads(hookline("hosts", "--json", home=home).stdout) if row["host"] == "codex")
@@ -96,21 +107,32 @@ def test_hooks_that_codex_would_skip_are_found(home: Path) -> None:
     assert by_name(found)["deny"] == "silent"
 
 
+FIRST_ENTRY = {
+    "claude": (".claude/settings.json", "PreToolUse"),
+    "codex": (".codex/hooks.json", "PreToolUse"),
+    "gemini": (".gemini/settings.json", "BeforeTool"),
+    "grok": (".grok/hooks/hookline.json", "PreToolUse"),
+}
+
+
 @pytest.mark.real_hosts
-def test_a_wrong_path_in_the_hosts_file_is_found_and_named(home: Path) -> None:
+@pytest.mark.parametrize("host", FIRST_ENTRY)
+def test_a_wrong_path_in_the_hosts_file_is_found_and_named(host: str, home: Path) -> None:
     """The loudest complaint in every tracker: hooks that silently do not run."""
-    needs("grok")
-    hookline("install", "grok", "--hooks", str(home / "hooks.py"), home=home)
-    file = home / ".grok" / "hooks" / "hookline.json"
-    settings = json.loads(file.read_text())
-    hook = settings["hooks"]["PreToolUse"][0]["hooks"][0]
+    needs(host)
+    hookline("install", host, "--hooks", str(home / "hooks.py"), "--yes", home=home)
+    name, event = FIRST_ENTRY[host]
+    settings = json.loads((home / name).read_text())
+    hook = settings["hooks"][event][0]["hooks"][0]
     hook["command"] = "/wrong/place/hookline" + hook["command"][hook["command"].index(" answer") :]
-    file.write_text(json.dumps(settings))
+    (home / name).write_text(json.dumps(settings))
 
-    run = hookline("prove", "grok", home=home)
+    run = hookline("prove", host, home=home)
 
+    said = "".join(run.stdout.split())
     assert run.returncode == 1
-    assert "`/wrong/place/hookline` does not" in " ".join(run.stdout.split())
+    assert f"{event}silent{home / name}:`/wrong/place/hookline`doesnotexist" in said
+    assert ("thecallran,andthehookswerenotasked" in said) is (host == "codex")  # an edited entry is not trusted
     assert "do not hold" in run.stdout
     assert max(map(len, run.stdout.splitlines())) <= 80
 
@@ -129,7 +151,8 @@ def test_the_service_answers_in_a_proof_as_it_does_otherwise(home: Path) -> None
         hookline("service", "stop", home=home, service=name)
 
     assert run.returncode == 0, run.stdout
-    assert {finding["status"] for finding in json.loads(run.stdout)[0]["findings"]} == {"enforced", "fired"}
+    (found,) = json.loads(run.stdout)
+    assert set(by_name(found).values()) == {"enforced", "fired", "not tried"}
     assert status["hook_sets"][str(home / "hooks.py")]["events"] > 0
 
 
@@ -148,6 +171,27 @@ def test_a_wrong_path_is_named_in_every_hosts_file(host: Host, home: Path) -> No
 
     assert {name for _, name in found} == {"/wrong/place/hookline"}
     assert host.native_events("PreToolUse")[0] in {event for event, _ in found}
+
+
+def test_an_agent_that_is_too_old_is_named(home: Path) -> None:
+    """At install, and by a proof in which something does not hold; a newer one is nobody's business."""
+    program = home / "bin" / "codex"
+    program.parent.mkdir()
+    said = {}
+    for version in ("0.40.0", "0.1000.0"):
+        program.write_text(f"#!/bin/sh\necho codex-cli {version}\n")
+        program.chmod(0o755)
+        env = {"HOME": str(home), "PATH": f"{program.parent}:{os.environ['PATH']}", "HOOKLINE_SERVICE": "0"}
+        for words in (["install", "codex", "--hooks", str(home / "hooks.py"), "--yes"], ["prove", "codex"]):
+            run = subprocess.run([sys.executable, "-m", "hookline", *words], cwd=home / "project", env=env, text=True,
+                                 capture_output=True, check=False)  # fmt: skip
+            said[version, words[0]] = " ".join(run.stdout.split()), run.returncode
+
+    told = "Codex 0.40.0 is older than 0.166.0, the version that was measured; update it"
+    assert f"note: {told}, or run `hookline prove codex`" in said["0.40.0", "install"][0]
+    assert f"version too old {told}" in said["0.40.0", "prove"][0]
+    assert [code for _, code in said.values()] == [0, 1, 0, 1]
+    assert "older" not in said["0.1000.0", "install"][0] + said["0.1000.0", "prove"][0]
 
 
 def test_a_host_that_is_not_hooked_is_not_proven(home: Path) -> None:

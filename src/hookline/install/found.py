@@ -24,6 +24,17 @@ class Binary(NamedTuple):
     version: str
 
 
+def older_than_measured(host: Host, version: str) -> str:
+    """What to say of a version that is older than the one a host was measured on; nothing of any other."""
+    if not (host.verified and version) or _order(version) >= _order(host.verified):
+        return ""
+    return f"{host.title} {version} is older than {host.verified}, the version that was measured; update it"
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
 def lab() -> Path:
     """Where `tools/hosts/install` puts the CLIs it fetches for tests and proofs."""
     return Path(os.environ.get("HOSTLAB") or Path.home() / ".cache" / "hookline-hosts")

@@ -14,6 +14,8 @@ from hookline.install import jsonc
 from hookline.install.found import Binary, lab
 from hookline.prove.protocols import ModelTurn
 
+ToolCall = tuple[str, dict[str, Any]]
+
 
 class World(NamedTuple):
     """Where one run takes place: folders that nobody else uses, and the model's address."""
@@ -30,8 +32,10 @@ class Agent(NamedTuple):
     argv: Callable[[World, str], list[str]]
     env: Callable[[World], dict[str, str]]
     prepare: Callable[[World], None]
-    shell: Callable[[str], tuple[str, dict[str, Any]]]
+    shell: Callable[[str], ToolCall]
     """The call of its shell tool for a command."""
+    write: Callable[[str], ToolCall]
+    """The call that writes a file."""
     copies: tuple[str, ...]
     """What of the user's home it reads: files and folders, relative to it."""
     project_copies: tuple[str, ...] = ()
@@ -68,8 +72,15 @@ def _text(path: Path, top: str, tables: str) -> None:
     path.write_text("\n".join([top, *kept]) + _TABLES + tables)
 
 
-def _command(name: str, **more: Any) -> Callable[[str], tuple[str, dict[str, Any]]]:
+_RISK = {"security_risk": "LOW", "summary": "x"}
+
+
+def _command(name: str, **more: Any) -> Callable[[str], ToolCall]:
     return lambda command: (name, {"command": command, **more})
+
+
+def _file(name: str, path: str = "file_path", text: str = "content", **more: Any) -> Callable[[str], ToolCall]:
+    return lambda file: (name, {path: file, text: "x\n", **more})
 
 
 def _no_preparation(world: World) -> None:
@@ -109,8 +120,13 @@ def _codex_prepare(world: World) -> None:
     _text(world.home / ".codex/config.toml", top, provider)
 
 
-def _codex_shell(command: str) -> tuple[str, dict[str, Any]]:
+def _codex_shell(command: str) -> ToolCall:
     return "exec_command", {"cmd": command}
+
+
+def _codex_write(file: str) -> ToolCall:
+    patch = f"*** Begin Patch\n*** Add File: {file}\n+x\n*** End Patch"
+    return "exec_command", {"cmd": f"apply_patch <<'EOF'\n{patch}\nEOF"}
 
 
 def _gemini_argv(world: World, prompt: str) -> list[str]:
@@ -221,38 +237,42 @@ def _opencode_prepare(world: World) -> None:
 
 
 AGENTS: Mapping[str, Agent] = MappingProxyType({
-    "claude": Agent(_claude_argv, _claude_env, _no_preparation, _command("Bash", description="x"),
+    "claude": Agent(_claude_argv, _claude_env, _no_preparation, _command("Bash", description="x"), _file("Write"),
                     (".claude/settings.json",), (".claude/settings.json", ".claude/settings.local.json")),
-    "codex": Agent(_codex_argv, _codex_env, _codex_prepare, _codex_shell,
+    "codex": Agent(_codex_argv, _codex_env, _codex_prepare, _codex_shell, _codex_write,
                    (".codex/hooks.json", ".codex/config.toml"), (".codex/hooks.json", ".codex/config.toml")),
-    "gemini": Agent(_gemini_argv, _gemini_env, _gemini_prepare, _command("run_shell_command"),
+    "gemini": Agent(_gemini_argv, _gemini_env, _gemini_prepare, _command("run_shell_command"), _file("write_file"),
                     (".gemini/settings.json",), (".gemini/settings.json",)),
     "qwen": Agent(_qwen_argv, _qwen_env, _qwen_prepare,
-                  _command("run_shell_command", is_background=False, description="x"),
+                  _command("run_shell_command", is_background=False, description="x"), _file("write_file"),
                   (".qwen/settings.json",), (".qwen/settings.json",)),
     "copilot": Agent(_copilot_argv, _copilot_env, _no_preparation, _command("bash", description="x"),
+                     _file("create", "path", "file_text"),
                      (".copilot/hooks",), (".github/hooks",)),
     "kimi": Agent(lambda world, prompt: ["-p", prompt],
                   lambda world: {"KIMI_CODE_HOME": str(world.home / ".kimi-code")}, _kimi_prepare,
-                  _command("Bash", description="x"), (".kimi-code/config.toml",)),
+                  _command("Bash", description="x"), _file("Write", "path"), (".kimi-code/config.toml",)),
     "grok": Agent(lambda world, prompt: ["-m", "fake", "--always-approve", "-p", prompt],
                   lambda world: {"XAI_API_KEY": "none"}, _grok_prepare,
-                  _command("run_terminal_command", description="x"),
+                  _command("run_terminal_command", description="x"), _file("write"),
                   (".grok/hooks", ".grok/config.toml", ".claude/settings.json", ".cursor/hooks.json"),
                   (".grok/hooks",)),
     "vibe": Agent(lambda world, prompt: ["--trust", "--auto-approve", "-p", prompt],
                   lambda world: {"FAKE_KEY": "none", "VIBE_HOME": str(world.home / ".vibe")}, _vibe_prepare,
-                  _command("bash"), (".vibe/config.toml", ".vibe/hooks.toml"), (".vibe/hooks.toml",)),
+                  _command("bash"), _file("write_file", "path"), (".vibe/config.toml", ".vibe/hooks.toml"),
+                  (".vibe/hooks.toml",)),
     "openhands": Agent(_openhands_argv, _openhands_env, _no_preparation,
-                       _command("terminal", security_risk="LOW", summary="x"), (".openhands/hooks.json",),
+                       _command("terminal", **_RISK),
+                       _file("file_editor", "path", "file_text", command="create", **_RISK), (".openhands/hooks.json",),
                        (".openhands/hooks.json",),
                        (ModelTurn(tools=(("finish", {"message": "all done", "summary": "x"}),)),), _openhands_clean_up),
     "cline": Agent(lambda world, prompt: ["-P", "openai-compatible", "-m", "fake-model", "--json", "-t", "60", prompt],
                    lambda world: {"CLINE_TELEMETRY_DISABLED": "1"}, _cline_prepare,
-                   lambda command: ("run_commands", {"commands": [command]}), (".cline/hooks",), (".cline/hooks",),
+                   lambda command: ("run_commands", {"commands": [command]}), _file("editor", "path", "new_text"),
+                   (".cline/hooks",), (".cline/hooks",),
                    (), _cline_clean_up),
     "opencode": Agent(lambda world, prompt: ["run", prompt], _opencode_env, _opencode_prepare,
-                      _command("bash", description="x"),
+                      _command("bash", description="x"), _file("write", "filePath"),
                       (".config/opencode/opencode.json", ".config/opencode/plugin"), (".opencode/plugin",)),
 })  # fmt: skip
 """Every agent that a proof can be run on."""

@@ -49,6 +49,7 @@ def attach(hooks: Hooks, env: Mapping[str, str]) -> None:
     path = env.get(VARIABLE)
     if not path:
         return
+    note(path, hooks={hook.name: hook.matcher.pattern or "*" for hook in hooks.hooks})
     hooks.add(PreToolUse, _judge_call, name=NAME, inline=True)
     hooks.add(UserPromptSubmit, _judge_prompt, name=f"{NAME} prompt", inline=True)
 

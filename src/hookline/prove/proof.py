@@ -15,7 +15,7 @@ from hookline.hosts.host import Host, able
 from hookline.install import codex_trust
 from hookline.install.apply import load_record
 from hookline.install.entries import config_path
-from hookline.install.found import find_binary
+from hookline.install.found import find_binary, older_than_measured
 from hookline.install.survey import configured, scopes
 from hookline.prove import canary
 from hookline.prove.agents import AGENTS, Agent
@@ -76,8 +76,17 @@ def prove(host: Host, project: Path) -> Proven:
     with folders() as (home, place):
         _copy(host, agent, home, project, place)
         tried = _Trial(host, agent, Workspace(binary, home, place), events)
-        found = tuple(tried.findings())
-    return Proven(host, binary.version, problems + found, tried.seconds)
+        named = {problem.what for problem in problems}
+        found = tuple(finding for finding in tried.findings() if finding.good or finding.what not in named)
+    return Proven(host, binary.version, _with_version(host, binary.version, problems + found), tried.seconds)
+
+
+def _with_version(host: Host, version: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The findings, after the likely cause if something does not hold and the agent is an old one."""
+    told = older_than_measured(host, version)
+    if not told or all(finding.good for finding in findings):
+        return findings
+    return (Finding("version", "too old", told), *findings)
 
 
 def _nothing(host: Host, project: Path) -> Finding:
@@ -96,7 +105,7 @@ def _looked_at(host: Host, project: Path) -> Iterator[Finding]:
     for scope in scopes(host, project):
         path = config_path(host, scope, project=project)
         for event, program in missing_programs(host, path):
-            yield Finding(event, "silent", f"{path}: `{program}` does not exist, so this hook never runs")
+            yield Finding(event, "silent", f"{path}: `{program}` does not exist, so this hook is never asked")
         for event, text in configured(host, scope, project):
             words = shlex.split(text)
             for flag in ("--hooks", "--settings"):
@@ -176,7 +185,7 @@ class _Trial:
         kinds = ["allow", "deny", "hang", "crash", "exit"] if "PreToolUse" in self.ours else ["allow"]
         if "PreToolUse" in self.ours and able(self.host, "rewrite"):
             kinds.insert(2, "rewrite")
-        done = self._run("please run the canaries", [self._turn(kind) for kind in kinds])
+        done = self._run("please run the canaries", [self._turn(kind) for kind in kinds] + self._writing())
         if not done.model.turns_asked:
             yield Finding("agent", "cannot tell", f"{self.host.title} did not reach the model: {_last_line(done)}")
             return
@@ -186,6 +195,10 @@ class _Trial:
             yield from (self._call(kind, done, notes) for kind in kinds)
         yield from self._prompt_gate()
         yield from _hooks_asked(notes)
+
+    def _writing(self) -> list[ModelTurn]:
+        """A file is written, too, for hooks that look at nothing but files; what comes of it is theirs to say."""
+        return [ModelTurn(tools=(self.agent.write(str(self.place.project / f"{canary.TOKEN}.txt")),))]
 
     def _turn(self, kind: str) -> ModelTurn:
         return ModelTurn(tools=(self.agent.shell(canary.command(kind, self.place.project)),))
@@ -218,7 +231,9 @@ class _Trial:
         """What came of one canary."""
         what, folder = _WORDS[kind], self.place.project
         if not any(note.get("canary") == kind for note in notes):
-            return Finding(what, "silent", "the call was made and the hooks were not asked")
+            if canary.ran(kind, folder):
+                return Finding(what, "silent", "the call ran, and the hooks were not asked")
+            return Finding(what, "broken", "the call was refused, but the hooks were not asked")
         expected = {"allow": "allow", "rewrite": "rewritten"}.get(kind)
         if expected and canary.ran(expected, folder):
             return Finding(what, "enforced", "the call ran" if kind == "allow" else "the new call ran instead")
@@ -259,8 +274,11 @@ def _decided_by(kind: str, notes: list[dict[str, Any]]) -> str:
 def _hooks_asked(notes: list[dict[str, Any]]) -> Iterator[Finding]:
     """The user's own hooks that were asked, and on which events."""
     found: dict[str, list[str]] = {}
+    known: dict[str, str] = {}
     failed: dict[str, str] = {}
     for note in notes:
+        for name, matcher in note.get("hooks", {}).items():
+            known.setdefault(name, matcher)
         for name in note.get("asked", ()):
             if not name.startswith(canary.NAME) and note["event"] not in found.setdefault(name, []):
                 found[name].append(note["event"])
@@ -268,6 +286,8 @@ def _hooks_asked(notes: list[dict[str, Any]]) -> Iterator[Finding]:
     for name, events in found.items():
         broken = f"; it failed: {failed[name]}" if name in failed else ""
         yield Finding(f"hook {name}", "broken" if broken else "fired", f"on {', '.join(events)}{broken}")
+    for name in known.keys() - found.keys():
+        yield Finding(f"hook {name}", "not tried", f"nothing in a proof matches `{known[name]}`")
 
 
 def _last_line(done: ProgramRun) -> str:

@@ -50,12 +50,22 @@ def main(argv: list[str]) -> int:
         trust = args.yes or (host.name == "codex" and _agreed(host))
         project = Path(args.project).resolve() if args.scope == "project" else None
         done.append(install(host, hooks, source, scope=args.scope, project=project, trust=trust))
+    done = [one._replace(notes=(*_version_notes(one.host), *one.notes)) for one in done]
     if args.json:
         print(json.dumps([_as_dict(one) for one in done], indent=2))
     else:
         for one in done:
             _show(one)
     return 0
+
+
+def _version_notes(host: Host) -> list[str]:
+    """What is to be said of the version that is on this machine."""
+    from hookline.install.found import find_binary, older_than_measured
+
+    binary = find_binary(host)
+    told = older_than_measured(host, binary.version) if binary else ""
+    return [f"{told}, or run `hookline prove {host.name}`"] if told else []
 
 
 def _parser() -> argparse.ArgumentParser:
