@@ -9,14 +9,13 @@ from typing import Any
 
 import msgspec
 
-from hookline.engine.announce import announce_start, response_of
 from hookline.engine.answers import as_failure, failure_outcome, parse_answer
 from hookline.engine.background import Background, as_coroutine
 from hookline.engine.composition import RUN_ALL, UNANIMOUS, Order, disagreement
 from hookline.engine.context import Context, HookScope, InvokeOptions, bind
 from hookline.engine.coroutine_driver import Limits, Raised, Suspended, blocked_loop, drive, start
 from hookline.engine.merge import asked_late, judged_again, merge
-from hookline.engine.observers import Observers
+from hookline.engine.observers import Observers, announce_start, response_of
 from hookline.engine.outcome import Outcome, RunnerResult, Status
 from hookline.engine.registry import Registry
 from hookline.engine.runner import RunnerPool
@@ -158,7 +157,7 @@ class Dispatcher:
         return outcome
 
     async def _outcome(self, ctx: Context, started: StartedRun | None = None) -> Outcome:
-        hook, event = ctx.hook, ctx.event
+        hook, event = ctx.binding.hook, ctx.event
         if hook.background:
             return self._detach(ctx, None)
         try:
@@ -182,11 +181,11 @@ class Dispatcher:
 
     def _start(self, ctx: Context) -> Any:
         """Take the first step of a hook."""
-        last, binding = ctx.fire_deadline, ctx.binding
+        last, binding, hook = ctx.fire_deadline, ctx.binding, ctx.binding.hook
         if last is not None and last <= self.scope.clock():
             raise HookTimeout("was not asked: the deadline had passed")
         if binding.call is None:
-            return start(self._runners.of(ctx.hook).run(ctx.hook, ctx.event, ctx))
+            return start(self._runners.of(hook).run(hook, ctx.event, ctx))
         return start(binding.call(ctx.event, ctx) if binding.wants_context else binding.call(ctx.event))
 
     def _ms(self, ctx: Context) -> float:
@@ -248,8 +247,9 @@ def _rewritten(event: Event, tool_input: dict[str, Any]) -> Event:
 
 
 def _replied(ctx: Context, result: RunnerResult, ms: float) -> Outcome:
+    hook = ctx.binding.hook
     return Outcome(
-        hook=ctx.hook.name, source=ctx.hook.source, event=ctx.event.event_name, reply=result.reply or NOTHING, ms=ms,
+        hook=hook.name, source=hook.source, event=ctx.event.event_name, reply=result.reply or NOTHING, ms=ms,
         exit_code=result.exit_code, stdout=result.stdout, stderr=result.stderr,
     )  # fmt: skip
 

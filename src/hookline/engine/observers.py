@@ -13,10 +13,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal
+from uuid import uuid4
 
 import msgspec
 
-from hookline.engine.outcome import Outcome
+from hookline.engine.context import Context
+from hookline.engine.outcome import Outcome, Status
 from hookline.engine.verdict import Verdict
 from hookline.errors import HookError
 from hookline.replies import NOTHING, Reply
@@ -25,40 +27,35 @@ log: logging.Logger = logging.getLogger("hookline.observers")
 _MOST_WAITING = 10_000
 
 
-class HookStarted(msgspec.Struct, frozen=True, kw_only=True):
-    """A hook began to run."""
+class _AboutHook(msgspec.Struct, frozen=True, kw_only=True):
+    """Which run of which hook a notice is about."""
 
     hook_id: str
     hook_name: str
     hook_event: str
     session_id: str = ""
     hook: str = ""
+
+
+class HookStarted(_AboutHook, frozen=True, kw_only=True):
+    """A hook began to run."""
+
     status_message: str | None = None
     limit: float = 0.0
     """Seconds it may take."""
 
 
-class HookProgress(msgspec.Struct, frozen=True, kw_only=True):
+class HookProgress(_AboutHook, frozen=True, kw_only=True):
     """A hook that still runs printed something."""
 
-    hook_id: str
-    hook_name: str
-    hook_event: str
-    session_id: str = ""
-    hook: str = ""
     stdout: str = ""
     stderr: str = ""
     output: str = ""
 
 
-class HookResponse(msgspec.Struct, frozen=True, kw_only=True):
+class HookResponse(_AboutHook, frozen=True, kw_only=True):
     """A hook is done; `result` is its outcome in full."""
 
-    hook_id: str
-    hook_name: str
-    hook_event: str
-    session_id: str = ""
-    hook: str = ""
     output: str = ""
     stdout: str = ""
     stderr: str = ""
@@ -218,3 +215,42 @@ def _notified(observer: Observer, notice: Notice) -> Any:
     except (Exception, SystemExit, KeyboardInterrupt):
         log.exception("an observer failed on %s; hooks go on", type(notice).__name__)
         return None
+
+
+def announce_start(ctx: Context, observers: Observers) -> None:
+    """Tell that a hook begins to run, and from now on what it prints."""
+    options = ctx.with_options()
+    options.hook_id = uuid4().hex
+    names = _names(ctx)
+    observers.notify(HookStarted(**names, status_message=ctx.hook.status_message, limit=ctx.timeout))
+    printed = {"stdout": "", "stderr": ""}
+
+    def progress(stream: str, text: str) -> None:
+        printed[stream] += text
+        observers.notify(HookProgress(**names, **printed, output=printed["stdout"] + printed["stderr"]))
+
+    options.on_progress = progress
+
+
+def _names(ctx: Context) -> dict[str, str]:
+    event = ctx.event
+    name = f"{event.event_name}:{event.subject}" if event.subject else event.event_name
+    return {
+        "hook_id": ctx.with_options().hook_id, "hook_name": name, "hook_event": event.event_name,
+        "session_id": event.session_id, "hook": ctx.hook.name,
+    }  # fmt: skip
+
+
+def response_of(ctx: Context, outcome: Outcome) -> HookResponse:
+    """What is told of a hook that is done."""
+    cancelled = outcome.status in (Status.TIMEOUT, Status.CANCELLED)
+    word = "cancelled" if cancelled else "success" if outcome.ok else "error"
+    return HookResponse(
+        **_names(ctx),
+        output=outcome.stdout + outcome.stderr,
+        stdout=outcome.stdout,
+        stderr=outcome.stderr,
+        exit_code=outcome.exit_code,
+        outcome=word,  # type: ignore[arg-type]  # one of the three words above
+        result=outcome,
+    )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from hookline.engine.explain import WIDTH, explained, headline
-from hookline.engine.identity import identity
 from hookline.engine.outcome import Outcome, Status
 from hookline.engine.words import Word, word_for
 from hookline.events import Event, spec_of
@@ -125,7 +125,7 @@ class Verdict(msgspec.Struct):
     def input_identity(self) -> str:
         """A hash of what was judged: the tool's input, its result, the prompt; empty on events without one."""
         target = _target(self.event)
-        return "" if target is None else identity(target)
+        return "" if target is None else _identity(target)
 
     @property
     def enforced_identity(self) -> str:
@@ -134,8 +134,8 @@ class Verdict(msgspec.Struct):
         if self.blocked or target is None:
             return ""
         if self.reply.input is not None:
-            return identity(self.reply.input)
-        return identity(target if self.reply.output is msgspec.UNSET else self.reply.output)
+            return _identity(self.reply.input)
+        return _identity(target if self.reply.output is msgspec.UNSET else self.reply.output)
 
     @property
     def failures(self) -> tuple[Outcome, ...]:
@@ -195,6 +195,12 @@ def _target(event: Event) -> Any:
         if hasattr(event, name):
             return getattr(event, name)
     return None
+
+
+def _identity(value: Any) -> str:
+    """SHA-256 of a value's canonical JSON (keys sorted, no spaces, UTF-8): what has the same one is the same thing."""
+    data = msgspec.json.encode(msgspec.to_builtins(value, str_keys=True, enc_hook=repr), order="sorted")
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
 def silent_outcomes(event: Event, reply: Reply, chosen: Sequence[Hook], marks: Sequence[float]) -> tuple[Outcome, ...]:
