@@ -41,33 +41,12 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
         return [(v.decision, v.decided_by) for v in self.of_event(name, command, agent=agent)] == [(decision, by)]
 
 
-def _write_denied(run: Played) -> bool:
-    return not Path(OUTSIDE).exists() and run.decided(Decision.DENY, "paths.stay_inside", "PreToolUse", OUTSIDE)
-
-
-def _remove_denied(run: Played) -> bool:
-    return run.decided(Decision.DENY, "commands.block", "PreToolUse", "rm -rf /")
-
-
-def _list_approved(run: Played) -> bool:
-    ran = bool(run.of_event("PostToolUse", "ls -la"))
-    return ran and run.decided(Decision.ALLOW, "approvals.auto", "PermissionRequest", "ls -la")
-
-
 def _rewritten(run: Played) -> bool:
     """What was judged afterwards, and what ran, is the rewritten command."""
     fresh = f"{PYTHON} -B -m unittest"
     rewritten = [verdict.reply.input for verdict in run.of_event("PreToolUse", "unittest")]
     ran: list[Any] = [verdict.event for verdict in run.of_event("PostToolUseFailure", "unittest")]
     return rewritten == [{"command": fresh}] and [event.tool_input for event in ran] == rewritten
-
-
-def _sent_back(run: Played) -> bool:
-    return [verdict.keep_going for verdict in run.of_event("Stop")] == [True, True, False]
-
-
-def _tests_pass(run: Played) -> bool:
-    return run.tests.passed and run.result.ok
 
 
 def _subagent(run: Played) -> bool:
@@ -82,31 +61,29 @@ def _context(run: Played) -> bool:
     return len(said) == 2 and all(text in told for text in said)
 
 
-def _whole_session(run: Played) -> bool:
-    names = [verdict.event.event_name for verdict in run.verdicts]
-    return names[:1] == ["SessionStart"] and names[-1:] == ["SessionEnd"]
-
-
-def _no_failures(run: Played) -> bool:
-    return not any(verdict.failures for verdict in run.verdicts)
-
-
-def _logged(run: Played) -> bool:
-    return run.log.exists() and len(run.log.read_bytes().splitlines()) == len(run.verdicts)
-
-
 PROMISES: dict[str, Callable[[Played], bool]] = {
-    "a write outside the folder is denied, and nothing is written": _write_denied,
-    "`rm -rf /` is denied": _remove_denied,
-    "`ls` is approved without a prompt": _list_approved,
+    "a write outside the folder is denied, and nothing is written": lambda run: (
+        not Path(OUTSIDE).exists() and run.decided(Decision.DENY, "paths.stay_inside", "PreToolUse", OUTSIDE)
+    ),
+    "`rm -rf /` is denied": lambda run: run.decided(Decision.DENY, "commands.block", "PreToolUse", "rm -rf /"),
+    "`ls` is approved without a prompt": lambda run: (
+        bool(run.of_event("PostToolUse", "ls -la"))
+        and run.decided(Decision.ALLOW, "approvals.auto", "PermissionRequest", "ls -la")
+    ),
     "the test command is rewritten, and the rewritten one runs": _rewritten,
-    "the agent is sent back twice, then may stop": _sent_back,
-    "the tests pass in the end": _tests_pass,
+    "the agent is sent back twice, then may stop": lambda run: (
+        [verdict.keep_going for verdict in run.of_event("Stop")] == [True, True, False]
+    ),
+    "the tests pass in the end": lambda run: run.tests.passed and run.result.ok,
     "a subagent works under the same guards": _subagent,
     "the model is told what hooks add": _context,
-    "the session begins and ends": _whole_session,
-    "no hook fails": _no_failures,
-    "the audit log has a line for every event": _logged,
+    "the session begins and ends": lambda run: (
+        [run.verdicts[at].event.event_name for at in (0, -1)] == ["SessionStart", "SessionEnd"]
+    ),
+    "no hook fails": lambda run: not any(verdict.failures for verdict in run.verdicts),
+    "the audit log has a line for every event": lambda run: (
+        run.log.exists() and len(run.log.read_bytes().splitlines()) == len(run.verdicts)
+    ),
 }
 """What must have happened, in the words of the one who reads that it did not."""
 
