@@ -6,8 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from hookline.cli.main import main
-from hookline.console.bundle import bundle
-from hookline.console.report import report
+from hookline.console.report import bundle, report
 from tests.console.place import Log
 from tests.console.test_browser import HOSTILE, morning, visit
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from hookline.console.bundle import bundle
 from hookline.console.index import LogIndex
 from hookline.console.log_store import LogStore
 from hookline.console.logs import logs_in
@@ -24,6 +24,8 @@ _MOST_SESSIONS = 500
 _MOST_TEXT = 2_000
 _MOST_LINE = 8_000
 _STATIC = Path(__file__).parent / "static"
+_IMPORT = re.compile(r'^import \{ ([^}]+) \} from "\./([\w.]+)";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:async )?(?:function\*?|const|class) (\w+))", re.MULTILINE)
 _TELLING = ("deny", "stop", "ask", "defer", "keep going", "rewrite", "replace", "gap")
 
 
@@ -135,3 +137,28 @@ def _embedded(data: dict[str, Any]) -> str:
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
+
+
+# -- the page's own modules as one script: a file that is opened from disk cannot import -----------------------------
+
+
+def bundle(modules: Mapping[str, str], main: str) -> str:
+    """`main` and what it imports, each in a scope of its own, what is imported first."""
+    order: list[str] = []
+    _visit(main, modules, order)
+    return "const modules = {};\n" + "\n".join(_wrapped(name, modules[name]) for name in order)
+
+
+def _visit(name: str, modules: Mapping[str, str], order: list[str]) -> None:
+    for _, other in _IMPORT.findall(modules[name]):
+        if other not in order:
+            _visit(other, modules, order)
+    if name not in order:
+        order.append(name)
+
+
+def _wrapped(name: str, source: str) -> str:
+    body = _IMPORT.sub(r'const { \1 } = modules["\2"];', source)
+    names = [match[2] for match in _EXPORT.finditer(body)]
+    body = _EXPORT.sub(r"\1", body)
+    return f'modules["{name}"] = (() => {{\n{body}\nreturn {{ {", ".join(names)} }};\n}})();'

@@ -8,7 +8,9 @@ leaves either the old text or the new.
 from __future__ import annotations
 
 import base64
+import difflib
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +18,6 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
-from hookline.agent.tools.patch import structured_patch
 
 __all__ = ["Edit", "Read", "Write"]
 
@@ -30,6 +31,9 @@ UNREAD = "File has not been read yet. Read it first before writing to it."
 STALE = (
     "File has been modified since read, either by the user or by a linter. Read it again before attempting to write it."
 )
+
+HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+MOST_LINES = 20_000  # beyond this many lines a comparison costs more than anyone gains from it
 
 
 class ReadInput(Struct, frozen=True):
@@ -276,3 +280,23 @@ def _umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
+
+
+def structured_patch(old: str, new: str) -> list[dict[str, Any]]:
+    """The hunks that lead from `old` to `new`, with three lines of context; none for very long texts."""
+    before, after = old.splitlines(), new.splitlines()
+    if len(before) + len(after) > MOST_LINES:
+        return []
+    hunks: list[dict[str, Any]] = []
+    for line in difflib.unified_diff(before, after, lineterm=""):
+        head = HUNK.match(line)
+        if head:
+            hunks.append(_hunk(head))
+        elif hunks:
+            hunks[-1]["lines"].append(line)
+    return hunks
+
+
+def _hunk(head: re.Match[str]) -> dict[str, Any]:
+    start, count, new_start, new_count = (int(group) if group else 1 for group in head.groups())
+    return {"oldStart": start, "oldLines": count, "newStart": new_start, "newLines": new_count, "lines": []}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import msgspec
 from hookline.cli.options import add_json, add_sources, hooks_of, parser
 from hookline.cli.style import counted, paint
 from hookline.display import one_line
-from hookline.errors import HooklineError
+from hookline.errors import HooklineError, MissingExtra
 from hookline.replay.compare import Flip, Report, pieces, replay
 
 _EXAMPLES = """examples:
@@ -60,13 +60,32 @@ def _quietly(args: argparse.Namespace) -> Any:
     return hooks_of(args)
 
 
-def _progress(total: int) -> AbstractContextManager[Callable[[int, Report], None] | None]:
-    """A bar on a terminal, nothing in a pipe."""
-    if not sys.stderr.isatty():
-        return nullcontext(None)
-    from hookline.cli.progress import bar
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[int, Report], None] | None]:
+    """On a terminal a bar over bytes, with what was found so far; it begins with the first piece that is done.
 
-    return bar(total)
+    Until then other processes are started, and those must not be copies of one that draws.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+    except ImportError:
+        raise MissingExtra("a progress bar", "cli") from None
+    columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = progress.add_task("", total=total)
+
+    def advance(done: int, report: Report) -> None:
+        progress.start()
+        progress.update(task, advance=done, description=f"{report.calls:,} calls, {report.flipped:,} differently")
+
+    try:
+        yield advance
+    finally:
+        progress.stop()
 
 
 def _object(report: Report) -> dict[str, Any]:

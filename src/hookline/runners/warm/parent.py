@@ -6,6 +6,7 @@ from __future__ import annotations
 import array
 import asyncio
 import contextlib
+import functools
 import itertools
 import os
 import signal
@@ -19,13 +20,15 @@ from typing import Any
 from hookline.process.spawn import Child, Pipes, ProcessSpec, entries_of, watch
 from hookline.process.tree import MARKER
 from hookline.runners.warm.plan import Interpreter, WarmPlan
-from hookline.runners.warm.shell import DeathNotice, death_notice
 
 BOOT = Path(__file__).with_name("_boot") / "importlib_bootstrap.py"
 HELLO_LIMIT = 10.0
 """Seconds an interpreter may take to start up."""
 ANSWER_LIMIT = 2.0
 """Seconds a parent may take to fork; after that it is replaced and the run is ordinary."""
+
+SILENT = frozenset({signal.SIGINT, signal.SIGPIPE})
+"""Signals that a shell says nothing about."""
 
 Stamp = tuple[int, ...] | None
 
@@ -131,7 +134,7 @@ class WarmParent:
                 go.close()
                 pipes.close()
         child = Child(pid, *pipes.ours, self.loop.create_future(), warm=True)
-        self._running[name] = _Running(self.loop, child, go, death_notice() if plan.shell else None)
+        self._running[name] = _Running(self.loop, child, go, in_shell=plan.shell and shell_reports_signals())
         return child
 
     async def _ask(self, data: bytes, fds: tuple[int, ...], started: asyncio.Future[int]) -> None:
@@ -281,13 +284,18 @@ def _stamp(path: str) -> Stamp:
     return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
+@functools.cache
+def shell_reports_signals() -> bool:
+    """Whether `/bin/sh -c` waits for its last command and says what it died of, rather than putting it in its place."""
+    asked = subprocess.run(("/bin/sh", "-c", "/bin/sh -c 'kill -TERM $$'"), capture_output=True, check=False)
+    return asked.returncode >= 0
+
+
 class _Running:
     """One run: its return code comes from the run itself, at its very end, or from the parent that reaped it."""
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, child: Child, go: socket.socket, notice: DeathNotice | None
-    ) -> None:
-        self.loop, self.child, self.go, self.notice = loop, child, go, notice
+    def __init__(self, loop: asyncio.AbstractEventLoop, child: Child, go: socket.socket, *, in_shell: bool) -> None:
+        self.loop, self.child, self.go, self._in_shell = loop, child, go, in_shell
         go.setblocking(False)  # noqa: FBT003 - the socket's own signature
         loop.add_reader(go, self._reported)
 
@@ -312,8 +320,11 @@ class _Running:
 
     def reaped(self, status: int) -> None:
         code = os.waitstatus_to_exitcode(status)
-        if code < 0 and self.notice is not None and not self.child.exit.done():
-            code, self.child.last_words = self.notice(-code, dumped=os.WCOREDUMP(status))
+        if code < 0 and self._in_shell and not self.child.exit.done():  # the shell that we skip would have said so
+            words = signal.strsignal(-code) or f"Signal {-code}"
+            dumped = " (core dumped)" if os.WCOREDUMP(status) else ""
+            self.child.last_words = b"" if -code in SILENT else f"{words}{dumped}\n".encode()
+            code = 128 - code
         self.ended(code)
 
     def orphaned(self) -> None:

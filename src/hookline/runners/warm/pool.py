@@ -8,9 +8,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from hookline.process.spawn import Child, ProcessSpec, entries_of, spawn
-from hookline.runners.warm.parent import BOOT, WarmParent
+from hookline.runners.warm.parent import BOOT, WarmParent, shell_reports_signals
 from hookline.runners.warm.plan import Interpreter, plan
-from hookline.runners.warm.shell import death_notice
 
 LIMIT = 4
 """Interpreters kept warm at once; the one used longest ago makes room."""
@@ -78,7 +77,7 @@ class WarmPython:
             await asyncio.wait(tuple(self._warming.values()))
 
     async def _warm(self, python: Interpreter, env: dict[str, str]) -> None:
-        await asyncio.to_thread(death_notice)
+        await asyncio.to_thread(shell_reports_signals)
         parent = await WarmParent.start(python, env)
         if parent is None:
             self._impossible.add(python)
