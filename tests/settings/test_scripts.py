@@ -7,7 +7,8 @@ import pytest
 from hookline.events import PreToolUse
 from hookline.hooks import Command, Hook, Http
 from hookline.hooks.actions import Action
-from hookline.settings.scripts import HookScript, named_by, read_script
+from hookline.settings.files import HookScript, read_script
+from hookline.settings.scripts import named_by
 
 
 def named(action: Action, project: Path, root: Path | None = None) -> list[str]:

@@ -7,7 +7,7 @@ import sys
 from hookline.cli.style import paint
 from hookline.display import lines as lines_of
 from hookline.display import one_line
-from hookline.settings.scripts import HookScript
+from hookline.settings.files import HookScript
 from hookline.settings.trust import Item, Status, TrustChange
 
 

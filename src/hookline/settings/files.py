@@ -15,6 +15,9 @@ from hookline.settings.problems import Problem
 
 MOST_BYTES = 4 * 1024 * 1024
 """A settings file larger than this is not read."""
+LARGEST = 16 * 1024 * 1024
+"""A file of code larger than this is not read."""
+_LARGEST_COPY = 64 * 1024
 
 _SAY = {
     errno.EACCES: "may not be read; run `chmod u+r` on it",
@@ -172,3 +175,42 @@ def _keys(value: Any) -> int:
     if isinstance(value, dict):
         return len(value) + sum(map(_keys, value.values()))
     return sum(map(_keys, value)) if isinstance(value, list) else 0
+
+
+# -- the files that hooks run ----------------------------------------------------------------------------------------
+
+
+class HookScript(msgspec.Struct, frozen=True):
+    """A file that a hook runs: its hash, and its text if it is short enough to keep."""
+
+    path: str
+    sha256: str
+    text: str | None = None
+
+
+def read_script(path: str | Path) -> HookScript | None:
+    """A file's hash and text; `None` if there is none. One that cannot be read hashes as what is wrong with it."""
+    import hashlib  # only somebody else's hooks need it, and the time to start counts
+
+    try:
+        with Path(path).open("rb") as file:
+            if not is_file(path):
+                return HookScript(str(path), "unreadable: is a pipe, a socket or a device; a file was expected")
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            size = file.tell()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError):
+        found = read_bytes(str(path), LARGEST)
+        return HookScript(str(path), f"unreadable: {found}") if isinstance(found, str) else None
+    data = read_bytes(str(path), _LARGEST_COPY) if size <= _LARGEST_COPY else None
+    return HookScript(str(path), digest, _copy(data) if isinstance(data, bytes) else None)
+
+
+def _copy(data: bytes) -> str | None:
+    if b"\0" in data:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None

@@ -10,12 +10,12 @@ import msgspec
 from hookline.hooks.actions import Cedar, Command, Function, Http, McpTool, Prompt, Rego
 from hookline.hooks.hook import Hook
 from hookline.hooks.signature import name_of
-from hookline.settings.files import pretty
+from hookline.settings.files import HookScript, pretty, read_script
 from hookline.settings.load import File, Loaded
 from hookline.settings.modules import Listing
 from hookline.settings.parse import parse_hooks
 from hookline.settings.policy import sensitive
-from hookline.settings.scripts import HookScript, Named, named_by, named_in, read_listing, read_script
+from hookline.settings.scripts import Named, named_by, named_in, read_listing
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from hookline.settings.files import is_file, read_bytes
+from hookline.settings.files import LARGEST, is_file, read_bytes
 
-LARGEST = 16 * 1024 * 1024
 _MOST_FILES = 400
 _SUFFIXES = (".py", ".pyc", ".so", ".pyd", ".zip", ".pth")
 _STARTUP = frozenset({"sitecustomize", "usercustomize"})

@@ -19,8 +19,8 @@ import msgspec
 from hookline.hooks.actions import Cedar, Command, Rego
 from hookline.hooks.hook import Hook
 from hookline.placeholders import EITHER, fill
-from hookline.settings.files import is_dir, is_file, read_bytes
-from hookline.settings.modules import LARGEST, Listing, imported, is_inside, python_imports
+from hookline.settings.files import LARGEST, HookScript, is_dir, is_file, read_bytes
+from hookline.settings.modules import Listing, imported, is_inside, python_imports
 from hookline.settings.script_programs import (
     ANSWERED,
     CODE,
@@ -37,18 +37,9 @@ from hookline.shell import SimpleCommand, parse_line
 from hookline.shell.programs.languages import language_of
 from hookline.shell.programs.launchers import SHELL_VALUED, SHELLS
 
-_LARGEST_COPY = 64 * 1024
 _LONGEST_NAME = 4096
 _MOST_SCRIPTS = 50
 _MOST_NOTES = 6
-
-
-class HookScript(msgspec.Struct, frozen=True):
-    """A file that a hook runs: its hash, and its text if it is short enough to keep."""
-
-    path: str
-    sha256: str
-    text: str | None = None
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -92,25 +83,6 @@ def _at(folder: str, pattern: str) -> Path:
     return Path(folder, Path(pattern).expanduser())
 
 
-def read_script(path: str | Path) -> HookScript | None:
-    """A file's hash and text; `None` if there is none. One that cannot be read hashes as what is wrong with it."""
-    import hashlib  # only somebody else's hooks need it, and the time to start counts
-
-    try:
-        with Path(path).open("rb") as file:
-            if not is_file(path):
-                return HookScript(str(path), "unreadable: is a pipe, a socket or a device; a file was expected")
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-            size = file.tell()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError):
-        found = read_bytes(str(path), LARGEST)
-        return HookScript(str(path), f"unreadable: {found}") if isinstance(found, str) else None
-    data = read_bytes(str(path), _LARGEST_COPY) if size <= _LARGEST_COPY else None
-    return HookScript(str(path), digest, _copy(data) if isinstance(data, bytes) else None)
-
-
 def read_listing(listing: Listing) -> HookScript:
     """The names that an import may find in a folder, as if they were a file; its name ends with a slash."""
     import hashlib
@@ -119,15 +91,6 @@ def read_listing(listing: Listing) -> HookScript:
     return HookScript(
         listing.folder + os.sep, hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest(), text
     )
-
-
-def _copy(data: bytes) -> str | None:
-    if b"\0" in data:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 class _CommandReader:

@@ -15,8 +15,9 @@ import msgspec
 
 from hookline.errors import Unsealed
 from hookline.hooks.actions import Cedar, Command, Rego
+from hookline.settings.files import read_script
 from hookline.settings.modules import Listing
-from hookline.settings.scripts import named_in, read_listing, read_script
+from hookline.settings.scripts import named_in, read_listing
 
 _Identity = tuple[int, ...] | None
 _known: dict[str, tuple[_Identity, str | None]] = {}

@@ -20,11 +20,11 @@ import msgspec
 from hookline.errors import ConfigError, Untrusted
 from hookline.hooks.actions import Cedar, Command, Rego, Sealed
 from hookline.hooks.hook import Hook
-from hookline.settings.files import parse_json, read_text
+from hookline.settings.files import HookScript, parse_json, read_text
 from hookline.settings.inventory import Item, event_of, items_of, what_runs
 from hookline.settings.load import Loaded, settle
 from hookline.settings.problems import Problem
-from hookline.settings.scripts import HookScript, Named
+from hookline.settings.scripts import Named
 from hookline.settings.seal import Seal
 from hookline.settings.sources import whole
 
