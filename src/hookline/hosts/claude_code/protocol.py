@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from itertools import count
-from typing import Any, Literal
+from typing import Any, Literal, Union
 
 import msgspec
 from msgspec import Raw, Struct
@@ -92,32 +92,10 @@ class _Response(Struct, tag_field="type", tag="control_response"):
     response: Success | Failure
 
 
-class _User(Struct, tag_field="type", tag="user"):
-    pass
+_SAID = {msgspec.defstruct(f"_Said_{kind}", [], tag_field="type", tag=kind): kind for kind in MESSAGES}
+"""What the agent's own lines are recognised by; they are kept as they were written."""
 
-
-class _Assistant(Struct, tag_field="type", tag="assistant"):
-    pass
-
-
-class _System(Struct, tag_field="type", tag="system"):
-    pass
-
-
-class _StreamEvent(Struct, tag_field="type", tag="stream_event"):
-    pass
-
-
-class _Result(Struct, tag_field="type", tag="result"):
-    pass
-
-
-_SAID = {_User: "user", _Assistant: "assistant", _System: "system", _StreamEvent: "stream_event", _Result: "result"}
-
-
-_decode = msgspec.json.Decoder(
-    ControlRequest | _Response | ControlCancel | KeepAlive | _User | _Assistant | _System | _StreamEvent | _Result
-).decode
+_decode = msgspec.json.Decoder(Union[(ControlRequest, _Response, ControlCancel, KeepAlive, *_SAID)]).decode
 
 
 class _Loose(Struct):
