@@ -51,11 +51,6 @@ def lines(text: str) -> list[str]:
     return [_PADDING.sub(_counted, line.expandtabs()) for line in block(text).split("\n")]
 
 
-def is_plain(text: str) -> bool:
-    """Whether `one_line` would show the text as it is."""
-    return one_line(text) == text
-
-
 def _on_one_line(text: str) -> str:
     if not (text.isascii() and text.isprintable()):
         text = _escaped(text.replace("\r\n", "\n").replace("\n", _NEWLINE).replace("\t", " "))

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from hookline.process import tree
-from hookline.process.pipes import Finished, run_process, start_process
+from hookline.process.pipes import Finished, start_process
 from hookline.process.spawn import ProcessSpec
 from hookline.process.tree import MARKER, take_census
+from tests.process.running import run_process
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

@@ -18,9 +18,9 @@ import pytest
 from hookline import Command, Hooks
 from hookline.events import PreToolUse
 from hookline.process import spawn
-from hookline.process.pipes import run_process
 from hookline.process.spawn import ProcessSpec
 from hookline.process.tree import MARKER
+from tests.process.running import run_process
 
 
 def refusing(*_: object) -> int:
@@ -165,10 +165,11 @@ async def test_a_host_without_standard_streams_can_start_programs(closed: str, t
     script = tmp_path / "host.py"
     script.write_text(
         "import asyncio, sys\n"
-        "from hookline.process.pipes import run_process\n"
+        "from hookline.process.pipes import start_process\n"
         "from hookline.process.spawn import ProcessSpec\n"
         "spec = ProcessSpec(argv=('/bin/sh', '-c', 'cat; echo err >&2; exit 3'), stdin=b'in')\n"
-        "done = asyncio.run(run_process(spec))\n"
+        "async def run(): return await (await start_process(spec)).finish()\n"
+        "done = asyncio.run(run())\n"
         "open(sys.argv[1], 'w').write(repr((done.exit_code, done.stdout, done.stderr)))\n"
     )
     said = tmp_path / "said"

@@ -15,10 +15,11 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from hookline.process.pipes import Finished, run_process
+from hookline.process.pipes import Finished
 from hookline.process.spawn import ProcessSpec
 from hookline.runners.warm import WarmPython, enabled, plan
 from hookline.runners.warm.plan import shell_words
+from tests.process.running import run_process
 
 pytestmark = pytest.mark.skipif(not enabled(True), reason="needs fork")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

@@ -89,9 +89,6 @@ METADATA: dict[str, Paths] = {
 MAY_LEAVE_OUT_PATH = ("utimensat", "futimesat", "setxattrat", "removexattrat", "file_setattr")
 """Calls that change what their descriptor leads to where no path is given."""
 
-ENDS_IN_TRUNCATE = 3
-"""The Landlock version from which truncating counts as writing."""
-
 REFUSED: dict[str, str] = {
     **dict.fromkeys(("mount", "umount2", "pivot_root", "move_mount", "open_tree", "open_tree_attr", "fsopen",
                      "fsconfig", "fsmount", "fspick", "mount_setattr"), "changing mounts"),

@@ -9,7 +9,6 @@ from hookline.console.names import EVENT, TOOL
 from hookline.console.records import VERDICTS
 from hookline.console.store import EventRow, Filter
 
-CELLS = "event", "tool", "verdict", "failed", "hookset"
 _CODES = {word: code for code, word in enumerate(VERDICTS)}
 
 ROW = (

@@ -14,7 +14,6 @@ from hookline.console.records import FAILED, VERDICTS, EventRecord, percentile, 
 from hookline.display import one_line
 
 Paint = Callable[[str, str], str]
-LEAST_WIDTH = 80
 _MOST_ROWS = 500
 _MOST_HOOKS = 1_000
 _SLOWEST = 3

@@ -1,9 +1,9 @@
 """Run one program to its end: bounded, watched, and never left behind.
 
-`run_process` starts a program in a process group of its own, feeds it, reads what it prints and waits for it. On a
-timeout, a cancellation or too much output everything the program started is ended, TERM first, then KILL; `ending.py`
-says who that is. A program that ended well may leave a daemon behind, as long as the daemon has let go of stdout and
-stderr: whoever still holds them a second after the program has ended is taken for a left-over and ended too.
+`start_process` starts a program in a process group of its own, feeds it and reads what it prints; `finish` waits for
+it. On a timeout, a cancellation or too much output everything the program started is ended, TERM first, then KILL
+(`tree` says who that is). A program that ended well may leave a daemon behind, as long as the daemon has let go of
+stdout and stderr: whoever still holds them a second later is taken for a left-over and ended too.
 """
 
 from __future__ import annotations
@@ -58,26 +58,6 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Launch = Callable[[ProcessSpec], Awaitable[Child]]
-
-
-async def run_process(
-    spec: ProcessSpec,
-    *,
-    timeout: float | None = None,  # noqa: ASYNC109 - a timeout has a result of its own: what was printed, how it ended
-    limit: int = OUTPUT_LIMIT,
-    on_output: OnOutput | None = None,
-    cancelled: Awaitable[object] | None = None,
-    launch: Launch | None = None,
-) -> Finished:
-    """Run a program and say how it ended; an `OSError` says that it could not be started.
-
-    `timeout` counts from the start of the program, not from the wait for a free slot. Cancelling the task, or
-    `cancelled` becoming done, ends the program and all it started before this returns.
-    """
-    run = await start_process(spec, limit=limit, on_output=on_output, launch=launch)
-    finished = await run.finish(timeout, cancelled)
-    assert finished is not None  # nothing detaches it
-    return finished
 
 
 async def start_process(
@@ -156,10 +136,14 @@ class Process:
 
     async def finish(
         self,
-        timeout: float | None = None,  # noqa: ASYNC109 - as for `run_process`
+        timeout: float | None = None,  # noqa: ASYNC109 - a timeout has a result of its own: what was printed, how it ended
         cancelled: Awaitable[object] | None = None,
     ) -> Finished | None:
-        """Wait for the end and say how it was; None if `detach` was called: then `finish` is to be awaited again."""
+        """Wait for the end and say how it was; None if `detach` was called: then `finish` is to be awaited again.
+
+        `timeout` counts from now. Cancelling the task, or `cancelled` becoming done, ends the program and all it
+        started before this returns.
+        """
         if timeout is not None:
             self.timers.append(self.loop.call_later(timeout, self._stop, "timeout"))
         watcher = asyncio.ensure_future(cancelled) if cancelled is not None else None

@@ -45,7 +45,7 @@ from hookline.hosts.claude_code.messages import (
     Violation,
     message,
 )
-from hookline.hosts.claude_code.pending import HARMLESS, NEXT, PROBLEM, PendingRequests
+from hookline.hosts.claude_code.pending import HARMLESS, PROBLEM, PendingRequests
 from hookline.hosts.claude_code.protocol import Callback, Connection, Role
 
 TRANSCRIPT = [json.loads(line) for line in (Path(__file__).parent / "transcript.jsonl").read_text().splitlines()]
@@ -390,6 +390,10 @@ STEPS = {"ask": PendingRequests.ask, "answer": PendingRequests.answer, "cancel":
 WAY_TO: dict[str, tuple[str, ...]] = {
     "new": (), "open": ("ask",), "answered": ("ask", "answer"), "cancelled": ("ask", "cancel")
 }  # fmt: skip
+
+
+NEXT = {("new", "ask"): "open", ("open", "answer"): "answered", ("open", "cancel"): "cancelled"}
+"""The life of a request, the same in both directions."""
 
 
 @pytest.mark.parametrize("step", STEPS)

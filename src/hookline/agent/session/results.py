@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct
 
 from hookline.agent.messages import ToolUse, Usage
 
-__all__ = ["COMPLETED", "Ending", "Result"]
+__all__ = ["Ending", "Result"]
 
 
 class Ending(Struct, frozen=True, kw_only=True):
@@ -23,9 +23,6 @@ class Ending(Struct, frozen=True, kw_only=True):
     errors: tuple[str, ...] = ()
     #: the answer in the form that was asked for
     structured: Any = UNSET
-
-
-COMPLETED = Ending()
 
 
 class Result(Struct, frozen=True, kw_only=True):

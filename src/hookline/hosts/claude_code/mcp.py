@@ -25,7 +25,7 @@ from hookline.errors import HookError, MissingExtra
 
 log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
 PROTOCOL_VERSION = "2025-06-18"
-METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32601, -32602, -32603
+METHOD_NOT_FOUND, INTERNAL_ERROR = -32601, -32603
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -296,4 +296,3 @@ def message(data: Mapping[str, Any]) -> Message:
 
 Received = ControlRequest | Success | Failure | ControlCancel | KeepAlive | Message | Violation
 Sendable = ControlRequest | Success | Failure | ControlCancel | KeepAlive | Message
-PermissionMode = Literal["default", "acceptEdits", "bypassPermissions", "plan", "dontAsk", "auto"]

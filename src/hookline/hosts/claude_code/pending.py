@@ -12,12 +12,6 @@ Step = Literal["ask", "answer", "cancel"]
 
 REMEMBERED = 16_384  # at least so many closed ids are kept, per direction, to notice a second answer or a reused id
 
-# The life of a request, the same in both directions.
-NEXT: Mapping[tuple[State, Step], State] = {
-    ("new", "ask"): "open",
-    ("open", "answer"): "answered",
-    ("open", "cancel"): "cancelled",
-}
 # A cancellation that crosses the answer on the wire is no one's fault.
 HARMLESS: frozenset[tuple[State, Step]] = frozenset({("answered", "cancel"), ("cancelled", "cancel")})
 PROBLEM: Mapping[tuple[State, Step], Callable[[str, State], ProtocolError]] = {
