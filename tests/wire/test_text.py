@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hookline.errors import ReplyError
-from hookline.wire.text import check_says
+from hookline.wire.text import check_says, read_object
 
 
 @pytest.mark.parametrize("value, problem", [
@@ -21,3 +21,16 @@ def test_a_value_that_json_cannot_say_is_refused(value: Any, problem: str) -> No
         return
     with pytest.raises(ReplyError, match=problem):
         check_says(value, "the reply", ReplyError)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[1]", b"null", b'{"a": "\xff"}', b"[" * 100_000, '{"a": "\ud800"}', b'{"a": 1} and more'],
+    ids=["nothing", "cut off", "a list", "null", "not UTF-8", "too deep", "half a character", "more behind it"],
+)  # fmt: skip
+def test_what_is_not_an_object_is_passed_over(data: bytes | str) -> None:
+    """Whoever looks through lines of others is never stopped by one of them."""
+    assert read_object(data) is None
+
+
+def test_an_object_is_read() -> None:
+    assert read_object(b'{"a": [1]}') == {"a": [1]}

@@ -32,6 +32,7 @@ from hookline.engine import Notice, Verdict
 from hookline.errors import AuditError
 from hookline.events import CATALOG
 from hookline.replies import Reply, stop
+from hookline.wire.text import read_object
 
 __all__ = ["AuditFile", "AuditLog", "Break", "Link", "read"]
 
@@ -333,11 +334,8 @@ def read(path: str | Path) -> Iterator[Mapping[str, Any]]:
     """The records of one file, oldest first; a line that cannot be read is passed over with a warning."""
     with Path(path).open("rb") as file:
         for number, line in enumerate(lines_of(file, sys.maxsize), 1):
-            try:
-                found = msgspec.json.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                found = None
-            if isinstance(found, dict):
+            found = read_object(line)
+            if found is not None:
                 yield found
             else:
                 log.warning("%s:%d: not a record; run `hookline audit verify`", path, number)

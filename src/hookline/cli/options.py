@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hookline.api import Hooks
-from hookline.errors import ConfigError
+from hookline.errors import AuditError, ConfigError
 from hookline.files import state_folder
 from hookline.hooks.actions import Command
 from hookline.runners import runner_for
@@ -87,6 +87,14 @@ def add_hosting(into: argparse.ArgumentParser) -> None:
 def add_json(into: argparse.ArgumentParser) -> None:
     """Machine-readable output."""
     into.add_argument("--json", action="store_true", help="print JSON")
+
+
+def key_in(file: str | None) -> bytes | None:
+    """The key in a file, without the newline at its end."""
+    try:
+        return None if file is None else Path(file).read_bytes().strip()
+    except OSError as problem:
+        raise AuditError(f"{file}: {problem.strerror}; name the file that holds the key") from None
 
 
 def load(args: argparse.Namespace) -> Loaded:

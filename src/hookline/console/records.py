@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from hookline.engine.words import MEANINGS
+from hookline.wire.text import read_object
 
 MOST_ABOUT = 240
 MOST_NAME = 200
@@ -120,11 +121,8 @@ def decode(line: bytes) -> EventRecord | None:
 
 
 def _put_right(line: bytes) -> EventRecord | None:
-    try:
-        found = msgspec.json.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-    if not isinstance(found, dict) or not isinstance(found.get("event"), str):
+    found = read_object(line)
+    if found is None or not isinstance(found.get("event"), str):
         return None
     kept: dict[str, Any] = {}
     for field in msgspec.structs.fields(EventRecord):

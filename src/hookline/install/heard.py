@@ -12,13 +12,11 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from hookline.files import state_folder
 from hookline.hosts.host import Host
 from hookline.install.entries import config_path
+from hookline.wire.text import read_object
 
 PATIENCE = 1.0
 """Seconds to wait for the note: both entries are started at the same time, on a machine that may be busy."""
@@ -42,11 +40,7 @@ def _note(host: Host, event: str, source: str, data: bytes) -> Path | None:
 
 
 def _session(data: bytes) -> str:
-    try:
-        payload: Any = msgspec.json.decode(data)
-    except msgspec.DecodeError:
-        return ""
-    found = payload if isinstance(payload, dict) else {}
+    found = read_object(data) or {}
     given = found.get("input")
     inner = given if isinstance(given, dict) else {}
     names = ("session_id", "sessionId", "taskId", "conversation_id")

@@ -26,6 +26,7 @@ from hookline.wire.exit_codes import (
     script_missing,
     text_reply,
 )
+from hookline.wire.text import read_object
 
 
 def answer(
@@ -152,11 +153,7 @@ def _signal_name(number: int) -> str:
 
 def says_async(line: bytes) -> bool:
     """Whether a line is `{"async": true, …}`."""
-    try:
-        said = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return False
-    return isinstance(said, dict) and said.get("async") is True
+    return (read_object(line) or {}).get("async") is True
 
 
 def async_timeout(first: bytes) -> float | None:

@@ -47,6 +47,15 @@ def parse_object(
     return value
 
 
+def read_object(data: bytes | str) -> dict[str, Any] | None:
+    """The JSON object in `data`, or `None` if it holds anything else: for whoever passes over what cannot be read."""
+    try:
+        value = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def is_blank(data: bytes | str | Mapping[str, Any]) -> bool:
     """Whether nothing was said at all: no output, only white space, or `{}`."""
     return not data or (isinstance(data, (bytes, str)) and not data.strip())

@@ -32,6 +32,7 @@ from hookline.agent.messages import (
 )
 from hookline.agent.session.entries import decode_entry, encode_entry
 from hookline.errors import TranscriptError
+from hookline.wire.text import read_object
 
 __all__ = [
     "Mirror",
@@ -221,20 +222,12 @@ def _rewound(found: Resumed, upto: str | None) -> Resumed:
     if upto is None:
         return found
     path = found.transcript.path
-    if not any((_entry(line) or {}).get("uuid") == upto for line in _whole_lines(path)):
+    if not any((read_object(line) or {}).get("uuid") == upto for line in _whole_lines(path)):
         found.transcript.close()
         raise TranscriptError(path, f"no message `{upto}` in it to go on after")
     found.transcript.append({"type": "system", "subtype": "rewound", "upTo": upto})
     found.transcript.last_uuid = upto
     return structs.replace(found, messages=_read(path)[0])
-
-
-def _entry(line: bytes) -> dict[str, Any] | None:
-    try:
-        entry = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return entry if isinstance(entry, dict) else None
 
 
 def read_messages(path: Path) -> tuple[Message, ...]:
@@ -274,7 +267,7 @@ def _read(path: Path) -> tuple[tuple[Message, ...], int, str | None]:
     marks: dict[str, tuple[Message, ...]] = {str(entry.get("upTo")): () for entry in rewound}
     skipped, last, own = 0, None, not path.name.startswith("agent-")
     for line in lines:
-        entry = _entry(line)
+        entry = read_object(line)
         if entry is None:
             skipped += 1
             continue

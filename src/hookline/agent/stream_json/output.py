@@ -19,6 +19,7 @@ from hookline.engine.observers import HookProgress, HookResponse, HookStarted, N
 from hookline.events import spec_of
 from hookline.hooks.actions import Command, Http
 from hookline.hooks.hook import Hook
+from hookline.wire.text import read_object
 
 __all__ = ["Note", "StreamOutput", "Tell"]
 
@@ -150,11 +151,8 @@ def _suppressed(stdout: str) -> bool:
     """Whether a hook asked that what it printed is not shown."""
     if "suppress" not in stdout:
         return False
-    try:
-        printed = msgspec.json.decode(stdout)
-    except msgspec.DecodeError:
-        return False
-    return isinstance(printed, dict) and any(printed.get(word) is True for word in SUPPRESSING)
+    printed = read_object(stdout) or {}
+    return any(printed.get(word) is True for word in SUPPRESSING)
 
 
 SUPPRESSING = ("suppressOutput", "suppress_output", "suppress_logging")

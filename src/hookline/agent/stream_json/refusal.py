@@ -11,13 +11,15 @@ from uuid import uuid4
 
 import msgspec
 
+from hookline.wire.text import read_object
+
 __all__ = ["refuse"]
 
 
 def refuse(problem: str, lines: Iterable[bytes], write: Callable[[bytes], None]) -> None:
     """Answer the first request, or the first prompt, that comes in on `lines` with `problem`."""
     for line in lines:
-        asked = _message(line)
+        asked = read_object(line) or {}
         if asked.get("type") == "control_request":
             response = {"subtype": "error", "request_id": asked.get("request_id"), "error": problem}
             return write(_line({"type": "control_response", "response": response}))
@@ -30,14 +32,6 @@ def _result(problem: str) -> dict[str, Any]:
     nothing = {"duration_ms": 0, "duration_api_ms": 0, "num_turns": 0, "total_cost_usd": 0, "permission_denials": []}
     ended = {"type": "result", "subtype": "error_during_execution", "is_error": True, "errors": [problem]}
     return {**ended, **nothing, "terminal_reason": "error", "uuid": str(uuid4()), "session_id": str(uuid4())}
-
-
-def _message(line: bytes) -> dict[str, Any]:
-    try:
-        said = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return {}
-    return said if isinstance(said, dict) else {}
 
 
 def _line(message: dict[str, Any]) -> bytes:

@@ -20,6 +20,7 @@ from hookline.errors import HooklineError
 from hookline.hosts.host import Host, Response
 from hookline.hosts.serve import refused, speaker
 from hookline.hosts.table import HOSTS
+from hookline.wire.text import read_object
 
 if TYPE_CHECKING:
     from hookline.api import Hooks
@@ -193,11 +194,8 @@ def _own_hooks(request: AnswerOptions) -> Hooks:
 
 
 def _speaker(request: AnswerOptions, data: bytes) -> Host:
-    try:
-        payload = msgspec.json.decode(data)
-    except msgspec.DecodeError:
-        return request.host
-    return speaker(request.host, payload, HOSTS["grok"]) if isinstance(payload, dict) else request.host
+    payload = read_object(data)
+    return request.host if payload is None else speaker(request.host, payload, HOSTS["grok"])
 
 
 def _judged_elsewhere(request: AnswerOptions, host: Host, data: bytes) -> bool:

@@ -20,11 +20,12 @@ from hookline.audit.chain import Link
 from hookline.audit.entry import word_of
 from hookline.audit.log import AuditFile
 from hookline.cli.export import add_export, export
-from hookline.cli.options import add_json, parser
+from hookline.cli.options import add_json, key_in, parser
 from hookline.cli.style import colour_of, paint
 from hookline.display import one_line
 from hookline.engine.words import MEANINGS
 from hookline.errors import AuditError
+from hookline.wire.text import read_object
 
 _EXAMPLES = """examples:
   hookline audit show audit.jsonl
@@ -173,7 +174,7 @@ def _whole_lines(file: BinaryIO) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
         if not raw.endswith(b"\n"):
             file.seek(-len(raw), os.SEEK_CUR)  # it is still being written
             return
-        entry = _parsed(raw)
+        entry = read_object(raw)
         if entry is not None:
             yield raw, entry
 
@@ -190,14 +191,6 @@ def _next_file(log: AuditFile, file: BinaryIO) -> BinaryIO | None:
         return following.open("rb")
     except FileNotFoundError:  # in the middle of a rotation
         return None
-
-
-def _parsed(raw: bytes) -> Mapping[str, Any] | None:
-    try:
-        found = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _time(entry: Mapping[str, Any]) -> datetime | None:
@@ -262,7 +255,7 @@ def _about(entry: Mapping[str, Any]) -> str:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    key = _key(args.key_file)
+    key = key_in(args.key_file)
     file = AuditFile(args.file, key=key, anchor=False if args.no_anchor else args.expect or args.anchor)
     breaks = file.verify()
     if not breaks and not file.path.is_file() and not file.head_path.is_file():
@@ -286,13 +279,3 @@ def _proof(file: AuditFile, key: bytes | None) -> str:
     if key is None:
         return "it has no key: whoever can write its folder could have written it all again"
     return "nobody without the key wrote it; not whether log and head were rolled back together: there is no anchor"
-
-
-def _key(file: str | None) -> bytes | None:
-    """The key in a file, without the newline at its end."""
-    if file is None:
-        return None
-    try:
-        return Path(file).read_bytes().strip()
-    except OSError as problem:
-        raise AuditError(f"{file}: {problem.strerror}; name the file that holds the key") from None

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hookline.cli.options import add_sources, from_python, load, parser
+from hookline.cli.options import add_sources, from_python, key_in, load, parser
 from hookline.errors import HooklineError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def main(argv: list[str]) -> int:
     from hookline.console.run import serve
 
     shown = serve(
-        logs(args.files), port=args.port, index=Path(args.index) if args.index else None, key=key(args.key_file),
+        logs(args.files), port=args.port, index=Path(args.index) if args.index else None, key=key_in(args.key_file),
         configured=configured(args), replay=replay_job(args),
         on_ready=lambda address: ready(address, open_it=not args.no_open),
     )  # fmt: skip
@@ -70,16 +70,6 @@ def logs(files: list[str]) -> list[str]:
             "no audit log in this folder; name one, or write one with `hookline run --audit audit.jsonl`"
         )
     return found
-
-
-def key(file: str | None) -> bytes | None:
-    """The key in a file."""
-    if file is None:
-        return None
-    try:
-        return Path(file).read_bytes().strip()
-    except OSError as problem:
-        raise HooklineError(f"{file}: {problem.strerror}; name the file that holds the key") from None
 
 
 def configured(args: argparse.Namespace) -> list[ConfiguredHook]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hookline.cli.commands.console import add_logs, configured, key, logs, replay_job
-from hookline.cli.options import parser
+from hookline.cli.commands.console import add_logs, configured, logs, replay_job
+from hookline.cli.options import key_in, parser
 from hookline.errors import HooklineError
 
 _EXAMPLES = """examples:
@@ -32,7 +32,7 @@ def main(argv: list[str]) -> int:
     if job is not None:
         job.run()
     text = report(
-        logs(args.files), key=key(args.key_file), configured=configured(args), most=args.most,
+        logs(args.files), key=key_in(args.key_file), configured=configured(args), most=args.most,
         replay=None if job is None else job.state(),
     )  # fmt: skip
     if args.output == "-":
