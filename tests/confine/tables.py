@@ -1,0 +1,65 @@
+"""What every table is put to: the red team's lines have an effect in real bash, and none when they are confined.
+
+Each line runs in a throw-away namespace. The rates are printed (`pytest -s`). The tables are spread over files of about
+the same length, since a file is the piece of work that one process of the suite takes; who names the kinds of a table
+that a file tries leaves the others to the file beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.confine import arena, commands_table
+
+REAL_BASH = [
+    pytest.mark.skipif(bool(arena.possible()), reason=arena.possible() or "lines can be tried"),
+    pytest.mark.timeout(1800),
+]
+REMOTE = "/tmp/arena/remote.git"
+"""Writable in the table of commands, so that a push is stopped by its pattern and by nothing else."""
+STARTER = ("rm -rf /", "rm -rf ~", "sudo *")
+
+SPELT = ("races", "plain", "expansion", "arithmetic", "git", "copies", *commands_table.EXTRA)
+"""Kinds of the table of commands: the command is hidden in the line itself; the others hand it to a program."""
+HANDED_ON = tuple(kind for kind in commands_table.FORMS if kind not in SPELT)
+
+
+def hold_commands(kind: str) -> None:
+    """No line of a kind runs the blocked command or changes anything outside."""
+    rows = [*((name, line) for each, name, line in commands_table.lines() if each == kind), ("", "echo alive")]
+    prefix = arena.confined(write=[arena.PROJECT, REMOTE], block=arena.BLOCKED)
+    jobs = [
+        {"line": line, "setup": commands_table.SETUP.get(name, f"mkdir {REMOTE}"), "prefix": prefix}
+        for name, line in rows
+    ]
+    results = list(zip(rows, arena.tried(jobs), strict=True))
+
+    passed = [line for (name, line), result in results if name in result["commands"]]
+    outside = [line for (_, line), result in results if result["outside"]]
+    print(f"{kind}: {len(rows)} lines, {len(passed)} ran the command, {len(outside)} changed something outside")
+    assert (passed, outside) == ([], [])
+    assert results[-1][1]["output"] == "alive\n"
+
+
+def hold_writes(name: str, lines: Sequence[str], setup: str = "") -> None:
+    """No line changes anything outside."""
+    assert lines, f"{name}: an empty table"
+    results = arena.tried({"line": line, "setup": setup, "prefix": arena.confined()} for line in lines)
+
+    escaped = [line for line, result in zip(lines, results, strict=True) if result["outside"]]
+    print(f"{name}: {len(lines)} lines, {len(escaped)} changed something outside")
+    assert escaped == []
+
+
+def end_alike(name: str, lines: Sequence[str], setup: str) -> None:
+    """Every line ends confined with the exit code that it has bare."""
+    codes = {}
+    for how, prefix in (("bare", []), ("confined", arena.confined(block=STARTER))):
+        jobs = ({"line": line, "setup": setup, "prefix": prefix} for line in lines)
+        codes[how] = [result["code"] for result in arena.tried(jobs)]
+
+    differ = [line for line, *both in zip(lines, codes["bare"], codes["confined"], strict=True) if len(set(both)) > 1]
+    print(f"{name}: {len(lines)} lines, {len(differ)} end differently")
+    assert differ == []
