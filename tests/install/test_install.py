@@ -486,6 +486,31 @@ def test_the_report_says_what_becomes_of_each_answer() -> None:
     assert vibe["redacter", "replace"] is Status.ENFORCED
 
 
+def test_the_report_says_where_shell_lines_run_confined(tmp_path: Path) -> None:
+    """Where the host can be given another line, and where the machine can hold one; elsewhere the text is all."""
+    from hookline.guards import commands, paths
+
+    entry = {"type": "command", "command": "hookline guard paths --confine auto"}
+    settings = {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [entry]}]}}
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
+    loaded = Hooks.from_settings(tmp_path, settings=str(tmp_path / "settings.json"), setting_sources="", trust="all")
+    hooks = Hooks()
+    hooks.add(commands.block("rm -rf *", confine="auto"))
+    hooks.add(paths.stay_inside(tmp_path, confine="off"))
+    chosen = [*hooks.hooks, *loaded.hooks]
+
+    def confined(host: str, unconfined: str = "") -> list[tuple[Status, str]]:
+        return [loss[3:] for loss in report(chosen, find(host), unconfined) if loss.kind == "confine"]
+
+    assert confined("codex") == [(Status.ENFORCED, "")] * 2
+    text = "Qwen Code cannot `rewrite` a call: shell lines are judged by their text alone"
+    assert confined("qwen") == [(Status.DIFFERENTLY, text)] * 2
+    assert (
+        confined("codex", "no Landlock")
+        == [(Status.DIFFERENTLY, "no Landlock: shell lines are judged by their text alone")] * 2
+    )
+
+
 def test_a_hook_whose_code_does_not_tell_is_taken_for_what_its_event_is_for() -> None:
     """A gate's hook denies; a Stop hook sends back."""
     from hookline.guards import commands

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from hookline.events import spec_of
 from hookline.hooks.hook import Hook
-from hookline.hosts.host import NO_WORDS, Host
+from hookline.hosts.host import NO_WORDS, Host, able
+from hookline.settings.check import asks_to_confine
 
 
 class Status(IntEnum):
@@ -50,9 +51,10 @@ _SERVER = re.compile(r"mcp__\w")
 _FIELDS = {"input": "rewrite", "output": "replace"}
 
 
-def report(hooks: Iterable[Hook], host: Host) -> list[Loss]:
-    """One line for each hook, event and kind of answer."""
-    return [loss for hook in hooks for event in sorted(hook.events, key=_name) for loss in _losses(hook, event, host)]
+def report(hooks: Iterable[Hook], host: Host, unconfined: str = "") -> list[Loss]:
+    """One line for each hook, event and kind of answer; `unconfined` is why this machine cannot confine lines."""
+    found = [loss for hook in hooks for event in sorted(hook.events, key=_name) for loss in _losses(hook, event, host)]
+    return [*found, *(_confinement(hook, host, unconfined) for hook in hooks if asks_to_confine(hook))]
 
 
 def _name(event: Any) -> str:
@@ -70,6 +72,13 @@ def _losses(hook: Hook, event: Any, host: Host) -> Iterator[Loss]:
     for kind in sorted(kinds(hook, name)):
         status, reason = _status(host, name, kind)
         yield Loss(hook.name, name, kind, status, reason)
+
+
+def _confinement(hook: Hook, host: Host, unconfined: str) -> Loss:
+    """What becomes of a guard that has shell lines confined: that takes a host that runs another line instead."""
+    why = unconfined or ("" if able(host, "rewrite") else f"{host.title} cannot `rewrite` a call")
+    reason = f"{why}: shell lines are judged by their text alone" if why else ""
+    return Loss(hook.name, "PreToolUse", "confine", Status.DIFFERENTLY if why else Status.ENFORCED, reason)
 
 
 def kinds(hook: Hook, event: str) -> set[str]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from hookline.errors import ConfigError, HooklineError
 from hookline.files import write_atomically
+from hookline.guards.confining import unavailable
 from hookline.hooks.hook import Hook
 from hookline.hosts.host import Host
 from hookline.install import apply as files
@@ -87,7 +88,7 @@ def install(
         notes.insert(
             0, "the user's own file asks the same hooks already: here they stay silent, nothing is judged twice"
         )
-    losses = tuple(report(hooks, host))
+    losses = tuple(report(hooks, host, unavailable()))
     path = changes[0].path
     events = tuple(dict.fromkeys(entry.event for entry in made))
     return Installed(host, path, events, tuple(kept), losses, tuple(notes))

@@ -135,7 +135,7 @@ def _command(hook: Hook, project: str) -> Iterator[Problem]:
 
 def _confinement(hook: Hook, _: str) -> Iterator[Problem]:
     """A guard that asks for confinement where there is none still judges, by the text alone."""
-    if not hook.confines and not (isinstance(hook.action, Command) and _asks_to_confine(hook.action)):
+    if not asks_to_confine(hook):
         return
     from hookline.confine.check import missing, no_notifications
     from hookline.confine.policy import Policy
@@ -145,8 +145,12 @@ def _confinement(hook: Hook, _: str) -> Iterator[Problem]:
         yield Problem(f"{hook.source} ({hook.name})" if hook.confines else hook.source, said, "warning")
 
 
-def _asks_to_confine(action: Command) -> bool:
-    """Whether a command is `hookline guard … --confine auto`."""
+def asks_to_confine(hook: Hook) -> bool:
+    """Whether a hook is a guard that has shell lines confined: one of ours, or `hookline guard … --confine auto`."""
+    return hook.confines or (isinstance(hook.action, Command) and _says_confine(hook.action))
+
+
+def _says_confine(action: Command) -> bool:
     line = " ".join([action.command, *(action.args or ())])
     return any(
         "guard" in words and ("--confine=auto" in words or ("--confine", "auto") in pairwise(words))

@@ -11,8 +11,9 @@ from hookline.hosts.host import ABILITIES, able
 from hookline.install.survey import HostRow, survey
 
 _COLUMNS = ("deny", "ask", "rewr", "ctx", "repl", "prmt", "cont", "sess")
-_LEGEND = """deny, ask, rewr(ite a call), ctx (context for the model), repl(ace an output),
-prmt (refuse a prompt), cont(inue: back to work), sess(ion events)
+_LEGEND = """deny, ask, rewr(ite a call: only there do shell lines run confined),
+ctx (context for the model), repl(ace an output), prmt (refuse a prompt),
+cont(inue: back to work), sess(ion events)
 ✓ it can · · it cannot; on a gate, what it cannot do becomes a deny
 measured: the version all this was seen on; `doc`: read in documentation only"""
 

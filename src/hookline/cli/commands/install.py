@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hookline.cli.options import add_json, from_python, parser
 from hookline.cli.style import paint
 from hookline.errors import HooklineError
+from hookline.guards.confining import unavailable
 from hookline.hosts.host import Host
 from hookline.hosts.table import HOSTS, find
 from hookline.install.entries import HookSource
@@ -39,7 +40,7 @@ def main(argv: list[str]) -> int:
         return _offer()
     chosen = [find(name) for name in args.host]
     source, hooks = load_source(args)
-    reports = {host.name: report(hooks, host) for host in chosen}
+    reports = {host.name: report(hooks, host, unavailable()) for host in chosen}
     if args.strict and any(worst(losses) >= Status.OBSERVED for losses in reports.values()):
         for host in chosen:
             print_losses(host, reports[host.name])
