@@ -5,12 +5,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import hookline
-from bench.harness import Measured, Row, Unavailable, at_most, interleave
+from bench.harness import Measured, Row, Times, Unavailable, at_most, interleave
 from hookline.confine.policy import Policy
 from hookline.confine.warm import WarmStarter
 from hookline.guards.confining import launcher, unavailable
@@ -19,6 +20,7 @@ LAUNCH = Path(hookline.__file__).parent / "confine" / "launch.py"
 QUICKEST = [sys.executable, "-I", "-S", str(LAUNCH)]
 BLOCK = ["--block", "rm -rf /", "--block", "sudo *"]
 STARTS = 1_000
+PAUSE = 0.1
 TRUE = shutil.which("true") or "/bin/true"
 
 
@@ -67,12 +69,28 @@ async def warm() -> Measured:
                 line = starter.start(policy, [TRUE], cwd=folder, env=os.environ, files=files)
                 assert line.exit_code() == 0
 
-            times = await interleave({"bare": partial(_run, TRUE), "ours": confined}, rounds=31, batch_seconds=0.03)
+            commands = _candidates(folder, [TRUE])
+            runs: dict[str, Callable[[], None]] = {"ours": confined}
+            runs |= {name: partial(_run, *commands[name]) for name in ("bare", "bubblewrap") if name in commands}
+            times = _apart(runs)
     finally:
         starter.close()
         os.close(null)
-    over = (times.seconds("ours") - times.seconds("bare")) * 1e3
-    return Measured(over, {}, f"a bare one takes {times.seconds('bare') * 1e3:.1f} ms")
+    over = {name: times.difference(name, "bare") * 1e3 for name in times.rounds if name != "bare"}
+    return Measured(over.pop("ours"), over, f"a bare one takes {times.seconds('bare') * 1e3:.1f} ms")
+
+
+def _apart(runs: dict[str, Callable[[], None]]) -> Times:
+    """Each in turn, with a pause: an agent's lines are seconds apart, and what waits for the next one is made in it."""
+    found: dict[str, list[float]] = {name: [] for name in runs}
+    for turn in range(41):
+        for name, run in runs.items():
+            time.sleep(PAUSE)
+            began = time.perf_counter()
+            run()
+            if turn:  # the first one starts what the others find
+                found[name].append(time.perf_counter() - began)
+    return Times(found)
 
 
 async def starts() -> Measured:

@@ -14,16 +14,23 @@ from typing import Any
 LAUNCH = Path(__file__).parents[2] / "src" / "hookline" / "confine" / "launch.py"
 INSIDE = Path(__file__).with_name("inside.py")
 HOOKLINE = [sys.executable, "-I", "-S", str(LAUNCH)]
+WARM = [sys.executable, "-I", str(Path(__file__).with_name("through_warm.py"))]
 PROJECT = "/tmp/arena/home/project"
 BLOCKED = ("rm -rf *", "sudo *", "git push --force *", "dd *", "chmod -R 777 *")
 """The patterns that the tables try to get past."""
 
 
-def confined(*, write: Iterable[str] = (PROJECT,), block: Iterable[str] = (), extra: Iterable[str] = ()) -> list[str]:
+def confined(
+    *,
+    write: Iterable[str] = (PROJECT,),
+    block: Iterable[str] = (),
+    extra: Iterable[str] = (),
+    by: Iterable[str] = HOOKLINE,
+) -> list[str]:
     """What to put before a line so that it runs confined."""
     flags = [word for folder in write for word in ("--write", folder)]
     flags += [word for pattern in block for word in ("--block", pattern)]
-    return [*HOOKLINE, *flags, *extra, "--"]
+    return [*by, *flags, *extra, "--"]
 
 
 @cache

@@ -26,10 +26,11 @@ SPELT = ("races", "plain", "expansion", "arithmetic", "git", "copies", *commands
 HANDED_ON = tuple(kind for kind in commands_table.FORMS if kind not in SPELT)
 
 
-def hold_commands(kind: str) -> None:
+def hold_commands(kind: str, every: int = 1, by: Sequence[str] = arena.HOOKLINE) -> None:
     """No line of a kind runs the blocked command or changes anything outside."""
-    rows = [*((name, line) for each, name, line in commands_table.lines() if each == kind), ("", "echo alive")]
-    prefix = arena.confined(write=[arena.PROJECT, REMOTE], block=arena.BLOCKED)
+    lines = [(name, line) for each, name, line in commands_table.lines() if each == kind]
+    rows = [*lines[::every], ("", "echo alive")]
+    prefix = arena.confined(write=[arena.PROJECT, REMOTE], block=arena.BLOCKED, by=by)
     jobs = [
         {"line": line, "setup": commands_table.SETUP.get(name, f"mkdir {REMOTE}"), "prefix": prefix}
         for name, line in rows
@@ -43,20 +44,20 @@ def hold_commands(kind: str) -> None:
     assert results[-1][1]["output"] == "alive\n"
 
 
-def hold_writes(name: str, lines: Sequence[str], setup: str = "") -> None:
+def hold_writes(name: str, lines: Sequence[str], setup: str = "", by: Sequence[str] = arena.HOOKLINE) -> None:
     """No line changes anything outside."""
     assert lines, f"{name}: an empty table"
-    results = arena.tried({"line": line, "setup": setup, "prefix": arena.confined()} for line in lines)
+    results = arena.tried({"line": line, "setup": setup, "prefix": arena.confined(by=by)} for line in lines)
 
     escaped = [line for line, result in zip(lines, results, strict=True) if result["outside"]]
     print(f"{name}: {len(lines)} lines, {len(escaped)} changed something outside")
     assert escaped == []
 
 
-def end_alike(name: str, lines: Sequence[str], setup: str) -> None:
+def end_alike(name: str, lines: Sequence[str], setup: str, by: Sequence[str] = arena.HOOKLINE) -> None:
     """Every line ends confined with the exit code that it has bare."""
     codes = {}
-    for how, prefix in (("bare", []), ("confined", arena.confined(block=STARTER))):
+    for how, prefix in (("bare", []), ("confined", arena.confined(block=STARTER, by=by))):
         jobs = ({"line": line, "setup": setup, "prefix": prefix} for line in lines)
         codes[how] = [result["code"] for result in arena.tried(jobs)]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,3 +75,85 @@ def test_if_its_process_was_killed_another_one_is_started(starter: WarmStarter, 
     starter.process.wait()
 
     assert start(starter, folder, "exit 4").exit_code() == 4
+
+
+def test_a_line_has_the_descriptors_it_was_given_and_no_others(starter: WarmStarter, folder: Path) -> None:
+    """Nothing of the crew that starts it, which would be a way out."""
+    with (folder / "third").open("wb") as third:
+        policy = Policy((str(folder / "project"),))
+        with (folder / "output").open("wb") as output, Path(os.devnull).open("rb") as nothing:
+            files = {0: nothing.fileno(), 1: output.fileno(), 2: output.fileno(), 5: third.fileno()}
+            line = "ls /proc/$$/fd | tr '\\n' ' '; echo told >&5"
+            starter.start(policy, ["bash", "-c", line], cwd="/", env=os.environ, files=files).exit_code()
+
+    assert (folder / "output").read_text() == "0 1 2 5 "
+    assert (folder / "third").read_text() == "told\n"
+
+
+@pytest.mark.parametrize("victim", ["launcher", "supervisor", "command"])
+def test_a_line_that_loses_one_of_its_crew_is_ended(starter: WarmStarter, folder: Path, victim: str) -> None:
+    """Nothing goes on unwatched, sessions of its own included."""
+    os.mkfifo(folder / "project" / "pipe")
+    line = start(starter, folder, "setsid bash -c 'echo $$ $PPID; exec sleep 300' > pipe & sleep 300")
+    with (folder / "project" / "pipe").open() as pipe:
+        stray, command = pipe.readline().split()
+    held = [os.pidfd_open(int(stray)), os.pidfd_open(int(command))]
+    supervisor = children(line.pid)[0]
+    os.kill({"launcher": line.pid, "supervisor": supervisor, "command": int(command)}[victim], signal.SIGKILL)
+
+    code = line.exit_code()
+    if victim == "command":  # what it left behind may go on, held as before; the group is how to end it
+        os.kill(int(stray), signal.SIGKILL)
+        os.killpg(line.pid, signal.SIGKILL)
+    for pidfd in held:
+        assert select.select([pidfd], [], [], 30)[0]
+        os.close(pidfd)
+    assert code == {"launcher": None, "supervisor": 125, "command": 137}[victim]
+
+
+def test_a_crew_that_waits_ends_with_its_owner(starter: WarmStarter, folder: Path) -> None:
+    """Also where the owner could not say so."""
+    start(starter, folder, "true").exit_code()
+    assert starter.process is not None
+    crew = wait_for_crew(starter.process.pid)
+    pidfds = [os.pidfd_open(pid) for pid in crew]
+    starter.close()
+
+    assert len(crew) == 3
+    for pidfd in pidfds:
+        assert select.select([pidfd], [], [], 30)[0]
+        os.close(pidfd)
+
+
+def test_a_crew_that_was_killed_while_it_waited_is_replaced(starter: WarmStarter, folder: Path) -> None:
+    start(starter, folder, "true").exit_code()
+    assert starter.process is not None
+    launcher, *_ = wait_for_crew(starter.process.pid)
+    pidfd = os.pidfd_open(launcher)
+    os.kill(launcher, signal.SIGKILL)
+    assert select.select([pidfd], [], [], 30)[0]
+    os.close(pidfd)
+
+    assert start(starter, folder, "exit 4").exit_code() == 4
+
+
+def test_a_line_s_descriptors_are_its_streams_and_a_few_more(starter: WarmStarter, folder: Path) -> None:
+    for files in ({0: 0, 1: 1, 2: 2, 10: 2}, {0: 0, 1: 1}):
+        with pytest.raises(ValueError, match="0, 1, 2 and numbers below 10"):
+            starter.start(Policy(()), ["true"], cwd="/", env={}, files=files)
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def wait_for_crew(keeper: int) -> list[int]:
+    """The three processes that wait for the next line, once they are there."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        for launcher in children(keeper):
+            for supervisor in children(launcher):
+                for command in children(supervisor):
+                    return [launcher, supervisor, command]
+        os.sched_yield()
+    raise AssertionError("no crew waits")

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 ALLOW, NOTIFY, ERRNO, KILL = 0x7FFF0000, 0x7FC00000, 0x00050000, 0x80000000
 EPERM, ENOSYS = 1, 38
-_LOAD, _EQUAL, _SET, _AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
+_LOAD, _EQUAL, _SET, _AT_LEAST, _JUMP, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x05, 0x06
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
+_FEW = 3
 _LOCAL = (1, 16)  # AF_UNIX, AF_NETLINK
 
 Instruction = tuple[int, int, int, int]
@@ -82,17 +83,35 @@ def blocks(*, network: bool, scoped_signals: bool, starts: bool) -> dict[str, li
     return found
 
 
+_MADE: dict[tuple[str, bool, bool, bool], bytes] = {}
+
+
 def program(machine: str, *, network: bool = True, scoped_signals: bool = True, starts: bool = True) -> bytes:
     """The filter as the kernel takes it; programs of another architecture can call nothing at all.
 
     With `starts` a program that has started is looked at once more, before its own code runs.
     """
+    wanted = (machine, network, scoped_signals, starts)
+    if wanted not in _MADE:
+        _MADE[wanted] = _program(machine, blocks(network=network, scoped_signals=scoped_signals, starts=starts))
+    return _MADE[wanted]
+
+
+def _program(machine: str, found: dict[str, list[Instruction]]) -> bytes:
     arch, column = syscalls.MACHINES[machine]
     code: list[Instruction] = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, arch), _answer(KILL), (_LOAD, 0, 0, _NUMBER)]
     if arch == syscalls.X86_64:
         code += [(_AT_LEAST, 0, 1, syscalls.X32), _answer(ERRNO | ENOSYS)]
-    for name, block in blocks(network=network, scoped_signals=scoped_signals, starts=starts).items():
-        number = syscalls.NUMBERS[name][column]
-        if number >= 0:
-            code += [(_EQUAL, 0, len(block), number), *block]
-    return b"".join(struct.pack("HBBI", *each) for each in [*code, _answer(ALLOW)])
+    rows = [(syscalls.NUMBERS[name][column], block) for name, block in found.items()]
+    code += _choice(sorted((row for row in rows if row[0] >= 0), key=lambda row: row[0]))
+    return b"".join(struct.pack("HBBI", *each) for each in code)
+
+
+def _choice(rows: list[tuple[int, list[Instruction]]]) -> list[Instruction]:
+    """Go to the block of a number, by halves: the kernel tries a new filter on every number there is."""
+    if len(rows) <= _FEW:
+        tried = [each for number, block in rows for each in ((_EQUAL, 0, len(block), number), *block)]
+        return [*tried, _answer(ALLOW)]
+    middle = len(rows) // 2
+    lower, upper = _choice(rows[:middle]), _choice(rows[middle:])
+    return [(_AT_LEAST, 0, 1, rows[middle][0]), (_JUMP, 0, 0, len(lower)), *lower, *upper]

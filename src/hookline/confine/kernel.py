@@ -1,12 +1,12 @@
-"""The kernel's side of confinement, through ctypes: Landlock, seccomp notifications, capabilities, process memory."""
+"""The kernel's side of confinement: Landlock, seccomp notifications, capabilities, process memory."""
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
 import struct
 
+from hookline.confine import libc
 from hookline.confine.syscalls import MACHINES, NUMBERS
 
 _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 24, 36, 38
@@ -30,45 +30,44 @@ class Unsupported(Exception):
     """The kernel, or whoever runs us, does not offer this."""
 
 
-class _Program(ctypes.Structure):
-    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+class _Program(libc.Structure):
+    _fields_ = (("length", libc.c_ushort), ("filter", libc.c_void_p))
 
 
-class _Range(ctypes.Structure):
-    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+class _Range(libc.Structure):
+    _fields_ = (("base", libc.c_void_p), ("length", libc.c_size_t))
 
 
 _NO_MAGIC_LINKS = 0x02
 _PROC, _STATFS = 0x9FA0, 256
-_libc = ctypes.CDLL(None, use_errno=True)
-_syscall = _libc.syscall
-_syscall.restype = ctypes.c_long
+_syscall = libc.function("syscall", long=True)
+_prctl_call, _capget, _capset = libc.function("prctl"), libc.function("capget"), libc.function("capset")
+_MACHINE = os.uname().machine
 
 
 def machine() -> str:
     """What `uname -m` says."""
-    return os.uname().machine
+    return _MACHINE
 
 
 def number(name: str) -> int:
     """A call's number on this machine."""
-    if machine() not in MACHINES:
-        raise Unsupported(f"`{machine()}` machines are not known")
-    return NUMBERS[name][MACHINES[machine()][1]]
+    if _MACHINE not in MACHINES:
+        raise Unsupported(f"`{_MACHINE}` machines are not known")
+    return NUMBERS[name][MACHINES[_MACHINE][1]]
 
 
 def call(name: str, *arguments: object) -> int:
     """Make a system call; an OSError if it fails."""
-    result: int = _syscall(ctypes.c_long(number(name)), *arguments)
+    result = _syscall(libc.c_long(number(name)), *arguments)
     if result < 0:
-        error = ctypes.get_errno()
+        error = libc.get_errno()
         raise OSError(error, os.strerror(error))
     return result
 
 
 def _prctl(option: int, value: int) -> int:
-    result: int = _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0)
-    return result
+    return _prctl_call(option, libc.c_ulong(value), 0, 0, 0)
 
 
 # -- what a process is --------------------------------------------------------------------------------------------
@@ -90,39 +89,44 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def drop_capabilities() -> None:
-    """Keep of root's capabilities what files and users need, and nothing that changes the machine."""
+def limit_capabilities() -> None:
+    """No program that is started from here on has more of root's capabilities than `KEPT_CAPABILITIES`."""
     for capability in range(_LAST_CAPABILITY + 1):
         if capability not in KEPT_CAPABILITIES:
             _prctl(_PR_CAPBSET_DROP, capability)
+
+
+def drop_capabilities() -> None:
+    """Keep of root's capabilities what files and users need, and nothing that changes the machine."""
     kept = sum(1 << capability for capability in KEPT_CAPABILITIES)
-    header = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITY_VERSION, 0))
-    current = ctypes.create_string_buffer(24)
-    if _libc.capget(header, current) != 0:
+    header = libc.buffer(struct.pack("Ii", _CAPABILITY_VERSION, 0))
+    current = libc.buffer(24)
+    if _capget(header, current) != 0:
         return
     effective, permitted, _, effective_high, permitted_high, _ = struct.unpack("6I", current.raw[:24])
     _ = effective, effective_high, permitted_high
     mine = permitted & kept
-    _libc.capset(header, ctypes.create_string_buffer(struct.pack("6I", mine, mine, 0, 0, 0, 0)))
+    _capset(header, libc.buffer(struct.pack("6I", mine, mine, 0, 0, 0, 0)))
 
 
 def use_capabilities(effective: int) -> None:
     """Make use of these of our capabilities, and of no others for now."""
-    header = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITY_VERSION, 0))
-    current = ctypes.create_string_buffer(24)
-    if _libc.capget(header, current) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    header = libc.buffer(struct.pack("Ii", _CAPABILITY_VERSION, 0))
+    current = libc.buffer(24)
+    if _capget(header, current) != 0:
+        raise OSError(libc.get_errno(), os.strerror(libc.get_errno()))
     _, low, inherited, _, high, inherited_high = struct.unpack("6I", current.raw[:24])
     new = struct.pack("6I", effective & low, low, inherited, effective >> 32 & high, high, inherited_high)
-    if _libc.capset(header, ctypes.create_string_buffer(new)) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    if _capset(header, libc.buffer(new)) != 0:
+        raise OSError(libc.get_errno(), os.strerror(libc.get_errno()))
 
 
 def use_identity(user: int, group: int) -> None:
     """Be this user and group to file systems; our own ids stay."""
-    for change, new in ((_libc.setfsgid, group), (_libc.setfsuid, user)):
-        change(ctypes.c_uint(new))
-        if change(ctypes.c_uint(0xFFFFFFFF)) != new:
+    for name, new in (("setfsgid", group), ("setfsuid", user)):
+        change = libc.function(name)
+        change(libc.c_uint(new))
+        if change(libc.c_uint(0xFFFFFFFF)) != new:
             raise PermissionError(1, "another user's rights cannot be taken on")
 
 
@@ -131,10 +135,10 @@ def unshare_network() -> None:
     new_user, new_network = 0x10000000, 0x40000000
     user, group = os.geteuid(), os.getegid()
     try:
-        call("unshare", ctypes.c_ulong(new_network))
+        call("unshare", libc.c_ulong(new_network))
     except OSError:
         try:
-            call("unshare", ctypes.c_ulong(new_network | new_user))
+            call("unshare", libc.c_ulong(new_network | new_user))
             _write("/proc/self/setgroups", "deny")
             _write("/proc/self/uid_map", f"{user} {user} 1")
             _write("/proc/self/gid_map", f"{group} {group} 1")
@@ -153,7 +157,7 @@ def _write(path: str, text: str) -> None:
 
 def _loopback_up() -> None:
     internet, datagram, set_flags, up_and_running = 2, 2, 0x8914, 0x41
-    fd = _libc.socket(internet, datagram, 0)
+    fd = libc.function("socket")(internet, datagram, 0)
     try:
         fcntl.ioctl(fd, set_flags, struct.pack("16sH14x", b"lo", up_and_running))
     finally:
@@ -166,7 +170,7 @@ def _loopback_up() -> None:
 def landlock_version() -> int:
     """Landlock's version; 0 where there is none."""
     try:
-        return call("landlock_create_ruleset", None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+        return call("landlock_create_ruleset", None, libc.c_size_t(0), libc.c_uint32(1))
     except (OSError, Unsupported):
         return 0
 
@@ -175,18 +179,18 @@ def landlock_ruleset(rights: int, network: int, scopes: int, version: int) -> in
     """A new set of rules over these rights, as a descriptor; newer fields are left out for older kernels."""
     fields = [rights, network, scopes][: 3 if version >= 6 else 2 if version >= 4 else 1]
     attributes = struct.pack(f"{len(fields)}Q", *fields)
-    return call("landlock_create_ruleset", attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
+    return call("landlock_create_ruleset", attributes, libc.c_size_t(len(attributes)), libc.c_uint32(0))
 
 
 def landlock_allow(ruleset: int, rights: int, beneath: int) -> None:
     """Allow rights beneath an open folder, or on an open file."""
     rule = struct.pack("=Qi", rights, beneath)
-    call("landlock_add_rule", ctypes.c_int(ruleset), ctypes.c_int(1), rule, ctypes.c_uint32(0))
+    call("landlock_add_rule", libc.c_int(ruleset), libc.c_int(1), rule, libc.c_uint32(0))
 
 
 def landlock_restrict(ruleset: int) -> None:
     """Hold this thread, and all that it starts, to a set of rules."""
-    call("landlock_restrict_self", ctypes.c_int(ruleset), ctypes.c_uint32(0))
+    call("landlock_restrict_self", libc.c_int(ruleset), libc.c_uint32(0))
 
 
 # -- seccomp -------------------------------------------------------------------------------------------------------
@@ -196,7 +200,7 @@ def notifications() -> bool:
     """Whether the kernel knows the action that hands a call to a supervisor."""
     action_available, notify = 2, struct.pack("I", 0x7FC00000)
     try:
-        call("seccomp", ctypes.c_uint(action_available), ctypes.c_uint(0), notify)
+        call("seccomp", libc.c_uint(action_available), libc.c_uint(0), notify)
     except (OSError, Unsupported):
         return False
     return True
@@ -204,8 +208,8 @@ def notifications() -> bool:
 
 def install_filter(program: bytes) -> int:
     """Install a filter on this process; the descriptor on which its notifications arrive."""
-    buffer = ctypes.create_string_buffer(program, len(program))
-    head = _Program(len(program) // 8, ctypes.cast(buffer, ctypes.c_void_p).value)
+    buffer = libc.buffer(program)
+    head = _Program(len(program) // 8, libc.addressof(buffer))
     try:
         return _set_filter(_NEW_LISTENER | _WAIT_KILLABLE, head)
     except OSError:
@@ -213,14 +217,14 @@ def install_filter(program: bytes) -> int:
 
 
 def _set_filter(flags: int, head: _Program) -> int:
-    return call("seccomp", ctypes.c_uint(_SET_FILTER), ctypes.c_uint(flags), ctypes.byref(head))
+    return call("seccomp", libc.c_uint(_SET_FILTER), libc.c_uint(flags), libc.byref(head))
 
 
 def take_descriptor(pid: int, descriptor: int) -> int:
     """A copy of another process's descriptor."""
     pidfd = os.pidfd_open(pid)
     try:
-        return call("pidfd_getfd", ctypes.c_int(pidfd), ctypes.c_int(descriptor), ctypes.c_uint(0))
+        return call("pidfd_getfd", libc.c_int(pidfd), libc.c_int(descriptor), libc.c_uint(0))
     finally:
         os.close(pidfd)
 
@@ -263,34 +267,34 @@ def respond(listener: int, notice: int, error: int | None = None) -> None:
 def open_plainly(folder: int, path: str, flags: int) -> int:
     """Open a path from an open folder; ELOOP where it leads through a link that jumps, as those to a descriptor do."""
     how = struct.pack("QQQ", flags, 0, _NO_MAGIC_LINKS)
-    return call("openat2", ctypes.c_int(folder), os.fsencode(path), how, ctypes.c_size_t(len(how)))
+    return call("openat2", libc.c_int(folder), os.fsencode(path), how, libc.c_size_t(len(how)))
 
 
 def is_proc(fd: int) -> bool:
     """Whether an open file is one of procfs."""
-    facts = ctypes.create_string_buffer(_STATFS)
-    return int(_libc.fstatfs(fd, facts)) == 0 and int(struct.unpack_from("l", facts)[0]) == _PROC
+    facts = libc.buffer(_STATFS)
+    return libc.function("fstatfs")(fd, facts) == 0 and int(struct.unpack_from("l", facts)[0]) == _PROC
 
 
 class Memory:
     """What another process has in its memory."""
 
     def __init__(self) -> None:
-        self._buffer = ctypes.create_string_buffer(_PAGE)
-        self._local = _Range(ctypes.addressof(self._buffer), 0)
+        self._buffer = libc.buffer(_PAGE)
+        self._local = _Range(libc.addressof(self._buffer), 0)
         self._remote = _Range(0, 0)
-        self._number = ctypes.c_long(number("process_vm_readv"))
+        self._number = libc.c_long(number("process_vm_readv"))
 
     def read(self, thread: int, address: int, length: int) -> bytes:
         """Bytes that lie within one page."""
         self._local.length = self._remote.length = length
         self._remote.base = address
         got = _syscall(
-            self._number, ctypes.c_int(thread), ctypes.byref(self._local), ctypes.c_ulong(1),
-            ctypes.byref(self._remote), ctypes.c_ulong(1), ctypes.c_ulong(0),
+            self._number, libc.c_int(thread), libc.byref(self._local), libc.c_ulong(1),
+            libc.byref(self._remote), libc.c_ulong(1), libc.c_ulong(0),
         )  # fmt: skip
         if got <= 0:
-            error = ctypes.get_errno()
+            error = libc.get_errno()
             raise OSError(error, os.strerror(error))
         return self._buffer.raw[:got]
 

@@ -7,7 +7,7 @@ import sys
 
 from hookline.confine.policy import Policy, records
 
-USAGE_ERROR = 64
+USAGE_ERROR, FAILED = 64, 125
 HELP = """usage: hookline confine [--write DIR]… [--read DIR]… [--block PATTERN]… [--no-network] -- COMMAND…
        hookline confine --check
 
@@ -55,13 +55,29 @@ def main(argv: list[str]) -> int:
         from hookline.confine.check import report
 
         return report()
+    found = understood(argv)
+    if isinstance(found, int):
+        return found
+    from hookline.confine.run import run
+
+    return run(*found)
+
+
+def understood(argv: list[str]) -> tuple[Policy, list[str]] | int:
+    """The policy and the command that the flags ask for; the exit code where they cannot be had, once it is said why.
+
+    What cannot be confined never runs.
+    """
     try:
         policy, command = parse(argv)
         policy = _with_recorded(policy)
         command = _telling(policy, command)
     except UsageError as error:
         return _fail(str(error), USAGE_ERROR)
-    return confined(policy, command)
+    from hookline.confine.check import missing
+
+    problem = missing(policy)
+    return _fail(problem, FAILED) if problem else (policy, command)
 
 
 def _with_recorded(policy: Policy) -> Policy:
@@ -88,15 +104,6 @@ def _telling(policy: Policy, command: list[str]) -> list[str]:
     if not fd.isdigit() or command[:2] != ["bash", "-c"] or len(command) != 3:
         raise UsageError("--tell-folder: takes a descriptor's number, and a command of the form `bash -c LINE`")
     return ["bash", "-c", f'eval "$0" {fd}>&-; s=$?; pwd -P >&{fd}; exit $s', command[2]]
-
-
-def confined(policy: Policy, command: list[str]) -> int:
-    """Run a command under a policy, or say why it cannot be confined; it never runs unconfined."""
-    from hookline.confine import check
-    from hookline.confine.run import FAILED, run
-
-    problem = check.missing(policy)
-    return _fail(problem, FAILED) if problem else run(policy, command)
 
 
 def _fail(text: str, code: int) -> int:

@@ -7,11 +7,10 @@ itself, on the file that it has opened and judged, with the rights of the thread
 
 from __future__ import annotations
 
-import ctypes
 import os
 import struct
 
-from hookline.confine import kernel
+from hookline.confine import kernel, libc
 from hookline.confine.syscalls import AT_EMPTY_PATH, FILE_FLAGS
 
 TYPE_CHECKING = False
@@ -57,8 +56,8 @@ def _chmod(mode: int) -> Callable[[MetadataCall, int], None]:
 
 def _chown(user: int) -> Callable[[MetadataCall, int], None]:
     def change(request: MetadataCall, fd: int) -> None:
-        new = [ctypes.c_uint(request.arguments[at] & 0xFFFFFFFF) for at in (user, user + 1)]
-        kernel.call("fchownat", ctypes.c_int(fd), b"", *new, ctypes.c_int(AT_EMPTY_PATH))
+        new = [libc.c_uint(request.arguments[at] & 0xFFFFFFFF) for at in (user, user + 1)]
+        kernel.call("fchownat", libc.c_int(fd), b"", *new, libc.c_int(AT_EMPTY_PATH))
 
     return change
 
@@ -71,7 +70,7 @@ def _times(at: int, layout: str, unit: int) -> Callable[[MetadataCall, int], Non
         if request.arguments[at]:
             numbers = struct.unpack(layout, request.block(at, struct.calcsize(layout)))
             given = _nanoseconds(numbers, unit)
-        kernel.call("utimensat", ctypes.c_int(fd), b"", given, ctypes.c_int(AT_EMPTY_PATH))
+        kernel.call("utimensat", libc.c_int(fd), b"", given, libc.c_int(AT_EMPTY_PATH))
 
     return change
 
@@ -112,8 +111,8 @@ def _remove_attribute(name: int) -> Callable[[MetadataCall, int], None]:
 
 def _set_flags_at(request: MetadataCall, fd: int) -> None:
     size = min(request.arguments[3], _MOST_ATTRIBUTES)
-    number = ctypes.c_size_t(size)
-    kernel.call("file_setattr", ctypes.c_int(-1), _link(fd), request.block(2, size), number, ctypes.c_uint(0))
+    number = libc.c_size_t(size)
+    kernel.call("file_setattr", libc.c_int(-1), _link(fd), request.block(2, size), number, libc.c_uint(0))
 
 
 def _set_flags(request: MetadataCall, fd: int) -> None:

@@ -79,6 +79,18 @@ def _start(thread: int, folder: int, path: str) -> str:
     return f"/proc/{thread}/cwd" if folder == AT_FDCWD else f"/proc/{thread}/fd/{folder}"
 
 
+def own_real(path: str) -> str:
+    """The real path of what a path of our own leads to, as the kernel reads it; also of what is not there."""
+    try:
+        fd = os.open(path, _LOOK)
+    except OSError:
+        return os.path.realpath(path)
+    try:
+        return name_of(fd)
+    finally:
+        os.close(fd)
+
+
 def name_of(fd: int) -> str:
     """The name that the kernel has for an open file."""
     return os.readlink(f"/proc/self/fd/{fd}")
@@ -147,7 +159,7 @@ class WritablePlaces:
     """The folders and files that may be written to, by where they really are."""
 
     def __init__(self, granted: list[str]) -> None:
-        self._exact = {os.path.realpath(path) for path in granted}
+        self._exact = {own_real(path) for path in granted}
         self._below = tuple(path.rstrip("/") + "/" for path in self._exact)
 
     def hold(self, path: str) -> bool:

@@ -59,6 +59,10 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__ if name != "tell_folder")
 
+    def fields(self) -> dict[str, object]:
+        """The policy by the names of its parts, as it is made of them."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
     def arguments(self) -> list[str]:
         """The flags of `hookline confine` that say the same."""
         words = ["--write-anywhere"] if self.write is None else []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import struct
 
+from hookline.confine.places import own_real
+
 STANDARD = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/lib/git-core")
 """Where programs are looked for besides PATH."""
 LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib/ld-musl-x86_64.so.1",
@@ -96,7 +98,7 @@ class Originals:
         self._library = library
         self._files: list[tuple[str, str, ProgramFile]] = []
         folders = dict.fromkeys([*os.environ.get("PATH", "").split(":"), *STANDARD])
-        self._folders = {os.path.realpath(folder) for folder in folders if folder}
+        self._folders = {own_real(folder) for folder in folders if folder}
         for name in names:
             for folder in sorted(self._folders):
                 self._add(name, f"{folder}/{name}")
@@ -104,8 +106,8 @@ class Originals:
             self._add(path.rpartition("/")[2], path)
 
     def _add(self, name: str, path: str) -> None:
-        real = os.path.realpath(path)
-        file = self._library.look(real)
+        file = self._library.look(path)
+        real = own_real(path) if file is not None else path
         if file is not None and not real.rpartition("/")[2].startswith(MANY_IN_ONE):
             self._files.append((name, real, file))
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from hookline.confine import kernel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 1 << 1, 1 << 2, 1 << 3
 _REMOVE = 1 << 4 | 1 << 5
@@ -25,35 +30,43 @@ SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc"
 
 
 class PathRights:
-    """The rights that a policy grants, by path."""
+    """The rights that a policy grants, by path. What programs write to as a matter of course is granted from the start.
 
-    def __init__(self, write: list[str], read: list[str] | None, version: int) -> None:
-        self.version = version
+    The rules may be made ahead: they bind whoever enforces them.
+    """
+
+    def __init__(self, version: int, *, reading: bool) -> None:
         self._newer = sum(right for since, right in _SINCE.items() if version >= since)
         self._writes = WRITE_FILE | _REMOVE | _MAKE | self._newer
-        self._reads = EXECUTE | READ_FILE | READ_DIR if read is not None else 0
-        self._write, self._read = write, read or []
+        self._reads = EXECUTE | READ_FILE | READ_DIR if reading else 0
+        scopes = _SIGNALS_AND_ABSTRACT_SOCKETS if version >= SCOPED_SINCE else 0
+        handled = self._writes | _MAKE_CHAR | _MAKE_BLOCK | self._reads
+        self._ruleset = kernel.landlock_ruleset(handled, 0, scopes, version)
+        self.allow_writing(DEVICES)
+
+    def allow_writing(self, paths: Iterable[str]) -> None:
+        """Grant everything beneath these."""
+        for path in paths:
+            self._allow(path, self._writes | self._reads)
+
+    def allow_reading(self, paths: Iterable[str]) -> None:
+        """Grant reading beneath these, where reading is restricted."""
+        for path in paths:
+            self._allow(path, self._reads)
 
     def enforce(self) -> None:
         """Hold this process, and all that it starts, to the rules. There is no way back."""
-        scopes = _SIGNALS_AND_ABSTRACT_SOCKETS if self.version >= SCOPED_SINCE else 0
-        handled = self._writes | _MAKE_CHAR | _MAKE_BLOCK | self._reads
-        ruleset = kernel.landlock_ruleset(handled, 0, scopes, self.version)
-        for path in self._write:
-            self._allow(ruleset, path, self._writes | self._reads)
-        for path in self._read:
-            self._allow(ruleset, path, self._reads)
-        kernel.landlock_restrict(ruleset)
-        os.close(ruleset)
+        kernel.landlock_restrict(self._ruleset)
+        os.close(self._ruleset)
 
-    def _allow(self, ruleset: int, path: str, rights: int) -> None:
+    def _allow(self, path: str, rights: int) -> None:
         try:
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
             return
         try:
-            if not os.path.isdir(path):
+            if not stat.S_ISDIR(os.fstat(fd).st_mode):
                 rights &= EXECUTE | WRITE_FILE | READ_FILE | (self._newer & (_TRUNCATE | _IOCTL))
-            kernel.landlock_allow(ruleset, rights, fd)
+            kernel.landlock_allow(self._ruleset, rights, fd)
         finally:
             os.close(fd)

@@ -23,7 +23,7 @@ from hookline.confine.rules import DEVICES, SCOPED_SINCE, SYSTEM, PathRights
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from hookline.confine.supervisor import Supervisor
+    from collections.abc import Callable
 
 FAILED, CANNOT_START, NOT_FOUND = 125, 126, 127
 """Exit codes: it could not be confined; it could not be started; there is no such program."""
@@ -43,57 +43,96 @@ _WHY = {
 
 def run(policy: Policy, argv: list[str]) -> int:
     """Run a command confined; its exit code, 128 + n where signal n ended it."""
-    version = kernel.landlock_version()
-    plan = _Plan(policy, version)
-    status_read, status_write = os.pipe()
-    life_read, life_write = os.pipe()
-    kernel.adopt_orphans()
-    supervisor = os.fork()
-    if supervisor == 0:
-        os.close(status_read)
-        os.close(life_write)
-        os._exit(_supervise(plan, argv, status_write, life_read))
-    os.close(status_write)
-    os.close(life_read)
-    return _wait(supervisor, status_read, life_write)
+    line = ConfinedLine(policy, argv, dict(os.environ), Room.make(policy))
+    return Crew(lambda _: line).wait()
 
 
-class _Plan:
-    """A policy with everything that it takes on this machine."""
+class Room:
+    """Where a line may write: the folders it was given, its own temporary one, its caches and devices."""
 
-    def __init__(self, policy: Policy, version: int) -> None:
-        self.policy, self.version = policy, version
-        self.temporary = scratch.make() if policy.write is not None else ""
-        self.granted, self._caches = None, ""
-        if policy.write is not None:
-            given = [*policy.write, *scratch.worktree_folders(policy.write)]
-            self._caches = scratch.cache_folder(self.temporary)
-            self.granted = [*given, self._caches, self.temporary, *DEVICES, *scratch.open_files()]
-        self.places = None if self.granted is None else WritablePlaces(self.granted)
+    def __init__(self, granted: list[str] | None, temporary: str, caches: str) -> None:
+        self.granted, self.temporary, self.caches = granted, temporary, caches
 
+    @classmethod
+    def make(cls, policy: Policy) -> Room:
+        """Room for one line on this machine."""
+        if policy.write is None:
+            return cls(None, "", "")
+        temporary = scratch.make()
+        caches = scratch.cache_folder(temporary)
+        given = [*policy.write, *scratch.worktree_folders(policy.write)]
+        return cls([*given, caches, temporary, *scratch.open_files()], temporary, caches)
+
+
+class ConfinedLine:
+    """A command, its variables and its policy, with the room that it was given."""
+
+    def __init__(self, policy: Policy, argv: list[str], variables: dict[str, str], room: Room) -> None:
+        self.policy, self.argv, self.variables, self.room = policy, argv, variables, room
+
+    @property
     def environment(self) -> dict[str, str]:
-        """The command's variables: where it may put temporary files and caches."""
-        if not self.temporary:
-            return dict(os.environ)
-        return {**os.environ, **scratch.variables(self.temporary, self._caches)}
+        """The command's variables: also where it may put temporary files and caches."""
+        if not self.room.temporary:
+            return self.variables
+        return {**self.variables, **scratch.variables(self.room.temporary, self.room.caches, self.variables)}
 
-    def confine(self) -> int:
-        """Confine this process; the descriptor on which its notifications arrive."""
+    def confine(self, prepared: PathRights | None) -> int:
+        """Confine this process; the descriptor on which its notifications arrive.
+
+        With `prepared` rights the capabilities are limited already; a network of its own comes with all of them.
+        """
         if self.policy.network == "loopback":
             kernel.unshare_network()
         kernel.no_new_privileges()
-        if self.version:
-            read = None if self.policy.read is None else [*self.policy.read, *SYSTEM]
-            PathRights(["/"] if self.granted is None else self.granted, read, self.version).enforce()
+        version = kernel.landlock_version()
+        if version:
+            self._rights(prepared, version).enforce()
         program = seccomp.program(
             kernel.machine(),
             network=self.policy.network != "none",
-            scoped_signals=self.version >= SCOPED_SINCE,
+            scoped_signals=version >= SCOPED_SINCE,
             starts=bool(self.policy.block),
         )
+        if prepared is None or self.policy.network == "loopback":
+            kernel.limit_capabilities()
         listener = kernel.install_filter(program)
         kernel.drop_capabilities()
         return listener
+
+    def _rights(self, prepared: PathRights | None, version: int) -> PathRights:
+        reading, granted = self.policy.read is not None, self.room.granted
+        rights = prepared if prepared and not reading else PathRights(version, reading=reading)
+        rights.allow_writing(["/"] if granted is None else granted)
+        rights.allow_reading([*(self.policy.read or ()), *SYSTEM] if reading else [])
+        return rights
+
+
+SUPERVISOR, COMMAND = "supervisor", "command"
+
+
+class Crew:
+    """The launcher's two others: forked, and each on its way as soon as it has been told its line.
+
+    `told` is asked by each of them, in its own process, for the line, or the exit code if there will be none; a crew
+    that was forked ahead waits there.
+    """
+
+    def __init__(self, told: Callable[[str], ConfinedLine | int], prepared: PathRights | None = None) -> None:
+        self._status, status = os.pipe()
+        life, self._life = os.pipe()
+        kernel.adopt_orphans()
+        self._supervisor = os.fork()
+        if self._supervisor == 0:
+            os.close(self._status)
+            os.close(self._life)
+            os._exit(_supervise(told, prepared, status, life))
+        os.close(status)
+        os.close(life)
+
+    def wait(self) -> int:
+        """The command's exit code."""
+        return _wait(self._supervisor, self._status, self._life)
 
 
 # -- the launcher ----------------------------------------------------------------------------------------------------
@@ -158,18 +197,24 @@ def _say(text: str) -> None:
 # -- the supervisor --------------------------------------------------------------------------------------------------
 
 
-def _supervise(plan: _Plan, argv: list[str], status: int, life: int) -> int:
+def _supervise(told: Callable[[str], ConfinedLine | int], prepared: PathRights | None, status: int, life: int) -> int:
     kernel.adopt_orphans()
-    inherited = _descriptors()
     ready_read, ready_write = os.pipe()
     go_read, go_write = os.pipe()
     command = os.fork()
     if command == 0:
         os.close(ready_read)
         os.close(go_write)
-        _become(plan, argv, ready_write, go_read)
+        _become(told, prepared, ready_write, go_read)
     os.close(ready_write)
     os.close(go_read)
+    line = told(SUPERVISOR)
+    _close_all_but(0, 1, 2, status, life, ready_read, go_write)
+    if isinstance(line, int):
+        signals.send(command, signals.KILL)
+        os.write(status, line.to_bytes(4, "little"))
+        return line
+    watch = _Watch(line, command, status, life)
     try:
         listener = _listener(command, ready_read)
     except OSError as error:
@@ -180,17 +225,18 @@ def _supervise(plan: _Plan, argv: list[str], status: int, life: int) -> int:
         os.close(go_write)
         os.waitpid(command, 0)
         os.write(status, FAILED.to_bytes(4, "little"))
-        scratch.remove(plan.temporary)
+        scratch.remove(line.room.temporary)
         return FAILED
-    for fd in inherited - {0, 1, 2, status, life}:
-        os.close(fd)
-    return _Watch(plan, command, listener, status, life).until_done(go_write)
+    return watch.until_done(listener, go_write)
 
 
-def _descriptors() -> set[int]:
-    """What this process was given, which is the command's and not the supervisor's to hold open."""
-    found = {int(name) for name in os.listdir("/proc/self/fd")}
-    return {fd for fd in found if os.path.exists(f"/proc/self/fd/{fd}") or os.path.islink(f"/proc/self/fd/{fd}")}
+def _close_all_but(*kept: int) -> None:
+    """Let go of what is the command's and not the supervisor's to hold open."""
+    for fd in {int(name) for name in os.listdir("/proc/self/fd")}.difference(kept):
+        try:
+            os.close(fd)
+        except OSError:
+            continue  # the listing itself
 
 
 def _listener(command: int, ready: int) -> int:
@@ -203,35 +249,36 @@ def _listener(command: int, ready: int) -> int:
 class _Watch:
     """The supervisor's loop: notifications, the command's end, the launcher's end."""
 
-    def __init__(self, plan: _Plan, command: int, listener: int, status: int, life: int) -> None:
-        self._plan, self._command, self._listener = plan, command, listener
+    def __init__(self, line: ConfinedLine, command: int, status: int, life: int) -> None:
+        from hookline.confine.supervisor import Supervisor  # read while the command confines itself
+
+        self._command, self._temporary = command, line.room.temporary
         self._status, self._life = status, life
-        self._caller = Reporter(plan.policy.call)
-        self._others = Others()
+        self._caller = Reporter(line.policy.call)
+        granted = line.room.granted
+        places = None if granted is None else WritablePlaces([*granted, *DEVICES])
+        self._supervisor = Supervisor(line.policy, places, Others(), self._caller, self._temporary)
         self._running = True
 
-    def until_done(self, go: int) -> int:
+    def until_done(self, listener: int, go: int) -> int:
         """Answer until nothing of the line is left."""
         os.setsid()
         os.chdir("/")
         signals.hand_on(self._command, signals.TERM, signals.HUP)
-        kernel.wake_quickly(self._listener)
-        from hookline.confine.supervisor import Supervisor  # read while the command confines itself
-
-        supervisor = Supervisor(self._plan.policy, self._plan.places, self._others, self._caller, self._plan.temporary)
+        kernel.wake_quickly(listener)
         _to_null(0)
         _to_null(1)
         os.write(go, _DONE)
         os.close(go)
         ends = os.pidfd_open(self._command)
         events = select.poll()
-        for fd in (self._listener, self._life, ends):
+        for fd in (listener, self._life, ends):
             events.register(fd, select.POLLIN)
         alive = True
         while alive:
             for fd, what in events.poll():
-                if fd == self._listener:
-                    alive = self._serve(supervisor, what) and alive
+                if fd == listener:
+                    alive = self._serve(listener, what) and alive
                 elif fd == ends:
                     events.unregister(ends)
                     self._tell_end()
@@ -243,12 +290,12 @@ class _Watch:
         self._finish()
         return 0
 
-    def _serve(self, supervisor: Supervisor, what: int) -> bool:
+    def _serve(self, listener: int, what: int) -> bool:
         """Answer what is there; whether there is still somebody to answer."""
         if what & select.POLLIN:
-            notice = kernel.receive(self._listener)
+            notice = kernel.receive(listener)
             if notice is not None:
-                supervisor.answer(self._listener, notice)
+                self._supervisor.answer(listener, notice)
             return True
         self._reap()
         return not what & select.POLLHUP
@@ -285,7 +332,7 @@ class _Watch:
         if self._running:
             self._tell_end()
         self._reap()
-        scratch.remove(self._plan.temporary)
+        scratch.remove(self._temporary)
 
 
 def _to_null(fd: int) -> None:
@@ -311,10 +358,10 @@ def _execute(argv: list[str], environment: dict[str, str]) -> None:
     raise problem
 
 
-def _confined(plan: _Plan) -> int:
+def _confined(line: ConfinedLine, prepared: PathRights | None) -> int:
     """Confine this process; where that is not possible it ends here, with the reason."""
     try:
-        return plan.confine()
+        return line.confine(prepared)
     except kernel.Unsupported as error:
         _say(str(error))
     except OSError as error:
@@ -322,22 +369,28 @@ def _confined(plan: _Plan) -> int:
     os._exit(FAILED)
 
 
-def _become(plan: _Plan, argv: list[str], ready: int, go: int) -> None:
+def _become(told: Callable[[str], ConfinedLine | int], prepared: PathRights | None, ready: int, go: int) -> None:
     """Confine this process and turn it into the command; never comes back."""
+    program = ""
     try:
         kernel.die_with_parent(signals.KILL)
-        listener = _confined(plan)
+        line = told(COMMAND)
+        if isinstance(line, int):
+            os._exit(line)
+        program = line.argv[0]
+        environment = line.environment
+        listener = _confined(line, prepared)
         os.write(ready, listener.to_bytes(4, "little"))
         if os.read(go, 1) != _DONE:
             os._exit(FAILED)
         os.close(listener)
         signals.default(signals.PIPE, signals.XFSZ)  # Python ignores these; a command expects to be ended by them
-        _execute(argv, plan.environment())
+        _execute(line.argv, environment)
     except FileNotFoundError:
-        _say(f"`{argv[0]}`: no such program")
+        _say(f"`{program}`: no such program")
         os._exit(NOT_FOUND)
     except OSError as error:
-        _say(f"cannot start `{argv[0]}`: {error.strerror}")
+        _say(f"cannot start `{program}`: {error.strerror}")
         os._exit(CANNOT_START)
     finally:
         os._exit(FAILED)

@@ -60,9 +60,9 @@ def cache_folder(temporary: str) -> str:
     return folder
 
 
-def variables(temporary: str, caches: str) -> dict[str, str]:
+def variables(temporary: str, caches: str, given: dict[str, str]) -> dict[str, str]:
     """The variables that lead programs there; those that the user has set stay."""
-    moved = {name: f"{caches}/{part}" for name, part in CACHES.items() if name not in os.environ}
+    moved = {name: f"{caches}/{part}" for name, part in CACHES.items() if name not in given}
     return {"TMPDIR": temporary, "TMUX_TMPDIR": temporary, **moved}
 
 

@@ -88,7 +88,7 @@ class Supervisor:
         cwd = real(thread, syscalls.AT_FDCWD, "")
         with place_of(thread, folder, given) as place:
             start = Start(given, place.path, argv, cwd, thread, opened=place.opened, variables=variables)
-            refusal = self._blocked(start)
+            refusal = self.blocked(start)
             if refusal is None and self._policy.block:
                 self._approvals.note(start)
             return refusal
@@ -101,13 +101,14 @@ class Supervisor:
         """
         thread = notice[1]
         for start in self._approvals.surprises(thread):
-            refusal = self._blocked(start)
+            refusal = self.blocked(start)
             if refusal is not None and kernel.still_waiting(self._listener, notice[0]):
                 os.kill(thread, _KILL)
                 return refusal
         return None
 
-    def _blocked(self, start: Start) -> Refusal | None:
+    def blocked(self, start: Start) -> Refusal | None:
+        """Why a program may not start, if it may not."""
         file, guard = self._library.look(start.opened), self._policy.block_guard
         if file is not None and file.foreign:
             return Refusal(f"`{start.line}`", guard, "programs of another architecture cannot be confined")

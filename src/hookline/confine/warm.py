@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hookline.confine.policy import Policy
 
+_MOST, _TRIES = 10, 3
 _LAUNCH = Path(__file__).with_name("launch.py")
 
 
@@ -46,27 +47,35 @@ class WarmStarter:
         self, policy: Policy, command: list[str], *, cwd: str, env: Mapping[str, str], files: Mapping[int, int]
     ) -> WarmLine:
         """Start a command; `files` are its descriptors, by the numbers it will have. OSError if it cannot be."""
+        if [*files][:3] != [0, 1, 2] or max(files) >= _MOST:
+            raise ValueError(f"the descriptors of a line are 0, 1, 2 and numbers below {_MOST}")
         order = os.memfd_create("line")
-        status, tell = os.pipe()
         try:
             words = [*policy.arguments(), "--", *command]
             os.write(order, marshal.dumps((cwd, words, dict(env), list(files))))
-            os.lseek(order, 0, os.SEEK_SET)
-            self._send([tell, order, *files.values()])
-            os.close(tell)
-            tell = -1
-            told = os.read(status, 4)
+            for _ in range(_TRIES):
+                line = self._start([order, *files.values()])
+                if line is not None:
+                    return line
+        finally:
+            os.close(order)
+        raise ConnectionError("the line was not started")
+
+    def _start(self, descriptors: list[int]) -> WarmLine | None:
+        """The line that was started; None if whoever took it was killed before, so that nothing has run."""
+        status, tell = os.pipe()
+        try:
+            self._send([tell, *descriptors])
         except OSError:
             os.close(status)
             raise
         finally:
-            os.close(order)
-            if tell >= 0:
-                os.close(tell)
-        if not told:
-            os.close(status)
-            raise ConnectionError("the line was not started")
-        return WarmLine(int.from_bytes(told, "little"), status)
+            os.close(tell)
+        told = os.read(status, 4)
+        if told:
+            return WarmLine(int.from_bytes(told, "little"), status)
+        os.close(status)
+        return None
 
     def _send(self, descriptors: list[int]) -> None:
         if self._channel is None or self._owner != os.getpid():

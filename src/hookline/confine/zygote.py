@@ -1,77 +1,227 @@
-"""Confined lines for one program that starts many: each in a fork of a process that has read everything already.
+"""Confined lines for one program that starts many: each by a crew that was forked ahead and has read everything.
 
-`launch.py --serve FD` is that process. Its owner sends a descriptor of what to run over a socket, with the line's own
-descriptors; the answer is the line's pid and, once it has ended, its exit code. When the owner ends, so does this.
+`launch.py --serve FD` is the process that keeps one crew waiting. Its owner sends a descriptor of what to run over a
+socket, with the line's own descriptors, and the crew takes it from there; the answer is the line's pid and, once it has
+ended, its exit code. When the owner ends, so does this, and so does the crew that waits.
 """
 
 from __future__ import annotations
 
-import array
+import _socket
+import fcntl
+import gc
 import marshal
 import os
-import socket
+import select
 
-from hookline.confine import check, main, metadata, run, signals, supervisor
+from hookline.confine import check, kernel, main, metadata, run, signals, supervisor
+from hookline.confine import filter as seccomp
+from hookline.confine.others import Others
+from hookline.confine.places import WritablePlaces
+from hookline.confine.policy import Policy
+from hookline.confine.reports import Reporter
+from hookline.confine.rules import SCOPED_SINCE, PathRights
+from hookline.confine.starts import Start
 
-__all__ = ["serve"]
+__all__ = ["FREE", "serve"]
 
-_WARM = (check, metadata, run, supervisor)
+FREE = 10
+"""Descriptors of a line have numbers below this one; everything of ours is above."""
+SETTLE = 0.05
+"""Seconds after a line in which the next crew is not made yet: the line needs the processors more."""
+_WARM = (check, metadata, supervisor)
 """Read before the first line comes."""
-_MOST_DESCRIPTORS, _FREE = 16, 100
 _CLOSE_ON_EXEC = 0x40000000
-_F_DUPFD_CLOEXEC = 1030
+_STREAMS = 3
+_USUAL = Policy(("/",), block=("true *",))
 
 
 def serve(descriptor: int) -> int:
     """Start a line for each message, until there is nobody to send one."""
     signals.ignore(signals.INT, signals.QUIT, signals.CHLD)  # what has ended is gone, also while nobody asks
-    room = socket.CMSG_SPACE(_MOST_DESCRIPTORS * array.array("i").itemsize)
-    with socket.socket(fileno=descriptor) as channel:
-        while True:
-            data, ancillary, _, _ = channel.recvmsg(1, room, _CLOSE_ON_EXEC)
-            if not data:
-                return 0
-            received = array.array("i")
-            for _, _, piece in ancillary:
-                received.frombytes(piece)
-            if os.fork() == 0:
-                channel.close()
-                _become(list(received))
-            for fd in received:
-                os.close(fd)
+    owner = _socket.socket(fileno=fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FREE))
+    os.close(descriptor)
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in range(_STREAMS, FREE):  # taken, so that nothing of ours is where a line's own will be
+        if number != null:
+            os.dup2(null, number, inheritable=False)
+    _rehearse()
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    while True:
+        taken, told = os.pipe()
+        if os.fork() == 0:
+            os.close(taken)
+            _WaitingCrew(owner, told).work()
+        os.close(told)
+        if _gone(owner, taken):
+            return 0
+        os.close(taken)
+        _comes(owner, SETTLE)
 
 
-def _become(received: list[int]) -> None:
-    """Be the launcher of a line; never comes back."""
-    code = run.FAILED
-    status = -1
-    try:
-        os.setsid()
-        signals.default(signals.INT, signals.QUIT, signals.CHLD)
-        status, order, *given = _moved(received)
-        with open(order, "rb") as file:
-            folder, words, variables, targets = marshal.load(file)  # noqa: S302 - written by our own owner
-        for fd, target in zip(given, targets, strict=True):
-            os.dup2(fd, target)
+def _gone(owner: _socket.socket, taken: int) -> bool:
+    """Wait until the crew has its line; whether the owner has ended instead."""
+    events = select.poll()
+    events.register(owner, 0)
+    events.register(taken, 0)
+    return any(fd == owner.fileno() for fd, _ in events.poll())
+
+
+class _WaitingCrew:
+    """The crew of the next line. Its supervisor takes the line and tells the others, since it has the most to do."""
+
+    def __init__(self, owner: _socket.socket, taken: int) -> None:
+        self._owner, self._taken, self._pid = owner, taken, os.getpid()
+        self._launcher, self._to_launcher = _pair()
+        self._command, self._to_command = _pair()
+
+    def work(self) -> None:
+        """Be the launcher: fork the others, and wait for the line; never comes back."""
+        status, code = -1, run.FAILED
+        try:
+            os.setsid()
+            signals.default(signals.INT, signals.QUIT, signals.CHLD)
+            version = kernel.landlock_version()
+            crew = run.Crew(self._told, PathRights(version, reading=False) if version else None)
+            self._keep(self._launcher)
+            message, descriptors = _receive(self._launcher)
+            if message:
+                status, errors = descriptors
+                os.dup2(errors, 2)
+                os.close(errors)
+                code = crew.wait()
+        finally:
+            if status >= 0:
+                os.write(status, code.to_bytes(4, "little"))
+            os._exit(code)
+
+    def _keep(self, *kept: _socket.socket) -> None:
+        """Close what other processes of the crew use, so that each sees when another one has ended."""
+        for one in (self._owner, self._launcher, self._to_launcher, self._command, self._to_command):
+            if one not in kept:
+                one.close()
+        if self._owner not in kept and self._taken >= 0:
+            os.close(self._taken)
+            self._taken = -1
+
+    def _told(self, name: str) -> run.ConfinedLine | int:
+        """Wait for the line; whoever is told of none ends."""
+        try:
+            return self._take() if name == run.SUPERVISOR else self._follow()
+        except OSError as error:
+            if name == run.SUPERVISOR:
+                os.write(2, f"hookline confine: {error}\n".encode("utf-8", "replace"))
+            return run.FAILED
+
+    def _take(self) -> run.ConfinedLine | int:
+        """Take the line from the owner, as the supervisor; an exit code if it cannot be started."""
+        self._keep(self._owner, self._to_launcher, self._to_command)
+        kernel.die_with_parent(signals.KILL)
+        if os.getppid() != self._pid:
+            os._exit(run.FAILED)
+        if not _comes(self._owner):
+            _rehearse()
+        message, descriptors = _receive(self._owner)
+        if not message:
+            os._exit(run.FAILED)
+        kernel.die_with_parent(0)  # from here on the line has to be ended first
+        status, order, *given = descriptors
+        os.write(status, self._pid.to_bytes(4, "little"))
+        _send(self._to_launcher, [status, given[2]])
+        _send(self._to_command, [order, *given])
+        os.close(status)
+        folder, words, variables, targets = _read(order)
+        for fd in given[_STREAMS:]:
             os.close(fd)
-        os.write(status, os.getpid().to_bytes(4, "little"))
-        os.environ.clear()
-        os.environ.update(variables)
+        _install(given[:_STREAMS], targets[:_STREAMS])
+        self._keep(self._to_command)
+        _use_variables(variables)
         os.chdir(folder)
-        code = main.main(words)
-    except OSError as error:
-        os.write(2, f"hookline confine: {error}\n".encode("utf-8", "replace"))
-    finally:
-        if status >= 0:
-            os.write(status, code.to_bytes(4, "little"))
-        os._exit(code)
+        found = main.understood(words)
+        if isinstance(found, int):
+            return found
+        policy, argv = found
+        room = run.Room.make(policy)
+        note = _note(policy.fields(), argv, room.granted, room.temporary, room.caches)
+        _send(self._to_command, [note])
+        os.close(note)
+        self._to_command.close()
+        gc.enable()
+        return run.ConfinedLine(policy, argv, variables, room)
+
+    def _follow(self) -> run.ConfinedLine:
+        """Have the line told, as the command: first its surroundings, then what it is and may do."""
+        self._keep(self._command)
+        kernel.limit_capabilities()
+        message, descriptors = _receive(self._command)
+        if not message:
+            os._exit(run.FAILED)
+        order, *given = descriptors
+        folder, _, variables, targets = _read(order)
+        _install(given, targets)
+        os.chdir(folder)
+        message, descriptors = _receive(self._command)
+        if not message:
+            os._exit(run.FAILED)
+        fields, argv, *room = _read(descriptors[0])
+        return run.ConfinedLine(Policy(**fields), argv, variables, run.Room(*room))
 
 
-def _moved(descriptors: list[int]) -> list[int]:
-    """The same descriptors, out of the way of the numbers that the line will have."""
-    import fcntl
+def _rehearse() -> None:
+    """Judge something, so that the memory which that writes to is this process's own before the line comes."""
+    for starts in (True, False):
+        seccomp.program(kernel.machine(), scoped_signals=kernel.landlock_version() >= SCOPED_SINCE, starts=starts)
+    main.understood([*_USUAL.arguments(), "--", "true"])
+    judge = supervisor.Supervisor(_USUAL, WritablePlaces(["/"]), Others(), Reporter(""))
+    judge.blocked(Start("/bin/true", "/bin/true", ["true"], "/", os.getpid()))
 
-    moved = [fcntl.fcntl(fd, _F_DUPFD_CLOEXEC, _FREE) for fd in descriptors]
-    for fd in descriptors:
+
+def _comes(channel: _socket.socket, seconds: float = 0) -> bool:
+    """Whether there is something to receive, now or soon."""
+    return bool(select.select([channel.fileno()], [], [], seconds)[0])
+
+
+def _pair() -> tuple[_socket.socket, _socket.socket]:
+    return _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+
+
+def _send(channel: _socket.socket, descriptors: list[int]) -> None:
+    rights = b"".join(fd.to_bytes(4, "little") for fd in descriptors)
+    channel.sendmsg([b"."], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+
+
+def _receive(channel: _socket.socket) -> tuple[bytes, list[int]]:
+    """The next message and its descriptors; an empty one when nobody is left to send any."""
+    message, ancillary, _, _ = channel.recvmsg(1, _socket.CMSG_SPACE(4 * (FREE + 2)), _CLOSE_ON_EXEC)
+    data = b"".join(piece for _, _, piece in ancillary)
+    return message, [int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), 4)]
+
+
+def _note(*values: object) -> int:
+    fd = os.memfd_create("line")
+    os.write(fd, marshal.dumps(values))  # type: ignore[arg-type]  # texts and lists of them
+    return fd
+
+
+def _read(fd: int) -> tuple:  # type: ignore[type-arg]  # whatever was noted
+    data = os.pread(fd, os.fstat(fd).st_size, 0)
+    os.close(fd)
+    value: tuple = marshal.loads(data)  # type: ignore[type-arg]  # noqa: S302 - written by our owner or by us
+    return value
+
+
+def _install(given: list[int], targets: list[int]) -> None:
+    """Put descriptors where the line has them."""
+    for fd, target in zip(given, targets, strict=True):
+        os.dup2(fd, target)
         os.close(fd)
-    return moved
+
+
+def _use_variables(variables: dict[str, str]) -> None:
+    for name in os.environ.keys() - variables.keys():
+        del os.environ[name]
+    for name, value in variables.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value

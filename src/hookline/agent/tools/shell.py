@@ -27,6 +27,8 @@ __all__ = ["Bounded", "Shell"]
 READ_SIZE = 1 << 16
 #: how long output still in the pipe is awaited once the command has ended but a child of it holds the pipe
 GRACE = 0.2
+#: the descriptor on which a confined command tells its last folder
+CONFINED_TELL = 3
 
 
 class Bounded:
@@ -93,7 +95,8 @@ class Shell:
         sink = stdout
         if sink is None:
             self._output, sink = os.pipe()
-        words = [shell_path(), "-c", script(self.command, self._env_files, tell_cwd)]
+        number = tell_cwd if self._held is None else CONFINED_TELL
+        words = [shell_path(), "-c", script(self.command, self._env_files, number)]
         try:
             if self._held is None:
                 self._run(words, sink, tell_cwd)
@@ -124,7 +127,7 @@ class Shell:
     def _run_confined(self, words: list[str], sink: int, tell_cwd: int, policy: Policy, starter: WarmStarter) -> None:
         null = os.open(os.devnull, os.O_RDONLY)
         try:
-            files = {0: null, 1: sink, 2: sink, tell_cwd: tell_cwd}
+            files = {0: null, 1: sink, 2: sink, CONFINED_TELL: tell_cwd}
             line = starter.start(policy, words, cwd=self.cwd, env=self._environ, files=files)
         finally:
             os.close(null)
