@@ -303,6 +303,22 @@ EXTRA: dict[str, list[tuple[str, str]]] = {
             "git config remote.origin.push +refs/heads/main:refs/heads/main; git push origin",
             "git push origin :main; git push origin main",
             "git push --delete origin main; git push origin main",
+            "git config remote.origin.push +refs/heads/main:refs/heads/main; GIT_CONFIG=/dev/null git push origin",
+            (
+                "mkdir .git/remotes; u=$(git remote get-url origin); printf 'URL: %s\\nPush: +refs/heads/main\\n' $u > "
+                ".git/remotes/x; git push x"
+            ),
+            (
+                "git clone -q --bare . c; u=$(git remote get-url origin); git --git-dir=c config remote.origin.url $u; "
+                "git --git-dir=c config remote.origin.push +refs/heads/main; GIT_COMMON_DIR=$PWD/c git push origin"
+            ),
+            "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.mirror GIT_CONFIG_VALUE_0=yes git push origin",
+            "git -c remote.origin.mirror push origin",
+            "git -c remote.origin.mirror=1 push origin",
+            "git config remote.origin.mirror ON; git push origin",
+            "mkdir h; printf '[trace2]\\nnormalTarget=/tmp/arena/outside/new\\n' > h/.gitconfig; HOME=$PWD/h git push origin",
+            "printf '[trace2]\\neventTarget=/tmp/arena/outside/new\\n' > g; GIT_CONFIG_GLOBAL=$PWD/g git push origin",
+            "printf '[trace2]\\nperfTarget=/tmp/arena/outside/new\\n' > g; GIT_CONFIG_SYSTEM=$PWD/g git push origin",
         )
     ],
 }

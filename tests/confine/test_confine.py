@@ -142,6 +142,36 @@ def test_a_line_without_its_supervisor_or_launcher_is_ended(victim: str) -> None
     assert "left 0" in result["output"]
 
 
+SWAPS = [
+    "mv $TMPDIR moved; ln -s /run/x $TMPDIR",
+    "mv $TMPDIR /tmp/moved; ln -s /run $TMPDIR",
+    "rm -r $TMPDIR; ln -s /run/x $TMPDIR; mkdir d; mv d $TMPDIR/",
+    "mkdir $TMPDIR/d; ln -s /run/x $TMPDIR/d/link; ln -s /run/x/file $TMPDIR/file",
+]
+
+
+@pytest.mark.parametrize("by", [arena.HOOKLINE, arena.WARM], ids=["cold", "warm"])
+def test_what_a_line_puts_in_the_place_of_its_temporary_folder_is_left_alone(by: list[str]) -> None:
+    """It may move the folder where `/tmp` may be written to; who takes the folder away follows no link."""
+    prefix = arena.confined(write=[arena.PROJECT, "/tmp"], by=by)
+    setup = "mkdir -p /run/x/sub; echo a > /run/x/file; echo b > /run/x/sub/file"
+    results = arena.tried({"line": line, "setup": setup, "prefix": prefix} for line in SWAPS)
+
+    assert [[path for path in result["outside"] if path.startswith("/run")] for result in results] == [[]] * len(SWAPS)
+
+
+def test_a_link_in_the_place_of_the_caches_is_not_followed() -> None:
+    """A line that may write to the user's caches could put one there, for the lines after it."""
+    setups = [
+        "mkdir -p ~/.cache/hookline; ln -s $OUT ~/.cache/hookline/confined",
+        "mkdir -p ~/.cache; ln -s $OUT ~/.cache/hookline; mkdir -p $OUT/confined",
+    ]
+    line = "touch $OUT/new $OUT/file $OUT/confined/new; pip cache dir"
+    results = arena.tried({"line": line, "setup": setup, "prefix": arena.confined()} for setup in setups)
+
+    assert [result["outside"] for result in results] == [[], []]
+
+
 def test_an_unprivileged_user_is_confined_as_well() -> None:
     """Neither Landlock nor notifications need root."""
     setup = "chmod 777 /tmp/arena /tmp/arena/home . ; chmod 777 $OUT $OUT/file"

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import select
 
-from hookline.confine import signals
+from hookline.confine import kernel, signals
+from hookline.confine.rules import PathRights
 
 _GIT = ("/usr/bin/git", "/usr/local/bin/git", "/bin/git")
 _WITH_VALUE = ("-c", "-C", "--git-dir", "--work-tree", "--config-env")
-_KEPT = ("HOME", "XDG_CONFIG_HOME", "GIT_DIR")
+_KEPT = ("HOME", "XDG_CONFIG_HOME", "GIT_DIR", "GIT_COMMON_DIR")
+_NO = ("false", "no", "off", "0", "")
+_SILENT = {"GIT_TRACE2": "0", "GIT_TRACE2_EVENT": "0", "GIT_TRACE2_PERF": "0"}
+"""Logs that a configuration could ask for, in any file."""
 _SECONDS = 5
 
 
@@ -18,11 +22,31 @@ def forces(cwd: str, words: list[str], variables: list[str]) -> bool:
     if "push" not in words or not any(os.path.exists(path) for path in _GIT):
         return False
     options = _places(words[: words.index("push")])
-    found = _asked([*options, "config", "--get-regexp", r"^remote\..*\.(push|mirror)$"], cwd, variables)
-    if found is None:
+    found = _asked([*options, "config", "-z", "--get-regexp", r"^remote\..*\.(push|mirror)$"], cwd, variables)
+    if found is None or any(_forced(entry) for entry in found.split("\0")):
         return True
-    values = [line.partition(" ") for line in found.splitlines()]
-    return any(value.startswith("+") if key.endswith("push") else value == "true" for key, _, value in values)
+    folder = _asked([*options, "rev-parse", "--path-format=absolute", "--git-path", "remotes"], cwd, variables)
+    return folder is None or _forced_by_file(folder.rstrip("\n"))
+
+
+def _forced(entry: str) -> bool:
+    """Whether one entry of the configuration makes pushes forced ones; a name without a value means yes."""
+    key, given, value = entry.partition("\n")
+    if key.endswith(".mirror"):
+        return not given or value.lower() not in _NO
+    return value.startswith("+")
+
+
+def _forced_by_file(folder: str) -> bool:
+    """Whether a remote of the old kind, which is a file, does: `Push: +main`."""
+    try:
+        for name in os.listdir(folder):
+            with open(f"{folder}/{name}", errors="replace") as file:
+                if any(line.startswith("Push:") and line[5:].lstrip().startswith("+") for line in file):
+                    return True
+    except OSError:
+        return os.path.isdir(folder)
+    return False
 
 
 def _places(words: list[str]) -> list[str]:
@@ -37,13 +61,14 @@ def _places(words: list[str]) -> list[str]:
 
 
 def _asked(words: list[str], cwd: str, variables: list[str]) -> str | None:
-    """What git prints, or None if it takes too long; it only reads, with none of the caller's other variables."""
+    """What git prints, or None if it takes too long; it has few of the caller's variables, and may write nothing."""
     program = next(path for path in _GIT if os.path.exists(path))
     pairs = [pair.partition("=") for pair in variables]
-    environment = {name: value for name, _, value in pairs if name in _KEPT or name.startswith("GIT_CONFIG")}
+    environment = {name: value for name, _, value in pairs if name in _KEPT or name.startswith("GIT_CONFIG_")}
     read, write = os.pipe()
-    actions = [(os.POSIX_SPAWN_DUP2, write, 1), (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)]
-    child = os.posix_spawn(program, ["git", "-C", cwd, *words], environment, file_actions=actions)
+    child = os.fork()
+    if child == 0:
+        _run([program, "-C", cwd, *words], {**environment, **_SILENT}, write)
     os.close(write)
     try:
         return _read(read)
@@ -51,6 +76,20 @@ def _asked(words: list[str], cwd: str, variables: list[str]) -> str | None:
         os.close(read)
         signals.send(child, signals.KILL)
         os.waitpid(child, 0)
+
+
+def _run(words: list[str], environment: dict[str, str], output: int) -> None:
+    """Become git, which reads files that the line has written; never comes back."""
+    try:
+        null = os.open("/dev/null", os.O_RDWR)
+        for fd, target in ((null, 0), (output, 1), (null, 2)):
+            os.dup2(fd, target)
+        kernel.no_new_privileges()
+        if version := kernel.landlock_version():
+            PathRights(version, reading=False).enforce()
+        os.execve(words[0], words, environment)
+    finally:
+        os._exit(127)
 
 
 def _read(fd: int) -> str | None:

@@ -38,7 +38,7 @@ class _Range(libc.Structure):
     _fields_ = (("base", libc.c_void_p), ("length", libc.c_size_t))
 
 
-_NO_MAGIC_LINKS = 0x02
+_NO_MAGIC_LINKS, _NO_LINKS = 0x02, 0x04
 _PROC, _STATFS = 0x9FA0, 256
 _syscall = libc.function("syscall", long=True)
 _prctl_call, _capget, _capset = libc.function("prctl"), libc.function("capget"), libc.function("capset")
@@ -264,9 +264,9 @@ def respond(listener: int, notice: int, error: int | None = None) -> None:
         return
 
 
-def open_plainly(folder: int, path: str, flags: int) -> int:
-    """Open a path from an open folder; ELOOP where it leads through a link that jumps, as those to a descriptor do."""
-    how = struct.pack("QQQ", flags, 0, _NO_MAGIC_LINKS)
+def open_plainly(folder: int, path: str, flags: int, *, links: bool = True) -> int:
+    """Open a path from an open folder; ELOOP where it leads through a link that jumps, or through any at all."""
+    how = struct.pack("QQQ", flags, 0, _NO_MAGIC_LINKS if links else _NO_LINKS)
     return call("openat2", libc.c_int(folder), os.fsencode(path), how, libc.c_size_t(len(how)))
 
 

@@ -6,6 +6,7 @@ import os
 import stat
 
 from hookline.confine import kernel
+from hookline.confine.syscalls import AT_FDCWD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,12 +43,13 @@ class PathRights:
         scopes = _SIGNALS_AND_ABSTRACT_SOCKETS if version >= SCOPED_SINCE else 0
         handled = self._writes | _MAKE_CHAR | _MAKE_BLOCK | self._reads
         self._ruleset = kernel.landlock_ruleset(handled, 0, scopes, version)
-        self.allow_writing(DEVICES)
+        for path in DEVICES:
+            self._allow(path, self._writes | self._reads)
 
     def allow_writing(self, paths: Iterable[str]) -> None:
-        """Grant everything beneath these."""
+        """Grant everything beneath these real paths; one that has become a link meanwhile is granted nothing."""
         for path in paths:
-            self._allow(path, self._writes | self._reads)
+            self._allow(path, self._writes | self._reads, links=False)
 
     def allow_reading(self, paths: Iterable[str]) -> None:
         """Grant reading beneath these, where reading is restricted."""
@@ -59,9 +61,9 @@ class PathRights:
         kernel.landlock_restrict(self._ruleset)
         os.close(self._ruleset)
 
-    def _allow(self, path: str, rights: int) -> None:
+    def _allow(self, path: str, rights: int, *, links: bool = True) -> None:
         try:
-            fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            fd = kernel.open_plainly(AT_FDCWD, path, os.O_PATH | os.O_CLOEXEC, links=links)
         except OSError:
             return
         try:

@@ -6,6 +6,7 @@ import os
 import stat
 
 _TEMPORARY = "hookline-confine-"
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 CACHES = {
     "PIP_CACHE_DIR": "pip", "npm_config_cache": "npm", "UV_CACHE_DIR": "uv", "GOCACHE": "go-build",
     "YARN_CACHE_FOLDER": "yarn", "CCACHE_DIR": "ccache",
@@ -27,36 +28,56 @@ def make() -> str:
 
 
 def remove(path: str) -> None:
-    """Remove a temporary folder and all that is in it."""
+    """Remove a temporary folder and all that is in it.
+
+    The line may have put a link in its place, or somewhere below: no link is followed, whatever is moved meanwhile.
+    """
     if not path:
         return
-    for folder, folders, files in os.walk(path, topdown=False):
-        for name in files:
-            _quietly(os.unlink, os.path.join(folder, name))
-        for name in folders:
-            place = os.path.join(folder, name)
-            _quietly(os.unlink if os.path.islink(place) else os.rmdir, place)
-    _quietly(os.rmdir, path)
-
-
-def _quietly(act: object, path: str) -> None:
     try:
-        act(path)  # type: ignore[operator]  # os.unlink or os.rmdir
-    except OSError:
+        _empty(os.open(path, _FOLDER))
+        os.rmdir(path)
+    except (OSError, RecursionError):
         return
+
+
+def _empty(folder: int) -> None:
+    """Empty an open folder, and close it; what cannot be removed stays."""
+    try:
+        with os.scandir(folder) as entries:
+            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        for name, is_folder in found:
+            try:
+                if is_folder:
+                    _empty(os.open(name, _FOLDER, dir_fd=folder))
+                    os.rmdir(name, dir_fd=folder)
+                else:
+                    os.unlink(name, dir_fd=folder)
+            except OSError:
+                continue
+    finally:
+        os.close(folder)
 
 
 def cache_folder(temporary: str) -> str:
-    """Where a line's caches lie: kept from line to line where the user has a cache folder, else with the line."""
+    """Where a line's caches lie: kept from line to line where the user has a cache folder, else with the line.
+
+    A folder on the way that is a link was put there by a line which may write to the user's caches.
+    """
     home = os.environ.get("HOME") or "/"
-    kept = os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache"
-    if not os.path.isdir(kept):
+    folder = os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache"
+    if not os.path.isdir(folder):
         return temporary
-    folder = os.path.join(os.path.realpath(kept), "hookline", "confined")
-    try:
-        os.makedirs(folder, 0o700, exist_ok=True)
-    except OSError:
-        return temporary
+    folder = os.path.realpath(folder)
+    for name in ("hookline", "confined"):
+        folder = f"{folder.rstrip('/')}/{name}"
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            if os.path.islink(folder) or not os.path.isdir(folder):
+                return temporary
+        except OSError:
+            return temporary
     return folder
 
 
