@@ -20,6 +20,15 @@ from hookline.fleet.machine import Machine
 from hookline.service import address, frames
 from tests.service.conftest import GUARD, Desk, event, reason, until
 
+COMMANDS = (GUARD, ("answer", "claude", "--hooks", "hooks.py", "--event", "PreToolUse"))
+"""What agents' settings name: a guard, and what `hookline install` writes."""
+HOOKS = """
+from hookline import Hooks
+from hookline.guards import commands
+
+hooks = Hooks()
+hooks.add(commands.block(["rm -rf *"]))
+"""
 _NUMBER = re.compile(r"event-(\d+)")
 _TORN = "audit.jsonl: cut off a torn last line of "
 """What whoever writes next says after a writer was killed."""
@@ -34,6 +43,7 @@ class Laptop(Desk):
         base.mkdir(parents=True)
         super().__init__(base, name)
         self.env.pop("XDG_STATE_HOME", None)
+        (self.project / "hooks.py").write_text(HOOKS)
         state = base / "home/.local/state/hookline"
         self.machine = Machine(state / "fleet")
         self.log = state / "audit.jsonl"
@@ -45,7 +55,7 @@ class Laptop(Desk):
     def ask(self, number: int) -> bool:
         """One event through the client; False if the client was killed before it had answered."""
         command = f"rm -rf /event-{number}" if number % 2 else f"ls event-{number}"
-        with self.start(*GUARD) as process:
+        with self.start(*COMMANDS[number // 2 % len(COMMANDS)]) as process:
             self.asking.add(process)
             out, errors = process.communicate(event(command=command).encode(), timeout=120)
             self.asking.discard(process)
