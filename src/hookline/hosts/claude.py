@@ -55,7 +55,10 @@ CLAUDE = Host(
     },
     message=SYSTEM_MESSAGE,
     body=_body,
-    config=Config(user=".claude/settings.json", project=".claude/settings.json", home_env="CLAUDE_CONFIG_DIR"),
+    config=Config(
+        user=".claude/settings.json", project=".claude/settings.json", local=".claude/settings.local.json",
+        home_env="CLAUDE_CONFIG_DIR",
+    ),
     notes=(
         "`onFailure: block` is written as a second line of defence",
         "after 8 times in a row it stops although a hook sends it back to work",

@@ -73,13 +73,14 @@ class Tool(msgspec.Struct, frozen=True):
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """Where the host reads its hooks, and in which format.
 
-    `user` and `project` are relative to the home and the project folder; `home_env` is the variable that moves the
-    first part of `user`. `second` is the length of a second in the host's unit of timeouts. `expands` says that `$NAME`
-    in a command is replaced before a shell sees it.
+    `user` is relative to the home, `project` and `local` (one's own there) to the project's folder; `home_env` is the
+    variable that moves the first part of `user`. `second` is the length of a second in the host's unit of timeouts.
+    `expands` says that `$NAME` in a command is replaced before a shell sees it.
     """
 
     user: str
     project: str = ""
+    local: str = ""
     home_env: str = ""
     shape: Literal["nested", "flat", "copilot", "toml", "scripts", "plugin", "kiro", "crush"] = "nested"
     second: int = 1

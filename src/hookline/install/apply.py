@@ -49,6 +49,11 @@ class FileChange(NamedTuple):
     mode: int = 0o600
 
 
+def place(scope: Scope, project: Path | None) -> str:
+    """The project that an installation belongs to; none if it is the user's everywhere."""
+    return "" if scope == "user" else str(project or Path.cwd())
+
+
 # -- installing -----------------------------------------------------------------------------------------------------
 
 
@@ -60,9 +65,7 @@ def plan(host: Host, scope: Scope, entries: list[HookEntry], project: Path | Non
     before, mode = _contents(path)
     text = _decoded(path, before)
     cut = _base(path, before, lambda: without_entries(host, text))
-    base = _found_before(
-        path, cut, load_record(host.name, scope, str(project or Path.cwd()) if scope == "project" else "")
-    )
+    base = _found_before(path, cut, load_record(host.name, scope, place(scope, project)))
     after = _edited(path, lambda: with_entries(host, _decoded(path, base), entries))
     return [FileChange(path, base, after.encode(), mode)]
 
@@ -136,7 +139,7 @@ def _backup(record: InstallRecord, change: FileChange) -> str | None:
 
 def uninstall(host: Host, scope: Scope, project: Path | None = None) -> list[Path]:
     """Take our entries out; a file that nobody changed since is as it was before, to the byte."""
-    record = load_record(host.name, scope, str(project or Path.cwd()) if scope == "project" else "")
+    record = load_record(host.name, scope, place(scope, project))
     touched = [Path(saved.path) for saved in (record.files if record else ()) if _put_back(saved)]
     path = config_path(host, scope, project=project)
     for file in _candidates(host, path):

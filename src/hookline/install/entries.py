@@ -14,7 +14,8 @@ from hookline.events import spec_of
 from hookline.hosts.host import Host
 from hookline.hosts.reply import refuse
 
-Scope = Literal["user", "project"]
+Scope = Literal["user", "project", "local"]
+"""Whose configuration: the user's, everybody's in a project, or one's own in a project."""
 DEADLINE = 20.0
 """Seconds in which the hooks must have answered, unless one of them asks for more."""
 
@@ -32,13 +33,14 @@ class HookSource(NamedTuple):
 
     hooks: str = ""
     settings: str = ""
+    view: str = ""
+    """The socket of somebody who looks on."""
 
     @property
     def flags(self) -> tuple[str, ...]:
         """As the command line says it."""
-        if self.hooks:
-            return ("--hooks", self.hooks)
-        return ("--settings", self.settings) if self.settings else ()
+        given = (("--hooks", self.hooks), ("--settings", self.settings), ("--view", self.view))
+        return tuple(word for flag, value in given if value for word in (flag, value))
 
 
 class HookEntry(NamedTuple):
@@ -97,8 +99,8 @@ def is_ours(command: Any, host: Host) -> bool:
 def config_path(host: Host, scope: Scope, *, project: Path | None = None, env: Mapping[str, str] | None = None) -> Path:
     """The file, or for some hosts the folder, that holds a host's hooks."""
     env = os.environ if env is None else env
-    if scope == "project":
-        return (project or Path.cwd()) / host.config.project
+    if scope != "user":
+        return (project or Path.cwd()) / (host.config.project if scope == "project" else host.config.local)
     home = Path(env.get("HOME") or Path.home())
     moved = env.get(host.config.home_env) if host.config.home_env else None
     if moved:

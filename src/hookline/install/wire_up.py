@@ -76,9 +76,8 @@ def install(
     if not made:
         raise HooklineError(f"{host.title} has none of the events that these hooks listen to; nothing to install")
     changes = files.plan(host, scope, made, project)
-    where = str(project or Path.cwd()) if scope == "project" else ""
     record = files.InstallRecord(
-        host=host.name, scope=scope, project=where, hooks=source.hooks, settings=source.settings
+        host=host.name, scope=scope, project=files.place(scope, project), hooks=source.hooks, settings=source.settings
     )
     kept = files.apply(record, changes)
     notes = list(host.notes)

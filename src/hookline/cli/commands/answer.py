@@ -42,6 +42,7 @@ is the command that `hookline install` writes into an agent's configuration.
   --event NAME        the agent's name for the event
   --deadline SECONDS  answer by then, whatever happens (default: 20)
   --scope project     stay silent if the user's own file asks the same hooks
+  --view SOCKET       show the verdict to a `hookline attach`
 
 What goes wrong on the way is a deny: a crash, a hang, a hook that ends the
 program, a hook file that cannot be imported, an event that cannot be read."""
@@ -55,6 +56,7 @@ class AnswerOptions(NamedTuple):
     settings: str = ""
     event: str = ""
     scope: str = "user"
+    view: str = ""
     deadline: float = DEADLINE
 
 
@@ -73,7 +75,7 @@ def main(argv: list[str]) -> int:
     data = _read(0, until)
     if problem or data is None:
         error = HooklineError(problem or "the event did not arrive whole")
-        return _write(refused(host, error, data or b"", event=request.event))
+        return _write(_refused(request, error, data or b""))
     if _PROVING in os.environ:
         until = _noted(request, data, until, started)
     return _write(answered(request, data, until))
@@ -143,7 +145,16 @@ def answered(request: AnswerOptions, data: bytes, until: float) -> Response:
     try:
         return msgspec.json.decode(answer_in_time(work, until), type=Response)
     except NoAnswer as problem:
-        return refused(request.host, HooklineError(f"the hooks {problem}"), data, event=request.event)
+        return _refused(request, HooklineError(f"the hooks {problem}"), data)
+
+
+def _refused(request: AnswerOptions, problem: BaseException, data: bytes) -> Response:
+    """The host's deny; whoever looks on sees why."""
+    if request.view:
+        from hookline.service.view import show
+
+        show(request.view, f"{request.event}: {problem}", blocked=True)
+    return refused(request.host, problem, data, event=request.event)
 
 
 def _judge(request: AnswerOptions, data: bytes, until: float, deliver: Callable[[Response], None]) -> None:
@@ -156,7 +167,7 @@ def _judge(request: AnswerOptions, data: bytes, until: float, deliver: Callable[
             return deliver(Response())
         hooks = _load(request)
     except (Exception, SystemExit) as problem:  # noqa: BLE001 - a hook file may raise anything
-        return deliver(refused(request.host, problem, data, event=request.event))
+        return deliver(_refused(request, problem, data))
     return asyncio.run(_ask(hooks, request._replace(host=host), data, until, deliver))
 
 
@@ -175,11 +186,24 @@ def _load(request: AnswerOptions) -> Hooks:
     from hookline.cli.options import governed
 
     hooks = governed(_own_hooks(request))
+    if request.view:
+        _show_verdicts(hooks, request.view)
     if _PROVING in os.environ:
         from hookline.prove.canary import attach
 
         attach(hooks, os.environ)
     return hooks
+
+
+def _show_verdicts(hooks: Hooks, view: str) -> None:
+    from hookline.engine import Notice, Verdict
+    from hookline.service.view import show
+
+    def look(notice: Notice) -> None:
+        if isinstance(notice, Verdict):
+            show(view, str(notice), blocked=notice.blocked)
+
+    hooks.observe(look, inline=True)
 
 
 def _own_hooks(request: AnswerOptions) -> Hooks:

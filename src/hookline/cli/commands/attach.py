@@ -1,87 +1,91 @@
-"""`hookline attach`: a Python file's hooks for any Claude Code session, interactive ones too."""
+"""`hookline attach`: a Python file's hooks for any Claude Code session, interactive ones too, and a view of them."""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import json
+import os
 import signal
-import sys
 from pathlib import Path
+from typing import NoReturn
 
-from hookline.api import Hooks
+from hookline.cli.commands.install import print_losses
 from hookline.cli.options import default_project, from_python, parser
 from hookline.cli.style import counted, paint, say
-from hookline.engine import Notice, Verdict
-from hookline.hosts.claude_code.attach import put_in, serving, settings_for, take_out, unasked
+from hookline.display import one_line
+from hookline.errors import HooklineError
+from hookline.hosts.claude import CLAUDE
+from hookline.install.entries import HookSource, config_path
+from hookline.install.losses import Status
+from hookline.install.wire_up import install, uninstall
+from hookline.service.view import View
 
 _EXAMPLES = """examples:
-  hookline attach hooks.py              serve the hooks here, put them into .claude/settings.local.json until Ctrl-C
-  hookline attach hooks.py --print      only print the settings to use
+  hookline attach hooks.py              put the hooks into .claude/settings.local.json until Ctrl-C, and show verdicts
+  hookline attach --remove              take out what an attach that was killed has left
 
-Claude Code notices the new settings by itself. If this process dies, gates with a hook that fails closed are blocked
-until it is started again or the entries are removed (`hookline attach --remove`)."""
+Claude Code notices the new settings by itself, and runs a command for each event; the resident service answers it. If
+this process dies, the hooks still hold until the entries are removed."""
 
 
 def main(argv: list[str]) -> int:
-    """Serve until stopped, then take the settings out again."""
+    """Put the hooks in, show what is decided, and take them out again when stopped."""
     args = _parser().parse_args(argv)
-    path = Path(args.project) / ".claude" / "settings.local.json" if args.into is None else Path(args.into)
+    project = Path(args.project).resolve()
+    shown = os.path.relpath(config_path(CLAUDE, "local", project=project))
     if args.remove:
-        return _removed(path)
+        print(f"removed from {shown}" if _removed(project) else f"nothing to remove in {shown}")
+        return 0
     if args.file is None:
         raise SystemExit(_parser().format_usage() + "hookline attach: name a Python file that defines `hooks`")
-    return asyncio.run(_attached(from_python(args.file), path, args))
+    if not hasattr(signal, "SIGHUP"):
+        raise HooklineError("this system has no Unix sockets to look on by; `hookline install claude` needs none")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    with View() as view:
+        try:
+            print(f"attached: {_put_in(args.file, project, view)} in {shown}; Ctrl-C takes them out again", flush=True)
+            _look_on(view, quiet=args.quiet)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            if _removed(project, view.path):
+                print(f"detached: {shown} is as it was", flush=True)
+    return 0
+
+
+def _put_in(file: str, project: Path, view: View) -> str:
+    """Write the entries, and say what Claude Code will not do as these hooks want it; how many hooks there are."""
+    hooks = list(from_python(file).hooks)
+    source = HookSource(hooks=str(Path(file).resolve()), view=view.path)
+    done = install(CLAUDE, hooks, source, scope="local", project=project)
+    print_losses(CLAUDE, [loss for loss in done.losses if loss.status is not Status.ENFORCED])
+    return counted(len(hooks), "hook")
+
+
+def _look_on(view: View, *, quiet: bool) -> None:
+    for text, blocked in view:
+        if not quiet:
+            say(paint(one_line(text), "red") if blocked else one_line(text))
 
 
 def _parser() -> argparse.ArgumentParser:
-    flags = parser("attach", "Serve a Python file's hooks to any Claude Code session.", _EXAMPLES)
+    flags = parser("attach", "Have any Claude Code session ask a Python file's hooks, and look on.", _EXAMPLES)
     flags.add_argument("file", nargs="?", metavar="FILE.py", help="a Python file that defines `hooks`")
     flags.add_argument(
         "--project", default=default_project(), metavar="DIR", help="the project whose settings are used"
     )
-    flags.add_argument("--into", metavar="FILE", help="another settings file (default: .claude/settings.local.json)")
-    flags.add_argument("--port", type=int, default=0, metavar="N", help="the port (default: any that is free)")
-    flags.add_argument("--print", action="store_true", help="print the settings instead of writing them")
-    flags.add_argument("--remove", action="store_true", help="take out what an attach that died has left")
+    flags.add_argument("--remove", action="store_true", help="take out what an attach that was killed has left")
     flags.add_argument("-q", "--quiet", action="store_true", help="do not show verdicts")
     return flags
 
 
-def _removed(path: Path) -> int:
-    from hookline.hosts.claude_code.attach import take_out_all
-
-    gone = take_out_all(path)
-    print(f"removed from {path}" if gone else f"nothing to remove in {path}")
-    return 0
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
-async def _attached(hooks: Hooks, path: Path, args: argparse.Namespace) -> int:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, stop.set)
-    if not args.quiet:
-        hooks.observe(_show, inline=True)
-    async with hooks, serving(hooks, port=args.port) as endpoint:
-        table = settings_for(hooks, endpoint)
-        for name in unasked(hooks):
-            print(f"hookline: Claude Code asks no http hook on {name}; hooks on it will not run", file=sys.stderr)
-        if args.print:
-            print(json.dumps({"hooks": table}, indent=2), flush=True)
-            await stop.wait()
-            return 0
-        put_in(path, table)
-        try:
-            print(f"attached: {counted(len(hooks.hooks), 'hook')} in {path}; Ctrl-C takes them out again", flush=True)
-            await stop.wait()
-        finally:
-            take_out(path, endpoint.url)
-            print(f"detached: {path} is as it was", flush=True)
-    return 0
-
-
-def _show(notice: Notice) -> None:
-    if isinstance(notice, Verdict):
-        word = paint(str(notice), "red") if notice.blocked else str(notice)
-        say(word)
+def _removed(project: Path, view: str = "") -> bool:
+    """Take the entries out, but not those of an attach that has taken our place."""
+    path = config_path(CLAUDE, "local", project=project)
+    if not path.exists() or view not in path.read_text(errors="replace"):
+        return False
+    return bool(uninstall(CLAUDE, scope="local", project=project))

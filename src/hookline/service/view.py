@@ -1,0 +1,55 @@
+"""Onlookers: whoever wants to see verdicts as they fall has a socket in the user's folder, and commands name it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+from collections.abc import Iterator
+from typing import Self
+
+from hookline.service import start
+
+LONGEST = 4000
+"""Characters of a verdict that are shown."""
+_ENDING = ".view"
+
+
+class View:
+    """One onlooker; iterating gives what is said and whether something was blocked, as it happens."""
+
+    def __enter__(self) -> Self:
+        folder = start.make_folder()
+        _remove_dead(folder)
+        self.path = f"{folder}/{os.getpid()}{_ENDING}"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(self.path)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+        os.unlink(self.path)
+
+    def __iter__(self) -> Iterator[tuple[str, bool]]:
+        while True:
+            text, blocked = json.loads(self._socket.recv(1 << 16))
+            yield text, blocked
+
+
+def show(path: str, text: str, *, blocked: bool) -> None:
+    """Tell an onlooker; one that has gone, or does not keep up, misses it."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as link:
+        link.setblocking(False)
+        link.sendto(json.dumps([text[:LONGEST], blocked]).encode(), path)
+
+
+def _remove_dead(folder: str) -> None:
+    """What onlookers that were killed have left."""
+    for name in os.listdir(folder):
+        if name.endswith(_ENDING):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as link:
+                try:
+                    link.connect(f"{folder}/{name}")
+                except ConnectionRefusedError:
+                    os.unlink(f"{folder}/{name}")
