@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-from hookline.confine import kernel
 from hookline.confine.policy import Policy
 from hookline.confine.syscalls import MACHINES
 
@@ -24,6 +23,8 @@ def missing(policy: Policy) -> str:
     """Why a policy cannot be held here; empty if nothing speaks against it."""
     if not sys.platform.startswith("linux"):
         return f"confinement needs Linux; this is {sys.platform}"
+    from hookline.confine import kernel  # which only Linux can import
+
     if kernel.machine() not in MACHINES:
         return f"confinement is not known for `{kernel.machine()}` machines; it works on {' and '.join(MACHINES)}"
     if (policy.write is not None or policy.read is not None) and not kernel.landlock_version():
@@ -36,6 +37,8 @@ def missing(policy: Policy) -> str:
 
 def no_notifications() -> str:
     """Why a supervisor could not be told of calls, by asking the kernel and without trying; empty if it could."""
+    from hookline.confine import kernel
+
     if kernel.notifications():
         return ""
     return "this kernel (Linux 5.9 and later is needed), or the container, does not offer seccomp notifications"
@@ -45,6 +48,8 @@ def report() -> int:
     """Print what there is, and try it; 0 if lines can be confined."""
     problem = missing(Policy())
     if sys.platform.startswith("linux"):
+        from hookline.confine import kernel
+
         version = kernel.landlock_version()
         print(f"kernel     {os.uname().release} on {kernel.machine()}")
         print(f"landlock   {f'version {version}' if version else 'none'}")
