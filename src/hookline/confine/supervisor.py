@@ -60,7 +60,7 @@ class Supervisor:
         name = self._names.get(notice[3], "")
         self._listener = listener
         try:
-            refusal = self._judges[name](name, notice)
+            refusal = self.judge(name, notice)
         except CallMade:
             kernel.respond(listener, notice[0], 0)
             return
@@ -72,6 +72,10 @@ class Supervisor:
         if refusal is not None:
             self._reporter.say(refusal)
         kernel.respond(listener, notice[0], None if refusal is None else _error_of(name))
+
+    def judge(self, name: str, notice: Notice) -> Refusal | None:
+        """Why a call may not be made, if it may not; `CallMade` if it has been, OSError if it fails."""
+        return self._judges[name](name, notice)
 
     def _never(self, name: str, _notice: Notice) -> Refusal | None:
         return Refusal(syscalls.REFUSED[name], self._policy.write_guard, "a confined line may not do this")
@@ -88,7 +92,7 @@ class Supervisor:
         cwd = real(thread, syscalls.AT_FDCWD, "")
         with place_of(thread, folder, given) as place:
             start = Start(given, place.path, argv, cwd, thread, opened=place.opened, variables=variables)
-            refusal = self.blocked(start)
+            refusal = self._blocked(start)
             if refusal is None and self._policy.block:
                 self._approvals.note(start)
             return refusal
@@ -101,14 +105,13 @@ class Supervisor:
         """
         thread = notice[1]
         for start in self._approvals.surprises(thread):
-            refusal = self.blocked(start)
+            refusal = self._blocked(start)
             if refusal is not None and kernel.still_waiting(self._listener, notice[0]):
                 os.kill(thread, _KILL)
                 return refusal
         return None
 
-    def blocked(self, start: Start) -> Refusal | None:
-        """Why a program may not start, if it may not."""
+    def _blocked(self, start: Start) -> Refusal | None:
         file, guard = self._library.look(start.opened), self._policy.block_guard
         if file is not None and file.foreign:
             return Refusal(f"`{start.line}`", guard, "programs of another architecture cannot be confined")

@@ -13,15 +13,15 @@ import gc
 import marshal
 import os
 import select
+import struct
 
-from hookline.confine import check, kernel, main, metadata, run, signals, supervisor
+from hookline.confine import check, kernel, libc, main, metadata, run, signals, supervisor
 from hookline.confine import filter as seccomp
 from hookline.confine.others import Others
 from hookline.confine.places import WritablePlaces
 from hookline.confine.policy import Policy
 from hookline.confine.reports import Reporter
 from hookline.confine.rules import SCOPED_SINCE, PathRights
-from hookline.confine.starts import Start
 
 __all__ = ["FREE", "serve"]
 
@@ -175,7 +175,10 @@ def _rehearse() -> None:
         seccomp.program(kernel.machine(), scoped_signals=kernel.landlock_version() >= SCOPED_SINCE, starts=starts)
     main.understood([*_USUAL.arguments(), "--", "true"])
     judge = supervisor.Supervisor(_USUAL, WritablePlaces(["/"]), Others(), Reporter(""))
-    judge.blocked(Start("/bin/true", "/bin/true", ["true"], "/", os.getpid()))
+    path = libc.buffer(b"/bin/true\0")
+    words = libc.buffer(struct.pack("QQ", libc.addressof(path), 0))
+    arguments = (libc.addressof(path), libc.addressof(words), libc.addressof(words) + 8, 0, 0, 0)
+    judge.judge("execve", (0, os.getpid(), 0, 0, 0, 0, *arguments))
 
 
 def _comes(channel: _socket.socket, seconds: float = 0) -> bool:
