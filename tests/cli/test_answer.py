@@ -282,3 +282,27 @@ def test_an_old_note_is_good_for_nothing(tmp_path: Path, hooks: tuple[str, str])
         os.utime(note, (1, 1))
 
     assert both.denies("project")
+
+
+@pytest.mark.parametrize("order", [("user", "project"), ("project", "user")])
+def test_a_projects_file_that_is_read_instead_of_the_users_asks_both(order: list[str], tmp_path: Path) -> None:
+    """OpenHands reads only one of them; both files' hooks hold, whatever was installed first."""
+    project = tmp_path / "project"
+    project.mkdir()
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "HOOKLINE_SERVICE": "0"}
+    for scope in order:
+        file = tmp_path / f"{scope}.py"
+        file.write_text(HOOKS.replace('word == "deny"', f'word == "{scope}"').replace("because", f"because of {scope}"))
+        words = ["install", "openhands", "--hooks", str(file), "--scope", scope]
+        subprocess.run(
+            [sys.executable, "-m", "hookline", *words], cwd=project, env=env, check=True, capture_output=True
+        )
+    command = json.loads((project / ".openhands/hooks.json").read_text())["hooks"]["PreToolUse"][0]["hooks"][0][
+        "command"
+    ]
+
+    for scope in order:
+        call = {"event_type": "PreToolUse", "tool_name": "terminal", "tool_input": {"command": scope}}
+        run = subprocess.run(["sh", "-c", command], input=json.dumps(call).encode(), cwd=project, env=env, check=True,
+                             capture_output=True)  # fmt: skip
+        assert json.loads(run.stdout) == {"decision": "deny", "reason": f"because of {scope}"}

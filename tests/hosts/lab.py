@@ -50,8 +50,14 @@ def laid_out(name: str, program: Path, tmp_path: Path, text: str) -> Iterator[La
     hooks = tmp_path / "hooks.py"
     hooks.write_text(text)
     with folders() as (home, project):
-        words = ["install", name, "--hooks", str(hooks), "--scope", "user", "--yes"]
-        done = subprocess.run([program, *words], cwd=project, capture_output=True, check=False,
-                              env={"HOME": str(home), "PATH": "/usr/bin:/bin"})  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        yield Lab(name, Workspace(binary, home, project))
+        lab = Lab(name, Workspace(binary, home, project))
+        installed(lab, program, hooks)
+        yield lab
+
+
+def installed(lab: Lab, program: Path, hooks: Path, scope: str = "user") -> None:
+    """Install a hook file for a lab's CLI."""
+    words = ["install", lab.name, "--hooks", str(hooks), "--scope", scope, "--yes"]
+    done = subprocess.run([program, *words], cwd=lab.place.project, capture_output=True, check=False,
+                          env={"HOME": str(lab.place.home), "PATH": "/usr/bin:/bin"})  # fmt: skip
+    assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ import pytest
 
 from hookline.hosts.host import able
 from hookline.hosts.table import find
-from tests.hosts.lab import NAMES, Lab, laid_out
+from tests.hosts.lab import NAMES, Lab, installed, laid_out
 
 pytestmark = [pytest.mark.real_hosts, pytest.mark.timeout(900)]
 
@@ -81,6 +81,20 @@ def test_what_a_hook_says_after_a_call_reaches_the_model_where_the_host_can(lab:
     assert done.model.read("REASON_CONTEXT") is able(host, "context")
     assert done.model.read("REASON_NEW_OUTPUT") is able(host, "replace output")
     assert done.model.read(f"2000{len('replaced')}") is not able(host, "replace output")
+
+
+def test_the_users_hooks_and_a_projects_both_hold(lab: Lab, program: Path, tmp_path: Path) -> None:
+    """Neither file silences the other, where a project can have one."""
+    if not find(lab.name).config.project:
+        pytest.skip(f"{lab.name} has no hooks of a project")
+    theirs = tmp_path / "project_hooks.py"
+    theirs.write_text(HOOKS.replace("denied", "refused").replace("DENIED", "REFUSED"))
+    installed(lab, program, theirs, scope="project")
+
+    done = lab.run("please run it", "denied", "refused", "allowed")
+
+    assert [kind for kind in ("denied", "refused", "allowed") if lab.ran(kind)] == ["allowed"], done.stderr[-2000:]
+    assert (done.model.read("REASON_DENIED"), done.model.read("REASON_REFUSED")) == (True, True)
 
 
 def test_a_gate_stays_shut_when_hookline_is_gone(lab: Lab, program: Path) -> None:

@@ -138,6 +138,23 @@ def test_a_wrong_path_in_the_hosts_file_is_found_and_named(host: str, home: Path
 
 
 @pytest.mark.real_hosts
+def test_a_projects_hooks_that_grok_would_skip_are_found(home: Path) -> None:
+    """It runs them only in a folder that was trusted; in any other they vanish without a word."""
+    needs("grok")
+    project = home / "project"
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    hookline("install", "grok", "--hooks", str(home / "hooks.py"), "--scope", "project", home=home)
+
+    code, found = proven(home, "grok")
+    assert (code, by_name(found)["trust"]) == (1, "silent")
+
+    (home / ".grok").mkdir()
+    (home / ".grok" / "trusted_folders.toml").write_text(f'[folders."{project}"]\ntrusted = true\n')
+    code, found = proven(home, "grok")
+    assert code == 0, found
+
+
+@pytest.mark.real_hosts
 def test_the_service_answers_in_a_proof_as_it_does_otherwise(home: Path) -> None:
     """What is proven is the way the user's agent is answered; who turned the service off has it off here."""
     needs("grok")

@@ -40,6 +40,13 @@ hookline prove                                            # runs them on a scrip
 call that would not be used, a stop. `hookline install` says so for each of your hooks; `--strict` refuses.
 
 """
+SCOPES = """
+## The user's hooks and a project's
+
+Both are asked, and one deny is enough. The same hook file in both is asked once. OpenHands reads only the project's
+file, so our entry there asks the user's hooks as well. Codex, Copilot CLI and Grok run a project's hooks only where
+they are trusted; Kimi Code has none.
+"""
 MEASURED = """
 ## What was seen
 
@@ -95,7 +102,7 @@ def matrix(seen: dict[str, Any]) -> str:
              for name, row in seen.items() if name in HOSTS]  # fmt: skip
     order = list(HOSTS)
     tried.sort(key=lambda row: next(index for index, name in enumerate(order) if HOSTS[name].title == row[0]))
-    return INTRO + table(head, rows) + MEASURED + table(("agent", "version", "date", *CASES), tried) + FAILURES
+    return INTRO + table(head, rows) + SCOPES + MEASURED + table(("agent", "version", "date", *CASES), tried) + FAILURES
 
 
 def _mark(held: bool | None) -> str:  # noqa: FBT001 - a value to show

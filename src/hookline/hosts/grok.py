@@ -55,6 +55,7 @@ GROK = Host(
     config=Config(user=".grok/hooks/hookline.json", project=".grok/hooks/hookline.json", own_file=True,
                   expands=True),
     notes=(
+        "a project's hooks run only in a git repository that was trusted: start `grok --trust` there once",
         "it also runs the hooks of `~/.claude/settings.json` and `~/.cursor/hooks.json`",
         "long inputs arrive cut (`toolInputTruncated`); such a call is denied, for nobody has seen all of it",
         "after the last turn it fires Stop once more, with the reason `shutdown`",

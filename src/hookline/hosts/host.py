@@ -75,7 +75,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     `user` is relative to the home, `project` and `local` (one's own there) to the project's folder; `home_env` is the
     variable that moves the first part of `user`. `second` is the length of a second in the host's unit of timeouts.
-    `expands` says that `$NAME` in a command is replaced before a shell sees it.
+    `expands` says that `$NAME` in a command is replaced before a shell sees it; `replaces`, that a project's file is
+    read instead of the user's.
     """
 
     user: str
@@ -88,6 +89,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     named: bool = False
     own_file: bool = False
     expands: bool = False
+    replaces: bool = False
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):

@@ -40,9 +40,9 @@ OPENHANDS = Host(
     mcp=_mcp,
     mcp_input="data",
     tells_servers=False,
-    config=Config(user=".openhands/hooks.json", project=".openhands/hooks.json"),
+    config=Config(user=".openhands/hooks.json", project=".openhands/hooks.json", replaces=True),
     notes=(
-        "a project's `.openhands/hooks.json` replaces the user's; it is not added to it",
+        "a project's `.openhands/hooks.json` is read instead of the user's; ours asks the user's hooks, too",
         "it does not say which MCP server a tool belongs to: match `mcp__.*__TOOL`",
         "what a hook says after a tool call reaches nobody",
     ),

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -41,6 +42,16 @@ class HookSource(NamedTuple):
         """As the command line says it."""
         given = (("--hooks", self.hooks), ("--settings", self.settings), ("--view", self.view))
         return tuple(word for flag, value in given if value for word in (flag, value))
+
+
+def source_of(command: str) -> HookSource:
+    """Where the hooks come from that one of our commands asks."""
+    try:
+        words = shlex.split(command)
+    except ValueError:  # somebody has edited it
+        return HookSource()
+    after = dict(pairwise(words))
+    return HookSource(hooks=after.get("--hooks", ""), settings=after.get("--settings", ""))
 
 
 class HookEntry(NamedTuple):

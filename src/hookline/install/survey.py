@@ -12,7 +12,7 @@ from hookline.errors import HooklineError
 from hookline.files import state_folder, write_atomically
 from hookline.hosts.host import ABILITIES, Host, able
 from hookline.hosts.table import HOSTS
-from hookline.install.entries import Scope, config_path
+from hookline.install.entries import HookSource, Scope, config_path, source_of
 from hookline.install.formats import our_commands
 from hookline.install.found import find_binary
 
@@ -89,6 +89,14 @@ def configured(host: Host, scope: Scope, project: Path | None = None) -> list[tu
         return our_commands(host, path.read_text())
     except (OSError, UnicodeDecodeError, HooklineError):
         return []
+
+
+def silenced(host: Host, event: str, own: HookSource) -> list[HookSource]:
+    """The user's other hooks on an event that are not asked because of a project's file; its entry must ask them."""
+    if not host.config.replaces:
+        return []
+    found = (source_of(command) for theirs, command in configured(host, "user") if theirs == event)
+    return [source for source in dict.fromkeys(found) if source != own]
 
 
 def _scripts(host: Host, folder: Path) -> list[tuple[str, str]]:

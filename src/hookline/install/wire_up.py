@@ -19,6 +19,7 @@ from hookline.install import apply as files
 from hookline.install import codex_trust, toml_block
 from hookline.install.entries import DEADLINE, HookSource, Scope, Wiring, asks, config_path, entries
 from hookline.install.losses import Loss, report
+from hookline.install.survey import configured
 
 __all__ = ["Installed", "install", "program", "seconds_for", "uninstall"]
 
@@ -72,7 +73,10 @@ def install(
         raise HooklineError(
             f"{host.title} replaces `$NAME` in commands and would not find `{named}`; choose a path without `$`"
         )
-    made = entries(Wiring(host, program(), source, scope), seconds_for(hooks))
+    seconds = seconds_for(hooks)
+    if scope == "project" and host.config.replaces:
+        seconds = {host.ours(event) or event: DEADLINE for event, _ in configured(host, "user")} | seconds
+    made = entries(Wiring(host, program(), source, scope), seconds)
     if not made:
         raise HooklineError(f"{host.title} has none of the events that these hooks listen to; nothing to install")
     changes = files.plan(host, scope, made, project)
@@ -83,7 +87,11 @@ def install(
     notes = list(host.notes)
     if host.name == "codex":
         notes.insert(0, _trust_codex(changes[0], trust=trust))
-    if scope == "project" and asks(host, made[0].event, hooks=source.hooks, settings=source.settings):
+    if (
+        scope == "project"
+        and not host.config.replaces
+        and asks(host, made[0].event, hooks=source.hooks, settings=source.settings)
+    ):
         notes.insert(
             0, "the user's own file asks the same hooks already: here they stay silent, nothing is judged twice"
         )

@@ -252,7 +252,7 @@ AGENTS: Mapping[str, Agent] = MappingProxyType({
     "kimi": Agent(lambda world, prompt: ["-p", prompt],
                   lambda world: {"KIMI_CODE_HOME": str(world.home / ".kimi-code")}, _kimi_prepare,
                   _command("Bash", description="x"), _file("Write", "path"), (".kimi-code/config.toml",)),
-    "grok": Agent(lambda world, prompt: ["-m", "fake", "--always-approve", "-p", prompt],
+    "grok": Agent(lambda world, prompt: ["-m", "fake", "--trust", "--always-approve", "-p", prompt],
                   lambda world: {"XAI_API_KEY": "none"}, _grok_prepare,
                   _command("run_terminal_command", description="x"), _file("write"),
                   (".grok/hooks", ".grok/config.toml", ".claude/settings.json", ".cursor/hooks.json"),

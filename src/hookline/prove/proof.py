@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from hookline.errors import HooklineError
 from hookline.hosts.host import Host, able
 from hookline.install import codex_trust
 from hookline.install.apply import load_record
-from hookline.install.entries import config_path
+from hookline.install.entries import config_path, source_of
 from hookline.install.found import find_binary, older_than_measured
 from hookline.install.survey import configured, scopes
 from hookline.prove import canary
@@ -102,16 +102,27 @@ def _looked_at(host: Host, project: Path) -> Iterator[Finding]:
     """What is wrong with the host's files, before anything runs: a program that is not there is never asked."""
     if host.name == "codex":
         yield from _untrusted(host, project)
+    if host.name == "grok" and configured(host, "project", project) and not _grok_trusts(host, project):
+        path = config_path(host, "project", project=project)
+        yield Finding("trust", "silent", f"{path}: Grok skips the hooks of a folder until `grok --trust` was run in it")
     for scope in scopes(host, project):
         path = config_path(host, scope, project=project)
         for event, program in missing_programs(host, path):
             yield Finding(event, "silent", f"{path}: `{program}` does not exist, so this hook is never asked")
         for event, text in configured(host, scope, project):
-            words = shlex.split(text)
-            for flag in ("--hooks", "--settings"):
-                if flag in words and not Path(words[words.index(flag) + 1]).is_file():
-                    file = words[words.index(flag) + 1]
-                    yield Finding(event, "broken", f"{path}: `{file}` does not exist; every call is denied")
+            file = "".join(source_of(text))  # one or the other
+            if file and not Path(file).is_file():
+                yield Finding(event, "broken", f"{path}: `{file}` does not exist; every call is denied")
+
+
+def _grok_trusts(host: Host, project: Path) -> bool:
+    """Whether a folder, or one above it, is one that Grok runs hooks of."""
+    path = config_path(host, "user").parents[1] / "trusted_folders.toml"
+    try:
+        known = tomllib.loads(path.read_text()).get("folders", {})
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return False
+    return any(row.get("trusted") is True and project.is_relative_to(folder) for folder, row in known.items())
 
 
 def _untrusted(host: Host, project: Path) -> Iterator[Finding]:

@@ -24,6 +24,7 @@ from hookline.wire.text import read_object
 
 if TYPE_CHECKING:
     from hookline.api import Hooks
+    from hookline.install.entries import HookSource
 
 DEADLINE = 20.0
 """Seconds until the host is answered without the hooks, unless the command says otherwise."""
@@ -207,13 +208,26 @@ def _show_verdicts(hooks: Hooks, view: str) -> None:
 
 
 def _own_hooks(request: AnswerOptions) -> Hooks:
+    from hookline.install.entries import HookSource
+
+    own = HookSource(request.hooks, request.settings)
+    hooks = _hooks_of(own)
+    if request.scope == "project" and request.host.config.replaces:
+        from hookline.install.survey import silenced
+
+        for source in silenced(request.host, request.event, own):
+            hooks.add(*(msgspec.structs.replace(hook, name=f"{hook.name} (user)") for hook in _hooks_of(source).hooks))
+    return hooks
+
+
+def _hooks_of(source: HookSource) -> Hooks:
     from hookline.api import Hooks
     from hookline.hook_file import load_hooks
 
-    if request.hooks:
-        return load_hooks(request.hooks)
-    if request.settings:
-        return Hooks.from_settings(".", settings=request.settings, setting_sources="", trust="all", watch=False)
+    if source.hooks:
+        return load_hooks(source.hooks)
+    if source.settings:
+        return Hooks.from_settings(".", settings=source.settings, setting_sources="", trust="all", watch=False)
     return Hooks.from_settings(".", trust="error", watch=False)
 
 
@@ -227,6 +241,8 @@ def _judged_elsewhere(request: AnswerOptions, host: Host, data: bytes) -> bool:
     from hookline.install import heard
     from hookline.install.entries import asks
 
+    if request.host.config.replaces and request.scope == "project":
+        return False  # then the user's entry is never asked
     asked = (host, request.event, request.hooks or request.settings, data)
     if host is request.host and request.scope == "user":
         heard.leave_note(*asked)
