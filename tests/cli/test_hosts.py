@@ -125,3 +125,26 @@ def test_without_a_name_it_shows_which_agents_are_here(home: Path) -> None:
     run = hookline("install", home=home)
 
     assert "no agent CLI was found" in run.stdout or "hookline install" in run.stdout
+
+
+def test_a_dry_run_says_what_would_hold_and_writes_nothing(home: Path) -> None:
+    """The report of losses, for all agents at once, before anything is touched."""
+    before = sorted(home.rglob("*"))
+
+    run = hookline("install", "claude", "kimi", "cline", "--hooks", "hooks.py", "--dry-run", home=home)
+
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines() == [
+        f"Claude Code: would be written: {home}/.claude/settings.json",
+        "  enforced: gate, redact",
+        f"Kimi Code: would be written: {home}/.kimi-code/config.toml",
+        "  enforced: gate",
+        "  observed only: redact: `replace` on PostToolUse",
+        "    Kimi Code does not listen: the model reads the tool's own output",
+        f"Cline: would be written: {home}/.cline/hooks",
+        "  enforced differently: gate: `deny` on PreToolUse",
+        "    Cline ends the run on a refused call that is not a command",
+        "  observed only: redact: `replace` on PostToolUse",
+        "    Cline does not listen: the model reads the tool's own output",
+    ]
+    assert [path for path in sorted(home.rglob("*")) if "__pycache__" not in str(path)] == before

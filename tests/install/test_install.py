@@ -564,3 +564,16 @@ def test_a_project_cannot_take_the_name_of_the_users_hook(home: Path, tmp_path: 
 
     names = [row["name"] for done in (user, project) for row in tomllib.loads(done.path.read_text())["hooks"]]
     assert len(names) == len(set(names)) > 0
+
+
+@pytest.mark.parametrize("matcher, status", [
+    ("Bash", Status.ENFORCED), ("Write|Edit", Status.DIFFERENTLY), ("mcp__demo__.*", Status.DIFFERENTLY),
+    ("", Status.DIFFERENTLY),
+])  # fmt: skip
+def test_a_refusal_that_ends_the_run_is_in_the_report(matcher: str, status: Status) -> None:
+    """Cline can replace a command by one that says why; any other call it can only refuse with the whole run."""
+    hooks = Hooks()
+    hooks.add(PreToolUse, lambda event: deny("no"), match=matcher)
+
+    assert worst(report(hooks.hooks, find("cline"))) is status
+    assert worst(report(hooks.hooks, find("codex"))) is Status.ENFORCED

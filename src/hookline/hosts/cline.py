@@ -59,6 +59,7 @@ CLINE = Host(
         "PostToolUse": {"context": {"contextModification": TEXT}, "deny": {"contextModification": TEXT}},
     },
     names={"taskId": "session_id"},
+    refuses_commands_only=True,
     unwrap=_unwrap,
     tools={"run_commands": Tool("Bash", lines="commands"),
            "editor": Tool("Edit", {"path": "file_path", "old_text": "old_string", "new_text": "new_string"}),

@@ -121,6 +121,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """Flattens a payload that nests what others have at the top."""
     roams: bool = False
     """Whether `cwd` of a tool event is the folder the command will run in, not the project's."""
+    refuses_commands_only: bool = False
+    """Whether a refused call that is not a shell command ends the run, and the model does not learn why."""
     message: Mapping[str, Any] | None = None
     """The words for a message to the user."""
     body: Callable[[Reply, Event], dict[str, Any]] | None = None

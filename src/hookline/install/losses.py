@@ -71,6 +71,8 @@ def _losses(hook: Hook, event: Any, host: Host) -> Iterator[Loss]:
         yield Loss(hook.name, name, "", Status.IMPOSSIBLE, reason)
     for kind in sorted(kinds(hook, name)):
         status, reason = _status(host, name, kind)
+        if status is Status.ENFORCED and name == "PreToolUse" and _ends_run(hook, host):
+            status, reason = Status.DIFFERENTLY, f"{host.title} ends the run on a refused call that is not a command"
         yield Loss(hook.name, name, kind, status, reason)
 
 
@@ -79,6 +81,11 @@ def _confinement(hook: Hook, host: Host, unconfined: str) -> Loss:
     why = unconfined or ("" if able(host, "rewrite") else f"{host.title} cannot `rewrite` a call")
     reason = f"{why}: shell lines are judged by their text alone" if why else ""
     return Loss(hook.name, "PreToolUse", "confine", Status.DIFFERENTLY if why else Status.ENFORCED, reason)
+
+
+def _ends_run(hook: Hook, host: Host) -> bool:
+    others = {tool.name for tool in host.tools.values()} - {"Bash"}
+    return host.refuses_commands_only and ("mcp__" in hook.matcher.pattern or any(map(hook.matcher.matches, others)))
 
 
 def kinds(hook: Hook, event: str) -> set[str]:

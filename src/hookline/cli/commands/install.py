@@ -16,7 +16,7 @@ from hookline.errors import HooklineError
 from hookline.guards.confining import unavailable
 from hookline.hosts.host import Host
 from hookline.hosts.table import HOSTS, find
-from hookline.install.entries import HookSource
+from hookline.install.entries import HookSource, config_path
 from hookline.install.losses import Loss, Status, report, worst
 from hookline.install.wire_up import Installed, install
 
@@ -45,6 +45,12 @@ def main(argv: list[str]) -> int:
         for host in chosen:
             print_losses(host, reports[host.name])
         raise HooklineError("not installed: some hooks would not be enforced (see above), and --strict was given")
+    if args.dry_run:
+        for host in chosen:
+            where = config_path(host, args.scope, project=Path(args.project).resolve())
+            print(f"{paint(host.title, 'bold')}: would be written: {where}")
+            print_losses(host, reports[host.name])
+        return 0
     done = []
     for host in chosen:
         _check_source(host, source)
@@ -76,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_argument("--scope", choices=["user", "project"], default="user", help="whose configuration")
     flags.add_argument("--project", default=".", metavar="DIR", help="the project (default: this folder)")
     flags.add_argument("--strict", action="store_true", help="refuse if a hook would not be enforced")
+    flags.add_argument("--dry-run", action="store_true", help="say what would hold, and write nothing")
     flags.add_argument("--yes", action="store_true", help="trust these hooks where the host would ask")
     add_json(flags)
     return flags
