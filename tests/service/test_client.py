@@ -6,11 +6,12 @@ import importlib.util
 import json
 import os
 import subprocess
+from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from hookline.service.worker import PRELOAD
+from hookline.service.worker import PRELOAD, rehearsable
 from tests.service.conftest import GUARD, HOOKLINE, Desk, event, reason, until
 
 
@@ -257,3 +258,24 @@ def test_an_input_that_never_ends_is_denied_in_time(desk: Desk, begun: bytes) ->
 
     assert b'"permissionDecision":"deny"' in said
     assert psutil.wait_procs(below, timeout=60)[1] == []
+
+
+def test_the_temporary_folder_is_the_clients(desk: Desk, tmp_path: Path) -> None:
+    """Workers rehearse guards in an environment of their own; what Python remembers of it is forgotten."""
+    guard = ("guard", "paths", "--root", str(desk.project), "--temporary")
+    place = tmp_path / "temporary"
+    place.mkdir()
+    payload = json.loads(event()) | {"tool_name": "Write", "tool_input": {"file_path": str(place / "x"), "content": ""}}
+    desk.warm(*guard, stdin=json.dumps(payload), TMPDIR=str(place))
+
+    assert reason(desk.run(*guard, stdin=json.dumps(payload), TMPDIR=str(place))) == ""
+    assert "outside" in reason(desk.run(*guard, stdin=json.dumps(payload), TMPDIR=str(desk.base / "home")))
+
+
+def test_what_was_asked_is_rehearsed_only_if_it_leaves_nothing_behind() -> None:
+    """Guards that count write to the disk; other commands run hooks of the user's."""
+    pure = ["guard", "paths", "--also", "/x y"]
+    others = (["guard"], ["guard", "budget"], ["guard", "rate"], ["guard", "paths", "--lines"], ["pipe", "paths"], [""])
+
+    assert rehearsable("\0".join(pure).encode() + b"\0\0") == pure
+    assert [rehearsable("\0".join(words).encode()) for words in others] == [[]] * len(others)

@@ -27,7 +27,7 @@ def run(words):
     asked.append((words, sys.stdin.buffer.read(), os.environ["HOOKLINE_REHEARSAL_1"]))
     return main(words)
 asked, before = [], state()
-worker.rehearse(run)
+worker.rehearse(run, *worker.REHEARSALS)
 assert [words for words, *_ in asked] == list(worker.REHEARSALS)
 assert {text for _, text, _ in asked} == {worker.EVENT}
 sys.exit(0 if state() == before else "something changed")

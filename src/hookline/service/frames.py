@@ -22,6 +22,8 @@ ACCEPTED, STARTED, ENDED, DECLINED, RESULT = b"a", b"s", b"e", b"n", b"j"
 """Kinds of frames: a worker has been asked (its pid) · the event's process runs (its pid) · how it ended · no, and why
 · the JSON answer to a control request."""
 FRAME = 5
+ASKED = 512
+"""Bytes in which the service tells a worker what was asked."""
 GO = b"g"
 """What the service writes to the process of an event once it may begin."""
 

@@ -59,6 +59,12 @@ class Route:
         return self.executable, self.home, self.flags, self.startup
 
     @property
+    def asked(self) -> bytes:
+        """The words, always as many bytes; none if they are too many."""
+        words = frames.join(*map(os.fsencode, self.words))
+        return (words if len(words) < frames.ASKED else b"").ljust(frames.ASKED, b"\0")
+
+    @property
     def hook_set(self) -> str:
         """What people would call it: a hook file, a project's settings, a guard and its arguments."""
         words = iter(self.words[1:])
@@ -129,7 +135,7 @@ class Hand:
             os.close(inlet)
             os.close(outlet)
 
-    def hand(self, number: int, connection: socket.socket, hook_set: str) -> Handover | None:
+    def hand(self, number: int, connection: socket.socket, route: Route) -> Handover | None:
         """Give it a connection; None if it cannot take one now."""
         if self.retired or len(self.running) >= MOST_RUNNING:
             return None
@@ -137,13 +143,13 @@ class Hand:
         try:
             # Said first: once the connection is handed over, the worker's frames may come at any moment.
             connection.send(frames.frame(frames.ACCEPTED, self.process.pid.to_bytes(4, "big")))
-            self.sock.sendmsg([number.to_bytes(8, "big")], frames.rights([connection.fileno(), inlet]))
+            self.sock.sendmsg([number.to_bytes(8, "big"), route.asked], frames.rights([connection.fileno(), inlet]))
         except OSError:
             os.close(outlet)
             return None
         finally:
             os.close(inlet)
-        self.running[number] = hook_set
+        self.running[number] = route.hook_set
         self.used = time.monotonic()
         return Handover(self, number, outlet)
 
@@ -210,7 +216,7 @@ class Pool:
     def hand_over(self, route: Route, connection: socket.socket) -> Handover | None:
         """Give a worker the event, if there is one that can take it."""
         hand = self.workers.get(route.key)
-        return hand.hand(next(self.numbers), connection, route.hook_set) if hand is not None and hand.ready else None
+        return hand.hand(next(self.numbers), connection, route) if hand is not None and hand.ready else None
 
     def why_not(self, route: Route, handover: Handover | None, fresh: Hand | None) -> str:
         """Why an event cannot be answered by a worker; nothing if it can. `fresh` has just been looked at."""

@@ -15,6 +15,7 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 import time
 
 from hookline.process import loop
@@ -36,10 +37,12 @@ REHEARSALS = (
     ["guard", "commands", "--block", "rm -rf *", "--only", "git *", "--containing", "secret"],
     ["guard", "paths", "--confine", "auto", "--temporary", "--block", "sudo *"],
 )
-"""Commands run once before the first event: what they import, compile and keep is there for every fork."""
+"""Commands that are run before the first event: what they import, compile and keep is there, and in place."""
+PURE_GUARDS = ("approvals", "commands", "paths", "secrets")
+"""Guards that leave nothing behind, so that what was asked last may be rehearsed before it is asked again."""
 PADDING = 40
 """Variables that a client's environment has beyond a worker's, more or less."""
-SETTLE = 0.008
+SETTLE = 0.003
 """Seconds that a spare process waits for an event before it rehearses."""
 TAKEN, THROUGH = b"t", b"e"
 """What a process tells its worker: it has an event · the event is through."""
@@ -79,6 +82,7 @@ class Worker:
 
     def __init__(self, service: _socket.socket, run: event.Run) -> None:
         self.service, self.run = service, run
+        self.asked: list[str] = []
         self.running: dict[int, Running] = {}
         self.spare = self.lost = 0
         self.open: bool = True
@@ -124,22 +128,25 @@ class Worker:
         for fd in (self.wake_r, self.wake_w, self.ours.detach(), *(one.connection for one in self.running.values())):
             if fd >= 0:
                 os.close(fd)
-        if not _readable(self.service, SETTLE):
-            rehearse(self.run)  # writes to its memory now, so that the event finds it copied already
+        for words in (self.asked or REHEARSALS[0], *(each for each in REHEARSALS if each[:2] != self.asked[:2])):
+            if _readable(self.service, SETTLE):
+                break
+            rehearse(self.run, words)  # writes to its memory now, so that the event finds it copied already
             loop.prepare()
+        gc.freeze()  # what rehearsals have left is not looked through while somebody waits
         gc.enable()
         try:
-            name, connection, go = receive_handover(self.service)
+            name, asked, connection, go = receive_handover(self.service)
         except (OSError, frames.Garbled):
             os._exit(SERVICE_GONE)
         os.setpgid(0, 0)
-        self._show(TAKEN, name, connection.fileno())
+        self._show(TAKEN, name, asked, connection.fileno())
         self.service.close()
         event.answer(connection, go, self.run, self._show_through)
 
-    def _show(self, what: bytes, name: int = 0, *fds: int) -> None:
+    def _show(self, what: bytes, name: int = 0, asked: bytes = b"", *fds: int) -> None:
         """Tell the worker what has become of this process."""
-        message = what + os.getpid().to_bytes(4, "big") + name.to_bytes(8, "big")
+        message = what + os.getpid().to_bytes(4, "big") + name.to_bytes(8, "big") + asked
         self.theirs.sendmsg([message], frames.rights(list(fds)) if fds else [])
 
     def _show_through(self) -> None:
@@ -159,11 +166,12 @@ class Worker:
     def _hear(self) -> None:
         while True:
             try:
-                message, ancillary, _, _ = self.ours.recvmsg(16, socket.CMSG_SPACE(4))
+                message, ancillary, _, _ = self.ours.recvmsg(13 + frames.ASKED, socket.CMSG_SPACE(4))
             except BlockingIOError:
                 return
-            pid, name = int.from_bytes(message[1:5], "big"), int.from_bytes(message[5:], "big")
+            pid, name = int.from_bytes(message[1:5], "big"), int.from_bytes(message[5:13], "big")
             if message[:1] == TAKEN:
+                self.asked = rehearsable(message[13:])
                 self._taken(pid, name, frames.attached(ancillary))
             elif pid in self.running:
                 self.running[pid].through, self.running[pid].kill_at = True, None
@@ -232,15 +240,15 @@ class Worker:
             os.kill(self.spare, signal.SIGKILL)
 
 
-def receive_handover(service: _socket.socket) -> tuple[int, _socket.socket, int]:
-    """One event from the service: its number, the client's connection, and where it says that it may begin."""
-    start, ancillary, _, _ = service.recvmsg(8, _socket.CMSG_SPACE(2 * 4))
+def receive_handover(service: _socket.socket) -> tuple[int, bytes, _socket.socket, int]:
+    """One event from the service: its number, what is asked, the client's connection, and where it says to begin."""
+    start, ancillary, _, _ = service.recvmsg(8 + frames.ASKED, _socket.CMSG_SPACE(2 * 4))
     fds = frames.attached(ancillary)
-    if len(start) != 8 or len(fds) != 2:
+    if len(start) != 8 + frames.ASKED or len(fds) != 2:
         raise frames.Garbled("no connection was handed over")
     for fd in fds:
         os.set_inheritable(fd, False)
-    return int.from_bytes(start, "big"), _socket.socket(fileno=fds[0]), fds[1]
+    return int.from_bytes(start[:8], "big"), start[8:].rstrip(b"\0"), _socket.socket(fileno=fds[0]), fds[1]
 
 
 def _end_for_all(connection: _socket.socket) -> None:
@@ -296,14 +304,20 @@ def _to_nowhere() -> None:
     os.close(null)
 
 
-def rehearse(run: event.Run) -> None:
+def rehearsable(asked: bytes) -> list[str]:
+    """The words of a command, if running it once more changes nothing; else nothing."""
+    words = os.fsdecode(asked.rstrip(b"\0")).split("\0")
+    return words if words[0] == "guard" and words[1:2] and words[1] in PURE_GUARDS and "--lines" not in words else []
+
+
+def rehearse(run: event.Run, *commands: list[str]) -> None:
     """Answer events of our own, sent as a client sends them: the first real one finds everything in place.
 
     How they end does not matter. Afterwards environment and streams are as they were.
     """
     environ, streams = dict(os.environb), (sys.stdin, sys.stdout, sys.stderr)
     pretended = environ | {b"HOOKLINE_REHEARSAL_%d" % number: b"." * 60 for number in range(PADDING)}
-    for words in REHEARSALS:
+    for words in commands:
         fds = [client.buffer("rehearsal") for _ in range(3)]
         client.write_all(fds[0], EVENT)
         os.lseek(fds[0], 0, os.SEEK_SET)
@@ -323,6 +337,7 @@ def rehearse(run: event.Run) -> None:
             os.close(fd)
     sys.stdin, sys.stdout, sys.stderr = streams
     event.wear(environ)
+    tempfile.tempdir = None  # each environment has its own
     _to_nowhere()
 
 
@@ -336,7 +351,7 @@ def main(fd: int) -> None:
             importlib.import_module(name)
     run = importlib.import_module(TARGET).main
     os.environ["XDG_STATE_HOME"] = os.devnull  # a rehearsal is nobody's event: no fleet judges or records it
-    rehearse(run)
+    rehearse(run, *REHEARSALS)
     gc.collect()
     gc.freeze()
     service = _socket.socket(fileno=fd)
