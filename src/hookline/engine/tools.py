@@ -172,6 +172,21 @@ def _ms(started: float) -> float:
 # -- the same steps, taken with and without await --------------------------------------------------------------------
 
 
+async def _taken(call: _Call, perform: Callable[[_Call, Any], Awaitable[Any]]) -> Any:
+    """Take the steps of a call, one after another; what it returns."""
+    steps = _steps(call)
+    resume, value = steps.send, None
+    while True:
+        try:
+            step = resume(value)
+        except StopIteration as done:
+            return done.value
+        try:
+            resume, value = steps.send, await perform(call, step)
+        except Exception as error:  # noqa: BLE001 - handed to the steps, which raise it again
+            resume, value = steps.throw, error
+
+
 def _async(hooks: Fires, tool: Tool) -> Callable[..., Any]:
     async def perform(call: _Call, step: Any) -> Any:
         if isinstance(step, Event):
@@ -181,24 +196,13 @@ def _async(hooks: Fires, tool: Tool) -> Callable[..., Any]:
         return await step if inspect.isawaitable(step) else step
 
     async def call_tool(*args: Any, **kwargs: Any) -> Any:
-        call = _Call(tool, args, kwargs)
-        steps = _steps(call)
-        resume, value = steps.send, None
-        while True:
-            try:
-                step = resume(value)
-            except StopIteration as done:
-                return done.value
-            try:
-                resume, value = steps.send, await perform(call, step)
-            except Exception as error:  # noqa: BLE001 - handed to the steps, which raise it again
-                resume, value = steps.throw, error
+        return await _taken(_Call(tool, args, kwargs), perform)
 
     return call_tool
 
 
 def _sync(hooks: Fires, tool: Tool) -> Callable[..., Any]:
-    def perform(call: _Call, step: Any) -> Any:
+    async def perform(call: _Call, step: Any) -> Any:  # awaits nothing
         if isinstance(step, Event):
             return call.noted(hooks.fire_sync(step))
         if step is _RUN:
@@ -209,18 +213,11 @@ def _sync(hooks: Fires, tool: Tool) -> Callable[..., Any]:
         return step
 
     def call_tool(*args: Any, **kwargs: Any) -> Any:
-        call = _Call(tool, args, kwargs)
-        steps = _steps(call)
-        resume, value = steps.send, None
-        while True:
-            try:
-                step = resume(value)
-            except StopIteration as done:
-                return done.value
-            try:
-                resume, value = steps.send, perform(call, step)
-            except Exception as error:  # noqa: BLE001 - handed to the steps, which raise it again
-                resume, value = steps.throw, error
+        try:
+            _taken(_Call(tool, args, kwargs), perform).send(None)
+        except StopIteration as done:
+            return done.value
+        raise AssertionError("a plain function has nothing to wait for")
 
     return call_tool
 
