@@ -17,8 +17,8 @@ from hookline.guards.confining import TOOL, unwrapped
 from hookline.hooks.condition import read_rule
 from hookline.permissions import Permission, Rules, decide, read_rules
 from hookline.replies import NOTHING, Decision, Reply, allow, ask, deny
-from hookline.settings.load import File, read_settings
-from hookline.settings.policy import Permissions, Stated, read_permissions
+from hookline.settings.load import read_settings
+from hookline.settings.policy import File, Permissions, read_permissions
 from hookline.settings.problems import Problem
 from hookline.settings.sources import SettingsFolders, find_project, places, settings_sources
 
@@ -57,7 +57,7 @@ def judged(line: str, cwd: str, project: str) -> Reply:
     """
     where = places(project)
     files = [read_settings(source) for source in settings_sources(where)[0]]
-    rows, problems = read_permissions([Stated(file.source, file.raw) for file in files])
+    rows, problems = read_permissions(files)
     heard = _heard_on_allowing(rows, files)
     own = [row for row in heard if not row.source.foreign]
     decided = _decided(line, cwd, where, _rules(rows, own))

@@ -1,9 +1,9 @@
 """Files → hooks: `load` reads settings, `Trust` knows which of them may run, `Reloader` notices edits."""
 
 from hookline.settings.frontmatter import Markdown, parse_markdown, read_markdown
-from hookline.settings.load import File, Loaded, Skill, load
+from hookline.settings.load import Loaded, Skill, load
 from hookline.settings.parse import ParsedSettings, parse_hooks
-from hookline.settings.policy import Permissions, Switches
+from hookline.settings.policy import File, Permissions, Switches
 from hookline.settings.problems import Problem
 from hookline.settings.sources import SettingsFolders, SettingsSource, places
 from hookline.settings.trust import Item, Policy, Status, Trust, ensure, items_of, trust_file

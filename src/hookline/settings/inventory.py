@@ -11,10 +11,10 @@ from hookline.hooks.actions import Cedar, Command, Function, Http, McpTool, Prom
 from hookline.hooks.hook import Hook
 from hookline.hooks.signature import name_of
 from hookline.settings.files import HookScript, pretty, read_script
-from hookline.settings.load import File, Loaded
+from hookline.settings.load import Loaded
 from hookline.settings.modules import Listing
 from hookline.settings.parse import parse_hooks
-from hookline.settings.policy import sensitive
+from hookline.settings.policy import File, sensitive
 from hookline.settings.scripts import Named, named_by, named_in, read_listing
 
 

@@ -12,13 +12,13 @@ import msgspec
 from hookline.errors import MissingExtra
 from hookline.hooks.hook import Hook
 from hookline.settings.files import parse_json, plain, read_text
-from hookline.settings.frontmatter import Markdown, parse_markdown
+from hookline.settings.frontmatter import parse_markdown
 from hookline.settings.memory import memory_sources, outside_imports
 from hookline.settings.names import with_free_names, without_duplicates
 from hookline.settings.parse import parse_hooks
 from hookline.settings.policy import (
+    File,
     Permissions,
-    Stated,
     Switches,
     harmless,
     merged,
@@ -39,17 +39,6 @@ from hookline.settings.sources import (
     plugin_sources,
     settings_sources,
 )
-
-
-class File(msgspec.Struct, frozen=True, kw_only=True):
-    """One file as it was read: `raw` is what it says, `broken` that it could not be read as settings at all."""
-
-    source: SettingsSource
-    raw: dict[str, Any] = msgspec.field(default_factory=dict)
-    markdown: Markdown | None = None
-    problems: tuple[Problem, ...] = ()
-    found: bool = False
-    broken: bool = False
 
 
 class Skill(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +128,7 @@ def load(
 def _plugin_files(
     files: Sequence[File], plugin_dirs: Iterable[str | Path], where: SettingsFolders, *, headers: bool
 ) -> tuple[list[File], list[Problem]]:
-    enabled, absent = enabled_plugins(merged(_stated(files)), where)
+    enabled, absent = enabled_plugins(merged(files), where)
     problems, brought = list(absent), []
     for folder, name in (*((folder, "") for folder in plugin_dirs), *((folder, name) for name, folder in enabled)):
         found, more = plugin_sources(folder, where, name)
@@ -186,7 +175,7 @@ def read_settings(source: SettingsSource) -> File:
         problems = (Problem(source.label, f'expected an object, got {shown(value)}; write `{{"hooks": {{}}}}`'),)
     if wrong:
         return File(source=source, problems=problems, broken=True, found=True)
-    return File(source=source, raw=value, problems=(*problems, *misspelt(Stated(source, value))), found=True)
+    return File(source=source, raw=value, problems=(*problems, *misspelt(source, value)), found=True)
 
 
 def _given(value: Any, label: str) -> tuple[Any, tuple[Problem, ...]]:
@@ -258,25 +247,20 @@ def settle(
     """What the files say together. A file that is not `effective` (nobody trusts it) has no say in hooks and `env`."""
     files, problems = tuple(files), tuple(problems)
     heard = [file if effective is None or effective(file) else _muted(file) for file in files]
-    stated = _stated(heard)
-    switches, switch_problems = read_switches(stated)
-    env, env_problems = read_env(stated)
-    permissions, permission_problems = read_permissions(stated)
+    switches, switch_problems = read_switches(heard)
+    env, env_problems = read_env(heard)
+    permissions, permission_problems = read_permissions(heard)
     hooks, skills, hook_problems = _hooks(heard, switches)
     said = (*problems, *(p for file in files for p in file.problems), *switch_problems, *env_problems,
             *permission_problems, *hook_problems)  # fmt: skip
     return Loaded(
         places=where, files=files, hooks=hooks, skills=skills, problems=said, switches=switches,
-        permissions=permissions, env=env, raw=merged(stated), watched=_watched(where, files), source_problems=problems,
+        permissions=permissions, env=env, raw=merged(heard), watched=_watched(where, files), source_problems=problems,
     )  # fmt: skip
 
 
 def _muted(file: File) -> File:
     return msgspec.structs.replace(file, raw=harmless(file.raw))
-
-
-def _stated(files: Iterable[File]) -> list[Stated]:
-    return [Stated(file.source, file.raw) for file in files]
 
 
 def _hooks(files: Sequence[File], switches: Switches) -> tuple[tuple[Hook, ...], tuple[Skill, ...], list[Problem]]:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from hookline.errors import did_you_mean
+from hookline.settings.frontmatter import Markdown
 from hookline.settings.parse import HttpRules
 from hookline.settings.problems import Problem, shown
 from hookline.settings.sources import STRENGTH, SettingsSource
@@ -57,7 +58,6 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     """Which hooks may run at all, and what http hooks may reach."""
 
     disabled: bool = False
-    disabled_by: str = ""
     managed_only: bool = False
     managed_disabled: bool = False
     http: HttpRules = HttpRules()
@@ -69,27 +69,31 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
         return not (self.disabled or self.managed_only)
 
 
-class Stated(msgspec.Struct, frozen=True):
-    """A source and the settings it holds."""
+class File(msgspec.Struct, frozen=True, kw_only=True):
+    """One file as it was read: `raw` is what it says, `broken` that it could not be read as settings at all."""
 
     source: SettingsSource
-    raw: dict[str, Any]
+    raw: dict[str, Any] = msgspec.field(default_factory=dict)
+    markdown: Markdown | None = None
+    problems: tuple[Problem, ...] = ()
+    found: bool = False
+    broken: bool = False
 
 
-def by_strength(files: Iterable[Stated]) -> list[Stated]:
+def by_strength(files: Iterable[File]) -> list[File]:
     """Settings files from the weakest to the strongest; what else there is (plugins) settles nothing."""
     ranked = [one for one in files if one.source.kind in STRENGTH]
     return sorted(ranked, key=lambda one: STRENGTH.index(one.source.kind))
 
 
-def read_switches(files: Sequence[Stated]) -> tuple[Switches, list[Problem]]:
+def read_switches(files: Sequence[File]) -> tuple[Switches, list[Problem]]:
     """The switches of all files together; the strongest file that sets `disableAllHooks` decides (FACTS.md §9)."""
     problems: list[Problem] = []
-    disabled, by, managed_only, managed_disabled = False, "", False, False
+    disabled, managed_only, managed_disabled = False, False, False
     for one in by_strength(files):
         off = _switch(one, "disableAllHooks", problems)
         if off is not None:
-            disabled, by = off, one.source.label
+            disabled = off
             managed_disabled = off if one.source.kind == "managed" else managed_disabled
         if _switch(one, "allowManagedHooksOnly", problems):
             managed_only = managed_only or one.source.kind == "managed"
@@ -97,13 +101,11 @@ def read_switches(files: Sequence[Stated]) -> tuple[Switches, list[Problem]]:
                 where = f"{one.source.label}: allowManagedHooksOnly"
                 problems.append(Problem(where, "counts in managed settings alone; it is ignored here", "warning"))
     http = HttpRules(_list(files, "allowedHttpHookUrls", problems), _list(files, "httpHookAllowedEnvVars", problems))
-    return Switches(
-        disabled=disabled, disabled_by=by if disabled else "", managed_only=managed_only,
-        managed_disabled=managed_disabled, http=http,
-    ), problems  # fmt: skip
+    made = Switches(disabled=disabled, managed_only=managed_only, managed_disabled=managed_disabled, http=http)
+    return made, problems
 
 
-def _switch(one: Stated, key: str, problems: list[Problem]) -> bool | None:
+def _switch(one: File, key: str, problems: list[Problem]) -> bool | None:
     value = one.raw.get(key)
     if value is None or isinstance(value, bool):
         return value
@@ -112,7 +114,7 @@ def _switch(one: Stated, key: str, problems: list[Problem]) -> bool | None:
     return None
 
 
-def _list(files: Iterable[Stated], key: str, problems: list[Problem]) -> tuple[str, ...] | None:
+def _list(files: Iterable[File], key: str, problems: list[Problem]) -> tuple[str, ...] | None:
     """All files' entries of a list that restricts; one that is not a list allows nothing, to be on the safe side."""
     found: dict[str, None] | None = None
     for one in by_strength(files):
@@ -128,7 +130,7 @@ def _list(files: Iterable[Stated], key: str, problems: list[Problem]) -> tuple[s
     return None if found is None else tuple(found)
 
 
-def read_env(files: Iterable[Stated]) -> tuple[dict[str, str], list[Problem]]:
+def read_env(files: Iterable[File]) -> tuple[dict[str, str], list[Problem]]:
     """`env` of all files; the strongest file's value stands."""
     env: dict[str, str] = {}
     problems: list[Problem] = []
@@ -154,7 +156,7 @@ def _as_text(value: object) -> str | None:
     return str(value) if isinstance(value, str | int | float) else None
 
 
-def read_permissions(files: Iterable[Stated]) -> tuple[tuple[Permissions, ...], list[Problem]]:
+def read_permissions(files: Iterable[File]) -> tuple[tuple[Permissions, ...], list[Problem]]:
     """The permission rules of every file that has some, from the weakest to the strongest."""
     problems: list[Problem] = []
     found = []
@@ -188,7 +190,7 @@ def _permissions(source: SettingsSource, table: dict[str, Any], problems: list[P
     )  # fmt: skip
 
 
-def merged(files: Iterable[Stated]) -> dict[str, Any]:
+def merged(files: Iterable[File]) -> dict[str, Any]:
     """All settings but `hooks` as one object: objects merge, lists add up, of single values the strongest stands."""
     whole: dict[str, Any] = {}
     for one in by_strength(files):
@@ -204,12 +206,12 @@ def _over(weak: Any, strong: Any) -> Any:
     return strong
 
 
-def misspelt(one: Stated) -> list[Problem]:
+def misspelt(source: SettingsSource, raw: Mapping[str, Any]) -> list[Problem]:
     """What is said of keys that are nearly a key of ours: `hook` for `hooks`."""
     known = {*OWN_KEYS, "allowManagedHooksOnly"}
-    near = [(key, did_you_mean(key, known)) for key in one.raw if key not in known]
+    near = [(key, did_you_mean(key, known)) for key in raw if key not in known]
     close = [(key, hint) for key, hint in near if key.lower() in _NEARLY]
-    return [Problem(f"{one.source.label}: {key}", f"unknown key `{key}`{hint}") for key, hint in close]
+    return [Problem(f"{source.label}: {key}", f"unknown key `{key}`{hint}") for key, hint in close]
 
 
 _NEARLY = {"hook", "hooks", "disableallhook", "disableallhooks", "disablehooks", "allowmanagedhookonly"}

@@ -17,7 +17,8 @@ from hookline.errors import HookFailed
 from hookline.hooks.actions import Function
 from hookline.hooks.hook import Hook
 from hookline.settings.files import canonical
-from hookline.settings.load import File, Loaded, settle
+from hookline.settings.load import Loaded, settle
+from hookline.settings.policy import File
 from hookline.settings.problems import Problem
 from hookline.settings.scripts import Named
 from hookline.settings.sources import SettingsSource
