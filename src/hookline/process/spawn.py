@@ -236,6 +236,24 @@ def watch(process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> 
 _IN_A_THREAD = -1
 
 
+def when_gone(pid: int, loop: asyncio.AbstractEventLoop, told: Callable[[], None]) -> None:
+    """Call `told` once a process has gone, be it ours or not; at once if it has, or if there is no way to wait."""
+    try:
+        pidfd = os.pidfd_open(pid) if sys.platform == "linux" else -1
+    except OSError:
+        pidfd = -1
+    if pidfd < 0:
+        told()
+        return
+
+    def gone() -> None:
+        loop.remove_reader(pidfd)
+        os.close(pidfd)
+        told()
+
+    loop.add_reader(pidfd, gone)
+
+
 class _Watch:
     """The future of a return code; it resolves by a look at the right moment, or when the loop tells."""
 

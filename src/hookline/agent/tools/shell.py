@@ -19,7 +19,7 @@ from pathlib import Path
 
 from hookline.confine.policy import Policy
 from hookline.confine.warm import WarmLine, WarmStarter
-from hookline.process.spawn import watch
+from hookline.process.spawn import watch, when_gone
 from hookline.process.tree import MARKER, Group, new_marker
 
 __all__ = ["Bounded", "Shell"]
@@ -216,19 +216,12 @@ class Shell:
 def _ended(line: WarmLine, loop: asyncio.AbstractEventLoop) -> asyncio.Future[int | None]:
     """The exit code of a confined line, as a future."""
     future: asyncio.Future[int | None] = loop.create_future()
-    try:
-        pidfd = os.pidfd_open(line.pid)
-    except ProcessLookupError:
-        future.set_result(line.exit_code())
-        return future
 
     def over() -> None:
-        loop.remove_reader(pidfd)
-        os.close(pidfd)
         code = line.exit_code()
         future.set_result(-signal.SIGKILL if code is None else code)
 
-    loop.add_reader(pidfd, over)
+    when_gone(line.pid, loop, over)
     return future
 
 

@@ -12,12 +12,11 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hookline.process.spawn import Child, Pipes, ProcessSpec, entries_of, watch
+from hookline.process.spawn import Child, Pipes, ProcessSpec, entries_of, watch, when_gone
 from hookline.process.tree import MARKER
 from hookline.runners.warm.plan import Interpreter, WarmPlan
 
@@ -329,17 +328,4 @@ class _Running:
 
     def orphaned(self) -> None:
         """Nobody will tell us its return code any more: wait until it has gone, and call the code unknown."""
-        try:
-            pidfd = os.pidfd_open(self.child.pid) if sys.platform == "linux" else -1
-        except OSError:
-            pidfd = -1
-        if pidfd < 0:
-            self.ended(None)
-            return
-
-        def gone() -> None:
-            self.loop.remove_reader(pidfd)
-            os.close(pidfd)
-            self.ended(None)
-
-        self.loop.add_reader(pidfd, gone)
+        when_gone(self.child.pid, self.loop, lambda: self.ended(None))
