@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from hookline.engine import Context, RunnerResult
 from hookline.errors import HookFailed
 from hookline.events import Event, spec_of
@@ -11,16 +9,11 @@ from hookline.hooks.actions import AgentCheck
 from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Reply, deny, keep_going, stop
 from hookline.runners.prompt import PromptAnswer, question, understand
-from hookline.runners.services import Services, missing
+from hookline.runners.services import ServiceRunner, missing
 
 
-class AgentRunner:
+class AgentRunner(ServiceRunner):
     """Hands the question to the host's agent, which may use the session's tools."""
-
-    wants_services = True
-
-    def __init__(self, services: Callable[[], Services]) -> None:
-        self._services = services
 
     async def run(self, hook: Hook, event: Event, ctx: Context) -> RunnerResult:
         """Let the agent look; no answer is a failure."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from hookline.engine import Context, RunnerResult
@@ -11,17 +11,12 @@ from hookline.events import Event
 from hookline.hooks.actions import McpTool
 from hookline.hooks.hook import Hook
 from hookline.placeholders import DOTTED, fill, in_every_text
-from hookline.runners.services import Services, missing
+from hookline.runners.services import ServiceRunner, missing
 from hookline.wire import claude
 
 
-class McpRunner:
+class McpRunner(ServiceRunner):
     """Calls the tool through the session's own connection to the server."""
-
-    wants_services = True
-
-    def __init__(self, services: Callable[[], Services]) -> None:
-        self._services = services
 
     async def run(self, hook: Hook, event: Event, ctx: Context) -> RunnerResult:
         """Call the tool; a tool error or an unknown server is a failure."""

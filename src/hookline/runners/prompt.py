@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from hookline.events import Event, spec_of
 from hookline.hooks.actions import AgentCheck, Prompt
 from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Reply, deny, keep_going, stop
-from hookline.runners.services import Question, Services, missing
+from hookline.runners.services import Question, ServiceRunner, missing
 from hookline.wire import claude
 
 #: models like to put their JSON between marks
@@ -33,13 +33,8 @@ class PromptAnswer(msgspec.Struct):
     impossible: bool = False
 
 
-class PromptRunner:
+class PromptRunner(ServiceRunner):
     """Asks the session's model, or the one the hook names."""
-
-    wants_services = True
-
-    def __init__(self, services: Callable[[], Services]) -> None:
-        self._services = services
 
     async def run(self, hook: Hook, event: Event, ctx: Context) -> RunnerResult:
         """Ask once; an answer that cannot be understood is a failure."""

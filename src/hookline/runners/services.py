@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -32,20 +32,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     schema: Mapping[str, Any] = msgspec.field(default_factory=lambda: ANSWER_SCHEMA)
 
 
-class Judge(Protocol):
-    """A model that answers one question in one request."""
-
-    async def __call__(self, question: Question) -> str:
-        """The model's text; what goes wrong is raised."""
-
-
-class Inspector(Protocol):
-    """A small agent that may use tools before it answers."""
-
-    async def __call__(self, question: Question) -> Mapping[str, Any] | None:
-        """Its structured answer, or `None` if it gave none."""
-
-
 class McpResult(msgspec.Struct, frozen=True):
     """What an MCP tool returned, as text."""
 
@@ -53,11 +39,12 @@ class McpResult(msgspec.Struct, frozen=True):
     is_error: bool = False
 
 
-class McpCaller(Protocol):
-    """Somebody who is connected to the MCP servers of the session."""
-
-    async def __call__(self, server: str, tool: str, arguments: Mapping[str, Any]) -> McpResult:
-        """Call one tool; an unknown server is a `HookFailed`."""
+Judge = Callable[[Question], Awaitable[str]]
+"""A model that answers one question in one request: its text; what goes wrong is raised."""
+Inspector = Callable[[Question], Awaitable[Mapping[str, Any] | None]]
+"""A small agent that may use tools before it answers: its structured answer, or `None` if it gave none."""
+McpCaller = Callable[[str, str, Mapping[str, Any]], Awaitable[McpResult]]
+"""Calls a tool of an MCP server of the session: server, tool, arguments; an unknown server is a `HookFailed`."""
 
 
 class Services(msgspec.Struct):
@@ -71,3 +58,12 @@ class Services(msgspec.Struct):
 def missing(what: str, kind: str) -> HookFailed:
     """The failure of a hook whose host cannot do what it needs."""
     return HookFailed(f"needs {what}, and nobody gave this set of hooks one; set `hooks.services.{kind}`")
+
+
+class ServiceRunner:
+    """What runners have in common whose work the host does."""
+
+    wants_services = True
+
+    def __init__(self, services: Callable[[], Services]) -> None:
+        self._services = services
