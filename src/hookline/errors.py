@@ -210,6 +210,20 @@ class MissingExtra(HooklineError):
         self.extra = extra
 
 
+class extra:  # noqa: N801 - reads as the word it is: `with extra("an HTTP hook", "http"): import aiohttp`
+    """Imports inside the block belong to an optional dependency: without it, `MissingExtra` says what to install."""
+
+    def __init__(self, what: str, name: str) -> None:
+        self._what, self._name = what, name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and issubclass(kind, ImportError):
+            raise MissingExtra(self._what, self._name) from None
+
+
 class UnknownVersion(HooklineError):
     """An agent framework is installed in a version that its adapter was never tested with."""
 

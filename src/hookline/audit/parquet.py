@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from hookline.audit.export import Record, columns
-from hookline.errors import MissingExtra
+from hookline.errors import extra
 
 BATCH = 20_000
 
 
 def write_parquet(path: Path, records: Iterable[tuple[str, Record]]) -> int:
     """Write a file with a row for each record; how many."""
-    try:
+    with extra("Parquet", "parquet"):
         import pyarrow as pa  # type: ignore[import-untyped]
         from pyarrow import parquet
-    except ImportError:
-        raise MissingExtra("Parquet", "parquet") from None
     schema = _schema(pa)
     rows, count = (columns(record, machine) for machine, record in records), 0
     with parquet.ParquetWriter(path, schema, compression="zstd") as file:

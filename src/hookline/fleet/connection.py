@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hookline.errors import FleetError, MissingExtra
+from hookline.errors import FleetError, extra
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -29,11 +29,9 @@ async def connect(
     **more: Any,
 ) -> Client:
     """Connect; with `patient` go on trying for as long as it takes, else say after ten seconds why it failed."""
-    try:
+    with extra("a fleet", "fleet"):
         from nats.aio.client import Client
         from nats.errors import Error as NatsError
-    except ImportError:
-        raise MissingExtra("a fleet", "fleet") from None
 
     problems: list[str] = []
 

@@ -13,7 +13,7 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hookline.errors import FleetError, MissingExtra
+from hookline.errors import FleetError, extra
 from hookline.files import write_atomically
 
 if TYPE_CHECKING:
@@ -24,10 +24,8 @@ _USER = 20 << 3
 
 
 def _signing() -> Any:
-    try:
+    with extra("a fleet", "fleet"):
         from nacl import signing
-    except ImportError:
-        raise MissingExtra("a fleet", "fleet") from None
     return signing
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline.engine import Context, RunnerResult
-from hookline.errors import HookFailed, MissingExtra
+from hookline.errors import HookFailed, extra
 from hookline.events import Event
 from hookline.hooks.actions import Cedar
 from hookline.hooks.hook import Hook
@@ -116,8 +116,6 @@ def _entities(action: Cedar, ctx: Context) -> Any:
 
 
 def _cedarpy() -> Any:
-    try:
+    with extra("a hook of type `cedar`", "cedar"):
         import cedarpy
-    except ImportError:
-        raise MissingExtra("a hook of type `cedar`", "cedar") from None
     return cedarpy

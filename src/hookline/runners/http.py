@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from hookline.engine import Context, RunnerResult
-from hookline.errors import HookFailed, MissingExtra, ReplyError
+from hookline.errors import HookFailed, ReplyError, extra
 from hookline.events import Event
 from hookline.hooks.actions import Http
 from hookline.hooks.hook import Hook
@@ -91,10 +91,8 @@ class Kept(NamedTuple):
 
 async def _sessions() -> AsyncGenerator[tuple[aiohttp.ClientSession, Any], None]:
     """One session. A loop ends its generators before it ends itself, so that no connection outlives its loop."""
-    try:
+    with extra("an HTTP hook", "http"):
         import aiohttp
-    except ImportError:
-        raise MissingExtra("an HTTP hook", "http") from None
     no_limit = aiohttp.ClientTimeout(total=None)  # the engine's own timer is the limit
     async with aiohttp.ClientSession(timeout=no_limit, cookie_jar=aiohttp.DummyCookieJar()) as session:
         yield session, aiohttp

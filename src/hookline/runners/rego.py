@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hookline.engine import Context, RunnerResult
-from hookline.errors import HookFailed, MissingExtra
+from hookline.errors import HookFailed, extra
 from hookline.events import Event
 from hookline.hooks.actions import Rego
 from hookline.hooks.hook import Hook
@@ -100,8 +100,6 @@ def _problem(problem: Exception) -> str:
 
 
 def _regopy() -> Any:
-    try:
+    with extra("a hook of type `rego`", "rego"):
         import regopy
-    except ImportError:
-        raise MissingExtra("a hook of type `rego`", "rego") from None
     return regopy

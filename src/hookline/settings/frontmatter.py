@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.errors import MissingExtra
+from hookline.errors import extra
 from hookline.settings.files import plain, read_text
 from hookline.settings.problems import Problem, shown
 
@@ -54,10 +54,8 @@ def parse_markdown(text: str, label: str) -> Markdown:
 def _parse_yaml(text: str, label: str) -> tuple[dict[str, Any], tuple[Problem, ...]]:
     if len(text) > _MOST_CHARACTERS:
         return {}, (Problem(label, f"its header is longer than {_MOST_CHARACTERS // 1024} KiB; nothing of it is read"),)
-    try:
+    with extra(f"reading the header of {label}", "yaml"):
         import yaml
-    except ImportError:
-        raise MissingExtra(f"reading the header of {label}", "yaml") from None
     try:
         value = plain(yaml.load(text, Loader=_loader(yaml)))  # noqa: S506 - a safe loader that refuses aliases
     except yaml.YAMLError as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hookline.engine import Notice, Status, Verdict
-from hookline.errors import MissingExtra
+from hookline.errors import extra
 from hookline.replies import Decision, Reply
 
 if TYPE_CHECKING:
@@ -231,10 +231,8 @@ class Metrics:
 
     def registry(self) -> CollectorRegistry:
         """A Prometheus registry of these metrics, for an exporter of your own."""
-        try:
+        with extra("Prometheus metrics", "metrics"):
             from prometheus_client.registry import CollectorRegistry
-        except ImportError:
-            raise MissingExtra("Prometheus metrics", "metrics") from None
         registry = CollectorRegistry()
         registry.register(_Collector(self))
         return registry

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from hookline.engine import Notice, Outcome, Status, Verdict
-from hookline.errors import MissingExtra
+from hookline.errors import extra
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -36,10 +36,8 @@ class OpenTelemetry:
     def __init__(
         self, tracer_provider: TracerProvider | None = None, meter_provider: MeterProvider | None = None
     ) -> None:
-        try:
+        with extra("OpenTelemetry", "otel"):
             from opentelemetry import metrics, trace
-        except ImportError:
-            raise MissingExtra("OpenTelemetry", "otel") from None
         self._trace = trace
         self._tracer = trace.get_tracer("hookline", tracer_provider=tracer_provider)
         meter = metrics.get_meter("hookline", meter_provider=meter_provider)

@@ -22,7 +22,7 @@ from hookline.agent.messages import (
 from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent
 from hookline.agent.models.kinds import model_errors
 from hookline.agent.models.stream import Telling, parse_arguments
-from hookline.errors import MissingExtra, ModelError
+from hookline.errors import ModelError, extra
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -129,10 +129,8 @@ class Completion:
 
 def import_sdk() -> Any:
     """The SDK, or the error that says how to get it."""
-    try:
+    with extra("the OpenAI models", "agent"):
         import openai
-    except ImportError as problem:
-        raise MissingExtra("the OpenAI models", "agent") from problem
     return openai
 
 

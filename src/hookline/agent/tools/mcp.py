@@ -22,7 +22,7 @@ from msgspec import Struct
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
 from hookline.agent.tools.hosted import AskHost, host_streams
 from hookline.agent.tools.schema import json_type
-from hookline.errors import McpError, MissingExtra, ToolInputInvalid
+from hookline.errors import McpError, MissingExtra, ToolInputInvalid, extra
 from hookline.placeholders import WITH_DEFAULT, fill, in_every_text
 
 __all__ = ["McpServer", "McpServers", "McpTool", "ServerConfig", "read_config", "tool_name"]
@@ -188,10 +188,8 @@ class McpServer:
                 self._client = None
 
     def _open(self, errors: IO[str]) -> contextlib.AbstractAsyncContextManager[Any]:
-        try:
+        with extra("MCP servers", "agent"):
             from mcp.client.client import Client
-        except ImportError as problem:
-            raise MissingExtra("MCP servers", "agent") from problem
         # a started server gets the plain handshake every version knows; a remote one may be newer than that
         mode = "auto" if self.config.url else "legacy"
         return Client(self._transport(errors), mode=mode, elicitation_callback=self._elicit, cache=None)

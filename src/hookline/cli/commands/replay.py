@@ -15,7 +15,7 @@ import msgspec
 from hookline.cli.options import add_json, add_sources, hooks_of, parser
 from hookline.cli.style import counted, paint
 from hookline.display import one_line
-from hookline.errors import HooklineError, MissingExtra
+from hookline.errors import HooklineError, extra
 from hookline.replay.compare import Flip, Report, pieces, replay
 
 _EXAMPLES = """examples:
@@ -69,11 +69,9 @@ def _progress(total: int) -> Iterator[Callable[[int, Report], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    try:
+    with extra("a progress bar", "cli"):
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-    except ImportError:
-        raise MissingExtra("a progress bar", "cli") from None
     columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
     progress = Progress(*columns, console=Console(stderr=True), transient=True)
     task = progress.add_task("", total=total)

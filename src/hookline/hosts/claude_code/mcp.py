@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar, get_type_hints, overload
 import msgspec
 from msgspec import Struct
 
-from hookline.errors import HookError, MissingExtra
+from hookline.errors import HookError, extra
 
 log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
 PROTOCOL_VERSION = "2025-06-18"
@@ -246,8 +246,6 @@ def in_process(server: Any) -> InProcess | None:
         return in_process(live) if live is not None else None
     if hasattr(server, "handle") and hasattr(server, "aclose"):
         return server  # type: ignore[no-any-return]
-    try:
+    with extra(f"an MCP server object ({type(server).__name__})", "agent"):
         import mcp  # noqa: F401
-    except ImportError:
-        raise MissingExtra(f"an MCP server object ({type(server).__name__})", "agent") from None
     return Bridged(server)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from hookline.engine import HookSet, Verdict
 from hookline.engine.coroutine_driver import UNWANTED
-from hookline.errors import MissingExtra
+from hookline.errors import extra
 from hookline.events import Event
 from hookline.hosts.answer import answer, fails_closed, refusal
 from hookline.hosts.claude_code.registration import plan
@@ -27,10 +27,8 @@ Callback = Callable[[Any, str | None, Any], Awaitable[Any]]
 
 def for_sdk(hooks: HookSet) -> dict[Any, list[Any]]:
     """What `ClaudeAgentOptions(hooks=…)` takes: one `HookMatcher` for each event the hooks there are now listen to."""
-    try:
+    with extra("for_sdk()", "claude"):
         from claude_agent_sdk import HookMatcher
-    except ImportError:
-        raise MissingExtra("for_sdk()", "claude") from None
     planned = plan(hooks)
     event_of = {kind.event_name: kind for kind in planned.events.values()}
     return {
