@@ -177,3 +177,27 @@ async def test_a_host_without_standard_streams_can_start_programs(closed: str, t
     await run_process(ProcessSpec(argv=("/bin/sh", "-c", f"exec {sys.executable} {script} {said} {closed}")))
 
     assert said.read_text() == repr((3, b"in", b"err\n"))
+
+
+@pytest.mark.parametrize("gone", [True, False], ids=["gone already", "still there"])
+async def test_the_end_of_a_process_is_told_once(gone: bool) -> None:
+    """Whoever waits for a process that has gone is told at once, for any other when it goes."""
+    process = await asyncio.create_subprocess_exec("cat", stdin=asyncio.subprocess.PIPE)
+    loop, told, over = asyncio.get_running_loop(), list[str](), asyncio.Event()
+    assert process.stdin is not None
+
+    def tell() -> None:
+        told.append("gone")
+        over.set()
+
+    if gone:
+        process.stdin.close()
+        await process.wait()
+
+    spawn.when_gone(process.pid, loop, tell)
+    before = list(told)
+    process.stdin.close()
+    await asyncio.wait_for(over.wait(), 30)
+    await process.wait()
+
+    assert (before, told) == (["gone"] if gone else [], ["gone"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +15,8 @@ import pytest
 from hookline.agent.tools import ToolEnv, ToolResult
 from hookline.agent.tools.base import SessionState
 from hookline.agent.tools.bash import OUTPUT_LIMIT, Bash, TaskStop
-from hookline.agent.tools.shell import Bounded
+from hookline.agent.tools.shell import Bounded, line_end
+from hookline.confine.warm import WarmLine
 from hookline.guards.confining import unavailable
 from tests.agent.processes import alive
 
@@ -283,3 +286,18 @@ async def test_a_confined_session_holds_lines_to_its_folders(tmp_path: Path, mon
     assert (moved.content, env.cwd) == (f"{project}/sub", f"{project}/sub")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["project", "temporary"]
     await env.state.jobs.aclose()
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="confined lines are Linux only")
+@pytest.mark.parametrize("told", [b"", (3).to_bytes(4, "little")], ids=["killed", "exit 3"])
+async def test_a_confined_line_that_has_gone_before_it_is_watched(told: bytes) -> None:
+    """Its exit code is what it told; one that told nothing was killed, which is not a success."""
+    gone = await asyncio.create_subprocess_exec("true")
+    await gone.wait()
+    reading, writing = os.pipe()
+    os.write(writing, told)
+    os.close(writing)
+
+    code = await line_end(WarmLine(gone.pid, reading), asyncio.get_running_loop())
+
+    assert code == (3 if told else -signal.SIGKILL)

@@ -132,7 +132,7 @@ class Shell:
         finally:
             os.close(null)
         self._pid = line.pid
-        self._exit = _ended(line, asyncio.get_running_loop())
+        self._exit = line_end(line, asyncio.get_running_loop())
 
     @property
     def exit(self) -> asyncio.Future[int | None]:
@@ -213,7 +213,7 @@ class Shell:
         self._output = self._cwd_pipe = None
 
 
-def _ended(line: WarmLine, loop: asyncio.AbstractEventLoop) -> asyncio.Future[int | None]:
+def line_end(line: WarmLine, loop: asyncio.AbstractEventLoop) -> asyncio.Future[int | None]:
     """The exit code of a confined line, as a future."""
     future: asyncio.Future[int | None] = loop.create_future()
 
