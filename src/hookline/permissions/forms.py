@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from hookline.hooks.condition import Catch, Rule, part_caught
-from hookline.permissions.git_readers import BEFORE, GIT, asks_gpg
-from hookline.permissions.options import take
-from hookline.permissions.readers import READERS, filters_only, find_files, shows_date
+from hookline.permissions.readers import find_files
+from hookline.permissions.reading import row_of, understood
 from hookline.shell import ShellLine, SimpleCommand
 
 _AWK = frozenset({"awk", "gawk", "mawk", "nawk"})
@@ -40,17 +39,8 @@ def _is_understood(part: SimpleCommand) -> bool:
         return find_files(list(_without_commands(words)) if part.wraps else words) is not None
     if part.name in _AWK:
         return "-f" not in words and not any(_AWK_RUNS.search(word) for word in words)
-    if part.name == "git":
-        return _git_is_understood(words)
-    row = READERS.get(part.name)
-    if row is None:
-        return True
-    taken = take(words, row)
-    if taken is None:
-        return False
-    if part.name == "date":
-        return shows_date(taken.operands)
-    return part.name != "jq" or filters_only(taken.operands)
+    row, words = row_of(part.name, words)
+    return row is None or understood(part.name, words, row) is not None
 
 
 def _without_commands(words: list[str]) -> Iterator[str]:
@@ -61,13 +51,3 @@ def _without_commands(words: list[str]) -> Iterator[str]:
         if not inside:
             yield word
         inside = inside and word not in (";", "+")
-
-
-def _git_is_understood(words: list[str]) -> bool:
-    while words and words[0] in BEFORE:
-        words = words[1:]
-    row = GIT.get(words[0]) if words else None
-    if row is None:
-        return True
-    taken = take(words[1:], row)
-    return taken is not None and not asks_gpg(taken.options)

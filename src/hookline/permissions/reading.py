@@ -7,7 +7,7 @@ that is not known is asked about.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from hookline.paths import absolute, inside_any
@@ -122,40 +122,49 @@ def _files_inside(files: Iterable[str], base: str, folders: WorkingFolders) -> b
 
 def _files(name: str, words: list[str], base: str, folders: WorkingFolders) -> Iterable[str] | None:
     """The files that a program reads with these words; None when it may do more than read."""
-    if name == "git":
-        return _git_files(words, base, folders)
+    if name == "git" and _in_another_repository(base, folders):
+        return None
     if name == "find":
         return find_files(words)
     if name == "cd":
         return words if len(words) == 1 and not words[0].startswith("-") else None
     if name in ("test", "["):
         return () if compares_only(words) else None
-    row = READERS.get(name)
+    row, words = row_of(name, words)
     if row is None:
         return _form_files(name, words)
-    taken = take(words, row)
-    return taken.files if taken is not None and _further(name, taken) else None
+    taken = understood(name, words, row)
+    return None if taken is None else taken.files
 
 
-def _further(name: str, taken: Taken) -> bool:
-    """What a program's operands may not say, whatever its options."""
-    if name == "date":
-        return shows_date(taken.operands)
-    return filters_only(taken.operands) if name == "jq" else True
-
-
-def _git_files(words: list[str], base: str, folders: WorkingFolders) -> Iterable[str] | None:
-    """The paths that git is given. In a repository that the line enters, its configuration could run anything."""
-    place = folders.path(".", base)
-    if disk.real(place) != disk.real(folders.cwd) or disk.in_bare_repository(disk.real(place)):
-        return None
+def row_of(name: str, words: list[str]) -> tuple[ReadOnlyOptions | None, list[str]]:
+    """The row of a program that reads (for git, of its subcommand), and the words that the row is about."""
+    if name != "git":
+        return READERS.get(name), words
     while words and words[0] in BEFORE:
         words = words[1:]
-    row: ReadOnlyOptions | None = GIT.get(words[0]) if words else None
-    if row is None:
-        return _form_files("git", words)
-    taken = take(words[1:], row)
-    return None if taken is None or asks_gpg(taken.options) else taken.files
+    row = GIT.get(words[0]) if words else None
+    return row, words if row is None else words[1:]
+
+
+def understood(name: str, words: list[str], row: ReadOnlyOptions) -> Taken | None:
+    """The words, sorted, if the program does nothing but read when it is called with them."""
+    taken = take(words, row)
+    return taken if taken is not None and (name not in _FURTHER or _FURTHER[name](taken)) else None
+
+
+_FURTHER: dict[str, Callable[[Taken], bool]] = {
+    "date": lambda taken: shows_date(taken.operands),
+    "jq": lambda taken: filters_only(taken.operands),
+    "git": lambda taken: not asks_gpg(taken.options),
+}
+"""What has to hold besides the options."""
+
+
+def _in_another_repository(base: str, folders: WorkingFolders) -> bool:
+    """Whether a line has entered a repository, whose configuration could have git run anything."""
+    place = disk.real(folders.path(".", base))
+    return place != disk.real(folders.cwd) or disk.in_bare_repository(place)
 
 
 def _form_files(name: str, words: list[str]) -> list[str] | None:
