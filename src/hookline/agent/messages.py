@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 __all__ = [
@@ -217,3 +218,36 @@ BLOCKS = {
     "tool_use": _tool_use,
     "tool_result": _tool_output,
 }
+
+
+# -- a line of a transcript ------------------------------------------------------------------------------------------
+
+
+def encode_entry(message: Message) -> dict[str, Any]:
+    """A message as a line of the transcript."""
+    if isinstance(message, Reminder):
+        reminder = {"type": "system", "subtype": "reminder", "content": message.text}
+        return {**reminder, "file": message.file} if message.file else reminder
+    wire = encode_message(message)
+    if isinstance(message, User):
+        return {"type": "user", "message": wire, **({"isMeta": True} if message.synthetic else {})}
+    usage = msgspec.to_builtins(message.usage)
+    about = {
+        "id": message.id,
+        "type": "message",
+        "model": message.model,
+        "stop_reason": message.stop_reason,
+        "usage": usage,
+    }
+    return {"type": "assistant", "message": {**about, **wire}}
+
+
+def decode_entry(entry: Mapping[str, Any]) -> Message | None:
+    """The message on a line; None for lines that are about something else."""
+    kind, message = entry.get("type"), entry.get("message")
+    if kind == "system" and entry.get("subtype") == "reminder":
+        return Reminder(str(entry.get("content") or ""), str(entry.get("file") or ""))
+    if kind not in {"user", "assistant"} or not isinstance(message, Mapping):
+        return None
+    said = decode_message({**message, "role": kind})
+    return User(said.content, synthetic=True) if isinstance(said, User) and entry.get("isMeta") else said

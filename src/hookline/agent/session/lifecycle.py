@@ -14,16 +14,6 @@ from hookline.events import InstructionsLoaded, SessionEnd, SessionStart, Setup
 from hookline.settings.live import loaded_by
 from hookline.settings.load import trusted_imports
 
-__all__ = [
-    "instructions_told",
-    "load_again",
-    "load_instructions",
-    "load_nested",
-    "session_ends",
-    "session_starts",
-    "sets_up",
-]
-
 
 async def sets_up(talk: Conversation, trigger: str) -> None:
     """Setup: hooks prepare the project; what they have to say is for the user, not the model (`setup_text`)."""

@@ -8,8 +8,6 @@ from msgspec import UNSET, Struct
 
 from hookline.agent.messages import ToolUse, Usage
 
-__all__ = ["Ending", "Result"]
-
 
 class Ending(Struct, frozen=True, kw_only=True):
     """Why a turn is over; `reason` is the wire's `terminal_reason`."""

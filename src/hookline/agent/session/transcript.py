@@ -29,26 +29,11 @@ from hookline.agent.messages import (
     ToolUse,
     Usage,
     User,
+    decode_entry,
+    encode_entry,
 )
-from hookline.agent.session.entries import decode_entry, encode_entry
 from hookline.errors import TranscriptError
 from hookline.wire.text import read_object
-
-__all__ = [
-    "Mirror",
-    "Resumed",
-    "Transcript",
-    "deferred",
-    "find",
-    "interrupted",
-    "latest",
-    "project_folder",
-    "read_messages",
-    "resume",
-    "subagent_path",
-    "transcript_path",
-    "unanswered",
-]
 
 SLUG_LIMIT = 200
 INTERRUPTED = "[Request interrupted before this tool finished]"
