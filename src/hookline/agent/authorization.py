@@ -24,8 +24,6 @@ from hookline.guards.aside import aside
 from hookline.permissions import Mode, Permission, suggestions
 from hookline.replies import Decision, Reply, allow, deny
 
-__all__ = ["Permitted", "may_run", "permission_of"]
-
 #: seconds without an answer after which the user is notified that somebody waits
 PATIENCE = 6.0
 

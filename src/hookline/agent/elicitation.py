@@ -11,8 +11,6 @@ from hookline.agent.session.session import Conversation
 from hookline.engine import Verdict
 from hookline.events import Elicitation, ElicitationResult, Notification
 
-__all__ = ["elicit"]
-
 
 async def elicit(talk: Conversation, server: str, request: dict[str, Any]) -> dict[str, Any]:
     """The answer to a server's question; nobody there means cancel."""

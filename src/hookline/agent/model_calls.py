@@ -15,8 +15,6 @@ from hookline.agent.session.session import Conversation
 from hookline.engine import Verdict
 from hookline.events import Event, PostModelCall, PreModelCall, PreOutput
 
-__all__ = ["judged", "may_ask", "may_return"]
-
 
 async def may_ask(talk: Conversation) -> Ending | None:
     """PreModelCall: why the model is not asked, if a hook says so; what hooks add goes into the request."""

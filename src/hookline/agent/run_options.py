@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from hookline.permissions import Mode
 
-__all__ = ["CLAUDE_CODE_VERSION", "RunOptions"]
-
 #: the Claude Code whose flags, messages and hooks are spoken here; drivers look at it before they go on
 CLAUDE_CODE_VERSION = "2.1.325"
 

@@ -31,8 +31,6 @@ from hookline.hooks.tools import ALIASES, ARGUMENTS
 from hookline.paths import absolute
 from hookline.replies import Decision
 
-__all__ = ["PendingCall", "call_tools"]
-
 #: other names that models know a tool by
 
 

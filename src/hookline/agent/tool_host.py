@@ -20,8 +20,6 @@ from hookline.errors import HooklineError
 from hookline.events import CwdChanged, Event, TaskCompleted, TaskCreated, WorktreeCreate, WorktreeRemove
 from hookline.replies import Decision
 
-__all__ = ["ask_about", "surroundings"]
-
 
 def surroundings(talk: Conversation, tool_use_id: str) -> ToolEnv:
     """What one call is handed: where it works, and the agent's own abilities."""

@@ -28,8 +28,6 @@ from hookline.engine import Verdict
 from hookline.errors import ModelError
 from hookline.events import MessageDisplay, Stop, StopFailure, SubagentStop
 
-__all__ = ["subagent_stops", "take_turn"]
-
 STOP_CAP = 8
 CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 #: what the model is told when its answer was cut off, so that it goes on

@@ -12,8 +12,6 @@ from typing import Any
 
 from hookline.files import state_folder
 
-__all__ = ["LineEditor", "read_line"]
-
 MOST_REMEMBERED = 1000
 
 

@@ -18,8 +18,6 @@ from hookline.hosts.reply import encode, refuse
 from hookline.replies import NOTHING, Reply, deny
 from hookline.wire.text import parse_object
 
-__all__ = ["FiresInTime", "refused", "serve", "speaker"]
-
 
 class FiresInTime(Protocol):
     """Hooks that can be asked."""

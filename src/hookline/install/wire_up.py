@@ -21,9 +21,6 @@ from hookline.install.entries import DEADLINE, HookSource, Scope, Wiring, asks, 
 from hookline.install.losses import Loss, report
 from hookline.install.survey import configured
 
-__all__ = ["Installed", "install", "program", "seconds_for", "uninstall"]
-
-
 _UNSAID = 600.0
 """What entries of settings files get that say nothing of a timeout: no agent waits that long for a tool call."""
 

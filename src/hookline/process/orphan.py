@@ -7,8 +7,6 @@ import subprocess
 
 from hookline.process.spawn import ProcessSpec
 
-__all__ = ["leave_running"]
-
 #: the shell starts the program and ends: whoever runs the machine takes care of it from then on
 STARTER = 'exec 3<&0; "$@" <&3 3<&- >/dev/null 2>&1 &'
 

@@ -12,8 +12,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-__all__ = ["NoAnswer", "answer_in_time"]
-
 _HEAD = 20
 _GLANCE = 0.1  # seconds; a process forked by the work may hold the pipe open after the work itself has died
 

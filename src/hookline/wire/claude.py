@@ -16,9 +16,6 @@ from hookline.wire.reading import reply_of
 from hookline.wire.text import is_blank, parse_object, write
 from hookline.wire.writing import output_object
 
-__all__ = ["decode_event", "decode_reply", "decode_trusted", "encode_event", "encode_reply", "encoded",
-           "event_from", "event_name", "event_object", "reply_object", "trusted_reader"]  # fmt: skip
-
 _NAME = "hook_event_name"
 _OURS = ("timestamp", "extra")
 """Fields of every event that are not on the wire; what comes under their names is the sender's own, so extra."""

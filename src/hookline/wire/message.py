@@ -22,8 +22,6 @@ from hookline.wire.outputs import Output, Seconds, typed
 from hookline.wire.reading import reply_of
 from hookline.wire.text import is_blank, parse_object, write
 
-__all__ = ["decode_event", "decode_reply", "encode_event", "encode_reply", "response"]
-
 _EVENT, _RESPONSE = "hook_event", "hook_response"
 
 

@@ -18,8 +18,6 @@ from hookline.settings.live import loaded_by
 from hookline.settings.parse import parse_hooks
 from hookline.settings.sources import SettingsSource
 
-__all__ = ["COMMANDS", "activate", "use_skill"]
-
 
 async def _compact(talk: Conversation, arguments: str) -> str:
     """Summarise the conversation, with the user's wishes for the summary."""

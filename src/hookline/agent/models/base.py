@@ -14,8 +14,6 @@ from msgspec import Struct
 
 from hookline.agent.messages import Assistant, Message, ToolUse, Usage
 
-__all__ = ["Model", "ModelRequest", "ModelResponse", "OnEvent", "ToolSpec"]
-
 DEFAULT_MAX_TOKENS = 16_384
 
 

@@ -15,8 +15,6 @@ from hookline.hosts.claude_code.cli_channel import CliChannel
 from hookline.hosts.claude_code.messages import McpMessage
 from hookline.permissions import removed_tools
 
-__all__ = ["HostTools"]
-
 
 class HostTools:
     """Connects to the host's servers; a host that says nothing of them has those of `--mcp-config`."""

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from hookline.agent.factory import Made
     from hookline.api import Hooks
 
-__all__ = ["output_style", "say_init"]
-
 
 def output_style(hooks: Hooks) -> str:
     """The `outputStyle` of the settings, by name."""

@@ -13,8 +13,6 @@ import msgspec
 
 from hookline.wire.text import read_object
 
-__all__ = ["refuse"]
-
 
 def refuse(problem: str, lines: Iterable[bytes], write: Callable[[bytes], None]) -> None:
     """Answer the first request, or the first prompt, that comes in on `lines` with `problem`."""

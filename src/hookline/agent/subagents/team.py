@@ -17,8 +17,6 @@ from hookline.agent.subagents.subagents import DEFAULT_KIND, spawn_agent
 from hookline.agent.tools import Task
 from hookline.errors import AgentError
 
-__all__ = ["Team"]
-
 
 class Team:
     """The teammates of an agent's session and the task list they share."""

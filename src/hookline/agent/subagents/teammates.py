@@ -18,8 +18,6 @@ from hookline.agent.tools import Task
 from hookline.agent.turn import take_turn
 from hookline.events import TaskCompleted, TeammateIdle
 
-__all__ = ["work_through"]
-
 #: how often in a row hooks may send a teammate back with nothing new to do
 MOST_SENT_BACK = 8
 

@@ -22,8 +22,6 @@ from hookline.agent.tools.schema import schema_of, validate
 from hookline.agent.tools.task_list import Task, TaskList
 from hookline.confine.policy import Policy
 
-__all__ = ["SessionState", "Tool", "ToolEnv", "ToolResult", "Worktree", "failure"]
-
 
 class ToolResult(Struct, frozen=True):
     """What a call came to: `content` for the model, `response` for hooks (`tool_response`), `is_error` for both."""

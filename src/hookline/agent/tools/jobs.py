@@ -18,8 +18,6 @@ from typing import Any
 from hookline.agent.tools.shell import Shell
 from hookline.confine.warm import WarmStarter
 
-__all__ = ["Job", "Jobs"]
-
 
 @dataclass
 class Job:

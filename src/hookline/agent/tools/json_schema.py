@@ -9,8 +9,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["misfits"]
-
 TYPES: dict[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
     "array": lambda value: isinstance(value, list),

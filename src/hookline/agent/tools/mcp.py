@@ -25,8 +25,6 @@ from hookline.agent.tools.schema import json_type
 from hookline.errors import McpError, MissingExtra, ToolInputInvalid, extra
 from hookline.placeholders import WITH_DEFAULT, fill, in_every_text
 
-__all__ = ["McpServer", "McpServers", "McpTool", "ServerConfig", "read_config", "tool_name"]
-
 CONNECT_SECONDS = 30.0
 CALL_SECONDS = 100_000.0
 #: the `type` of a server that lives in the host

@@ -14,8 +14,6 @@ from msgspec.structs import FieldInfo, fields
 
 from hookline.errors import ToolInputInvalid
 
-__all__ = ["schema_of", "validate"]
-
 JSON_TYPES: tuple[tuple[type, str], ...] = (
     (bool, "boolean"),
     (str, "string"),

@@ -12,8 +12,6 @@ from hookline.agent.tools.base import Tool, ToolEnv, ToolResult
 from hookline.agent.tools.json_schema import misfits
 from hookline.errors import ConfigError, ToolInputInvalid
 
-__all__ = ["NAME", "StructuredOutput", "read_schema"]
-
 NAME = "StructuredOutput"
 
 

@@ -32,8 +32,6 @@ from hookline.hosts.claude_code.messages import (
 )
 from hookline.hosts.claude_code.protocol import Connection
 
-__all__ = ["CliChannel"]
-
 log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
 
 
