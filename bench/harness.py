@@ -174,6 +174,20 @@ class Times:
             raise NotMeasurable(f"`{other}` adds {least} to `{over}`, which may be nothing; measure on an idle machine")
         return self.difference(name, over) / self.difference(other, over)
 
+    def within(self, bound: float, name: str, other: str, *, over: str) -> float:
+        """How many times as much it adds to `over` as `other` does, if that is surely within `bound`, or surely not.
+
+        `NotMeasurable` if neither is sure. Where what `other` adds may be nothing, the number is the least it can be.
+        """
+        theirs = self._differences(other, over)
+        excess = [ours - bound * their for ours, their in zip(self._differences(name, over), theirs, strict=True)]
+        least, most = at_least_surely(excess), at_most_surely(excess)
+        if least <= 0 < most:
+            between = f"between {least * 1e6:.2g} and {most * 1e6:.2g} µs more than {bound:g} × what `{other}` adds"
+            raise NotMeasurable(f"`{name}` adds {between}; measure on an idle machine")
+        certain = at_least_surely(theirs) > 0
+        return self.difference(name, over) / (median(theirs) if certain else at_most_surely(theirs))
+
     def _differences(self, name: str, base: str) -> list[float]:
         return [a - b for a, b in zip(self.rounds[name], self.rounds[base], strict=True)]
 
@@ -186,6 +200,11 @@ def at_least_surely(values: Sequence[float], doubt: float = 0.01) -> float:
         chance += comb(count, rank) / 2**count
         rank += 1
     return ordered[rank - 1] if rank else -inf
+
+
+def at_most_surely(values: Sequence[float], doubt: float = 0.01) -> float:
+    """The upper bound of the median, likewise."""
+    return -at_least_surely([-value for value in values], doubt)
 
 
 async def interleave(

@@ -11,11 +11,12 @@ from tools.frameworks import ROOT, environ, is_ready, python_of
 FRAMEWORKS = (
     "agent-framework", "crewai", "google-adk", "langchain", "openai-agents", "pydantic-ai", "strands",
 )  # fmt: skip
+TWICE = 2
 PROBE = Path(__file__).parents[1] / "adapter_probe.py"
 
 
 def rows() -> Iterator[Row]:
-    target = at_most(2, "× the framework's own hooks")  # of which Hookline itself is no more than the framework's own
+    target = at_most(TWICE, "× the framework's own hooks")  # beside these it adds no more than they do
     for name in FRAMEWORKS:
         yield Row(f"adapters.{name}", f"hooks through Hookline in {name}, per tool call", target, _measure(name))
 
@@ -33,8 +34,7 @@ def _measure(name: str) -> Callable[[], Awaitable[Measured]]:
             raise RuntimeError(errors.decode().strip().splitlines()[-1])
         times = Times(json.loads(out.splitlines()[-1]))
         own, ours = (times.difference(kind, "bare") * 1e6 for kind in ("own", "ours"))
-        return Measured(
-            times.added("ours", "own", over="bare"), note=f"own {own:.0f} µs, through Hookline {ours:.0f} µs"
-        )
+        ratio = times.within(TWICE, "ours", "own", over="bare")
+        return Measured(ratio, note=f"own hooks {own:.1f} µs, through Hookline {ours:.1f} µs")
 
     return measure

@@ -13,6 +13,7 @@ from hookline.errors import HookError
 from hookline.events import Event
 from hookline.hooks.declare import EventLike, F, Options, declared, is_bare, is_event, make_hook
 from hookline.hooks.hook import Hook
+from hookline.replies import NOTHING
 from hookline.runners import runner_for
 from hookline.runners.services import Services
 
@@ -187,6 +188,8 @@ class Hooks:
         It works in any thread. Where an event loop is running, prefer `await hooks.fire(…)`: that loop stands still
         until the verdict is there.
         """
+        if isinstance(event, Event) and type(event) in self.engine.unheard and only is None:
+            return Verdict(event, NOTHING)
         return run_sync(self.fire(event, deadline, only))
 
     def wrap_tool(

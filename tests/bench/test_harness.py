@@ -210,6 +210,25 @@ def test_a_ratio_of_noise_is_not_given() -> None:
     assert result.problem.startswith("not measurable: `theirs` adds")
 
 
+@pytest.mark.parametrize(
+    "ours, word", [([11.0] * 9, "yes"), ([15.0] * 9, "NO"), ([14.0 + more for more in NOISE], "?")]
+)
+def test_a_bound_is_met_or_missed_only_if_that_is_sure(ours: list[float], word: str) -> None:
+    """Nine rounds that scatter around the bound say neither yes nor no."""
+    times = Times({"none": [10.0] * 9, "theirs": [12.0] * 9, "ours": ours})
+
+    result = measure(Row("x", "x", at_most(2, "×"), lambda: Measured(times.within(2, "ours", "theirs", over="none"))))
+
+    assert result.word == word
+
+
+def test_what_is_surely_more_than_next_to_nothing_is_missed() -> None:
+    """Where what the other adds drowns, twice that can still be exceeded: the number is the least it can be."""
+    times = Times({"none": [10.0] * 9, "theirs": [10.0 + more for more in NOISE], "ours": [20.0] * 9})
+
+    assert times.within(2, "ours", "theirs", over="none") == 10.0
+
+
 @pytest.mark.parametrize("value", [-0.92, 0.0, float("nan"), float("inf")])
 def test_a_number_that_cannot_be_is_no_verdict(value: float) -> None:
     """Every row is a time, a size, a rate or a ratio of these: -0.92 is not less than 1.3."""

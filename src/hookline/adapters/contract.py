@@ -6,8 +6,7 @@ blocks, so the same steps serve frameworks that call their extensions with `awai
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Generator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from time import perf_counter
@@ -18,6 +17,7 @@ import msgspec
 
 from hookline.adapters.values import plain, text_of
 from hookline.engine import Verdict
+from hookline.engine.fires import is_unheard
 from hookline.events import (
     Event,
     PermissionRequest,
@@ -32,7 +32,7 @@ from hookline.events import (
     SubagentStop,
     UserPromptSubmit,
 )
-from hookline.replies import Decision, Reply
+from hookline.replies import NOTHING, Decision, Reply
 
 T = TypeVar("T")
 UNSET = msgspec.UNSET
@@ -154,14 +154,17 @@ def enter(run: AgentRun | None) -> AgentRun | None:
     return before
 
 
-@contextmanager
-def inside(run: AgentRun) -> Iterator[None]:
+class inside:  # noqa: N801 - read as a statement: `with inside(run):`
     """Whatever starts in here belongs to `run`."""
-    token = _current.set(run)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+
+    def __init__(self, run: AgentRun) -> None:
+        self._run = run
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self._run)
+
+    def __exit__(self, *error: object) -> None:
+        _current.reset(self._token)
 
 
 def begin(run: AgentRun, prompt: Any, *, resumed: bool = False, model: str | None = None) -> Steps[bool]:
@@ -225,6 +228,8 @@ def judge(run: AgentRun, name: str, arguments: Mapping[str, Any], id: str = "") 
     """Whether this tool may be called, and with which arguments."""
     given = plain(arguments)
     verdict: Verdict = yield PreToolUse(**run.identity, tool_name=name, tool_input=given, tool_use_id=id)
+    if verdict.reply is NOTHING:  # as most often
+        return ToolCall(name, given, id, started=perf_counter())
     run.stop(verdict)
     refused = _refusal(name, verdict)
     if refused is None and verdict.decision is Decision.ASK:
@@ -275,10 +280,14 @@ def _answered(name: str, verdict: Verdict, answer: Any) -> tuple[Verdict, str | 
 
 def succeeded(run: AgentRun, call: ToolCall, output: Any) -> Steps[CallResult]:
     """The tool returned; hooks may replace what it returned, or add to it."""
+    if is_unheard(run.hooks, PostToolUse):
+        return CallResult(notes=call.notes)
     verdict: Verdict = yield PostToolUse(
         **run.identity, tool_name=call.name, tool_input=call.arguments, tool_use_id=call.id,
         tool_response=plain(output), duration_ms=call.ms,
     )  # fmt: skip
+    if verdict.reply is NOTHING:
+        return CallResult(notes=call.notes)
     run.stop(verdict)
     return CallResult(output=verdict.reply.output, notes=(*call.notes, *_remarks(verdict)))
 

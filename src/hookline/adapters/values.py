@@ -9,10 +9,16 @@ from typing import Any
 import msgspec
 
 _PLAIN = (str, int, float, bool, type(None))
+_EXACTLY_PLAIN = frozenset(_PLAIN)
 
 
 def plain(value: Any) -> Any:
     """The value as JSON has it: models and dataclasses become objects, what has no JSON form becomes its text."""
+    if type(value) is dict:  # as most often
+        return {
+            key if type(key) is str else str(key): item if type(item) in _EXACTLY_PLAIN else plain(item)
+            for key, item in value.items()
+        }
     if isinstance(value, _PLAIN):
         return value
     if isinstance(value, Mapping):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -65,6 +65,8 @@ class Engine:
         """Told of each late outcome as it comes, by a host that can wake its agent; `pending()` has it all the same."""
         self.fast: dict[Any, Fire] = {}
         """What takes an event of a kind through its hooks at once; what is not in here takes `fire`."""
+        self.unheard: Collection[type[Event]] = ()
+        """Kinds of events that need not be made, or not be sent to an event loop: nobody hears of them."""
         self._refresh: Callable[[], Any] | None = None
         self._closed = False
         self._enabled = _switched_on()
@@ -94,6 +96,7 @@ class Engine:
         """Something changed: nothing that was cached holds for events from now on."""
         self._paths = FastPaths(self.dispatcher, self._fire)
         self.fast = {} if self._refresh is not None else self._paths.of
+        self.unheard = () if self._refresh is not None else self._paths.unheard
 
     def refresh_with(self, refresh: Callable[[], Any]) -> None:
         """Call `refresh` before every event: a set that follows its settings files looks for edits there."""

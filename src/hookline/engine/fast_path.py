@@ -47,10 +47,14 @@ _DENY = Decision.DENY  # looking a member up in its enum takes as long as the ho
 
 
 class FastPaths:
-    """The fast paths found so far, by kind of event; what has none goes to `otherwise`. A changed set starts over."""
+    """The fast paths found so far, by kind of event; what has none goes to `otherwise`. A changed set starts over.
+
+    `unheard` are the kinds that no hook is for and no observer hears of.
+    """
 
     def __init__(self, dispatcher: Dispatcher, otherwise: Fire) -> None:
         self.of: dict[type[Event], Fire] = {}
+        self.unheard: set[type[Event]] = set()
         self._dispatcher = dispatcher
         self._otherwise = otherwise
         self._subjects: dict[type[Event], dict[str | None, Fire]] = {}
@@ -59,6 +63,8 @@ class FastPaths:
                  notify: Callable[[Verdict], Verdict] | None) -> Fire | None:  # fmt: skip
         """Find the fast path for events like this one, if they have one."""
         cls, row = event.__class__, among.rows.get(class_of(event))
+        if row is None and notify is None:
+            self.unheard.add(cls)
         if (row is not None and row.conditional) or not all(hook.plain for hook in chosen):
             return None
         fire = fast_path(self._dispatcher, cls, chosen, among)

@@ -16,6 +16,12 @@ class FiresAsync(Protocol):
         """Send an event through the hooks."""
 
 
+def is_unheard(hooks: object, kind: type[Event]) -> bool:
+    """Whether nobody would hear of such an event, as far as is known: then it need not be made."""
+    engine = getattr(hooks, "engine", None)
+    return engine is not None and kind in engine.unheard
+
+
 class Fires(FiresAsync, Protocol):
     """The same for callers of either kind: `Hooks`."""
 
