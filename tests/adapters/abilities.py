@@ -50,6 +50,7 @@ DRIVEN = (
     Driven("OpenAI Agents SDK", "openai-agents", "openai_agents_run", "`Runner.run(guarded(agent, hooks), …)`"),
     Driven("OpenAI Agents SDK, streaming", "openai-agents", "openai_agents_stream", "the same"),
     Driven("CrewAI", "crewai", "crewai_crew", "`with guarding(hooks): crew.kickoff()`"),
+    Driven("CrewAI, native tool calls", "crewai", "crewai_native", "the same"),
 )  # fmt: skip
 
 
@@ -136,6 +137,11 @@ def keeps_going(all: Facts) -> bool:
     return told(facts, "GO_X") and facts["calls"] == ["ls"] and facts["answer"].endswith("done2")
 
 
+def answers_again(all: Facts) -> bool:
+    facts = all["keep_going"]
+    return told(facts, "GO_X") and (facts["calls"], facts["answer"]) == ([], "done")
+
+
 def stops(all: Facts) -> bool:
     before, after = all["stop_before_tool"], all["stop_after_tool"]
     once = len(before["requests"]) == len(after["requests"]) == 1
@@ -192,6 +198,14 @@ ABILITIES: dict[str, Callable[[Facts], bool]] = {
 }
 """What the table has a row for."""
 
+LESS = {("send the agent back to work", "crewai_native"): answers_again}
+"""Where one way to run a framework can do less, which a note below the table says: what it does instead."""
+
+
+def able(name: str, driven: Driven) -> bool:
+    """Whether what the table says was seen."""
+    return LESS.get((name, driven.module), ABILITIES[name])(facts_of(driven))
+
 
 # -- the table ----------------------------------------------------------------------------------------------------
 
@@ -215,10 +229,7 @@ def table() -> str:
     """The page `docs/frameworks.md`, from what was seen just now."""
     columns = [driven for driven in DRIVEN if driven.line != "the same"]
     head = "| | " + " | ".join(f"{driven.name} {driven.version}" for driven in columns) + " |"
-    rows = [
-        f"| {name} | " + " | ".join(_cell(name, check, column) for column in columns) + " |"
-        for name, check in ABILITIES.items()
-    ]
+    rows = [f"| {name} | " + " | ".join(_cell(name, column) for column in columns) + " |" for name in ABILITIES]
     notes = [f"{number}. {text}" for number, text in enumerate(INSTEAD.values(), 1)]
     return "\n".join([_OPENING, head, "|---|" + ":-:|" * len(columns), *rows, _CLOSING, *notes, ""])
 
@@ -230,15 +241,15 @@ one (`make test` runs them all; `python -m tests.adapters.abilities` writes this
 """
 _CLOSING = """
 LangChain was driven with `invoke`, `ainvoke` and `stream`; pydantic-ai, Strands, Microsoft Agent Framework and the
-OpenAI Agents SDK with and without streaming; a tick means all of them. CrewAI makes one call a turn. Where a tool
-fails, it hands the error on as a result: hooks see `PostToolUse` there, not `PostToolUseFailure`. In every framework a
-hook's `ask` is a deny unless the adapter was given `on_ask=`.
+OpenAI Agents SDK with and without streaming; CrewAI with tool calls in text, one a turn, and with native ones. A tick
+means all of them. Where a tool fails, CrewAI hands the error on as a result: hooks see `PostToolUse` there, not
+`PostToolUseFailure`. In every framework a hook's `ask` is a deny unless the adapter was given `on_ask=`, and an agent
+may have several sets of hooks.
 """
 
 
-def _cell(name: str, check: Callable[[Facts], bool], column: Driven) -> str:
-    ways = [driven for driven in DRIVEN if driven.environment == column.environment]
-    works = all(check(facts_of(way)) for way in ways)
+def _cell(name: str, column: Driven) -> str:
+    works = all(able(name, way) for way in DRIVEN if way.environment == column.environment)
     key = (name, column.environment)
     note = f" <sup>{list(INSTEAD).index(key) + 1}</sup>" if key in INSTEAD else ""
     return ("✔" if works else "–") + note

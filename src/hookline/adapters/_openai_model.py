@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -23,8 +24,14 @@ from openai.types.responses import (
     ResponseOutputText,
 )
 
-model_run: ContextVar[AgentRun | None] = ContextVar("hookline_model_run", default=None)
-"""The run whose request is being made."""
+_requesting: ContextVar[Mapping[int, AgentRun]] = ContextVar("hookline_requests", default=MappingProxyType({}))
+"""The run whose request is being made, as each set of hooks knows it."""
+
+
+def requesting(asking: Asking, run: AgentRun) -> None:
+    """The next request in this task is one of `run`."""
+    _requesting.set({**_requesting.get(), id(asking): run})
+
 
 _SPEECH = ("message", "reasoning")
 
@@ -37,6 +44,11 @@ class GuardedModel(Model):
         self._inner = inner
         self._inserted: WeakKeyDictionary[AgentRun, list[tuple[int, Any]]] = WeakKeyDictionary()
 
+    def belongs_to(self, asking: Asking) -> bool:
+        """Whether these hooks speak through this model, or through one inside it."""
+        inner = self._inner
+        return self._asking is asking or (isinstance(inner, GuardedModel) and inner.belongs_to(asking))
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
@@ -47,7 +59,7 @@ class GuardedModel(Model):
         return self._inner.get_retry_advice(request)
 
     async def get_response(self, system_instructions: Any, input: Any, *args: Any, **options: Any) -> ModelResponse:
-        run = model_run.get()
+        run = _requesting.get().get(id(self._asking))
         if run is None:
             return await self._inner.get_response(system_instructions, input, *args, **options)
         if run.stopped is not None:
@@ -70,7 +82,7 @@ class GuardedModel(Model):
     async def stream_response(
         self, system_instructions: Any, input: Any, *args: Any, **options: Any
     ) -> AsyncIterator[Any]:
-        run = model_run.get()
+        run = _requesting.get().get(id(self._asking))
         if run is None:
             async for event in self._inner.stream_response(system_instructions, input, *args, **options):
                 yield event

@@ -150,13 +150,13 @@ class _Streaming:
         """The updates of one pass; the run is the current one while the agent works, not while the consumer does."""
         updates = aiter(stream)
         while True:
-            outer = enter(self._run)
+            outer = enter(self._run.hooks, self._run)
             try:
                 update = await anext(updates, None)
             except MiddlewareTermination:
                 return
             finally:
-                enter(outer)
+                enter(self._run.hooks, outer)
             if update is None:
                 return
             yield update
@@ -169,15 +169,11 @@ class _Requests(ChatMiddleware):
         self._asking = asking
 
     async def process(self, context: ChatContext, call_next: Next) -> None:
-        run = self._run()
+        run = current_run(self._asking.hooks)
         notes = run.take_notes() if run is not None else ""
         if notes:
             context.messages = [*context.messages, _asks(notes)]
         await call_next()
-
-    def _run(self) -> AgentRun | None:
-        run = current_run()
-        return run if run is not None and run.hooks is self._asking.hooks else None
 
 
 class _Calls(FunctionMiddleware):
@@ -187,8 +183,8 @@ class _Calls(FunctionMiddleware):
         self._asking = asking
 
     async def process(self, context: FunctionInvocationContext, call_next: Next) -> None:
-        run = current_run()
-        if run is None or run.hooks is not self._asking.hooks:
+        run = current_run(self._asking.hooks)
+        if run is None:
             run = self._asking.new_run(session_id=context.session.session_id if context.session else None)
         ask = self._asking.run
         call = await ask(

@@ -27,9 +27,7 @@ class Asking:
 
     def new_run(self, *, session_id: str | None = None, agent: str | None = None) -> AgentRun:
         """A run that starts here and now: a subagent's if a tool of another run is being called."""
-        outer = current_run()
-        parent = outer if outer is not None and outer.hooks is self.hooks else None
-        return AgentRun(self.hooks, session_id=session_id, agent=agent, parent=parent)
+        return AgentRun(self.hooks, session_id=session_id, agent=agent, parent=current_run(self.hooks))
 
     async def run(self, steps: Steps[T]) -> T:
         """Carry out the steps of one decision."""

@@ -10,6 +10,7 @@ from collections.abc import Generator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
 
@@ -139,19 +140,20 @@ class CallResult(msgspec.Struct, frozen=True):
 
 # -- the run -----------------------------------------------------------------------------------------------------
 
-_current: ContextVar[AgentRun | None] = ContextVar("hookline_run", default=None)
+_current: ContextVar[Mapping[int, AgentRun | None]] = ContextVar("hookline_runs", default=MappingProxyType({}))
+"""The runs whose tools are being called here: an agent with several sets of hooks has one for each."""
 
 
-def current_run() -> AgentRun | None:
-    """The run whose tool is being called here, in whatever framework."""
-    return _current.get()
+def current_run(hooks: object) -> AgentRun | None:
+    """The run whose tool is being called here, in whatever framework, as these hooks know it."""
+    return _current.get().get(id(hooks))
 
 
-def enter(run: AgentRun | None) -> AgentRun | None:
+def enter(hooks: object, run: AgentRun | None) -> AgentRun | None:
     """From here on, whatever starts belongs to `run`; returns the run it would have belonged to."""
-    before = _current.get()
-    _current.set(run)
-    return before
+    runs = _current.get()
+    _current.set({**runs, id(hooks): run})
+    return runs.get(id(hooks))
 
 
 class inside:  # noqa: N801 - read as a statement: `with inside(run):`
@@ -161,7 +163,7 @@ class inside:  # noqa: N801 - read as a statement: `with inside(run):`
         self._run = run
 
     def __enter__(self) -> None:
-        self._token = _current.set(self._run)
+        self._token = _current.set({**_current.get(), id(self._run.hooks): self._run})
 
     def __exit__(self, *error: object) -> None:
         _current.reset(self._token)
@@ -225,8 +227,10 @@ def end(run: AgentRun, error: BaseException | None = None) -> Steps[None]:
 
 
 def judge(run: AgentRun, name: str, arguments: Mapping[str, Any], id: str = "") -> Steps[ToolCall]:
-    """Whether this tool may be called, and with which arguments."""
+    """Whether this tool may be called, and with which arguments; a run that a hook stopped calls none any more."""
     given = plain(arguments)
+    if run.stopped is not None:
+        return ToolCall(name, given, id, refused=f"`{name}` was denied: {run.stopped}")
     verdict: Verdict = yield PreToolUse(**run.identity, tool_name=name, tool_input=given, tool_use_id=id)
     if verdict.reply is NOTHING:  # as most often
         return ToolCall(name, given, id, started=perf_counter())

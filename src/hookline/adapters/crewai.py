@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -17,11 +18,13 @@ from hookline.engine.fires import Fires
 
 require("crewai")
 
+from crewai.agents.agent_executor import AgentExecutor
 from crewai.hooks import HookAborted, InterceptionPoint
 from crewai.hooks.dispatch import register, unregister
 
 __all__ = ["guarding"]
 
+log: logging.Logger = logging.getLogger("hookline.adapters")
 _SOURCE = "hookline"
 _FINAL = "Final Answer:"
 
@@ -66,6 +69,7 @@ class _Guard:
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
         self._runs: dict[int, AgentRun] = {}
+        self._executors: dict[int, Any] = {}
         self._calls: dict[int, tuple[ToolCall, AgentRun, AgentRun | None]] = {}
 
     def points(self) -> dict[InterceptionPoint, Callable[[Any], Any]]:
@@ -82,9 +86,9 @@ class _Guard:
     # -- the run -------------------------------------------------------------------------------------------------
 
     def _input(self, context: Any) -> None:
-        """A crew or a flow starts, and its inputs are known."""
+        """A crew or a flow starts, and its inputs are known; an agent alone is asked with its first request."""
         work = context.crew or context.flow
-        if work is not None and id(work) not in self._runs:
+        if work is not None and not isinstance(work, AgentExecutor):
             self._begin(work, _prompt(work, context.inputs), getattr(work, "name", None))
 
     def _begin(self, work: Any, prompt: str, name: str | None) -> AgentRun:
@@ -96,21 +100,27 @@ class _Guard:
         return run
 
     def _execution_end(self, context: Any) -> None:
-        self._end(context.crew or context.flow, context.error)
+        work = context.crew or context.flow
+        self._end(work.agent if isinstance(work, AgentExecutor) else work, context.error)
 
     def _end(self, work: Any, error: BaseException | None) -> None:
         run = self._runs.pop(id(work), None)
+        self._executors.pop(id(work), None)
         if run is not None:
             self._asking.run_sync(end(run, None if isinstance(error, HookAborted) else error))
 
     def _run_of(self, context: Any) -> AgentRun:
         """The run a context belongs to: its crew's, or that of an agent that works alone or for another agent."""
-        outer = current_run()
+        outer = current_run(self._asking.hooks)
         alone = outer is not None and id(context.crew) in self._runs and outer is self._runs[id(context.crew)]
         work = context.agent if alone or context.crew is None else context.crew
+        executor = getattr(context, "executor", None)
+        if work is context.agent and executor is not None and executor is not self._executors.get(id(work), executor):
+            self._end(work, None)  # it was given other work before, which failed
         run = self._runs.get(id(work))
         if run is None:
             run = self._begin(work, _last_message(context), getattr(context.agent, "role", None))
+            self._executors[id(work)] = executor
         return run
 
     # -- a model call --------------------------------------------------------------------------------------------
@@ -133,7 +143,11 @@ class _Guard:
                 break
             context.messages.append({"role": "assistant", "content": answer})
             context.messages.append({"role": "user", "content": told})
-            changed = answer = text_of(context.llm.call(list(context.messages)))
+            again = context.llm.call(list(context.messages))
+            if not isinstance(again, str):
+                log.warning("an agent that was sent back to work wants to call tools, for which CrewAI has no way here")
+                break
+            changed = answer = again
         if context.crew is None or self._runs.get(id(context.agent)) is run:
             self._end_alone(context, answer)
         return changed
@@ -153,11 +167,11 @@ class _Guard:
                 call.refused = f"`{call.name}` was denied: CrewAI cannot rewrite a call without arguments"
             context.tool_input.clear()
             context.tool_input.update(call.arguments)
-        outer = current_run()
+        outer = current_run(self._asking.hooks)
         self._calls[id(context.tool_input)] = (call, run, outer)
         if call.refused is not None:
             raise HookAborted(call.refused, _SOURCE)
-        enter(run)
+        enter(run.hooks, run)
 
     def _after_tool(self, context: Any) -> str | None:
         """What the model reads: CrewAI itself would tell it only that a hook blocked the tool, not why."""
@@ -166,7 +180,7 @@ class _Guard:
             return None
         if call.refused is not None:
             return call.refused
-        enter(outer)
+        enter(run.hooks, outer)
         own = context.tool_result if context.raw_tool_result is None else context.raw_tool_result
         said = self._asking.run_sync(succeeded(run, call, plain(own)))
         return said.text(context.tool_result) if said.changes else None
@@ -179,14 +193,20 @@ def _session(work: Any) -> str | None:
 
 
 def _prompt(work: Any, inputs: dict[str, Any] | None) -> str:
-    """What the agents are asked to do: the tasks' descriptions with their inputs filled in, else the inputs."""
-    tasks = getattr(work, "tasks", None)
+    """What the agents are asked to do: the tasks' descriptions with their inputs filled in, and the other inputs."""
+    tasks, inputs = getattr(work, "tasks", None), inputs or {}
     if not tasks:
-        return text_of(inputs or {})
-    texts = [task.description for task in tasks]
-    for name, value in (inputs or {}).items():
+        return text_of(inputs)
+    texts = [_description(task) if inputs else task.description for task in tasks]
+    unused = {name: value for name, value in inputs.items() if not any(f"{{{name}}}" in text for text in texts)}
+    for name, value in inputs.items():
         texts = [text.replace(f"{{{name}}}", str(value)) for text in texts]
-    return "\n".join(texts)
+    return "\n".join([*texts, text_of(unused)] if unused else texts)
+
+
+def _description(task: Any) -> str:
+    """A task's description as it was written: CrewAI fills in the inputs of each kickoff again."""
+    return getattr(task, "_original_description", None) or str(task.description)
 
 
 def _last_message(context: Any) -> str:

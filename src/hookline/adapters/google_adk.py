@@ -148,7 +148,7 @@ class HooklinePlugin(BasePlugin):
         if call.rewritten:
             tool_args.clear()
             tool_args.update(call.arguments)
-        invocation.calls[use_id] = (call, enter(run))
+        invocation.calls[use_id] = (call, enter(run.hooks, run))
         return None
 
     async def after_tool_callback(
@@ -175,7 +175,7 @@ class HooklinePlugin(BasePlugin):
         run = invocation.run_of(tool_context.agent_name)
         call, outer = invocation.calls.pop(tool_context.function_call_id or "", (None, None))
         if call is not None:
-            enter(outer)
+            enter(run.hooks, outer)
         return call, run
 
 

@@ -40,29 +40,33 @@ from langgraph.types import Command
 
 __all__ = ["HooklineMiddleware"]
 
-_RUN = "hookline_run"
+_RUNS = "hookline_runs"
 Update = dict[str, Any] | None
 
 
 class HooklineState(AgentState[Any]):
-    """The agent's state, with the run it belongs to; never checkpointed, never shown."""
+    """The agent's state, with the run of each set of hooks; never checkpointed, never shown."""
 
-    hookline_run: NotRequired[Annotated[AgentRun | None, UntrackedValue, PrivateStateAttr]]  # type: ignore[valid-type]
+    hookline_runs: NotRequired[Annotated[dict[str, AgentRun], UntrackedValue, PrivateStateAttr]]  # type: ignore[valid-type]
 
 
 class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
     """Sends a LangChain agent's prompts, tool calls and endings through `hooks`; works with `invoke` and `ainvoke`.
 
     A hook's `ask` is a deny unless `on_ask` says yes: it gets the verdict and returns `True`, `False` or a reply.
-    The session is the thread (`configurable.thread_id`), else one per run.
+    The session is the thread (`configurable.thread_id`), else one per run. Of two sets of hooks in one agent, the
+    second needs a `name`.
     """
 
     state_schema = HooklineState
+    name = "HooklineMiddleware"
 
-    def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
+    def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None, name: str = name) -> None:
         super().__init__()
         require("langchain")
+        self.name = name
         self._asking = Asking(hooks, on_ask)
+        self._resumed: dict[str, AgentRun] = {}
 
     # -- the run -------------------------------------------------------------------------------------------------
 
@@ -80,20 +84,31 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         prompts = _prompts(messages)
         resumed = len(messages) > len(prompts)
         if (yield from begin(run, "\n".join(text_of(one.content) for one in prompts), resumed=resumed)):
-            return {_RUN: run}
+            return {_RUNS: {**state.get(_RUNS, {}), self.name: run}}
         unseen = [RemoveMessage(id=one.id) for one in prompts if one.id]  # nor may it be seen in a later run
-        return {_RUN: run, "messages": [*unseen, AIMessage(run.stopped or "")], "jump_to": "end"}
+        return {
+            _RUNS: {**state.get(_RUNS, {}), self.name: run},
+            "messages": [*unseen, AIMessage(run.stopped or "")],
+            "jump_to": "end",
+        }
 
     def _new_run(self) -> AgentRun:
-        config = get_config()
-        thread = config.get("configurable", {}).get("thread_id")
-        agent = config.get("metadata", {}).get("lc_agent_name")
-        return self._asking.new_run(session_id=None if thread is None else str(thread), agent=agent)
+        return self._asking.new_run(session_id=_thread(), agent=get_config().get("metadata", {}).get("lc_agent_name"))
 
     def _run_of(self, state: Any) -> AgentRun:
         """The run that a state belongs to; after an interrupt the graph resumes without one."""
-        run = state.get(_RUN) if isinstance(state, dict) else None
-        return run if isinstance(run, AgentRun) else self._new_run()
+        runs = state.get(_RUNS) if isinstance(state, dict) else None
+        return runs[self.name] if runs and self.name in runs else self._resumed_run()
+
+    def _resumed_run(self) -> AgentRun:
+        thread = _thread()
+        run = self._resumed.get(thread) if thread is not None else None
+        if run is None or not run.open:
+            run = self._new_run()
+            run.open = True
+            if thread is not None:
+                self._resumed[thread] = run
+        return run
 
     @hook_config(can_jump_to=["end"])
     def before_model(self, state: Any, runtime: Any) -> Update:
@@ -116,7 +131,7 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
             return handler(request)
         except GraphBubbleUp:
             raise
-        except Exception as error:
+        except BaseException as error:
             self._asking.run_sync(end(self._run_of(request.state), error))
             raise
 
@@ -125,7 +140,7 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
             return await handler(request)
         except GraphBubbleUp:
             raise
-        except Exception as error:
+        except BaseException as error:
             await self._asking.run(end(self._run_of(request.state), error))
             raise
 
@@ -143,11 +158,15 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def after_agent(self, state: Any, runtime: Any) -> Update:
         self._asking.run_sync(end(self._run_of(state)))
-        return {_RUN: None}
+        return self._forget(state)
 
     async def aafter_agent(self, state: Any, runtime: Any) -> Update:
         await self._asking.run(end(self._run_of(state)))
-        return {_RUN: None}
+        return self._forget(state)
+
+    def _forget(self, state: Any) -> Update:
+        self._resumed.pop(_thread() or "", None)
+        return {_RUNS: {name: run for name, run in state.get(_RUNS, {}).items() if name != self.name}}
 
     # -- a tool call ---------------------------------------------------------------------------------------------
 
@@ -161,7 +180,7 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
                 answer = handler(_request(request, call))
         except GraphBubbleUp:
             raise
-        except Exception as error:
+        except BaseException as error:
             asking.run_sync(_died(run, call, error))
             raise
         return asking.run_sync(_answered(run, call, answer))
@@ -178,10 +197,15 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
                 answer = await handler(_request(request, call))
         except GraphBubbleUp:
             raise
-        except Exception as error:
+        except BaseException as error:
             await asking.run(_died(run, call, error))
             raise
         return await asking.run(_answered(run, call, answer))
+
+
+def _thread() -> str | None:
+    thread = get_config().get("configurable", {}).get("thread_id")
+    return None if thread is None else str(thread)
 
 
 def _prompts(messages: list[Any]) -> list[Any]:
@@ -211,7 +235,7 @@ def _refusal(call: ToolCall) -> ToolMessage:
     return ToolMessage(call.refused or "", tool_call_id=call.id, name=call.name, status="error")
 
 
-def _died(run: AgentRun, call: ToolCall, error: Exception) -> Steps[None]:
+def _died(run: AgentRun, call: ToolCall, error: BaseException) -> Steps[None]:
     """The tool raised what the agent does not handle: the run ends with it."""
     yield from failed(run, call, error)
     yield from end(run, error)

@@ -8,7 +8,7 @@ import logging
 import weakref
 from typing import Any
 
-from hookline.adapters._openai_model import GuardedModel, model_run
+from hookline.adapters._openai_model import GuardedModel, requesting
 from hookline.adapters.asking import Asking
 from hookline.adapters.contract import AgentRun, begin, current_run, end, failed, finish, inside, judge, succeeded
 from hookline.adapters.values import plain, text_of
@@ -29,6 +29,9 @@ _RUNS_ELSEWHERE = (
     agents.ImageGenerationTool,
 )  # fmt: skip
 """Tools that run on the model provider's side: there is nothing here to stop."""
+_GUARDS = "_hookline_guards"
+_HANDLED = "_function_tool_default_failure_handled"
+"""Where the SDK notes that it made a text of what a tool raised."""
 
 
 def guarded(agent: agents.Agent[Any], hooks: Fires, *, on_ask: OnAsk | None = None) -> Any:
@@ -36,8 +39,8 @@ def guarded(agent: agents.Agent[Any], hooks: Fires, *, on_ask: OnAsk | None = No
 
     A hook's `ask` is a deny unless `on_ask` says yes: it gets the verdict and returns `True`, `False` or a reply.
     A refused prompt ends the run with the SDK's `InputGuardrailTripwireTriggered`. Sending the agent back to work
-    needs an agent with a `Model` object; one that names its model only ends. An agent that is used as a tool of another
-    has to be guarded before `as_tool()`.
+    needs an agent with a `Model` object; one that names its model only ends. What the copy is given later is guarded as
+    well. An agent that is used as a tool of another has to be guarded before `as_tool()`; else it is refused.
     """
     require("openai-agents")
     return _Guard(Asking(hooks, on_ask)).agent(agent)
@@ -66,51 +69,71 @@ class _Guard:
 
     def agent(self, agent: agents.Agent[Any]) -> Any:
         """The guarded copy of an agent; agents may hand off to each other in a circle."""
+        if self.guards(agent):
+            return agent
         if id(agent) in self._copies:
             return self._copies[id(agent)][1]
         fields = {field.name: getattr(agent, field.name) for field in dataclasses.fields(agent) if field.init}
         gate = agents.InputGuardrail(guardrail_function=self._gate, name="hookline", run_in_parallel=False)
-        fields["tools"] = [self._tool(tool) for tool in agent.tools]
         fields["input_guardrails"] = [gate, *agent.input_guardrails]
         fields["hooks"] = _Hooks(self, agent.hooks)
-        fields["handoffs"] = []
-        by_name = not isinstance(agent.model, agents.Model)
-        if not by_name:
-            fields["model"] = GuardedModel(self.asking, agent.model)
-        copy = _guarded_class(type(agent))(**fields)
-        copy.hookline_guard, copy.hookline_by_name = self, by_name
+        fields |= {"tools": [*agent.tools], "handoffs": [*agent.handoffs]}
+        copy = _guarded_class(type(agent), self)(**fields)
         self._copies[id(agent)] = (agent, copy)
-        copy.handoffs = [self._handoff(handoff) for handoff in agent.handoffs]
+        self.refresh(copy)
         return copy
+
+    def guards(self, thing: Any) -> bool:
+        """Whether an agent, or the function behind a tool or a handoff, is one of ours."""
+        return self in getattr(thing, _GUARDS, ())
+
+    def refresh(self, agent: Any) -> None:
+        """Put hooks around what the agent calls and hands off to, also what it was given since it was guarded."""
+        agent.tools[:] = [self.tool(tool) for tool in agent.tools]
+        agent.handoffs[:] = [self._handoff(handoff) for handoff in agent.handoffs]
+        if isinstance(agent.model, agents.Model) and not (
+            isinstance(agent.model, GuardedModel) and agent.model.belongs_to(self.asking)
+        ):
+            agent.model = GuardedModel(self.asking, agent.model)
 
     def _handoff(self, handoff: Any) -> Any:
         if isinstance(handoff, agents.Agent):
             return self.agent(handoff)
         original = handoff.on_invoke_handoff
+        if self.guards(original):
+            return handoff
 
         async def invoke(context: Any, arguments: str) -> Any:
             return self.agent(await original(context, arguments))
 
-        return dataclasses.replace(handoff, on_invoke_handoff=invoke)
+        return dataclasses.replace(handoff, on_invoke_handoff=self._marked(invoke, original))
 
-    def _tool(self, tool: Any) -> Any:
+    def tool(self, tool: Any) -> Any:
+        """The tool with hooks around it, unless it has them."""
         if isinstance(tool, _RUNS_ELSEWHERE):
             return tool
-        if isinstance(tool, agents.FunctionTool):
-            return self.function_tool(tool)
-        raise HookError(
-            f"`{type(tool).__name__}` cannot be guarded: the SDK has no point where a hook could be asked; "
-            "offer it as a function tool"
-        )
-
-    def function_tool(self, tool: agents.FunctionTool) -> agents.FunctionTool:
-        """The tool with hooks around it."""
+        if not isinstance(tool, agents.FunctionTool):
+            raise HookError(
+                f"`{type(tool).__name__}` cannot be guarded: the SDK has no point where a hook could be asked; "
+                "offer it as a function tool"
+            )
+        inner = getattr(tool, "_agent_instance", None)
+        if inner is not None and not hasattr(inner, _GUARDS):
+            raise HookError(
+                f"`{tool.name}` is an agent whose own tools nobody would judge; guard it before `as_tool()`"
+            )
         original = tool.on_invoke_tool
+        if self.guards(original):
+            return tool
 
         async def invoke(context: Any, raw: str) -> Any:
             return await self._call(original, context, raw)
 
-        return dataclasses.replace(tool, on_invoke_tool=invoke)
+        return dataclasses.replace(tool, on_invoke_tool=self._marked(invoke, original))
+
+    def _marked(self, invoke: Any, original: Any) -> Any:
+        setattr(invoke, _GUARDS, (self, *getattr(original, _GUARDS, ())))
+        return invoke
 
     # -- runs ----------------------------------------------------------------------------------------------------
 
@@ -120,7 +143,7 @@ class _Guard:
         All contexts of a run share one `usage`; the run of an agent that is called as a tool shares it too, but is
         inside a run of ours.
         """
-        outer = current_run()
+        outer = current_run(self.asking.hooks)
         key = (id(context.usage), id(outer) if outer is not None else 0)
         found = self._records.get(key)
         if found is None:
@@ -158,7 +181,7 @@ class _Guard:
 
     async def ended(self, context: Any, agent: Any, output: Any) -> None:
         record = self.record(context)
-        if agent.hookline_by_name:
+        if _by_name(agent):
             told = await self.asking.run(finish(record.run_of(agent.name), text_of(plain(output))))
             if told is not None:
                 log.warning("a hook wants `%s` to keep going; give the agent a Model object for that", agent.name)
@@ -167,7 +190,7 @@ class _Guard:
     def before_request(self, context: Any, agent: Any) -> AgentRun:
         """The run that is about to call its model; one that a hook stopped must not."""
         run = self.record(context).run_of(agent.name)
-        if run.stopped is not None and agent.hookline_by_name:
+        if run.stopped is not None and _by_name(agent):
             raise RunStopped(run.stopped)
         return run
 
@@ -186,44 +209,37 @@ class _Guard:
             said = await ask(failed(run, call, error))
             run.notes += said.notes
             raise
-        said = await ask(succeeded(run, call, plain(output)))
+        judged = failed if getattr(context, _HANDLED, False) else succeeded
+        said = await ask(judged(run, call, plain(output)))
         return said.text(output) if said.changes else output
 
 
-class _Guarded:
-    """What a guarded agent's class adds to the agent's own."""
-
-    hookline_guard: _Guard
-    hookline_by_name: bool
-
-    async def get_mcp_tools(self, run_context: Any) -> list[Any]:
-        """Tools of MCP servers go through hooks like the agent's own."""
-        found = await super().get_mcp_tools(run_context)  # type: ignore[misc]
-        return [self.hookline_guard.function_tool(tool) for tool in found]
-
-    async def get_all_tools(self, run_context: Any) -> list[Any]:
-        """Asked before every request, in the task that makes it: the model learns here whose request it is."""
-        model_run.set(self.hookline_guard.before_request(run_context, self))
-        found: list[Any] = await super().get_all_tools(run_context)  # type: ignore[misc]
-        return found
-
-    async def get_system_prompt(self, run_context: Any) -> str | None:
-        """Without a `Model` object to add messages for, hooks speak through the instructions."""
-        own = await super().get_system_prompt(run_context)  # type: ignore[misc]
-        run = self.hookline_guard.before_request(run_context, self)
-        if not self.hookline_by_name or not run.notes:
-            return own
-        return "\n\n".join([own, *run.notes] if own else run.notes)
+def _by_name(agent: Any) -> bool:
+    """Whether the agent only names its model, so that there is none to speak through."""
+    return not isinstance(agent.model, agents.Model)
 
 
-_classes: dict[type[Any], type[Any]] = {}
+def _guarded_class(cls: type[Any], guard: _Guard) -> type[Any]:
+    """The agent's class with hooks in it; copies that the agent or the SDK makes of it have them, too."""
 
+    class GuardedAgent(cls):
+        async def get_all_tools(self, run_context: Any) -> list[Any]:
+            """Asked before every request, in the task that makes it: the model learns here whose request it is."""
+            guard.refresh(self)
+            requesting(guard.asking, guard.before_request(run_context, self))
+            found = await super().get_all_tools(run_context)
+            return [guard.tool(tool) for tool in found]  # MCP servers bring tools of their own
 
-def _guarded_class(cls: type[Any]) -> type[Any]:
-    """The agent's class with `_Guarded` before it."""
-    if cls not in _classes:
-        _classes[cls] = type(f"Guarded{cls.__name__}", (_Guarded, cls), {})
-    return _classes[cls]
+        async def get_system_prompt(self, run_context: Any) -> str | None:
+            """Without a `Model` object to add messages for, hooks speak through the instructions."""
+            own: str | None = await super().get_system_prompt(run_context)
+            run = guard.before_request(run_context, self)
+            if not _by_name(self) or not run.notes:
+                return own
+            return "\n\n".join([own, *run.notes] if own else run.notes)
+
+    setattr(GuardedAgent, _GUARDS, (guard, *getattr(cls, _GUARDS, ())))
+    return GuardedAgent
 
 
 class _Hooks(agents.AgentHooks[Any]):

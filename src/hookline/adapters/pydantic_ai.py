@@ -19,7 +19,14 @@ require("pydantic-ai")
 from pydantic import ValidationError
 from pydantic_ai import ModelRequestNode, RunContext
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
-from pydantic_ai.exceptions import ModelRetry, SkipModelRequest, SkipToolExecution, ToolFailed
+from pydantic_ai.exceptions import (
+    ModelRetry,
+    SkipModelRequest,
+    SkipToolExecution,
+    ToolFailed,
+    ToolFailedError,
+    ToolRetryError,
+)
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -32,6 +39,8 @@ from pydantic_ai.messages import (
 from pydantic_graph import End
 
 __all__ = ["HooklineCapability"]
+
+_FAILURES = (ModelRetry, ToolFailed, ToolRetryError, ToolFailedError, ValidationError)
 
 
 class HooklineCapability(AbstractCapability[Any]):
@@ -114,7 +123,7 @@ class HooklineCapability(AbstractCapability[Any]):
         try:
             with inside(run):
                 return await handler(args)
-        except (ModelRetry, ToolFailed, ValidationError) as error:
+        except _FAILURES as error:
             await self._failed(call, error)
             raise
         finally:

@@ -55,7 +55,7 @@ class HooklineProvider(HookProvider):
         self._asking = Asking(hooks, on_ask)
         self._sessions: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self._runs: WeakKeyDictionary[Any, AgentRun] = WeakKeyDictionary()
-        self._calls: dict[tuple[int, str], tuple[ToolCall, AgentRun | None]] = {}
+        self._calls: dict[int, tuple[Any, ToolCall, AgentRun | None]] = {}  # by the use itself: a model may repeat ids
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
         """Last before a tool is called and first after it, so that hooks judge what really runs."""
@@ -102,20 +102,20 @@ class HooklineProvider(HookProvider):
     async def _before_tool(self, event: BeforeToolCallEvent) -> None:
         use = event.tool_use
         run = self._runs.get(event.agent) or self._new_run(event.agent)  # a direct call: `agent.tool.shell(…)`
-        arguments = use["input"] if isinstance(use["input"], dict) else {}
+        arguments = use["input"] if isinstance(use["input"], dict) else {"input": use["input"]}
         call = await self._asking.run(judge(run, use["name"], arguments, use["toolUseId"]))
         if call.refused is not None:
             event.cancel_tool = call.refused
             return
         if call.rewritten:
-            event.tool_use = {**use, "input": call.arguments}
-        self._calls[id(event.agent), use["toolUseId"]] = (call, enter(run))
+            use = event.tool_use = {**use, "input": call.arguments}
+        self._calls[id(use)] = (use, call, enter(run.hooks, run))
 
     async def _after_tool(self, event: AfterToolCallEvent) -> None:
-        call, outer = self._calls.pop((id(event.agent), event.tool_use["toolUseId"]), (None, None))
+        _, call, outer = self._calls.pop(id(event.tool_use), (None, None, None))
         if call is None:
             return
-        enter(outer)
+        enter(self._asking.hooks, outer)
         run = self._runs.get(event.agent) or self._new_run(event.agent)
         result = event.result
         own = _output(result["content"])

@@ -3,6 +3,7 @@
 import importlib
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[3])  # `tests.…` in an environment that has no pytest
@@ -10,6 +11,7 @@ sys.path[0] = str(Path(__file__).resolve().parents[3])  # `tests.…` in an envi
 from tests.adapters.drive.scenarios import SCENARIOS, play
 
 framework, *chosen = sys.argv[1:]
-run = importlib.import_module(f"tests.adapters.drive.{framework}").run
-facts = {name: play(run, scenario) for name, scenario in SCENARIOS.items() if not chosen or name in chosen}
+module = importlib.import_module(f"tests.adapters.drive.{framework}")
+cases = getattr(module, "CASES", None) or {name: partial(play, module.run, one) for name, one in SCENARIOS.items()}
+facts = {name: case() for name, case in cases.items() if not chosen or name in chosen}
 print("FACTS " + json.dumps(facts))

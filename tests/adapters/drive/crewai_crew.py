@@ -43,7 +43,7 @@ def one_by_one(turns: Any) -> Any:
     return [one for turn in turns for one in (turn if isinstance(turn, list) else [turn])]
 
 
-def crew(seen: Seen, turns: Any, prompt: str, inner: Any, name: str) -> Any:
+def crew(seen: Seen, turns: Any, prompt: str, inner: Any, name: str, model: Any = Scripted) -> Any:
     @tool("shell")
     def shell(command: str) -> str:
         """Run a command."""
@@ -52,10 +52,11 @@ def crew(seen: Seen, turns: Any, prompt: str, inner: Any, name: str) -> Any:
     @tool("delegate")
     def delegate(command: str) -> str:
         """Let another crew do it."""
-        return str(crew(seen, inner, "go", (), "inner").kickoff())
+        return str(crew(seen, inner, "go", (), "inner", model).kickoff())
 
-    model = Scripted(model="scripted", seen=seen, turns=iter([*one_by_one(turns), *["done"] * 9]))
-    agent = Agent(role=name, goal="g", backstory="b", llm=model, tools=[shell, delegate], max_retry_limit=0)
+    script = iter([*(one_by_one(turns) if model is Scripted else turns), *["done"] * 9])
+    llm = model(model="scripted", seen=seen, turns=script)
+    agent = Agent(role=name, goal="g", backstory="b", llm=llm, tools=[shell, delegate], max_retry_limit=0)
     return Crew(name=name, agents=[agent], tasks=[Task(description=prompt, expected_output="e", agent=agent)])
 
 

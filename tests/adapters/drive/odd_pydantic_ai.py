@@ -1,0 +1,47 @@
+"""pydantic-ai: a tool that asks for another try."""
+
+from typing import Any
+
+from pydantic_ai import Agent, ModelRetry
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models.function import FunctionModel
+
+from hookline.adapters.pydantic_ai import HooklineCapability
+from tests.adapters.drive.odd import LS, RM, Seen, Watched, deny_rm, misfit, played
+from tests.adapters.drive.pydantic_ai_agent import parts_of
+
+
+def answer(seen: Seen, turns: Any, *hooks: Watched) -> str:
+    script = iter([*turns, "done"])
+
+    def model(messages: Any, info: Any) -> ModelResponse:
+        seen.requests.append("\n".join(str(getattr(part, "content", "")) for one in messages for part in one.parts))
+        return ModelResponse(parts=parts_of(next(script)))
+
+    made = Agent(FunctionModel(model), capabilities=[HooklineCapability(one) for one in hooks])
+
+    @made.tool_plain
+    def shell(command: str) -> str:
+        if command == "retry":
+            raise ModelRetry("TRY_X")
+        return seen.shell(command)
+
+    return made.run_sync("go").output
+
+
+def two_sets() -> Any:
+    seen, first, second = Seen(), Watched(), Watched(deny_rm)
+    return played(seen, lambda: answer(seen, [[LS, RM]], first, second), first, second)
+
+
+def misfitting_rewrite() -> Any:
+    seen, hooks = Seen(), Watched(misfit)
+    return played(seen, lambda: answer(seen, [LS], hooks), hooks)
+
+
+def another_try() -> Any:
+    seen, hooks = Seen(), Watched()
+    return played(seen, lambda: answer(seen, [("shell", {"command": "retry"})], hooks), hooks)
+
+
+CASES = {case.__name__: case for case in (two_sets, misfitting_rewrite, another_try)}
