@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from hookline.hosts.claude_code.find import bundled_cli
+from hookline.service import address
 from tests.hosts.claude_code.conftest import api
 from tests.hosts.claude_code.hosts import Stage, stage_for
 from tests.service.conftest import Desk, desk, event, reason, until
@@ -90,6 +91,10 @@ def removed(folder: Path) -> str:
     return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
+def left_by(attach: Attached) -> list[Path]:
+    return list(Path(address.folder()).glob(f"{attach.process.pid}.*"))
+
+
 def test_hooks_are_asked_and_seen_until_it_is_stopped(tmp_path: Path) -> None:
     """The entry denies what the hooks deny, each verdict is shown, and afterwards no settings are left."""
     with attached(tmp_path) as attach:
@@ -121,7 +126,7 @@ def test_the_service_answers_and_attach_looks_on(desk: Desk) -> None:
         attach.stop()
 
     assert all("DENY by no_rm: NO-RM here" in line for line in shown)
-    assert list(desk.socket.parent.glob(f"{attach.process.pid}.*")) == []
+    assert left_by(attach) == []
 
 
 def test_ones_own_settings_are_as_they_were(tmp_path: Path) -> None:
@@ -147,6 +152,7 @@ def test_hooks_hold_when_it_is_killed_and_can_be_removed(tmp_path: Path) -> None
     assert removed(tmp_path) == f"removed from {HERE}\n"
     assert removed(tmp_path) == f"nothing to remove in {HERE}\n"
     assert not attach.settings.exists()
+    assert left_by(attach) == []
 
 
 def test_a_second_one_takes_over(tmp_path: Path) -> None:
@@ -201,6 +207,7 @@ async def test_the_real_cli_asks_the_hooks(tmp_path: Path, api: Any) -> None:
         api.main["at"] = 0
         api.requests.clear()
         await claude_p(stage)
+        removed(Path(stage.cwd))
 
     assert "NO-RM here" in answered
     assert "DENY by no_rm: NO-RM here" in shown

@@ -32,7 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "console": ("console", "look at audit logs in the browser, live"),
     "watch": ("watch", "watch audit logs in the terminal, live"),
     "report": ("report", "write audit logs as one HTML file to share"),
-    "attach": ("attach", "serve a Python file's hooks to any Claude Code session"),
+    "attach": ("attach", "a Python file's hooks for any Claude Code session, and a view"),
     "completion": ("completion", "print the completion script of a shell"),
 }
 """Every command: its module in `commands`, and one line on what it is for."""

@@ -20,9 +20,8 @@ class View:
     """One onlooker; iterating gives what is said and whether something was blocked, as it happens."""
 
     def __enter__(self) -> Self:
-        folder = start.make_folder()
-        _remove_dead(folder)
-        self.path = f"{folder}/{os.getpid()}{_ENDING}"
+        remove_dead()
+        self.path = f"{start.make_folder()}/{os.getpid()}{_ENDING}"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(self.path)
         return self
@@ -44,8 +43,9 @@ def show(path: str, text: str, *, blocked: bool) -> None:
         link.sendto(json.dumps([text[:LONGEST], blocked]).encode(), path)
 
 
-def _remove_dead(folder: str) -> None:
-    """What onlookers that were killed have left."""
+def remove_dead() -> None:
+    """Remove what onlookers that were killed have left."""
+    folder = start.make_folder()
     for name in os.listdir(folder):
         if name.endswith(_ENDING):
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as link:

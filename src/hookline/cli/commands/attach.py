@@ -17,7 +17,7 @@ from hookline.hosts.claude import CLAUDE
 from hookline.install.entries import HookSource, config_path
 from hookline.install.losses import Status
 from hookline.install.wire_up import install, uninstall
-from hookline.service.view import View
+from hookline.service.view import View, remove_dead
 
 _EXAMPLES = """examples:
   hookline attach hooks.py              put the hooks into .claude/settings.local.json until Ctrl-C, and show verdicts
@@ -33,6 +33,7 @@ def main(argv: list[str]) -> int:
     project = Path(args.project).resolve()
     shown = os.path.relpath(config_path(CLAUDE, "local", project=project))
     if args.remove:
+        remove_dead()
         print(f"removed from {shown}" if _removed(project) else f"nothing to remove in {shown}")
         return 0
     if args.file is None:
