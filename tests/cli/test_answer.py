@@ -32,6 +32,12 @@ def judge(event):
     if word == "hang": time.sleep(600)
     if word == "lock": re.match(r"(a+)+$", "a" * 64 + "b")
     if word == "nonsense": return {"decision": 3}
+    if word == "close": os.closerange(0, 256)
+    if word == "exec": os.execv("/bin/echo", ["echo", "{}"])
+    if word == "fork" and os.fork(): os._exit(0)  # and the child goes on, with nothing to say
+    if word == "flood":
+        os.write(1, b"x" * 5_000_000)
+        return deny("after the flood")
     if word == "rewrite": return rewrite({**event.tool_input, "command": "echo changed"})
 
 @hooks.on(PostToolUse)
@@ -91,10 +97,11 @@ def test_a_deny_has_its_reason(hooks: tuple[str, str], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("word, told", [
     ("stop", "enough"), ("raise", "boom"), ("exit", "fails closed"), ("end", "without an answer (exit code 0)"),
-    ("nonsense", "fails closed"),
+    ("nonsense", "fails closed"), ("close", "closed the pipe"), ("exec", "without an answer"),
+    ("fork", "without an answer"), ("flood", "after the flood"),
 ])  # fmt: skip
 def test_whatever_a_hook_does_is_a_deny(word: str, told: str, hooks: tuple[str, str], tmp_path: Path) -> None:
-    """Raising, exiting, ending the process, answering nonsense: the call does not run."""
+    """Raising, exiting, ending or replacing the process, closing its files, leaving a fork: the call does not run."""
     assert told in denial(answer("codex", bash(word), *hooks, cwd=tmp_path))
 
 

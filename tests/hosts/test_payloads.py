@@ -118,6 +118,7 @@ def test_what_a_tool_returned_is_there() -> None:
     for host in ("codex", "copilot", "vibe", "openhands", "cline", "grok", "kimi"):
         row = find(host)
         samples = [s for s in recorded(host) if row.ours(s["event"]) == "PostToolUse"]
+        assert samples, host
         for sample in samples:
             (event,) = decode(row, sample["payload"], event=sample["event"])
             assert isinstance(event, PostToolUse)
