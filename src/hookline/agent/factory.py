@@ -100,7 +100,7 @@ async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> Made:
         why = f"nobody here knows what model `{model.name}` costs, so no budget can be kept; use --max-turns"
         raise ConfigError("--max-budget-usd", why)
     rules, dirs, mode = permissions(options, hooks)
-    servers = make_servers(options, cwd, hooks)
+    servers = make_servers(options, hooks)
     tools = itself.allowed(await make_tools(options, rules, servers))
     agent = Agent(
         model=model,
@@ -206,7 +206,7 @@ def permissions(options: RunOptions, hooks: Hooks) -> tuple[Rules, tuple[str, ..
     return rules, dirs, str(options.permission_mode or mode)
 
 
-def make_servers(options: RunOptions, cwd: str, hooks: Hooks) -> McpServers | None:
+def make_servers(options: RunOptions, hooks: Hooks) -> McpServers | None:
     """The MCP servers of `--mcp-config`, and of a trusted `.mcp.json` unless `--strict-mcp-config` leaves it out."""
     files = hooks.settings.loaded.files if hooks.settings and not options.strict_mcp_config else ()
     refused = hooks.settings.loaded.refused if hooks.settings else frozenset()

@@ -84,7 +84,7 @@ class LogIndex:
             todo = [segment for segment in found if segment.size > known.get(segment.identity, (0, 0, b""))[1]]
             if todo or not self.complete:
                 self._read(todo, known, on_progress)
-            self._renamed(found, known)
+            self._renamed(found)
             return self.last_id - before
 
     def _known(self) -> dict[str, tuple[int, int, bytes]]:
@@ -97,7 +97,7 @@ class LogIndex:
         here = {segment.identity for segment in found}
         return all(identity in here for identity, _ in newest) and _continues(found, known)
 
-    def _renamed(self, found: list[Segment], known: dict[str, tuple[int, int, bytes]]) -> None:
+    def _renamed(self, found: list[Segment]) -> None:
         """A rotated file keeps its events under its new name."""
         paths = dict(self._db.execute("SELECT identity, path FROM segments"))
         moved = [(one.path, one.identity) for one in found if paths.get(one.identity, one.path) != one.path]

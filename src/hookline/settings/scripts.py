@@ -209,7 +209,7 @@ class _CommandReader:
         language, words, at = language_of(command.name), command.words, 1
         python = language in ("python", "pypy")
         valued = PYTHON_VALUED if python else OTHER_VALUED
-        self._variables(python, bases, where)
+        self._variables(where, python=python)
         while at < len(words) and words[at].startswith("-") and words[at] != "-":
             if python and words[at].startswith("-m"):
                 return self._module(command, at, bases, where)
@@ -227,7 +227,7 @@ class _CommandReader:
             return self._add_word(command, at, bases, where, f"what `{command.name}` runs")
         return self._from_input(command, bases, where)
 
-    def _variables(self, python: bool, bases: tuple[Path, ...], where: str) -> None:  # noqa: FBT001
+    def _variables(self, where: str, *, python: bool) -> None:
         """What the environment makes an interpreter run besides."""
         names = ("PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME") if python else ("NODE_OPTIONS", "NODE_PATH", "RUBYOPT",
                  "PERL5OPT", "PERL5LIB", "RUBYLIB", "LUA_PATH")  # fmt: skip
@@ -247,7 +247,7 @@ class _CommandReader:
             for file in (package.with_suffix(".py"), package / "__main__.py", *around):
                 if is_inside(file, self._inside):
                     found = found or is_file(file)
-                    self._add_file(file, where, start=base)
+                    self._add_file(file, start=base)
         if not found:
             self._note(where, f"`python -m {name}` may run files of the project, and which cannot be told")
         return None
@@ -284,9 +284,9 @@ class _CommandReader:
         for base in dict.fromkeys(bases):
             path = whole(base / name)
             if is_inside(path, self._inside) and path not in self._inside:
-                self._add_file(path / "__main__.py" if is_dir(path) else path, where)
+                self._add_file(path / "__main__.py" if is_dir(path) else path)
 
-    def _add_file(self, path: Path, where: str, start: Path | None = None) -> None:
+    def _add_file(self, path: Path, start: Path | None = None) -> None:
         if not is_file(path):
             self.missing[path] = None
             return

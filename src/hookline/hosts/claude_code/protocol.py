@@ -228,7 +228,7 @@ class Connection:
         try:
             loose = _loose(line)
         except _UNREADABLE as problem:
-            return self._bad(line, *_why(line, problem))
+            return self._bad(line, *_why(problem))
         if loose.type == "control_request":
             return self._odd_request(loose, line)
         if loose.type in ("control_response", "control_cancel_request", *MESSAGES):
@@ -328,7 +328,7 @@ def is_utf8(line: bytes | BadLine) -> bool:
     return True
 
 
-def _why(line: bytes, problem: Exception) -> tuple[str, str]:
+def _why(problem: Exception) -> tuple[str, str]:
     if isinstance(problem, msgspec.ValidationError):
         return "not_a_message", "a line is not a message of the protocol"
     return "not_json", f"a line is not JSON ({problem})"
