@@ -49,7 +49,8 @@ HooklineError
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from hookline.display import block
@@ -210,18 +211,13 @@ class MissingExtra(HooklineError):
         self.extra = extra
 
 
-class extra:  # noqa: N801 - reads as the word it is: `with extra("an HTTP hook", "http"): import aiohttp`
-    """Imports inside the block belong to an optional dependency: without it, `MissingExtra` says what to install."""
-
-    def __init__(self, what: str, name: str) -> None:
-        self._what, self._name = what, name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and issubclass(kind, ImportError):
-            raise MissingExtra(self._what, self._name) from None
+@contextmanager
+def extra(what: str, name: str) -> Iterator[None]:
+    """Imports in the `with` block belong to an optional dependency: without it, `MissingExtra` says what to install."""
+    try:
+        yield
+    except ImportError:
+        raise MissingExtra(what, name) from None
 
 
 class UnknownVersion(HooklineError):
@@ -353,13 +349,6 @@ class NotInitialized(ProtocolError):
         super().__init__("the conversation is not open yet; send `initialize` before the first prompt")
 
 
-def last_words(problem: str, exit_code: int | None, stderr: str) -> str:
-    """The problem, then how the process ended and what it said last."""
-    ended = "" if exit_code is None else f" (exit code {exit_code})"
-    said = f"; its last words:\n{stderr.rstrip()}" if stderr.strip() else ""
-    return f"{problem}{ended}{said}"
-
-
 class CliNotFound(ClaudeError):
     """No Claude CLI here, or none that can be started; the message says what to do."""
 
@@ -368,7 +357,9 @@ class CliDied(ClaudeError):
     """The CLI ended before the conversation did."""
 
     def __init__(self, problem: str, exit_code: int | None = None, stderr: str = "") -> None:
-        super().__init__(last_words(problem, exit_code, stderr))
+        ended = "" if exit_code is None else f" (exit code {exit_code})"
+        said = f"; its last words:\n{stderr.rstrip()}" if stderr.strip() else ""
+        super().__init__(f"{problem}{ended}{said}")
         self.problem = problem
         self.exit_code = exit_code
         self.stderr = stderr
