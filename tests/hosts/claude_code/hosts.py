@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -52,6 +53,7 @@ def stage_for(cli: str, folder: Path, api: Any) -> Stage:
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_TELEMETRY": "1",
         "DISABLE_AUTOUPDATER": "1",
+        "HOOKLINE_SERVICE": os.environ.get("HOOKLINE_SERVICE", "0"),  # never the user's own
     }
     return Stage(cli, str(folder / "project"), env)
 
