@@ -42,8 +42,8 @@ PURE_GUARDS = ("approvals", "commands", "paths", "secrets")
 """Guards that leave nothing behind, so that what was asked last may be rehearsed before it is asked again."""
 PADDING = 40
 """Variables that a client's environment has beyond a worker's, more or less."""
-SETTLE = 0.003
-"""Seconds that a spare process waits for an event before it rehearses."""
+SETTLE, IDLE = 0.003, 0.03
+"""Seconds that a spare process waits for an event before it rehearses what was asked last; and what was not."""
 TAKEN, THROUGH = b"t", b"e"
 """What a process tells its worker: it has an event · the event is through."""
 SERVICE_GONE = 71
@@ -128,8 +128,9 @@ class Worker:
         for fd in (self.wake_r, self.wake_w, self.ours.detach(), *(one.connection for one in self.running.values())):
             if fd >= 0:
                 os.close(fd)
-        for words in (self.asked or REHEARSALS[0], *(each for each in REHEARSALS if each[:2] != self.asked[:2])):
-            if _readable(self.service, SETTLE):
+        first = self.asked or REHEARSALS[0]
+        for words in (first, *(each for each in REHEARSALS if each[:2] != first[:2])):
+            if _readable(self.service, SETTLE if words is first else IDLE):
                 break
             rehearse(self.run, words)  # writes to its memory now, so that the event finds it copied already
             loop.prepare()

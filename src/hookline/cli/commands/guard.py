@@ -43,7 +43,7 @@ _REFUSAL = "the guard cannot judge this: {}"
 
 def main(argv: list[str]) -> int:
     """Read the event on stdin, print the answer; an event that cannot be judged, for whatever reason, is blocked."""
-    args = _parser().parse_args(argv)
+    args = _arguments(*argv)
     try:
         hooks = Hooks()
         hooks.add(*_guards(args))
@@ -53,7 +53,12 @@ def main(argv: list[str]) -> int:
         return FAILED
 
 
-@cache  # the service's forks find it made
+@cache  # the service's forks find it made, and this
+def _arguments(*argv: str) -> argparse.Namespace:
+    return _parser().parse_args(argv)
+
+
+@cache
 def _parser() -> argparse.ArgumentParser:
     flags = parser("guard", "Judge the event on stdin with a guard and print the answer.", _EXAMPLES)
     kinds = flags.add_subparsers(dest="guard", required=True, metavar="GUARD")
