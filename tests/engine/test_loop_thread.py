@@ -2,7 +2,9 @@
 
 import asyncio
 import multiprocessing
+import signal
 import threading
+from concurrent.futures import CancelledError
 from typing import Any
 
 import pytest
@@ -124,3 +126,30 @@ def test_a_loop_without_its_thread_is_not_used() -> None:
 
     assert hooks.fire_sync(CALL).blocked
     assert loop_thread._shared is not before
+
+
+def test_a_caller_that_is_interrupted_cancels_what_it_waits_for() -> None:
+    """Ctrl-C ends the wait at once, and nothing goes on behind the program's back."""
+    cancelled = threading.Event()
+
+    async def work() -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        loop_thread.run_sync(work())
+
+    assert cancelled.wait(30)
+
+
+def test_work_that_is_cancelled_is_an_error_for_its_caller() -> None:
+    """Not a cancellation of the caller, who was not cancelled: a gate takes it for a failure, and closes."""
+
+    async def work() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(CancelledError):
+        loop_thread.run_sync(work())
