@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tools.hosts.each import ROOT, HostOutcome, HostRunner, Steps, summary
 
 HOLDS = json.dumps({"version": "1.0", "cases": {"deny": True, "rewrite": None}})
@@ -60,13 +62,14 @@ except Interrupted:
 """
 
 
-def test_ctrl_c_ends_everything(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_everything(sign: signal.Signals, tmp_path: Path) -> None:
     """What was started is gone, and nothing new is started."""
     os.mkfifo(tmp_path / "ready")
     process = subprocess.Popen([sys.executable, "-c", SCRIPT.format(folder=tmp_path)], cwd=ROOT)
     (tmp_path / "ready").read_text()
 
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sign)
 
     assert process.wait(60) == 130
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()

@@ -64,7 +64,8 @@ class HostRunner:
         self._over = False
 
     def run(self, names: Iterable[str]) -> list[HostOutcome]:
-        """Every host, in order; raises `Interrupted` once nothing of it is left running."""
+        """Every host, in order; raises `Interrupted` once nothing of it is left running, after Ctrl-C or a SIGTERM."""
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         self._logs.mkdir(parents=True, exist_ok=True)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             work = [pool.submit(self._one, name) for name in names]
