@@ -125,11 +125,12 @@ def test_a_guard_that_makes_no_sense_is_an_error(arguments: list[str]) -> None:
 
 
 def test_a_budget_is_kept_between_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each call is a process of its own, and they share the count."""
-    monkeypatch.setenv("HOME", str(tmp_path))
+    """Each call is a process of its own, and they share the count, which lies in the user's state folder."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     event = json.dumps({"hook_event_name": "PreToolUse", "session_id": "s", "transcript_path": "", "cwd": "/",
                         "tool_name": "Bash", "tool_input": {"command": "ls"}}).encode()  # fmt: skip
 
     answers = [run(["budget", "--tool-calls", "2"], event).stdout for _ in range(3)]
 
     assert ["deny" in answer.decode() for answer in answers] == [False, False, True]
+    assert [path.name for path in (tmp_path / "hookline").iterdir()] == ["budgets"]

@@ -7,7 +7,6 @@ import asyncio
 import sys
 import tempfile
 from functools import cache
-from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
@@ -169,6 +168,7 @@ def _make_commands(args: argparse.Namespace) -> list[Hook]:
 
 
 def _make_budget(args: argparse.Namespace) -> list[Hook]:
+    from hookline.files import state_folder
     from hookline.guards import budget
 
     per_tool = {}
@@ -177,9 +177,7 @@ def _make_budget(args: argparse.Namespace) -> list[Hook]:
         if not number.isdigit():
             raise HooklineError(f"--per-tool: expected TOOL=N, got `{pair}`")
         per_tool[tool] = int(number)
-    return budget.limit(
-        args.tool_calls, args.seconds, per_tool, state=Path("~/.local/state/hookline/budgets").expanduser()
-    )
+    return budget.limit(args.tool_calls, args.seconds, per_tool, state=state_folder() / "budgets")
 
 
 def _make_branches(args: argparse.Namespace) -> list[Hook]:
@@ -189,10 +187,10 @@ def _make_branches(args: argparse.Namespace) -> list[Hook]:
 
 
 def _make_rate(args: argparse.Namespace) -> list[Hook]:
+    from hookline.files import state_folder
     from hookline.guards import budget
 
-    state = Path("~/.local/state/hookline/rates").expanduser()
-    return [budget.rate(args.calls, args.per, match=args.match, state=state)]
+    return [budget.rate(args.calls, args.per, match=args.match, state=state_folder() / "rates")]
 
 
 _MAKE = {
