@@ -21,16 +21,21 @@ pytest_plugins = ["hookline.testing.plugin", "hookline.testing.fixtures"]
 
 
 @pytest.fixture(scope="session", autouse=True)
-def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """What programs remember for their user lies in a folder of this run's own."""
-    folder = tmp_path_factory.mktemp("state")
-    before = os.environ.get("XDG_STATE_HOME")
-    os.environ["XDG_STATE_HOME"] = str(folder)
-    yield folder
-    if before is None:
-        del os.environ["XDG_STATE_HOME"]
-    else:
-        os.environ["XDG_STATE_HOME"] = before
+def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Home is a folder of this run's own: what a user keeps there changes no test, and no test leaves a trace in it."""
+    from hookline.hosts.table import HOSTS
+    from hookline.install.found import lab
+
+    home = tmp_path_factory.mktemp("home")
+    (home / ".cache").mkdir()
+    (home / ".cache" / "hookline-hosts").symlink_to(lab())  # the agent CLIs: too large to fetch for each run
+    moved = {f"XDG_{name}_HOME" for name in ("CACHE", "CONFIG", "DATA", "STATE")}
+    moved |= {host.config.home_env for host in HOSTS.values()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(home))
+        for name in moved - {""}:
+            patch.delenv(name, raising=False)
+        yield home
 
 
 @pytest.fixture(scope="session")
