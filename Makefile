@@ -13,7 +13,7 @@ TS_SDK := @anthropic-ai/claude-agent-sdk
 TS_SDK_VERSION := 0.3.325
 NODE_READY := $(NODE_DIR)/.ready-$(TS_SDK_VERSION)
 PIP := -m pip install -qq --disable-pip-version-check
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile  # how many workers: tests/conftest.py
 
 # The core, where every branch is tested.
 CORE := src/hookline/events/*,src/hookline/replies.py,src/hookline/hooks/*,src/hookline/wire/*,src/hookline/engine/*
@@ -28,7 +28,7 @@ help:  ## what there is
 demo: $(CORE_READY)  ## an agent, guarded by hooks; no key, no network
 	@$(BIN)/hookline demo
 
-test: $(READY) node_modules frameworks  ## all tests, on two cores
+test: $(READY) node_modules frameworks  ## all tests, on all cores
 	@$(PYTEST) $(ARGS)
 
 check: lint types node_modules frameworks  ## ruff, mypy, all tests with coverage; every branch of the core is tested

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,18 @@ os.environ["HOOKLINE_SERVICE"] = os.environ.get("HOOKLINE_TEST_SERVICE", "0")
 # The plugin that users get. `-p no:hookline` in pyproject keeps pytest from loading it by its entry point, which would
 # import the package before coverage is measured.
 pytest_plugins = ["hookline.testing.plugin", "hookline.testing.fixtures"]
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """What `-n auto` means: most tests wait for a process or a socket more than they compute."""
+    return 2 * (os.cpu_count() or 1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Workers take the files with few tests first: those are the slow ones, and a slow file taken last runs alone."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        size = Counter(item.path for item in items)
+        items.sort(key=lambda item: size[item.path])
 
 
 @pytest.fixture(scope="session", autouse=True)

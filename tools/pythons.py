@@ -73,7 +73,7 @@ def test(version: str, arguments: Sequence[str], *, core: bool) -> str:
         venv = environment(version, python, core=core)
     except subprocess.CalledProcessError as error:
         return f"failed: setting up ended with exit code {error.returncode}"
-    command = [str(venv / "bin" / "python"), "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", *arguments]
+    command = [str(venv / "bin" / "python"), "-m", "pytest", "-q", "-n", "auto", "--dist", "loadfile", *arguments]
     code = subprocess.run(command, cwd=ROOT, check=False).returncode
     return "passed" if code == 0 else f"failed: exit code {code}"
 

@@ -34,7 +34,7 @@ def competitors(count: int) -> Iterator[None]:
 
 def run(arguments: Sequence[str]) -> tuple[int, str, list[str]]:
     """One run: its exit code, pytest's closing line, and the tests that failed."""
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", *arguments]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "loadfile", *arguments]
     ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", ran.stdout, re.MULTILINE)
     lines = ran.stdout.strip().splitlines()
