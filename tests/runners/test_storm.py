@@ -113,7 +113,7 @@ async def test_a_storm_of_faults_leaves_nothing_behind(tmp_path: Path, monkeypat
                     Command(command=filled),
                     name=kind,
                     match=kind.replace(" ", "_").replace("-", "_"),
-                    timeout=0.5 if FAULTS[kind][2] is Status.TIMEOUT else 5.0,
+                    timeout=0.5 if FAULTS[kind][2] is Status.TIMEOUT else 60,
                     on_failure=policy,
                 )
         room = asyncio.Semaphore(AT_ONCE)

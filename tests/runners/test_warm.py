@@ -191,7 +191,7 @@ async def test_nothing_is_left_of_a_warm_run_that_timed_out(pool: WarmPython, sc
     empty.write_text("")
     await warmed(pool, spec(empty, LEFT=str(script)))
 
-    finished = await run(pool, spec(script, LEFT=str(script)), timeout=1.0)
+    finished = await run(pool, spec(script, LEFT=str(script)), timeout=5)
 
     assert (finished.warm, finished.timed_out) == (True, True)
     assert (script.parent / "up").exists()

@@ -259,7 +259,7 @@ async def test_a_cli_that_stalls(tmp_path: Path) -> None:
     stalls = "import sys, time, os\nsys.stderr.write(f'loading {os.getpid()}\\n'); sys.stderr.flush(); sys.stdin.read()"
 
     with pytest.raises(CliSilent, match="loading") as error:
-        await conversation(python(tmp_path, stalls), initialize_timeout=1.5)
+        await conversation(python(tmp_path, stalls), initialize_timeout=5)
 
     assert not alive(int(error.value.stderr.split()[1]))
 
