@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from hookline.hosts.table import HOSTS
 from hookline.install.entries import config_path
 from hookline.settings.trust import trust_file
 
+TESTS = Path(__file__).parent
 WHERE = """
 from hookline.files import state_folder
 from hookline.settings.trust import trust_file
@@ -40,3 +42,21 @@ def test_the_run_s_home_is_not_the_users(own_home: Path) -> None:
     pwd = pytest.importorskip("pwd", reason="users have entries in a table on Unix only")
 
     assert own_home != Path(pwd.getpwuid(os.getuid()).pw_dir)
+
+
+def test_a_whole_environment_names_the_service_that_answers() -> None:
+    """Without the variable a hook's program starts, or asks, the service of the user who runs the tests."""
+    assert [place for path in sorted(TESTS.rglob("*.py")) for place in _environments(path)] == []
+
+
+def _environments(path: Path) -> list[str]:
+    """Environments written out by hand that `tests.environ.clean_environ` should make."""
+    if "contract" in path.parts:  # the recorded contract's harness runs no hook of ours
+        return []
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Dict) and None not in node.keys:
+            names = {key.value for key in node.keys if isinstance(key, ast.Constant)}
+            if {"HOME", "PATH"} <= names and "HOOKLINE_SERVICE" not in names:
+                found.append(f"{path.relative_to(TESTS)}:{node.lineno}")
+    return found

@@ -13,6 +13,7 @@ from hookline.agent.models.scripted import Scripted
 from hookline.agent.stream_json.output import Note
 from hookline.events import Event
 from hookline.permissions import read_rules
+from tests.environ import clean_environ
 
 
 def bash(command: str, **more: Any) -> dict[str, Any]:
@@ -23,7 +24,7 @@ def bash(command: str, **more: Any) -> dict[str, Any]:
 def agent_on(folder: Path, *turns: Any, hooks: Hooks | None = None, lanes: Any = None, **options: Any) -> Agent:
     """An agent that may use Bash, Read, Write and Agent without being asked."""
     options.setdefault("rules", read_rules({}, allowed=["Bash", "Read", "Write", "Agent", "TaskCreate", "TaskUpdate"]))
-    options.setdefault("environ", {"HOME": str(folder), "PATH": "/usr/bin:/bin"})
+    options.setdefault("environ", clean_environ(folder))
     return Agent(model=Scripted.of(*turns, lanes=lanes), hooks=hooks or Hooks(), cwd=folder, **options)
 
 

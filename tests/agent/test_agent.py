@@ -48,6 +48,7 @@ from hookline.hooks.actions import Command
 from hookline.permissions import read_rules
 from hookline.replies import Reply, allow, specific
 from tests.agent.driving import agent_on, bash, heard, recorded, reminders, requests_of, results
+from tests.environ import clean_environ
 
 # seeds/003 §7, from SessionStart to SessionEnd, with what today's wire adds between
 LIFECYCLE = [
@@ -277,7 +278,7 @@ async def test_an_agent_that_works_between_is_sent_back_as_often_as_it_takes(tmp
         return keep_going("TESTS FAIL")
 
     turns = ["one", bash("true"), "two", bash("exit 3"), "three", "four", "five", "six"]
-    environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "2"}
+    environ = clean_environ(tmp_path, CLAUDE_CODE_STOP_HOOK_BLOCK_CAP="2")
     async with agent_on(tmp_path, *turns, hooks=hooks, environ=environ) as agent:
         result = await agent.run("go")
 

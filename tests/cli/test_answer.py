@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from hookline.hosts.table import HOSTS
+from tests.environ import clean_environ
 from tests.hosts.battery import recorded
 
 HOOKS = """
@@ -54,7 +55,7 @@ def answer(
     words = ["answer", host, *flags, "--deadline", str(deadline)]
     return subprocess.run(
         [sys.executable, "-m", "hookline", *words], input=data, capture_output=True, cwd=cwd, timeout=120, check=False,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(cwd), "HOOKLINE_SERVICE": "0", **(env or {})},
+        env=clean_environ(cwd, **(env or {})),
     )  # fmt: skip
 
 
@@ -245,7 +246,7 @@ class TwoScopes:
     def __init__(self, home: Path, hooks: tuple[str, str], host: str = "claude") -> None:
         self.home, self.hooks, self.host = home, hooks, host
         words = [sys.executable, "-m", "hookline", "install", host, *hooks]
-        env = {"PATH": "/usr/bin:/bin", "HOME": str(home)}
+        env = clean_environ(home)
         self.project = home / "project"
         self.project.mkdir()
         for scope in ("user", "project"):

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.environ import clean_environ
+
 HOOKS = """
 from hookline import Hooks, context, deny, replace_output
 from hookline.events import PostToolUse, PreToolUse
@@ -23,7 +25,7 @@ def redact(event):
 
 
 def hookline(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
-    env = {"HOME": str(home), "PATH": "/usr/bin:/bin", "HOSTLAB": "/nowhere"}
+    env = clean_environ(home, HOSTLAB="/nowhere")
     return subprocess.run([sys.executable, "-m", "hookline", *words], env=env, cwd=home, text=True,
                           capture_output=True, check=False, timeout=120)  # fmt: skip
 

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests.environ import clean_environ
+
 LONG = 60.0
 
 
@@ -32,7 +34,7 @@ class Terminal:
             (folder / ".claude" / "settings.json").write_text(json.dumps(settings))
         self._fd, theirs = pty.openpty()
         argv = [sys.executable, "-m", "hookline.cli.main", "run", "--trust", "--model", "scripted:turns.json", *flags]
-        env = {"HOME": str(folder.parent), "PATH": os.environ["PATH"], "TERM": term}
+        env = clean_environ(folder.parent, PATH=os.environ["PATH"], TERM=term)
         self.process = subprocess.Popen(
             argv, cwd=folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
         )

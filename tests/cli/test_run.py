@@ -16,6 +16,7 @@ import pytest
 from hookline.agent.run_options import RunOptions
 from hookline.cli.run_flags import FLAGS, parse, parser
 from hookline.permissions import Mode
+from tests.environ import clean_environ
 
 RECORD = "import sys,json; e=json.load(sys.stdin); open('events.log','a').write(e['hook_event_name']+'\\n')"
 
@@ -114,7 +115,7 @@ def project(tmp_path: Path) -> Path:
 def _start(folder: Path, turns: list[Any], *flags: str) -> subprocess.Popen[str]:
     (folder / "turns.json").write_text(json.dumps(turns))
     argv = [sys.executable, "-m", "hookline.cli.main", "run", "--trust", "--model", "scripted:turns.json", *flags]
-    env = {"HOME": str(folder.parent), "PATH": os.environ["PATH"]}
+    env = clean_environ(folder.parent, PATH=os.environ["PATH"])
     pipe = subprocess.PIPE
     return subprocess.Popen(argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True)
 
@@ -189,7 +190,7 @@ def test_on_a_terminal_somebody_is_asked(tmp_path: Path) -> None:
     (tmp_path / "turns.json").write_text(json.dumps([_bash("touch made.txt"), {"text": "done"}]))
     argv = [sys.executable, "-m", "hookline.cli.main", "run", "--model", "scripted:turns.json", "make it"]
     ours, theirs = pty.openpty()
-    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    env = clean_environ(tmp_path, PATH=os.environ["PATH"])
     run = subprocess.Popen(argv, cwd=tmp_path, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     shown = b""
@@ -217,7 +218,7 @@ def test_untrusted_hooks_are_a_loud_error(project: Path) -> None:
     """Without `--trust` and without a terminal, a project's own hooks do not run, and neither does the agent."""
     (project / "turns.json").write_text("[]")
     argv = [sys.executable, "-m", "hookline.cli.main", "run", "--model", "scripted:turns.json", "-p", "go"]
-    env = {"HOME": str(project.parent), "PATH": os.environ["PATH"]}
+    env = clean_environ(project.parent, PATH=os.environ["PATH"])
     run = subprocess.run(
         argv, cwd=project, env=env, capture_output=True, check=False, text=True, stdin=subprocess.DEVNULL, timeout=60
     )

@@ -13,6 +13,7 @@ import pytest
 
 from hookline.guards.confining import unavailable
 from tests.confine.arena import LAUNCH
+from tests.environ import clean_environ
 
 NOBODY = 65534
 PYTHON = "/usr/bin/python3"
@@ -46,7 +47,7 @@ def home() -> Iterator[Path]:
 
 def run(home: Path, *words: str, before: list[str]) -> subprocess.CompletedProcess[str]:
     command = [*before, PYTHON, "-I", "-S", str(LAUNCH), *words]
-    env = {"HOME": str(home / "home"), "PATH": os.environ["PATH"], "COLUMNS": "80"}
+    env = clean_environ(home / "home", PATH=os.environ["PATH"], COLUMNS="80")
     return subprocess.run(command, cwd=home / "project", env=env, capture_output=True, text=True, check=False)
 
 

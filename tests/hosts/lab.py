@@ -17,6 +17,7 @@ from hookline.install.found import find_binary
 from hookline.prove.agents import AGENTS
 from hookline.prove.protocols import ModelTurn
 from hookline.prove.run import ProgramRun, Workspace, folders, run
+from tests.environ import clean_environ
 
 QUICK = ("claude", "codex", "gemini", "grok", "copilot")
 SLOW = tuple(name for name in AGENTS if name not in QUICK)
@@ -59,5 +60,5 @@ def installed(lab: Lab, program: Path, hooks: Path, scope: str = "user") -> None
     """Install a hook file for a lab's CLI."""
     words = ["install", lab.name, "--hooks", str(hooks), "--scope", scope, "--yes"]
     done = subprocess.run([program, *words], cwd=lab.place.project, capture_output=True, check=False,
-                          env={"HOME": str(lab.place.home), "PATH": "/usr/bin:/bin"})  # fmt: skip
+                          env=clean_environ(lab.place.home))  # fmt: skip
     assert done.returncode == 0, done.stderr

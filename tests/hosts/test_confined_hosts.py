@@ -18,6 +18,7 @@ from hookline.prove.agents import AGENTS
 from hookline.prove.protocols import ModelTurn
 from hookline.prove.run import Workspace, folders, run
 from tests.confine import escapes
+from tests.environ import clean_environ
 
 pytestmark = [
     pytest.mark.real_hosts,
@@ -44,7 +45,7 @@ def test_twenty_escapes_have_no_effect_and_the_model_reads_why(
         (project / "README.md").write_text("# Project\n")
         words = ["hookline", "install", name, "--settings", str(settings), "--scope", "user", "--yes"]
         done = subprocess.run(
-            words, cwd=project, capture_output=True, text=True, check=False, env={"HOME": str(home), "PATH": path}
+            words, cwd=project, capture_output=True, text=True, check=False, env=clean_environ(home, PATH=path)
         )
         assert done.returncode == 0, done.stderr
         agent = AGENTS[name]

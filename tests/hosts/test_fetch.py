@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.environ import clean_environ
+
 SCRIPT = Path(__file__).parents[2] / "tools" / "hosts" / "install"
 NPM = """#!/bin/sh
 # npm install --prefix FOLDER … PACKAGE
@@ -25,7 +27,7 @@ def fetch(lab: Path, *hosts: str, npm: str) -> subprocess.CompletedProcess[str]:
     program = lab / "bin" / "npm"
     program.write_text(NPM + npm)
     program.chmod(0o755)
-    env = {"PATH": f"{program.parent}:{os.environ['PATH']}", "HOSTLAB": str(lab), "HOME": str(lab)}
+    env = clean_environ(lab, PATH=f"{program.parent}:{os.environ['PATH']}", HOSTLAB=str(lab))
     return subprocess.run(
         [SCRIPT, *hosts], env=env, text=True, capture_output=True, check=False, start_new_session=True
     )

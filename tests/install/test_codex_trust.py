@@ -15,11 +15,12 @@ from hookline.install.codex_trust import trusted
 from hookline.install.entries import HookSource
 from hookline.install.found import find_binary, lab
 from hookline.install.wire_up import install
+from tests.environ import clean_environ
 
 
 def listed(binary: Path, home: Path) -> list[dict[str, Any]]:
     """What `codex app-server` says of the hooks it has found."""
-    env = {"HOME": str(home), "CODEX_HOME": str(home / ".codex"), "PATH": os.environ["PATH"]}
+    env = clean_environ(home, PATH=os.environ["PATH"], CODEX_HOME=str(home / ".codex"))
     with subprocess.Popen([binary, "app-server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True, env=env, cwd=home) as process:  # fmt: skip
         assert process.stdin is not None

@@ -14,6 +14,7 @@ from hookline.events import SessionEnd
 from hookline.hooks.actions import Command
 from hookline.process.orphan import leave_running
 from hookline.process.spawn import ProcessSpec
+from tests.environ import clean_environ
 
 
 async def test_it_reads_what_it_is_given_in_its_own_session(tmp_path: Path) -> None:
@@ -57,7 +58,7 @@ def test_it_outlives_the_run_itself(tmp_path: Path) -> None:
     (tmp_path / "turns.json").write_text('[{"text": "hi"}]')
     argv = [sys.executable, "-m", "hookline", "run", "-p", "go", "--model", "scripted:turns.json",
             "--setting-sources", "", "--settings", str(settings).replace("'", '"').replace("True", "true")]  # fmt: skip
-    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    env = clean_environ(tmp_path, PATH=os.environ["PATH"])
     done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=True)
     (tmp_path / "go").write_text("go\n")
 

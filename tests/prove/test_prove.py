@@ -17,6 +17,7 @@ from hookline.install.found import find_binary, lab
 from hookline.prove.model import serving
 from hookline.prove.programs import missing_programs
 from hookline.prove.protocols import ModelTurn
+from tests.environ import clean_environ
 
 HOOKS = """
 from hookline import Hooks, deny
@@ -220,7 +221,7 @@ def test_a_host_that_is_not_hooked_is_not_proven(home: Path) -> None:
 
 def test_a_binary_that_is_missing_is_said(home: Path) -> None:
     """Nothing is proven by leaving it out."""
-    env = {"HOME": str(home), "PATH": "/nowhere", "HOSTLAB": "/nowhere", "HOOKLINE_SERVICE": "0"}
+    env = clean_environ(home, PATH="/nowhere", HOSTLAB="/nowhere")
     run = subprocess.run([sys.executable, "-m", "hookline", "prove", "codex"], env=env, text=True, capture_output=True,
                          check=False)  # fmt: skip
 

@@ -10,6 +10,7 @@ from hookline import Hooks, deny
 from hookline.errors import Untrusted
 from hookline.events import PreToolUse, Stop, SubagentStop
 from hookline.settings import Problem
+from tests.environ import clean_environ
 from tests.settings.world import World, run
 
 BASH = PreToolUse(tool_name="Bash", tool_input={"command": "ls"})
@@ -80,7 +81,7 @@ async def test_env_of_settings_reaches_hooks(world: World) -> None:
     """Over the environment they would have had."""
     world.write("home/.claude/settings.json", {**run(f"test $A = file && {DENY % 'seen'}"), "env": {"A": "file"}})
 
-    async with hooks(world, env={"A": "outer", "PATH": "/usr/bin:/bin", "HOME": str(world.home)}) as made:
+    async with hooks(world, env=clean_environ(world.home, A="outer")) as made:
         assert (await made.fire(BASH)).reason == "seen"
 
 

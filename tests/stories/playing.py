@@ -26,6 +26,7 @@ from hookline.engine import Notice
 from hookline.hosts.claude_code import ClaudeClient, for_sdk
 from hookline.hosts.claude_code.find import bundled_cli
 from hookline.permissions import read_rules
+from tests.environ import clean_environ
 from tests.hosts.claude_code.hosts import Stage, stage_for
 
 BIN = Path(sys.executable).parent
@@ -220,7 +221,7 @@ PLAY = {"agent": by_agent, "run": by_command_line, "client": by_client, "sdk": b
 def _environ(folder: Path) -> dict[str, str]:
     """A home of its own; programs in `bin` of the story's folder come first."""
     path = os.pathsep.join((str(folder / "bin"), "/usr/bin", "/bin"))
-    return {"PATH": path, "HOME": str(folder / "home"), "USER": os.environ.get("USER", "ada")}
+    return clean_environ(folder / "home", PATH=path, USER=os.environ.get("USER", "ada"))
 
 
 def _watched(story: Story, played: Played) -> Hooks:

@@ -14,6 +14,7 @@ from hookline.agent import Agent
 from hookline.agent.models.scripted import Scripted
 from hookline.engine import Notice
 from hookline.telemetry.metrics import Metrics
+from tests.environ import clean_environ
 from tests.stories.playing import WAYS, Played, Story, play
 
 HOOKS_FILE = """
@@ -92,7 +93,7 @@ async def test_a_metrics_backend_that_hangs_does_not_hold_the_agent_up(tmp_path:
 
     hooks.observe(slow)
     model = Scripted.of({"tools": [["Bash", {"command": "true"}]]}, "done")
-    environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    environ = clean_environ(tmp_path)
     agent = Agent(model=model, hooks=hooks, cwd=tmp_path, permission_mode="bypassPermissions", environ=environ)
     try:
         async with asyncio.timeout(30):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.agent.driving import bash
+from tests.environ import clean_environ
 
 ASKED = {"hooks": {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["gate"]}]}}
 
@@ -23,7 +24,7 @@ def drive(
     argv = [sys.executable, "-m", "hookline", "run", "--bare", "--model", "scripted:turns.json",
             "--input-format", "stream-json", "--output-format", "stream-json", "--allowedTools", "Bash",
             *flags]  # fmt: skip
-    env = {"HOME": str(folder), "PATH": os.environ["PATH"]}
+    env = clean_environ(folder, PATH=os.environ["PATH"])
     said = []
     with subprocess.Popen(argv, cwd=folder, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdin

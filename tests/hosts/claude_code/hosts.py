@@ -17,6 +17,7 @@ from hookline.api import Hooks
 from hookline.engine import Context
 from hookline.events import CATALOG, Event
 from hookline.hosts.claude_code import CanUseTool, ClaudeClient, ResultMessage, ToolServer, for_sdk, tool
+from tests.environ import clean_environ
 from tests.hosts.claude_code.scenarios import HANG, HookSpec, Scenario
 
 DRIVER = Path(__file__).parent / "ts" / "driver.mjs"
@@ -46,8 +47,7 @@ def stage_for(cli: str, folder: Path, api: Any) -> Stage:
     (folder / "home").mkdir()
     (folder / "project").mkdir()
     env = {
-        "PATH": "/usr/bin:/bin",
-        "HOME": str(folder / "home"),
+        **clean_environ(folder / "home"),
         "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{api.port}",
         "ANTHROPIC_API_KEY": "dummy",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
