@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hookline.errors import FleetError
+from hookline.fleet import connection
 from hookline.fleet.hub import Hub
 from hookline.fleet.server import find_server
 from tests.fleet.faults import free_port
@@ -58,12 +59,16 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     made.stop()
 
 
-async def test_a_fleet_on_a_cluster_of_ones_own(cluster: Cluster, tmp_path: Path) -> None:
+async def test_a_fleet_on_a_cluster_of_ones_own(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The hub is let in, a machine joins, gets its policy and is revoked; each needs a reload, and says so."""
     await cluster.ready()
     hub = Hub(tmp_path / "hub", url=cluster.url)
-    with pytest.raises(FleetError, match=r"nats-users\.json: include that file .* and reload the server"):
-        await hub.start()
+    with monkeypatch.context() as patch:
+        patch.setattr(connection, "IMPATIENCE", 2.0)
+        with pytest.raises(FleetError, match=r"nats-users\.json: include that file .* and reload the server"):
+            await hub.start()
     await cluster.reload()
     await hub.start()
     try:
@@ -75,6 +80,7 @@ async def test_a_fleet_on_a_cluster_of_ones_own(cluster: Cluster, tmp_path: Path
             hub.revoke("laptop")
             await cluster.reload()
             await until(lambda: "was revoked" in machine.trouble())
+        monkeypatch.setattr(connection, "IMPATIENCE", 2.0)
         with pytest.raises(FleetError):
             await talking(machine)
     finally:

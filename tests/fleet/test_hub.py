@@ -21,6 +21,7 @@ from nats.js.errors import Error as StreamError
 
 from hookline.audit import AuditFile
 from hookline.errors import FleetError
+from hookline.fleet import connection
 from hookline.fleet.blocks import ChainReader
 from hookline.fleet.bundle import pack
 from hookline.fleet.connection import connect
@@ -132,8 +133,9 @@ async def test_another_teams_hub_is_not_believed(hub: Hub, tmp_path: Path) -> No
     assert not Machine(tmp_path / "one").enrolled
 
 
-async def test_a_hub_that_is_not_there_is_named(tmp_path: Path) -> None:
+async def test_a_hub_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where, and why."""
+    monkeypatch.setattr(connection, "IMPATIENCE", 2.0)
     url = f"nats://127.0.0.1:{free_port()}"
 
     with pytest.raises(FleetError, match=f"{url}: cannot connect to the hub"):
@@ -207,7 +209,7 @@ async def test_a_policy_that_was_changed_on_the_machine_is_fetched_again(hub: Hu
 # -- machines --------------------------------------------------------------------------------------------------------
 
 
-async def test_a_revoked_machine_is_cut_off(hub: Hub, tmp_path: Path) -> None:
+async def test_a_revoked_machine_is_cut_off(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At once; what it writes afterwards does not reach the hub, and it is told what to do."""
     machine = await enrolled(hub, tmp_path / "laptop")
     log = AuditFile(tmp_path / "laptop.jsonl")
@@ -223,6 +225,7 @@ async def test_a_revoked_machine_is_cut_off(hub: Hub, tmp_path: Path) -> None:
 
     assert "run `hookline fleet leave`, then join with a new token" in machine.trouble()
     assert hub.ledger.mirror(name).last.seq == 1
+    monkeypatch.setattr(connection, "IMPATIENCE", 2.0)
     with pytest.raises(FleetError, match=r"does not let this machine in|cannot connect to the hub"):
         await talking(machine)
     assert [row.machine for row in await hub.rows()] == []

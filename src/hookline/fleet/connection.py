@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logging.getLogger("hookline.fleet")
 
+IMPATIENCE = 10.0
+"""Seconds after which somebody who waits for a connection is told why there is none."""
+
 
 async def connect(
     url: str,
@@ -28,7 +31,7 @@ async def connect(
     on_problem: Callable[[str], None] | None = None,
     **more: Any,
 ) -> Client:
-    """Connect; with `patient` go on trying for as long as it takes, else say after ten seconds why it failed."""
+    """Connect; with `patient` go on trying for as long as it takes, else say after `IMPATIENCE` why it failed."""
     with extra("a fleet", "fleet"):
         from nats.aio.client import Client
         from nats.errors import Error as NatsError
@@ -58,12 +61,14 @@ async def connect(
     while True:
         client = Client()
         try:
-            await asyncio.wait_for(client.connect(url, allow_reconnect=True, **options), None if patient else 10)
+            await asyncio.wait_for(
+                client.connect(url, allow_reconnect=True, **options), None if patient else IMPATIENCE
+            )
         except (NatsError, OSError, TimeoutError) as problem:
             with contextlib.suppress(Exception):
                 await client.close()
             if not patient:
-                why = problems[-1] if problems else str(problem) or "no answer within 10 s"
+                why = problems[-1] if problems else str(problem) or f"no answer within {IMPATIENCE:g} s"
                 raise FleetError(f"{url}: cannot connect to the hub: {why}") from None
             await asyncio.sleep(1)
         else:
