@@ -78,8 +78,9 @@ async def test_what_a_plugin_brings_is_called_after_it(home: Path) -> None:
     assert json.loads(note.partition(" ")[2])["agent_type"] == "tool-kit:rev"
 
 
-async def test_a_plugins_servers_start_with_trust(home: Path, contract: Path) -> None:
+async def test_a_plugins_servers_start_with_trust(home: Path, contract: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Named after the plugin, with its folder filled in; not before somebody trusts them, and not if unwanted."""
+    monkeypatch.setenv("MCP_TIMEOUT", "120000")  # a busy machine takes its time to start a server
     server = {"command": "python3", "args": ["${CLAUDE_PLUGIN_ROOT}/server.py"]}
     folder = plugin(home, **{".mcp.json": {"mcpServers": {"db": server}}, "hooks/hooks.json": {}})
     shutil.copy(contract / "mcp_server.py", folder / "server.py")

@@ -436,7 +436,7 @@ def test_no_line_keeps_a_guard_busy(line: str, tmp_path: Path) -> None:
         ("mcp__x__sync", {"where": "/etc/hosts"}),
         ("mcp__x__sync", {"a": [{"b": "/etc/not-there-yet"}]}),
         ("mcp__x__sync", {"options": '{"a": {"b": "/etc/hosts"}}'}),
-        ("mcp__x__sync", {"p": "~/../../etc/hosts"}),
+        ("mcp__x__sync", {"p": f"~/{'../' * 40}etc/hosts"}),
     ],
 )
 async def test_a_tool_that_is_only_called_a_reader_is_asked_about(
