@@ -47,7 +47,7 @@ SCRIPTS: dict[str, str] = {
     "excepthook that fails": "import sys\ndef hook(*a):\n    raise TypeError('hook')\nsys.excepthook = hook\nraise ValueError(1)",
     "excepthook that exits": "import sys\nsys.excepthook = lambda *a: sys.exit(11)\nraise ValueError(1)",
     "unraisable": "class A:\n    def __del__(self):\n        raise ValueError('in del')\na = A()\ndel a\nprint('on')",
-    "threads": "import threading, time\ndef work(i):\n    time.sleep(0.02 * i)\n    print('thread', i)\nfor i in range(3):\n    threading.Thread(target=work, args=(i,)).start()\nprint('main done')",
+    "threads": "import threading\ngates = [threading.Event() for _ in range(4)]\ndef work(i):\n    gates[i].wait()\n    print('thread', i)\n    gates[i + 1].set()\nfor i in range(3):\n    threading.Thread(target=work, args=(i,)).start()\nprint('main done')\ngates[0].set()",
     "daemon thread": "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nprint('main done')",
     "thread that fails": "import threading\ndef bad(): raise ValueError('in thread')\nt = threading.Thread(target=bad, name='T'); t.start(); t.join()",
     "exit in a thread": "import threading, sys\nt = threading.Thread(target=sys.exit, args=(3,)); t.start(); t.join(); print('on')",
