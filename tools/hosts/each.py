@@ -67,13 +67,15 @@ class HostRunner:
         """Every host, in order; raises `Interrupted` once nothing of it is left running, after Ctrl-C or a SIGTERM."""
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         self._logs.mkdir(parents=True, exist_ok=True)
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        pool = ThreadPoolExecutor(_AT_ONCE)
+        try:
             work = [pool.submit(self._one, name) for name in names]
-            try:
-                return [one.result() for one in work]
-            except KeyboardInterrupt:
-                self._end(pool)
-                raise Interrupted from None
+            return [one.result() for one in work]
+        except KeyboardInterrupt:
+            self._end(pool)
+            raise Interrupted from None
+        finally:
+            pool.shutdown()
 
     def _one(self, name: str) -> HostOutcome:
         fetch, battery, measure = self._commands(name)
