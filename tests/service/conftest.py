@@ -16,7 +16,7 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from hookline.service import address, control
+from hookline.service import address
 
 HOOKLINE = (sys.executable, "-m", "hookline")
 RM = {"command": "rm -rf /"}
@@ -64,22 +64,8 @@ class Desk:
         return self.run("guard", "commands", "--block", "rm -rf *", stdin=event(command=command), **env)
 
     def status(self) -> dict[str, Any]:
-        """What `hookline service status --json` prints, without a process for each question."""
-        with self._named():
-            try:
-                return {"running": True, **control.status()}
-            except control.NotRunning:
-                return {"running": False}
-
-    def stop(self) -> None:
-        with self._named():
-            control.stop()
-
-    @contextlib.contextmanager
-    def _named(self) -> Iterator[None]:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("HOOKLINE_SERVICE", self.name)
-            yield
+        found: dict[str, Any] = json.loads(self.run("service", "status", "--json").stdout)
+        return found
 
     def warm(self, *words: str, stdin: str = event(command="ls"), **env: str) -> None:
         """Ask until the service has answered an event of this kind."""
@@ -126,7 +112,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     made = Desk(tmp_path, f"test-{os.getpid()}-{next(_numbers)}")
     yield made
     below = made.processes()
-    made.stop()
+    made.run("service", "stop")
     assert psutil.wait_procs(below, timeout=30)[1] == []
     left = sorted(path.name for path in Path(address.folder()).glob(f"{made.name}.*"))
     for path in Path(address.folder()).glob(f"{made.name}.log*"):
