@@ -1,6 +1,7 @@
 """`hooks.fire_sync`: verdicts for programs without asyncio."""
 
 import asyncio
+import inspect
 import multiprocessing
 import signal
 import threading
@@ -11,6 +12,7 @@ import pytest
 
 from hookline import Command, Hooks, deny
 from hookline.engine import loop_thread
+from hookline.engine.fires import is_unheard
 from hookline.errors import UnknownEvent
 from hookline.events import PreToolUse
 
@@ -153,3 +155,24 @@ def test_work_that_is_cancelled_is_an_error_for_its_caller() -> None:
 
     with pytest.raises(CancelledError):
         loop_thread.run_sync(work())
+
+
+def test_a_call_that_was_interrupted_before_it_was_sent_off_never_starts() -> None:
+    """Its coroutine is closed, so that nobody is warned of one that was never awaited."""
+
+    async def work() -> None:
+        raise AssertionError("it ran")
+
+    coroutine = work()
+    loop_thread._Call(coroutine).cancel()
+
+    assert inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
+
+
+def test_whether_anybody_would_hear_is_asked_of_sets_of_hooks_only() -> None:
+    """What has no engine may hear everything; a set without a hook has to be asked once to know."""
+    hooks = Hooks()
+    hooks.fire_sync(PreToolUse(tool_name="Bash"))
+
+    assert not is_unheard(object(), PreToolUse)
+    assert is_unheard(hooks, PreToolUse)

@@ -217,7 +217,7 @@ def _sync(hooks: Fires, tool: Tool) -> Callable[..., Any]:
             _taken(_Call(tool, args, kwargs), perform).send(None)
         except StopIteration as done:
             return done.value
-        raise AssertionError("a plain function has nothing to wait for")
+        raise AssertionError("a plain function has nothing to wait for")  # pragma: no cover - `perform` awaits nothing
 
     return call_tool
 
