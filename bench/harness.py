@@ -186,7 +186,8 @@ class Times:
             between = f"between {least * 1e6:.2g} and {most * 1e6:.2g} µs more than {bound:g} × what `{other}` adds"
             raise NotMeasurable(f"`{name}` adds {between}; measure on an idle machine")
         certain = at_least_surely(theirs) > 0
-        return self.difference(name, over) / (median(theirs) if certain else at_most_surely(theirs))
+        ratio = self.difference(name, over) / (median(theirs) if certain else at_most_surely(theirs))
+        return max(ratio, bound + least / at_most_surely(theirs)) if least > 0 else min(ratio, bound)
 
     def _differences(self, name: str, base: str) -> list[float]:
         return [a - b for a, b in zip(self.rounds[name], self.rounds[base], strict=True)]

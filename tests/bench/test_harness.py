@@ -229,6 +229,15 @@ def test_what_is_surely_more_than_next_to_nothing_is_missed() -> None:
     assert times.within(2, "ours", "theirs", over="none") == 10.0
 
 
+def test_what_surely_exceeds_a_bound_is_never_within_it() -> None:
+    """In every round ours is three times theirs; that theirs may be much does not make it a yes."""
+    theirs = [1.0, -1.0, 50.0, -1.0, 1.0, 60.0, 1.0, 2.0, 1.0]
+    ours = [11.0 + 3 * abs(more) for more in theirs]
+    times = Times({"none": [10.0] * 9, "theirs": [10.0 + more for more in theirs], "ours": ours})
+
+    assert times.within(2, "ours", "theirs", over="none") > 2
+
+
 @pytest.mark.parametrize("value", [-0.92, 0.0, float("nan"), float("inf")])
 def test_a_number_that_cannot_be_is_no_verdict(value: float) -> None:
     """Every row is a time, a size, a rate or a ratio of these: -0.92 is not less than 1.3."""
