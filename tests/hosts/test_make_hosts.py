@@ -54,7 +54,7 @@ import sys
 from pathlib import Path
 from tools.hosts.each import HostRunner, Interrupted, Steps
 
-hang = ["sh", "-c", "echo $$ > {folder}/pid; echo up > {folder}/ready; exec sleep 600"]
+hang = ["sh", "-c", ": > {folder}/pid-$$; echo up > {folder}/ready; exec sleep 600"]
 try:
     HostRunner(lambda name: Steps(["true"], hang, ["true"]), Path("{folder}")).run(["one", "two", "three"])
 except Interrupted:
@@ -72,4 +72,6 @@ def test_ctrl_c_ends_everything(sign: signal.Signals, tmp_path: Path) -> None:
     process.send_signal(sign)
 
     assert process.wait(60) == 130
-    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+    started = [path.name.removeprefix("pid-") for path in tmp_path.glob("pid-*")]
+    assert [pid for pid in started if Path("/proc", pid).exists()] == []
+    assert started
