@@ -444,3 +444,42 @@ def test_a_connection_that_says_nothing_or_nonsense_is_dropped(desk: Desk) -> No
     before = desk.status()["events"]
     assert BLOCKED in reason(desk.guard())
     assert desk.status()["events"] == before + 1
+
+
+def test_a_link_in_place_of_the_folder_leads_the_service_nowhere(tmp_path: Path) -> None:
+    """Its log, its lock and its socket stay in the folder it began in, wherever that was moved."""
+    folder, moved, target = tmp_path / "sockets", tmp_path / "moved", tmp_path / "target"
+    for made in (folder, target):
+        made.mkdir(mode=0o700)
+    for name in ("moving.lock", "moving.sock"):
+        (target / name).touch()
+    (folder / "moving.lock").touch()
+    script = f"""
+import os
+from hookline.service import address, server
+address.folder = lambda: {str(folder)!r}
+server.main("moving", os.open("/dev/null", os.O_RDONLY))
+"""
+    with subprocess.Popen([sys.executable, "-c", script], env={"HOOKLINE_SERVICE": "moving"}) as service:
+        try:
+            until((folder / "moving.sock").exists)
+            folder.rename(moved)
+            folder.symlink_to(target)
+        finally:
+            service.terminate()
+    assert {file.name for file in target.iterdir()} == {"moving.lock", "moving.sock"}
+    assert [file.name for file in moved.iterdir()] == ["moving.log"]
+    assert "ended" in (moved / "moving.log").read_text()
+
+
+def test_a_service_does_not_start_in_a_linked_folder(tmp_path: Path) -> None:
+    (target := tmp_path / "target").mkdir(mode=0o700)
+    (folder := tmp_path / "sockets").symlink_to(target)
+    script = f"""
+from hookline.service import address, server
+address.folder = lambda: {str(folder)!r}
+server.main("linked", 0)
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert "not a private folder of this user" in ran.stderr
+    assert not any(target.iterdir())

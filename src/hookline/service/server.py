@@ -48,9 +48,9 @@ class Service:
     log: Log
     name: str
 
-    def __init__(self, name: str, folder: str, log: Log, state: str = "") -> None:
+    def __init__(self, name: str, log: Log, state: str = "") -> None:
         self.name, self.log = name, log
-        self.path: str = f"{folder}/{name}.sock"
+        self.path: str = f"{name}.sock"
         self.pool: Pool = Pool(log)
         self.leaves: list[LeafKeeper] = keepers(state, log)
         self.began: float = time.time()
@@ -222,7 +222,7 @@ class Service:
             "idle_limit": IDLE,
             "declined": self.declined,
             "python": sys.executable,
-            "socket": self.path,
+            "socket": os.path.abspath(self.path),
             "fleet": [leaf.status() for leaf in self.leaves if leaf.wanted],
             **self.pool.status(),
         }
@@ -262,17 +262,24 @@ def main(name: str, lock: int, state: str = "") -> None:
     os.set_inheritable(lock, False)
     import_module("hookline.__main__")  # compiled once, also for clients that are told to write no bytecode
     import_module("hookline.service.client")
-    folder = address.folder()
-    log = Log(f"{folder}/{name}.log")
+    _enter(address.folder())
+    log = Log(f"{name}.log")
     try:
-        asyncio.run(_serve(name, folder, log, state))
+        asyncio.run(_serve(name, log, state))
     except Exception as problem:
         log(f"failed: {type(problem).__name__}: {problem}")
         raise
     finally:
         with contextlib.suppress(OSError):
-            os.unlink(f"{folder}/{name}.lock")
+            os.unlink(f"{name}.lock")
 
 
-async def _serve(name: str, folder: str, log: Log, state: str) -> None:
-    await Service(name, folder, log, state).run()
+def _enter(folder: str) -> None:
+    """Stay in the folder itself: whoever may write beside it (`/tmp`) can move it and put a link in its place."""
+    os.chdir(folder)
+    if not (address.is_private(folder) and os.path.samestat(os.lstat(folder), os.stat("."))):
+        raise PermissionError(f"{folder}: not a private folder of this user")
+
+
+async def _serve(name: str, log: Log, state: str) -> None:
+    await Service(name, log, state).run()
