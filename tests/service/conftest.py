@@ -69,13 +69,24 @@ class Desk:
 
     def warm(self, *words: str, stdin: str = event(command="ls"), **env: str) -> None:
         """Ask until the service has answered an event of this kind."""
-        before = self.status().get("events", 0)
+        before = self.events()
 
         def answered() -> bool:
             self.run(*(words or GUARD), stdin=stdin, **env)
-            return bool(self.status().get("events", 0) > before)
+            return self.events() > before
 
         until(answered)
+
+    def events(self) -> int:
+        """How many events the service has answered; each is counted only when its process has ended."""
+        found: list[dict[str, Any]] = []
+
+        def settled() -> bool:
+            found[:] = [self.status()]
+            return not any(worker["running"] for worker in found[0].get("workers", ()))
+
+        until(settled)
+        return int(found[0].get("events", 0))
 
     def processes(self) -> list[psutil.Process]:
         """The service and everything below it."""

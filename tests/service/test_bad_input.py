@@ -243,9 +243,9 @@ def test_a_hook_that_misbehaves_harms_only_itself(desk: Desk, line: str) -> None
 
     assert (served.stdout, served.returncode) == (alone.stdout, alone.returncode)
     assert "deny" in served.stdout or "block" in served.stdout
-    before = desk.status()["events"]
+    before = desk.events()
     assert BLOCKED in reason(desk.guard())
-    assert desk.status()["events"] == before + 1
+    assert desk.events() == before + 1
 
 
 def test_a_hook_file_that_does_not_import_denies(desk: Desk) -> None:
@@ -337,7 +337,7 @@ def test_a_confined_process_is_not_answered_from_outside(desk: Desk) -> None:
     )  # fmt: skip
 
     assert BLOCKED in done.stdout.decode()
-    assert desk.status()["events"] == before["events"]
+    assert desk.events() == before["events"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="`no_new_privs` is Linux's")
@@ -441,9 +441,9 @@ def test_a_connection_that_says_nothing_or_nonsense_is_dropped(desk: Desk) -> No
             with contextlib.suppress(ConnectionResetError):
                 while sent and connection.recv(4096):
                     pass
-    before = desk.status()["events"]
+    before = desk.events()
     assert BLOCKED in reason(desk.guard())
-    assert desk.status()["events"] == before + 1
+    assert desk.events() == before + 1
 
 
 def test_a_link_in_place_of_the_folder_leads_the_service_nowhere(tmp_path: Path) -> None:

@@ -27,11 +27,11 @@ def test_from_then_on_the_service_answers(desk: Desk) -> None:
     """With the same words and the same exit code."""
     alone = desk.guard(HOOKLINE_SERVICE="0")
     desk.warm()
-    before = desk.status()["events"]
+    before = desk.events()
     served = desk.guard()
 
     assert (served.stdout, served.stderr, served.returncode) == (alone.stdout, alone.stderr, alone.returncode)
-    assert desk.status()["events"] == before + 1
+    assert desk.events() == before + 1
 
 
 def test_the_variable_turns_it_off(desk: Desk) -> None:
@@ -129,11 +129,11 @@ def test_an_edited_hook_file_counts_from_the_next_event_on(desk: Desk) -> None:
 def test_a_large_event_is_no_burden(desk: Desk, size: int, why: str) -> None:
     """20 MB of input reach the hook whole; 50 MB are more than a hook is given, and blocked."""
     desk.warm()
-    before = desk.status()["events"]
+    before = desk.events()
     done = desk.run(*GUARD, stdin=event(command="rm -rf /", pad="x" * size))
 
     assert why in reason(done)
-    assert desk.status()["events"] == before + 1
+    assert desk.events() == before + 1
 
 
 def test_lines_that_keep_coming_are_answered_one_by_one(desk: Desk) -> None:
