@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ LOGS = ROOT / ".cache" / "make-hosts"
 _AT_ONCE = 2
 _PATIENCE = 20.0
 """Seconds that a step gets to clean up after Ctrl-C."""
+_GLANCE = 0.5
 
 
 class Steps(NamedTuple):
@@ -65,11 +66,14 @@ class HostRunner:
 
     def run(self, names: Iterable[str]) -> list[HostOutcome]:
         """Every host, in order; raises `Interrupted` once nothing of it is left running, after Ctrl-C or a SIGTERM."""
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        for sign in (signal.SIGINT, signal.SIGTERM):  # a shell starts what is in the background without the first
+            signal.signal(sign, signal.default_int_handler)
         self._logs.mkdir(parents=True, exist_ok=True)
         pool = ThreadPoolExecutor(_AT_ONCE)
         try:
             work = [pool.submit(self._one, name) for name in names]
+            while wait(work, _GLANCE).not_done:  # a signal just before a wait without a limit would go unheard
+                pass
             return [one.result() for one in work]
         except KeyboardInterrupt:
             self._end(pool)
