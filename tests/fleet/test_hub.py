@@ -510,3 +510,12 @@ async def test_machines_made_from_one_image_are_both_mirrored(hub: Hub, tmp_path
             await until(lambda name=name: hub.ledger.mirror(name).last.seq == 1)  # type: ignore[misc]
 
     assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
+
+
+async def test_nobody_is_turned_away_while_the_server_reads_its_users_anew(hub: Hub) -> None:
+    """JetStream answers nobody for a moment then; an administrator's command must not fail for it."""
+    assert hub.server is not None
+    for _ in range(100):
+        hub.server.reload()
+        for _ in range(5):
+            await hub.rollout()

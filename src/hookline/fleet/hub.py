@@ -131,7 +131,9 @@ class Hub:
         """JetStream, once started."""
         if self._client is None:
             raise FleetError("the hub is not running; start it with `hookline fleet hub`")
-        return self._client.jetstream()
+        from hookline.fleet.jetstream import PatientJetStream
+
+        return PatientJetStream(self._client)
 
     @property
     def _seed_path(self) -> Path:
