@@ -10,7 +10,9 @@ from hookline import Hooks, deny, rewrite, stop
 from hookline.events import CATALOG, PreToolUse, UserPromptSubmit
 from tests.adapters.drive.scenarios import LS, RM, Seen
 
-__all__ = ["LS", "RM", "Seen", "Watched", "deny_all", "deny_rm", "guarded_prompts", "misfit", "played", "stop_at_rm"]
+__all__ = [
+    "LS", "RM", "Seen", "Watched", "deny_all", "deny_rm", "guarded_prompts", "misfit", "played", "stop_at_rm", "usual",
+]  # fmt: skip
 
 
 class Watched(Hooks):
@@ -71,3 +73,17 @@ def played(seen: Seen, work: Callable[[], Any], *hooks: Watched) -> dict[str, An
         answer, error = "", f"{type(problem).__name__}: {problem}"
     events = [one.seen for one in hooks]
     return {"calls": seen.calls, "requests": seen.requests, "answer": answer, "error": error, "events": events}
+
+
+def usual(answer: Callable[..., Any]) -> dict[str, Callable[[], Any]]:
+    """What strangers try first, where `answer(seen, turns, *hooks)` puts one prompt through a framework."""
+
+    def two_sets() -> Any:
+        seen, first, second = Seen(), Watched(), Watched(deny_rm)
+        return played(seen, lambda: answer(seen, [[LS, RM]], first, second), first, second)
+
+    def misfitting_rewrite() -> Any:
+        seen, hooks = Seen(), Watched(misfit)
+        return played(seen, lambda: answer(seen, [LS], hooks), hooks)
+
+    return {case.__name__: case for case in (two_sets, misfitting_rewrite)}

@@ -7,7 +7,7 @@ from agent_framework import Agent
 
 from hookline.adapters.agent_framework import HooklineMiddleware
 from tests.adapters.drive.agent_framework_run import Client
-from tests.adapters.drive.odd import LS, RM, Seen, Watched, deny_rm, misfit, played
+from tests.adapters.drive.odd import Seen, Watched, usual
 
 
 def answer(seen: Seen, turns: Any, *hooks: Watched) -> str:
@@ -20,14 +20,4 @@ def answer(seen: Seen, turns: Any, *hooks: Watched) -> str:
     return text
 
 
-def two_sets() -> Any:
-    seen, first, second = Seen(), Watched(), Watched(deny_rm)
-    return played(seen, lambda: answer(seen, [[LS, RM]], first, second), first, second)
-
-
-def misfitting_rewrite() -> Any:
-    seen, hooks = Seen(), Watched(misfit)
-    return played(seen, lambda: answer(seen, [LS], hooks), hooks)
-
-
-CASES = {case.__name__: case for case in (two_sets, misfitting_rewrite)}
+CASES = usual(answer)

@@ -7,7 +7,7 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models.function import FunctionModel
 
 from hookline.adapters.pydantic_ai import HooklineCapability
-from tests.adapters.drive.odd import LS, RM, Seen, Watched, deny_rm, misfit, played
+from tests.adapters.drive.odd import Seen, Watched, played, usual
 from tests.adapters.drive.pydantic_ai_agent import parts_of
 
 
@@ -29,19 +29,9 @@ def answer(seen: Seen, turns: Any, *hooks: Watched) -> str:
     return made.run_sync("go").output
 
 
-def two_sets() -> Any:
-    seen, first, second = Seen(), Watched(), Watched(deny_rm)
-    return played(seen, lambda: answer(seen, [[LS, RM]], first, second), first, second)
-
-
-def misfitting_rewrite() -> Any:
-    seen, hooks = Seen(), Watched(misfit)
-    return played(seen, lambda: answer(seen, [LS], hooks), hooks)
-
-
 def another_try() -> Any:
     seen, hooks = Seen(), Watched()
     return played(seen, lambda: answer(seen, [("shell", {"command": "retry"})], hooks), hooks)
 
 
-CASES = {case.__name__: case for case in (two_sets, misfitting_rewrite, another_try)}
+CASES = usual(answer) | {case.__name__: case for case in (another_try,)}

@@ -5,7 +5,7 @@ from typing import Any
 from strands import Agent, tool
 
 from hookline.adapters.strands import HooklineProvider
-from tests.adapters.drive.odd import LS, RM, Seen, Watched, deny_rm, misfit, played
+from tests.adapters.drive.odd import LS, RM, Seen, Watched, deny_rm, played, usual
 from tests.adapters.drive.strands_agent import Scripted
 
 
@@ -31,16 +31,6 @@ def answer(seen: Seen, turns: Any, *hooks: Watched, model: Any = Scripted) -> st
     return str(agent("go")).strip()
 
 
-def two_sets() -> Any:
-    seen, first, second = Seen(), Watched(), Watched(deny_rm)
-    return played(seen, lambda: answer(seen, [[LS, RM]], first, second), first, second)
-
-
-def misfitting_rewrite() -> Any:
-    seen, hooks = Seen(), Watched(misfit)
-    return played(seen, lambda: answer(seen, [LS], hooks), hooks)
-
-
 def input_that_is_no_object() -> Any:
     seen, hooks = Seen(), Watched(deny_rm)
     return played(seen, lambda: answer(seen, [("shell", ["rm"])], hooks), hooks)
@@ -51,4 +41,4 @@ def ids_repeated() -> Any:
     return played(seen, lambda: answer(seen, [[LS, RM, ("shell", {"command": "pwd"})]], hooks, model=SameId), hooks)
 
 
-CASES = {case.__name__: case for case in (two_sets, misfitting_rewrite, input_that_is_no_object, ids_repeated)}
+CASES = usual(answer) | {case.__name__: case for case in (input_that_is_no_object, ids_repeated)}
