@@ -20,15 +20,5 @@ def prepare() -> None:
 
 def run(work: Coroutine[Any, Any, T]) -> T:
     """As `asyncio.run`."""
-    runner = asyncio.Runner(loop_factory=lambda: _ahead.pop(os.getpid(), None) or asyncio.new_event_loop())
-    try:
+    with asyncio.Runner(loop_factory=lambda: _ahead.pop(os.getpid(), None) or asyncio.new_event_loop()) as runner:
         return runner.run(work)
-    finally:
-        loop = runner.get_loop()
-        (loop.close if _is_idle(loop) else runner.close)()
-
-
-def _is_idle(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether nothing is left that has to be waited for, which would take three more turns of the loop to find out."""
-    generators, executor = getattr(loop, "_asyncgens", True), getattr(loop, "_default_executor", True)
-    return not asyncio.all_tasks(loop) and not generators and executor is None
