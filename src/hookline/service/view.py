@@ -51,5 +51,6 @@ def remove_dead() -> None:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as link:
                 try:
                     link.connect(f"{folder}/{name}")
-                except ConnectionRefusedError:
-                    os.unlink(f"{folder}/{name}")
+                except (ConnectionRefusedError, FileNotFoundError):  # or it ends just now, by itself
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(f"{folder}/{name}")
