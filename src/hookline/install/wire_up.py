@@ -118,7 +118,7 @@ def _trust_codex(change: files.FileChange, *, trust: bool) -> str:
         raise
     except HooklineError as error:
         raise ConfigError(str(path), f"{error}; fix it first: Codex cannot read it either") from None
-    return f"trusted on your yes: {len(hashes)} hashes in {path}"
+    return f"trusted on your yes: {len(hashes)} hash{'' if len(hashes) == 1 else 'es'} in {path}"
 
 
 def _both_names(path: Path) -> tuple[Path, Path]:
