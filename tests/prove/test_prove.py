@@ -139,6 +139,24 @@ def test_a_wrong_path_in_the_hosts_file_is_found_and_named(host: str, home: Path
 
 
 @pytest.mark.real_hosts
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_hook_file_that_is_gone_denies_only_where_it_is_asked_for(home: Path, *, trusted: bool) -> None:
+    """Codex skips what it does not trust, so nothing is denied there, whatever the entry would do."""
+    needs("codex")
+    yes = ["--yes"] if trusted else []
+    hookline("install", "codex", "--hooks", str(home / "hooks.py"), *yes, home=home)
+    (home / "hooks.py").unlink()
+
+    code, found = proven(home, "codex")
+
+    told = [one["detail"] for one in found["findings"] if one["status"] == "broken"]
+    assert code == 1
+    assert told
+    assert all("every call is denied" in detail for detail in told) is trusted
+    assert all("is not asked for" in detail for detail in told) is not trusted
+
+
+@pytest.mark.real_hosts
 def test_a_projects_hooks_that_grok_would_skip_are_found(home: Path) -> None:
     """It runs them only in a folder that was trusted; in any other they vanish without a word."""
     needs("grok")

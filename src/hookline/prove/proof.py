@@ -100,11 +100,10 @@ def _nothing(host: Host, project: Path) -> Finding:
 
 def _looked_at(host: Host, project: Path) -> Iterator[Finding]:
     """What is wrong with the host's files, before anything runs: a program that is not there is never asked."""
-    if host.name == "codex":
-        yield from _untrusted(host, project)
-    if host.name == "grok" and configured(host, "project", project) and not _grok_trusts(host, project):
-        path = config_path(host, "project", project=project)
-        yield Finding("trust", "silent", f"{path}: Grok skips the hooks of a folder until `grok --trust` was run in it")
+    skipped: set[str] = set()
+    for scope, finding in _not_trusted(host, project):
+        skipped.add(scope)
+        yield finding
     for scope in scopes(host, project):
         path = config_path(host, scope, project=project)
         for event, program in missing_programs(host, path):
@@ -112,7 +111,18 @@ def _looked_at(host: Host, project: Path) -> Iterator[Finding]:
         for event, text in configured(host, scope, project):
             file = "".join(source_of(text))  # one or the other
             if file and not Path(file).is_file():
-                yield Finding(event, "broken", f"{path}: `{file}` does not exist; every call is denied")
+                so = "and is not asked for either" if scope in skipped else "so every call is denied"
+                yield Finding(event, "broken", f"{path}: `{file}` does not exist, {so}")
+
+
+def _not_trusted(host: Host, project: Path) -> Iterator[tuple[str, Finding]]:
+    """The scopes whose hooks an agent skips without a word until the user has trusted them."""
+    if host.name == "codex":
+        yield from _codex_skips(host, project)
+    if host.name == "grok" and configured(host, "project", project) and not _grok_trusts(host, project):
+        path = config_path(host, "project", project=project)
+        told = f"{path}: Grok skips the hooks of a folder until `grok --trust` was run in it"
+        yield "project", Finding("trust", "silent", told)
 
 
 def _grok_trusts(host: Host, project: Path) -> bool:
@@ -125,8 +135,8 @@ def _grok_trusts(host: Host, project: Path) -> bool:
     return any(row.get("trusted") is True and project.is_relative_to(folder) for folder, row in known.items())
 
 
-def _untrusted(host: Host, project: Path) -> Iterator[Finding]:
-    """Codex's hooks whose hash is not noted: it skips them without a word."""
+def _codex_skips(host: Host, project: Path) -> Iterator[tuple[str, Finding]]:
+    """Codex's hooks whose hash is not noted."""
     config = config_path(host, "user").with_name("config.toml")
     try:
         known = config.read_text() if config.exists() else ""
@@ -134,9 +144,10 @@ def _untrusted(host: Host, project: Path) -> Iterator[Finding]:
             path = config_path(host, scope, project=project)
             hashes = codex_trust.trusted(path, path.read_text()) if path.is_file() else {}
             if not codex_trust.is_trusted(known, hashes):
-                yield Finding("trust", "silent", f"{path}: Codex skips hooks that are not trusted; install with --yes")
+                told = f"{path}: Codex skips hooks that are not trusted; install with --yes"
+                yield scope, Finding("trust", "silent", told)
     except (HooklineError, OSError, UnicodeDecodeError) as error:
-        yield Finding("configuration", "broken", f"{config}: {error}")
+        yield "", Finding("configuration", "broken", f"{config}: {error}")
 
 
 # -- the copy -------------------------------------------------------------------------------------------------------
