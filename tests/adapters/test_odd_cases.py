@@ -64,6 +64,37 @@ def test_what_an_openai_agent_is_given_later_is_guarded(name: str) -> None:
     assert "PreToolUse" in names(facts)
 
 
+def test_the_prompts_of_a_clone_with_guardrails_of_its_own_are_judged() -> None:
+    """`clone()` replaces what it is given; the gate and the session's events stay."""
+    facts = case("openai-agents", "cloned_with_other_guardrails")
+
+    assert facts["error"].startswith("InputGuardrailTripwireTriggered")
+    assert facts["requests"] == []
+    assert names(facts) == ["SessionStart", "UserPromptSubmit", "SessionEnd"]
+
+
+def test_an_openai_run_that_fails_in_a_tool_ends_its_session() -> None:
+    """A tool without a failure text ends the run with what it raised."""
+    facts = case("openai-agents", "tool_raises")
+
+    assert "the disk is full" in facts["error"]
+    assert names(facts)[-3:] == ["PostToolUseFailure", "StopFailure", "SessionEnd"]
+
+
+def test_an_openai_run_that_is_cancelled_ends_its_session() -> None:
+    """Cancelling a request is told like a failure."""
+    assert names(case("openai-agents", "cancelled_while_the_model_thinks"))[-2:] == ["StopFailure", "SessionEnd"]
+
+
+@pytest.mark.parametrize("framework", ["openai-agents", "strands"])
+def test_the_tools_of_mcp_servers_are_judged(framework: str) -> None:
+    """Under the name that the framework gives them."""
+    facts = case(framework, "mcp_tools")
+
+    assert (facts["calls"], facts["answer"], facts["error"]) == (["ls"], "done", "")
+    assert [event["tool_name"] for event in facts["events"][0] if event["event"] == "PreToolUse"] == ["shell"] * 2
+
+
 def test_an_unguarded_openai_agent_as_a_tool_is_refused_early() -> None:
     """Nobody would judge what it does."""
     facts = case("openai-agents", "unguarded_agent_as_a_tool")

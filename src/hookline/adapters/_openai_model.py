@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
@@ -69,7 +70,7 @@ class GuardedModel(Model):
         while True:
             try:
                 response = await self._inner.get_response(system_instructions, items, *args, **options)
-            except Exception as error:
+            except (Exception, CancelledError) as error:
                 await self._asking.run(end(run, error))
                 raise
             usage.add(response.usage)
@@ -113,7 +114,7 @@ class GuardedModel(Model):
         try:
             async for event in self._inner.stream_response(*args, **options):
                 yield event
-        except Exception as error:
+        except (Exception, CancelledError) as error:
             await self._asking.run(end(run, error))
             raise
 

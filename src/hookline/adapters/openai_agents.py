@@ -62,6 +62,7 @@ class _Guard:
 
     def __init__(self, asking: Asking) -> None:
         self.asking = asking
+        self._gate: Any = agents.InputGuardrail(guardrail_function=self._admit, name="hookline", run_in_parallel=False)
         self._copies: dict[int, tuple[Any, Any]] = {}
         self._records: dict[tuple[int, int], _Record] = {}
 
@@ -74,14 +75,18 @@ class _Guard:
         if id(agent) in self._copies:
             return self._copies[id(agent)][1]
         fields = {field.name: getattr(agent, field.name) for field in dataclasses.fields(agent) if field.init}
-        gate = agents.InputGuardrail(guardrail_function=self._gate, name="hookline", run_in_parallel=False)
-        fields["input_guardrails"] = [gate, *agent.input_guardrails]
-        fields["hooks"] = _Hooks(self, agent.hooks)
         fields |= {"tools": [*agent.tools], "handoffs": [*agent.handoffs]}
         copy = _guarded_class(type(agent), self)(**fields)
         self._copies[id(agent)] = (agent, copy)
         self.refresh(copy)
         return copy
+
+    def dress(self, agent: Any) -> None:
+        """Put the gate for prompts first, and learn when the agent starts and ends, whatever it brings of its own."""
+        if self._gate not in agent.input_guardrails:
+            agent.input_guardrails = [self._gate, *agent.input_guardrails]
+        if not (isinstance(agent.hooks, _Hooks) and agent.hooks.tells(self)):
+            agent.hooks = _Hooks(self, agent.hooks)
 
     def guards(self, thing: Any) -> bool:
         """Whether an agent, or the function behind a tool or a handoff, is one of ours."""
@@ -153,7 +158,7 @@ class _Guard:
             weakref.finalize(context.usage, self._records.pop, key, None)
         return found
 
-    async def _gate(self, context: Any, agent: Any, input: Any) -> agents.GuardrailFunctionOutput:
+    async def _admit(self, context: Any, agent: Any, input: Any) -> agents.GuardrailFunctionOutput:
         """The prompt reaches the model only if hooks let it."""
         record = self.record(context)
         run = record.run
@@ -197,17 +202,19 @@ class _Guard:
     # -- tool calls ----------------------------------------------------------------------------------------------
 
     async def _call(self, original: Any, context: Any, raw: str) -> Any:
-        run = self.record(context).run_of(context.agent.name if context.agent is not None else "")
-        ask = self.asking.run
+        record, ask = self.record(context), self.asking.run
+        run = record.run_of(context.agent.name if context.agent is not None else "")
         call = await ask(judge(run, context.tool_name, _arguments(raw), context.tool_call_id))
         if call.refused is not None:
             return call.refused
         try:
             with inside(run):
                 output = await original(context, json.dumps(call.arguments) if call.rewritten else raw)
-        except Exception as error:
+        except BaseException as error:
             said = await ask(failed(run, call, error))
             run.notes += said.notes
+            if isinstance(error, Exception):  # it ends the run; a call that was cancelled may only have taken too long
+                await ask(end(record.run, error))
             raise
         judged = failed if getattr(context, _HANDLED, False) else succeeded
         said = await ask(judged(run, call, plain(output)))
@@ -223,6 +230,11 @@ def _guarded_class(cls: type[Any], guard: _Guard) -> type[Any]:
     """The agent's class with hooks in it; copies that the agent or the SDK makes of it have them, too."""
 
     class GuardedAgent(cls):
+        def __post_init__(self) -> None:
+            """Asked for every copy: `clone()` may have been given other guardrails and hooks."""
+            super().__post_init__()
+            guard.dress(self)
+
         async def get_all_tools(self, run_context: Any) -> list[Any]:
             """Asked before every request, in the task that makes it: the model learns here whose request it is."""
             guard.refresh(self)
@@ -248,6 +260,11 @@ class _Hooks(agents.AgentHooks[Any]):
     def __init__(self, guard: _Guard, inner: Any) -> None:
         self._guard = guard
         self._inner = inner if inner is not None else agents.AgentHooks()
+
+    def tells(self, guard: _Guard) -> bool:
+        """Whether this guard hears of it, here or further inside."""
+        inner = self._inner
+        return self._guard is guard or (isinstance(inner, _Hooks) and inner.tells(guard))
 
     async def on_start(self, context: Any, agent: Any) -> None:
         await self._guard.started(context, agent)

@@ -3,7 +3,11 @@
 Each has `CASES`: a name → a function that plays the case and returns what came of it.
 """
 
-from collections.abc import Callable
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from hookline import Hooks, deny, rewrite, stop
@@ -11,7 +15,8 @@ from hookline.events import CATALOG, PreToolUse, UserPromptSubmit
 from tests.adapters.drive.scenarios import LS, RM, Seen
 
 __all__ = [
-    "LS", "RM", "Seen", "Watched", "deny_all", "deny_rm", "guarded_prompts", "misfit", "played", "stop_at_rm", "usual",
+    "LS", "RM", "Seen", "Watched", "deny_all", "deny_rm", "guarded_prompts", "mcp_server", "misfit", "played",
+    "stop_at_rm", "usual",
 ]  # fmt: skip
 
 
@@ -63,6 +68,16 @@ def guarded_prompts() -> Watched:
         return deny("NO_X") if "secret" in event.prompt else None
 
     return hooks
+
+
+@contextmanager
+def mcp_server(seen: Seen) -> Iterator[tuple[str, list[str]]]:
+    """The program and arguments of an MCP server whose tool is `shell`; what it ran is in `seen` afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "calls"
+        log.touch()
+        yield sys.executable, [str(Path(__file__).with_name("mcp_server.py")), str(log)]
+        seen.calls += log.read_text().splitlines()
 
 
 def played(seen: Seen, work: Callable[[], Any], *hooks: Watched) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from mcp import StdioServerParameters, stdio_client
 from strands import Agent, tool
+from strands.tools.mcp import MCPClient
 
 from hookline.adapters.strands import HooklineProvider
-from tests.adapters.drive.odd import LS, RM, Seen, Watched, deny_rm, played, usual
+from tests.adapters.drive.odd import LS, RM, Seen, Watched, deny_rm, mcp_server, played, usual
 from tests.adapters.drive.strands_agent import Scripted
 
 
@@ -41,4 +43,20 @@ def ids_repeated() -> Any:
     return played(seen, lambda: answer(seen, [[LS, RM, ("shell", {"command": "pwd"})]], hooks, model=SameId), hooks)
 
 
-CASES = usual(answer) | {case.__name__: case for case in (input_that_is_no_object, ids_repeated)}
+def mcp_tools() -> Any:
+    seen, hooks = Seen(), Watched(deny_rm)
+
+    def work(program: str, arguments: list[str]) -> str:
+        server = MCPClient(lambda: stdio_client(StdioServerParameters(command=program, args=arguments)))
+        with server:
+            agent = Agent(
+                name="main", model=Scripted(seen, [[LS, RM]], "m"), tools=server.list_tools_sync(),
+                hooks=[HooklineProvider(hooks)], callback_handler=None,
+            )  # fmt: skip
+            return str(agent("go")).strip()
+
+    with mcp_server(seen) as server:
+        return played(seen, lambda: work(*server), hooks)
+
+
+CASES = usual(answer) | {case.__name__: case for case in (input_that_is_no_object, ids_repeated, mcp_tools)}
