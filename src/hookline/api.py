@@ -183,10 +183,10 @@ class Hooks:
     def fire_sync(
         self, event: Event | Mapping[str, Any], deadline: float | None = None, only: str | None = None
     ) -> Verdict:
-        """As `fire`, for programs without asyncio; hooks run on a private event loop in a thread of its own.
+        """As `fire`, for programs without asyncio; hooks run on a private event loop, one after another.
 
-        It works in any thread. Where an event loop is running, prefer `await hooks.fire(…)`: that loop stands still
-        until the verdict is there.
+        It works in any thread: hooks run in the caller's until one has to wait, and from then on in the loop's own.
+        Where another event loop is running, prefer `await hooks.fire(…)`: that loop stands still meanwhile.
         """
         if isinstance(event, Event) and type(event) in self.engine.unheard and only is None:
             return Verdict(event, NOTHING)

@@ -1,15 +1,17 @@
-"""A private event loop in a thread of its own, for programs without asyncio.
+"""A private event loop for programs without asyncio, one for the whole process.
 
-One for the whole process, started at the first call and never stopped: it is a daemon thread, so it keeps no program
-alive. What runs on it outlives the call, as background hooks and kept connections must.
+Callers run it themselves, each in its own thread, for as long as hooks have nothing to wait for. The first one that has
+to wait, or that leaves something to do on the loop, starts its thread, which runs it from then on: what runs there
+outlives the call, as background hooks and kept connections must. It is a daemon thread, so it keeps no program alive.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, TypeVar
@@ -18,28 +20,35 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """An event loop that runs in its own thread."""
+    """An event loop, and the thread that runs it once something has to wait."""
 
     def __init__(self, name: str) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = _watched_loop(self._start)
+        self._turn = threading.Lock()  # a caller holds it to run the loop, the thread once, to know that nobody does
+        self._serves = False
+        self._begun = threading.Lock()  # taken for good by whoever starts the thread
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
-        self._thread.start()
+
+    def _start(self) -> None:
+        if self._begun.acquire(blocking=False):
+            self._thread.start()
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
+        with self._turn:
+            self._serves = True
         self._loop.run_forever()
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the caller is running on this loop, and would wait for itself."""
-        return threading.current_thread() is self._thread
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end; a caller that is interrupted cancels it."""
+        running = _running_loop()
+        if running is self._loop:
+            return _run_beside(work)  # on this loop the caller would wait for itself
         call = _Call(work)
         try:
-            self._loop.call_soon_threadsafe(call.start, self._loop)
-            call.ended.acquire()
+            if running is not None or not self._lend(call):
+                self._loop.call_soon_threadsafe(call.start, self._loop)
+            call.wait()
         except BaseException:
             self._loop.call_soon_threadsafe(call.cancel)
             raise
@@ -48,6 +57,22 @@ class LoopThread:
             raise CancelledError
         return call.task.result()  # type: ignore[no-any-return]
 
+    def _lend(self, call: _Call) -> bool:
+        """Let the caller run the loop for one round, which is enough for most; no if the thread does already."""
+        with self._turn:
+            if self._serves:
+                return False
+            call.take_first_step(self._loop)
+            if self._loop.has_more:
+                self._start()
+            return True
+
+    def close(self) -> None:
+        """Give the loop back, if it never had to serve."""
+        with self._turn:
+            if not self._begun.locked():
+                self._loop.close()
+
 
 class _Call:
     """A coroutine on its way to the loop and back; a lock wakes the caller, in a third less than a future takes."""
@@ -55,22 +80,81 @@ class _Call:
     def __init__(self, work: Coroutine[Any, Any, Any]) -> None:
         self.task: asyncio.Task[Any] | None = None
         self._work = work
-        self.ended = threading.Lock()
-        self.ended.acquire()
+        self._ended = threading.Lock()
+        self._ended.acquire()
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin, on the loop's thread."""
         self.task = loop.create_task(self._work)
         self.task.add_done_callback(self._end)
 
+    def take_first_step(self, loop: Any) -> None:
+        """Begin, on the caller's: the loop runs until it would have to wait."""
+        self.task = loop.create_task(self._work)
+        loop.has_more = False
+        loop.stop()  # after one round
+        loop.run_forever()
+        if not self.task.done():
+            loop.has_more = True
+            self.task.add_done_callback(self._end)
+
+    def wait(self) -> None:
+        """Return once it is done."""
+        if self.task is None or not self.task.done():
+            self._ended.acquire()
+
     def _end(self, task: asyncio.Task[Any]) -> None:
-        self.ended.release()
+        self._ended.release()
 
     def cancel(self) -> None:
         """Interrupted before it was sent off, it never starts."""
         if self.task is None:
             self._work.close()
-        else:
-            self.task.cancel()
+        elif not self.task.cancel() and not self.task.cancelled():
+            self.task.exception()  # what interrupted it, which the caller has heard
+
+
+def _watched_loop(on_call: Callable[[], None]) -> Any:
+    """An event loop as this platform has them, which notices what is left to do on it; `on_call`, if by a thread."""
+    plain = asyncio.new_event_loop()
+    plain.close()
+    base: type[Any] = type(plain)
+
+    class WatchedLoop(base):  # type: ignore[misc]
+        has_more = False
+
+        def __del__(self) -> None:
+            """Not closed in a forked child, which would take it away from its parent: they share the selector."""
+
+        def call_soon(self, *args: Any, **options: Any) -> Any:
+            self.has_more = True
+            return super().call_soon(*args, **options)
+
+        def call_at(self, *args: Any, **options: Any) -> Any:
+            self.has_more = True
+            return super().call_at(*args, **options)
+
+        def add_reader(self, *args: Any) -> Any:
+            self.has_more = True
+            return super().add_reader(*args)
+
+        def add_writer(self, *args: Any) -> Any:
+            self.has_more = True
+            return super().add_writer(*args)
+
+        def call_soon_threadsafe(self, *args: Any, **options: Any) -> Any:
+            handle = super().call_soon_threadsafe(*args, **options)
+            on_call()
+            return handle
+
+    return WatchedLoop()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 _lock = threading.Lock()
@@ -87,6 +171,16 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch - not on Windows
     os.register_at_fork(after_in_child=_forget)
 
 
+@atexit.register
+def _close() -> None:
+    """The program ends; whoever comes after this gets a loop of its own."""
+    global _shared
+    with _lock:
+        private, _shared = _shared, None
+    if private is not None:
+        private.close()
+
+
 def _loop_thread() -> LoopThread:
     global _shared  # noqa: PLW0603 - one loop for the process is the point
     with _lock:
@@ -98,10 +192,9 @@ def _loop_thread() -> LoopThread:
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
     """The coroutine's result, for a caller that cannot await: on the private loop, or, from there, on a loop beside it.
 
-    It works in any thread, also in one whose own event loop is running; that loop stands still meanwhile.
+    It works in any thread; in one whose own event loop is running, that loop stands still meanwhile.
     """
-    private = _loop_thread()
-    return _run_beside(work) if private.is_current else private.run(work)
+    return _loop_thread().run(work)
 
 
 def _run_beside(work: Coroutine[Any, Any, T]) -> T:
