@@ -18,6 +18,9 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile  # how many workers: t
 # The core, where every branch is tested.
 CORE := src/hookline/events/*,src/hookline/replies.py,src/hookline/hooks/*,src/hookline/wire/*,src/hookline/engine/*
 
+# Without byte code every process compiles all that it imports, again and again; some images turn it off.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: hosts help demo fleet-demo test check lint types pythons repeat bench docs frameworks node_modules clean

@@ -1,6 +1,7 @@
 """Measure every row and print the table: `python -m bench [--only PREFIX] [--json FILE] [--page FILE]`."""
 
 import argparse
+import compileall
 import importlib
 import json
 import os
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
+import hookline
 from bench import rows as row_modules
 from bench.harness import Result, Row, markdown, measure, table, with_figures
 
@@ -41,6 +43,7 @@ def main(argv: list[str] | None = None) -> int:
     if not chosen:
         print(f"no row's name begins with `{options.only}`" if options.only else "there are no rows yet")
         return 1 if options.only else 0
+    _as_installed()
     results = list(measured(chosen))
     print(table(results))
     if options.json:
@@ -48,6 +51,12 @@ def main(argv: list[str] | None = None) -> int:
     if options.page:
         options.page.write_text(with_figures(options.page.read_text(), markdown(results, _heading(options.only))))
     return int(any(result.broken or result.met is False for result in results))
+
+
+def _as_installed() -> None:
+    """Leave byte code beside the sources, as pip does, and let processes find and keep theirs."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    compileall.compile_dir(Path(hookline.__file__).parent, quiet=1)
 
 
 def _heading(only: str) -> str:
