@@ -90,6 +90,7 @@ $(CORE_READY): pyproject.toml constraints.txt
 	@echo "setting up .venv: hookline and msgspec (some seconds)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python $(PIP) -c constraints.txt -e .
+	@$(BIN)/python -m compileall -q -j 0 src  # as pip does for a package that it copies
 	@touch $@
 
 $(READY): $(CORE_READY)
