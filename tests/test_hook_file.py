@@ -1,5 +1,7 @@
 """A Python file with `hooks = Hooks()`, wherever it lies and whatever it is called."""
 
+import os
+import py_compile
 import subprocess
 import sys
 from pathlib import Path
@@ -49,3 +51,20 @@ def test_a_hook_file_imports_what_lies_beside_it(tmp_path: Path, line: str) -> N
     (tmp_path / "hooks.py").write_text(line + HOOKS)
 
     assert "told by its neighbour" in fired(tmp_path / "hooks.py")
+
+
+@pytest.mark.parametrize("name", ["hooks.py", "rules.py"])
+def test_a_hook_file_is_what_its_text_says(tmp_path: Path, name: str) -> None:
+    """Byte code beside it, planted or of an earlier text of the same length and second, does not count."""
+    for file, text in (("hooks.py", "from rules import REASON" + HOOKS), ("rules.py", "REASON = 'now'")):
+        (tmp_path / file).write_text(text)
+    planted = tmp_path / name
+    times = planted.stat()
+    text = planted.read_text()
+    planted.write_text(text.replace("REASON)", "'old')").replace("'now'", "'old'").ljust(len(text)))
+    os.utime(planted, ns=(times.st_atime_ns, times.st_mtime_ns))
+    py_compile.compile(str(planted), invalidation_mode=py_compile.PycInvalidationMode.TIMESTAMP)
+    planted.write_text(text)
+    os.utime(planted, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    assert "now" in fired(tmp_path / "hooks.py")

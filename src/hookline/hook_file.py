@@ -5,12 +5,28 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from importlib.machinery import ModuleSpec
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    SourceFileLoader,
+)
 from pathlib import Path
+from types import CodeType
 from zlib import crc32
 
 from hookline.api import Hooks
 from hookline.errors import ConfigError
+
+
+class _CompileAlways(SourceFileLoader):
+    """Loads what the file says. Byte code beside it may be anybody's, and is stale after two edits in one second."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
 
 
 def load_hooks(file: str | Path) -> Hooks:
@@ -25,14 +41,16 @@ def load_hooks(file: str | Path) -> Hooks:
         raise ConfigError(name, "no such file; name a Python file that defines `hooks = Hooks()`")
     folder = path.resolve().parent
     own = f"{_package(folder)}.{path.stem.replace('.', '_')}"
-    spec = importlib.util.spec_from_file_location(own, path)
-    if spec is None or spec.loader is None:
+    if path.suffix not in SOURCE_SUFFIXES:
         raise ConfigError(name, "not a Python file; its name must end in `.py`")
+    loader = _CompileAlways(own, str(path))
+    spec = ModuleSpec(own, loader, origin=str(path))
+    spec.has_location = True
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
+    sys.modules[own] = module
     _let_import_from(str(folder))
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except (Exception, SystemExit) as error:  # a file that leaves has not said what its hooks are
         raise ConfigError(name, f"cannot be imported: {type(error).__name__}: {error}") from error
     found = getattr(module, "hooks", None)
@@ -53,6 +71,8 @@ def _package(folder: Path) -> str:
 
 def _let_import_from(folder: str) -> None:
     """Put a folder on the path: after Python's own modules, before everything that was installed."""
+    sources, extensions = (_CompileAlways, SOURCE_SUFFIXES), (ExtensionFileLoader, EXTENSION_SUFFIXES)
+    sys.path_importer_cache[folder] = FileFinder(folder, extensions, sources)
     if folder in sys.path:
         return
     own = str(Path(os.__file__).parent)
