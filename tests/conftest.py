@@ -1,7 +1,9 @@
 """What all tests share: the contract's folder, and a lock that lets `serial` tests run alone."""
 
+import compileall
 import contextlib
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +15,22 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("hookline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("hookline")
 
+# Many images set this; thousands of processes would then compile, each for itself, what they import.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # Command hooks under test answer by themselves; with HOOKLINE_TEST_SERVICE=NAME a service of that name answers them.
 os.environ["HOOKLINE_SERVICE"] = os.environ.get("HOOKLINE_TEST_SERVICE", "0")
 
 # The plugin that users get. `-p no:hookline` in pyproject keeps pytest from loading it by its entry point, which would
 # import the package before coverage is measured.
 pytest_plugins = ["hookline.testing.plugin", "hookline.testing.fixtures"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the package once: confined lines run where nothing can be written, so Python would do it for each."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        compileall.compile_dir(config.rootpath / "src", quiet=1)
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -70,7 +70,9 @@ def clear() -> None:
 def environment() -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("LANG", "HL_PYTHON") if name in os.environ}
     path = f"{ARENA}/bin:" + os.environ["PATH"]
-    return {**kept, "HOME": str(HOME), "PATH": path, "OUT": str(OUTSIDE), "PROJECT": str(PROJECT), "SHELL": "/bin/bash"}
+    places = {"HOME": str(HOME), "PATH": path, "OUT": str(OUTSIDE), "PROJECT": str(PROJECT)}
+    quick = {"FILTER_BRANCH_SQUELCH_WARNING": "1"}  # the warning is a pause of ten seconds
+    return {**kept, **places, **quick, "SHELL": "/bin/bash"}
 
 
 def snapshot() -> dict[str, Any]:
