@@ -10,7 +10,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from hookline.adapters.asking import Asking
-from hookline.adapters.contract import AgentRun, end, finish
+from hookline.adapters.contract import end, finish
+from hookline.adapters.runs import AgentRun
 from hookline.adapters.values import text_of
 from hookline.adapters.versions import require
 from hookline.errors import RunStopped
@@ -71,7 +72,7 @@ class GuardedModel(Model):
             try:
                 response = await self._inner.get_response(system_instructions, items, *args, **options)
             except (Exception, CancelledError) as error:
-                await self._asking.run(end(run, error))
+                await end(self._asking, run, error)
                 raise
             usage.add(response.usage)
             said += response.output
@@ -115,7 +116,7 @@ class GuardedModel(Model):
             async for event in self._inner.stream_response(*args, **options):
                 yield event
         except (Exception, CancelledError) as error:
-            await self._asking.run(end(run, error))
+            await end(self._asking, run, error)
             raise
 
     def _items(self, run: AgentRun, input: Any) -> list[Any]:
@@ -140,7 +141,7 @@ class GuardedModel(Model):
         if any(getattr(item, "type", "") not in _SPEECH for item in output):
             return None
         texts = [text_of(item.content) for item in output if item.type == "message"]
-        return await self._asking.run(finish(run, "\n".join(texts)))
+        return await finish(self._asking, run, "\n".join(texts))
 
 
 def _user(text: str) -> dict[str, Any]:

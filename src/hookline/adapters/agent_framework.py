@@ -7,19 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 from hookline.adapters.asking import Asking
-from hookline.adapters.contract import (
-    AgentRun,
-    CallResult,
-    begin,
-    current_run,
-    end,
-    enter,
-    failed,
-    finish,
-    inside,
-    judge,
-    succeeded,
-)
+from hookline.adapters.contract import CallResult, begin, end, failed, finish, judge, succeeded
+from hookline.adapters.runs import AgentRun, current_run, inside
 from hookline.adapters.values import plain
 from hookline.adapters.versions import require
 from hookline.engine.composition import OnAsk
@@ -81,8 +70,8 @@ class _Runs(AgentMiddleware):
             session_id=session.session_id if session is not None else None, agent=context.agent.name
         )
         prompt = "\n".join(one.text for one in context.messages if one.role == "user")
-        if not await self._asking.run(begin(run, prompt, resumed=bool(session and session.state))):
-            await self._asking.run(end(run))
+        if not await begin(self._asking, run, prompt, resumed=bool(session and session.state)):
+            await end(self._asking, run)
             context.result = _streamed(run) if context.stream else AgentResponse(messages=[_says(run.stopped)])
             return
         notes = run.take_notes()
@@ -100,14 +89,14 @@ class _Runs(AgentMiddleware):
                 with inside(run):
                     await call_next()
                 messages += context.result.messages
-                told = await self._asking.run(finish(run, context.result.text))
+                told = await finish(self._asking, run, context.result.text)
                 if told is None:
                     break
                 context.messages = _continued(context, context.result, told)
         except BaseException as error:
-            await self._asking.run(end(run, error))
+            await end(self._asking, run, error)
             raise
-        await self._asking.run(end(run))
+        await end(self._asking, run)
         if run.stopped is not None:
             messages.append(_says(run.stopped))
         context.result.messages[:] = messages
@@ -136,13 +125,13 @@ class _Streaming:
                 async for update in self._inner(inner):
                     yield update
                 final = await inner.get_final_response()
-                told = await self._asking.run(finish(run, final.text))
+                told = await finish(self._asking, run, final.text)
                 if told is not None:
                     self._context.messages = _continued(self._context, final, told)
         except BaseException as error:
-            await self._asking.run(end(run, error))
+            await end(self._asking, run, error)
             raise
-        await self._asking.run(end(run))
+        await end(self._asking, run)
         if run.stopped is not None:
             yield AgentResponseUpdate(role="assistant", contents=[Content.from_text(run.stopped)])
 
@@ -150,13 +139,13 @@ class _Streaming:
         """The updates of one pass; the run is the current one while the agent works, not while the consumer does."""
         updates = aiter(stream)
         while True:
-            outer = enter(self._run.hooks, self._run)
+            outer = self._run.enter()
             try:
                 update = await anext(updates, None)
             except MiddlewareTermination:
                 return
             finally:
-                enter(self._run.hooks, outer)
+                self._run.leave(outer)
             if update is None:
                 return
             yield update
@@ -186,10 +175,8 @@ class _Calls(FunctionMiddleware):
         run = current_run(self._asking.hooks)
         if run is None:
             run = self._asking.new_run(session_id=context.session.session_id if context.session else None)
-        ask = self._asking.run
-        call = await ask(
-            judge(run, context.function.name, plain(context.arguments), context.metadata.get("call_id", ""))
-        )
+        asking, name, use_id = self._asking, context.function.name, context.metadata.get("call_id", "")
+        call = await judge(asking, run, name, context.arguments, use_id)
         if call.refused is not None:
             context.result = call.refused
             return _go_on_unless_stopped(run, context)
@@ -201,10 +188,10 @@ class _Calls(FunctionMiddleware):
         except MiddlewareException:
             raise
         except Exception as error:
-            said = await ask(failed(run, call, error))
+            said = await failed(asking, run, call, error)
             run.notes += said.notes
             raise
-        said = await ask(succeeded(run, call, _output(context.result)))
+        said = await succeeded(asking, run, call, context.result, _output)
         if said.changes:
             context.result = _result(said, context.result)
         return _go_on_unless_stopped(run, context)

@@ -1,12 +1,13 @@
-"""Carrying out an adapter's steps: events go to the hooks, questions to whoever can answer them."""
+"""Whom an adapter's steps ask: the hooks about events, and whoever can answer them about questions."""
 
 from __future__ import annotations
 
 import inspect
 import logging
-from typing import TypeVar
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
-from hookline.adapters.contract import AgentRun, Approval, Steps, current_run
+from hookline.adapters.runs import AgentRun, current_run
 from hookline.engine import Verdict
 from hookline.engine.composition import OnAsk, Resolution
 from hookline.engine.fires import Fires
@@ -29,38 +30,10 @@ class Asking:
         """A run that starts here and now: a subagent's if a tool of another run is being called."""
         return AgentRun(self.hooks, session_id=session_id, agent=agent, parent=current_run(self.hooks))
 
-    async def run(self, steps: Steps[T]) -> T:
-        """Carry out the steps of one decision."""
-        try:
-            wanted = next(steps)
-            while True:
-                answer = await self.ask(wanted.verdict) if isinstance(wanted, Approval) else await self.fire(wanted)
-                wanted = steps.send(answer)
-        except StopIteration as done:
-            return done.value
-
-    def run_sync(self, steps: Steps[T]) -> T:
-        """The same for a caller that cannot await."""
-        try:
-            wanted = next(steps)
-            while True:
-                answer = (
-                    run_sync(self.ask(wanted.verdict)) if isinstance(wanted, Approval) else self._fired_sync(wanted)
-                )
-                wanted = steps.send(answer)
-        except StopIteration as done:
-            return done.value
-
     async def fire(self, event: Event) -> Verdict:
         """The verdict on one event; a gate whose hooks cannot be asked is closed."""
         try:
             return await self.hooks.fire(event)
-        except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it is, a gate must close
-            return _unasked(event, problem)
-
-    def _fired_sync(self, event: Event) -> Verdict:
-        try:
-            return self.hooks.fire_sync(event)
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it is, a gate must close
             return _unasked(event, problem)
 
@@ -74,6 +47,30 @@ class Asking:
         except (Exception, SystemExit) as problem:
             log.exception("on_ask failed")
             return deny(f"on_ask failed: {type(problem).__name__}: {problem}")
+
+
+class SyncAsking(Asking):
+    """The same for a caller that cannot await: nothing here waits, and so no step that asks this way does."""
+
+    async def fire(self, event: Event) -> Verdict:
+        """The verdict on one event."""
+        try:
+            return self.hooks.fire_sync(event)
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it is, a gate must close
+            return _unasked(event, problem)
+
+    async def ask(self, verdict: Verdict) -> Resolution:
+        """What whoever can be asked says."""
+        return run_sync(super().ask(verdict))
+
+
+def done(step: Coroutine[Any, Any, T]) -> T:
+    """The answer of a step that asks a `SyncAsking`."""
+    try:
+        step.send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("a step that waits for nothing waited")
 
 
 def _unasked(event: Event, problem: BaseException) -> Verdict:

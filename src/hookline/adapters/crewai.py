@@ -9,9 +9,10 @@ from functools import wraps
 from typing import Any
 from uuid import uuid4
 
-from hookline.adapters.asking import Asking
-from hookline.adapters.contract import AgentRun, ToolCall, begin, current_run, end, enter, finish, judge, succeeded
-from hookline.adapters.values import plain, text_of
+from hookline.adapters.asking import SyncAsking, done
+from hookline.adapters.contract import ToolCall, begin, end, finish, judge, succeeded
+from hookline.adapters.runs import AgentRun, current_run
+from hookline.adapters.values import text_of
 from hookline.adapters.versions import require
 from hookline.engine.composition import OnAsk
 from hookline.engine.fires import Fires
@@ -37,7 +38,7 @@ def guarding(hooks: Fires, *, on_ask: OnAsk | None = None) -> Iterator[None]:
     A refused prompt, and a hook that stops the agent, end `kickoff()` with CrewAI's `HookAborted`.
     """
     require("crewai")
-    guard = _Guard(Asking(hooks, on_ask))
+    guard = _Guard(SyncAsking(hooks, on_ask))
     points = guard.points()
     for point, hook in points.items():
         register(point, hook)
@@ -66,7 +67,7 @@ def _closed(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:
 class _Guard:
     """The runs of the crews that work inside one `with` block."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: SyncAsking) -> None:
         self._asking = asking
         self._runs: dict[int, AgentRun] = {}
         self._executors: dict[int, Any] = {}
@@ -94,7 +95,7 @@ class _Guard:
     def _begin(self, work: Any, prompt: str, name: str | None) -> AgentRun:
         run = self._asking.new_run(session_id=_session(work), agent=name)
         self._runs[id(work)] = run
-        if not self._asking.run_sync(begin(run, prompt)):
+        if not done(begin(self._asking, run, prompt)):
             self._end(work, None)
             raise HookAborted(run.stopped or "", _SOURCE)
         return run
@@ -107,7 +108,7 @@ class _Guard:
         run = self._runs.pop(id(work), None)
         self._executors.pop(id(work), None)
         if run is not None:
-            self._asking.run_sync(end(run, None if isinstance(error, HookAborted) else error))
+            done(end(self._asking, run, None if isinstance(error, HookAborted) else error))
 
     def _run_of(self, context: Any) -> AgentRun:
         """The run a context belongs to: its crew's, or that of an agent that works alone or for another agent."""
@@ -138,7 +139,7 @@ class _Guard:
         run, answer = self._run_of(context), context.response
         changed = None
         while answer is not None and _is_final(context, answer):
-            told = self._asking.run_sync(finish(run, answer.partition(_FINAL)[2].strip() or answer))
+            told = done(finish(self._asking, run, answer.partition(_FINAL)[2].strip() or answer))
             if told is None:
                 break
             context.messages.append({"role": "assistant", "content": answer})
@@ -161,7 +162,7 @@ class _Guard:
 
     def _before_tool(self, context: Any) -> None:
         run = self._run_of(context)
-        call = self._asking.run_sync(judge(run, context.tool_name, context.tool_input, f"call_{uuid4().hex}"))
+        call = done(judge(self._asking, run, context.tool_name, context.tool_input, f"call_{uuid4().hex}"))
         if call.refused is None and call.rewritten:
             if not context.tool_input:
                 call.refused = f"`{call.name}` was denied: CrewAI cannot rewrite a call without arguments"
@@ -171,7 +172,7 @@ class _Guard:
         self._calls[id(context.tool_input)] = (call, run, outer)
         if call.refused is not None:
             raise HookAborted(call.refused, _SOURCE)
-        enter(run.hooks, run)
+        run.enter()
 
     def _after_tool(self, context: Any) -> str | None:
         """What the model reads: CrewAI itself would tell it only that a hook blocked the tool, not why."""
@@ -180,9 +181,9 @@ class _Guard:
             return None
         if call.refused is not None:
             return call.refused
-        enter(run.hooks, outer)
+        run.leave(outer)
         own = context.tool_result if context.raw_tool_result is None else context.raw_tool_result
-        said = self._asking.run_sync(succeeded(run, call, plain(own)))
+        said = done(succeeded(self._asking, run, call, own))
         return said.text(context.tool_result) if said.changes else None
 
 

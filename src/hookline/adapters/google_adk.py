@@ -5,19 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hookline.adapters.asking import Asking
-from hookline.adapters.contract import (
-    AgentRun,
-    CallResult,
-    ToolCall,
-    begin,
-    end,
-    enter,
-    failed,
-    finish,
-    judge,
-    succeeded,
-)
-from hookline.adapters.values import plain
+from hookline.adapters.contract import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded
+from hookline.adapters.runs import AgentRun
 from hookline.adapters.versions import require
 from hookline.engine.composition import OnAsk
 from hookline.engine.fires import Fires
@@ -40,7 +29,7 @@ class _Invocation:
     def __init__(self, run: AgentRun) -> None:
         self.run = run
         self.agents: dict[str, AgentRun] = {}
-        self.calls: dict[str, tuple[ToolCall, AgentRun | None]] = {}
+        self.calls: dict[str, tuple[ToolCall, AgentRun, AgentRun | None]] = {}
 
     def run_of(self, agent: str) -> AgentRun:
         return self.agents.get(agent, self.run)
@@ -74,7 +63,7 @@ class HooklinePlugin(BasePlugin):
         run = self._invocation(invocation_context).run
         run.agent_type = getattr(invocation_context.agent, "name", None)
         resumed = bool(invocation_context.session.events)
-        if not await self._asking.run(begin(run, _text(user_message), resumed=resumed)):
+        if not await begin(self._asking, run, _text(user_message), resumed=resumed):
             return _content("user", "(a prompt that was refused)")  # it must not reach the model in a later run either
         notes = run.take_notes()
         if not notes:
@@ -94,7 +83,7 @@ class HooklinePlugin(BasePlugin):
     async def _end(self, context: Any, error: Exception | None) -> None:
         invocation = self._invocations.pop(context.invocation_id, None)
         if invocation is not None:
-            await self._asking.run(end(invocation.run, error))
+            await end(self._asking, invocation.run, error)
 
     async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> types.Content | None:
         """The first agent is the run's own; those it hands over to are subagents."""
@@ -105,7 +94,7 @@ class HooklinePlugin(BasePlugin):
         if invocation.run_of(agent.name) is not invocation.run or agent.name in invocation.agents:
             return None
         run = invocation.agents[agent.name] = AgentRun(self._asking.hooks, agent=agent.name, parent=invocation.run)
-        admitted = await self._asking.run(begin(run, ""))
+        admitted = await begin(self._asking, run, "")
         return None if admitted else _content("model", run.stopped or "")
 
     # -- a model call --------------------------------------------------------------------------------------------
@@ -130,7 +119,7 @@ class HooklinePlugin(BasePlugin):
         if not _is_final(llm_response):
             return None
         run = self._invocation(callback_context).run_of(callback_context.agent_name)
-        told = await self._asking.run(finish(run, _text(llm_response.content)))
+        told = await finish(self._asking, run, _text(llm_response.content))
         if told is None:
             return None
         result = types.CodeExecutionResult(outcome=types.Outcome.OUTCOME_OK, output=_FEEDBACK + told)
@@ -142,40 +131,43 @@ class HooklinePlugin(BasePlugin):
     async def before_tool_callback(self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
         invocation = self._invocation(tool_context)
         run, use_id = invocation.run_of(tool_context.agent_name), tool_context.function_call_id or ""
-        call = await self._asking.run(judge(run, tool.name, tool_args, use_id))
+        call = await judge(self._asking, run, tool.name, tool_args, use_id)
         if call.refused is not None:
             return {"error": call.refused}
         if call.rewritten:
             tool_args.clear()
             tool_args.update(call.arguments)
-        invocation.calls[use_id] = (call, enter(run.hooks, run))
+        invocation.calls[use_id] = (call, run, run.enter())
         return None
 
     async def after_tool_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
     ) -> dict[str, Any] | None:
         """What hooks make of a result; a refusal, which ADK shows here too, is nobody's result."""
-        call, run = self._returned(tool_context)
-        if call is None:
+        begun = self._returned(tool_context)
+        if begun is None:
             return None
-        said = await self._asking.run(succeeded(run, call, plain(result)))
+        call, run = begun
+        said = await succeeded(self._asking, run, call, result)
         return _response(said, result) if said.changes else None
 
     async def on_tool_error_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, error: Exception
     ) -> dict[str, Any] | None:
-        call, run = self._returned(tool_context)
-        if call is not None:
-            said = await self._asking.run(failed(run, call, error))
+        begun = self._returned(tool_context)
+        if begun is not None:
+            call, run = begun
+            said = await failed(self._asking, run, call, error)
             run.notes += said.notes
         return None
 
-    def _returned(self, tool_context: Any) -> tuple[ToolCall | None, AgentRun]:
-        invocation = self._invocation(tool_context)
-        run = invocation.run_of(tool_context.agent_name)
-        call, outer = invocation.calls.pop(tool_context.function_call_id or "", (None, None))
-        if call is not None:
-            enter(run.hooks, outer)
+    def _returned(self, tool_context: Any) -> tuple[ToolCall, AgentRun] | None:
+        """The call that is over, and its run; none if it was refused."""
+        begun = self._invocation(tool_context).calls.pop(tool_context.function_call_id or "", None)
+        if begun is None:
+            return None
+        call, run, outer = begun
+        run.leave(outer)
         return call, run
 
 

@@ -5,28 +5,18 @@ Put it last in the list: the last middleware is the innermost, so what it judged
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired
 
-from hookline.adapters.asking import Asking
-from hookline.adapters.contract import (
-    AgentRun,
-    CallResult,
-    Steps,
-    ToolCall,
-    begin,
-    end,
-    failed,
-    finish,
-    inside,
-    judge,
-    succeeded,
-)
+from hookline.adapters.asking import Asking, SyncAsking, done
+from hookline.adapters.contract import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded
+from hookline.adapters.runs import AgentRun, inside
 from hookline.adapters.values import text_of
 from hookline.adapters.versions import require
 from hookline.engine.composition import OnAsk
 from hookline.engine.fires import Fires
+from hookline.events.frozen import thaw
 
 require("langchain")
 
@@ -66,24 +56,25 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         require("langchain")
         self.name = name
         self._asking = Asking(hooks, on_ask)
+        self._sync = SyncAsking(hooks, on_ask)
         self._resumed: dict[str, AgentRun] = {}
 
     # -- the run -------------------------------------------------------------------------------------------------
 
     @hook_config(can_jump_to=["end"])
     def before_agent(self, state: Any, runtime: Any) -> Update:
-        return self._asking.run_sync(self._begin(state))
+        return done(self._begin(self._sync, state))
 
     @hook_config(can_jump_to=["end"])
     async def abefore_agent(self, state: Any, runtime: Any) -> Update:
-        return await self._asking.run(self._begin(state))
+        return await self._begin(self._asking, state)
 
-    def _begin(self, state: Any) -> Steps[Update]:
+    async def _begin(self, asking: Asking, state: Any) -> Update:
         run = self._new_run()
         messages = state["messages"]
         prompts = _prompts(messages)
         resumed = len(messages) > len(prompts)
-        if (yield from begin(run, "\n".join(text_of(one.content) for one in prompts), resumed=resumed)):
+        if await begin(asking, run, "\n".join(text_of(one.content) for one in prompts), resumed=resumed):
             return {_RUNS: {**state.get(_RUNS, {}), self.name: run}}
         unseen = [RemoveMessage(id=one.id) for one in prompts if one.id]  # nor may it be seen in a later run
         return {
@@ -132,7 +123,7 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         except GraphBubbleUp:
             raise
         except BaseException as error:
-            self._asking.run_sync(end(self._run_of(request.state), error))
+            done(end(self._sync, self._run_of(request.state), error))
             raise
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Awaitable[Any]]) -> Any:
@@ -141,27 +132,27 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         except GraphBubbleUp:
             raise
         except BaseException as error:
-            await self._asking.run(end(self._run_of(request.state), error))
+            await end(self._asking, self._run_of(request.state), error)
             raise
 
     @hook_config(can_jump_to=["model"])
     def after_model(self, state: Any, runtime: Any) -> Update:
-        return self._asking.run_sync(self._finish(state)) if _is_final(state) else None
+        return done(self._finish(self._sync, state)) if _is_final(state) else None
 
     @hook_config(can_jump_to=["model"])
     async def aafter_model(self, state: Any, runtime: Any) -> Update:
-        return await self._asking.run(self._finish(state)) if _is_final(state) else None
+        return await self._finish(self._asking, state) if _is_final(state) else None
 
-    def _finish(self, state: Any) -> Steps[Update]:
-        told = yield from finish(self._run_of(state), text_of(state["messages"][-1].content))
+    async def _finish(self, asking: Asking, state: Any) -> Update:
+        told = await finish(asking, self._run_of(state), text_of(state["messages"][-1].content))
         return None if told is None else {"messages": [HumanMessage(told)], "jump_to": "model"}
 
     def after_agent(self, state: Any, runtime: Any) -> Update:
-        self._asking.run_sync(end(self._run_of(state)))
+        done(end(self._sync, self._run_of(state)))
         return self._forget(state)
 
     async def aafter_agent(self, state: Any, runtime: Any) -> Update:
-        await self._asking.run(end(self._run_of(state)))
+        await end(self._asking, self._run_of(state))
         return self._forget(state)
 
     def _forget(self, state: Any) -> Update:
@@ -171,8 +162,8 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
     # -- a tool call ---------------------------------------------------------------------------------------------
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
-        run, asking = self._run_of(request.state), self._asking
-        call = asking.run_sync(_judge(run, request))
+        run, asking = self._run_of(request.state), self._sync
+        call = done(_judge(asking, run, request))
         if call.refused is not None:
             return _refusal(call)
         try:
@@ -181,15 +172,15 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         except GraphBubbleUp:
             raise
         except BaseException as error:
-            asking.run_sync(_died(run, call, error))
+            done(_died(asking, run, call, error))
             raise
-        return asking.run_sync(_answered(run, call, answer))
+        return done(_answered(asking, run, call, answer))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
     ) -> Any:
         run, asking = self._run_of(request.state), self._asking
-        call = await asking.run(_judge(run, request))
+        call = await _judge(asking, run, request)
         if call.refused is not None:
             return _refusal(call)
         try:
@@ -198,9 +189,9 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         except GraphBubbleUp:
             raise
         except BaseException as error:
-            await asking.run(_died(run, call, error))
+            await _died(asking, run, call, error)
             raise
-        return await asking.run(_answered(run, call, answer))
+        return await _answered(asking, run, call, answer)
 
 
 def _thread() -> str | None:
@@ -221,37 +212,37 @@ def _is_final(state: Any) -> bool:
     return isinstance(last, AIMessage) and not last.tool_calls
 
 
-def _judge(run: AgentRun, request: ToolCallRequest) -> Steps[ToolCall]:
+def _judge(asking: Asking, run: AgentRun, request: ToolCallRequest) -> Coroutine[Any, Any, ToolCall]:
     call = request.tool_call
-    return judge(run, call["name"], call["args"], call.get("id") or "")
+    return judge(asking, run, call["name"], call["args"], call.get("id") or "")
 
 
 def _request(request: ToolCallRequest, call: ToolCall) -> ToolCallRequest:
     """The request with what was judged, whoever holds the original."""
-    return request.override(tool_call={**request.tool_call, "args": call.arguments})
+    return request.override(tool_call={**request.tool_call, "args": thaw(call.arguments)})
 
 
 def _refusal(call: ToolCall) -> ToolMessage:
     return ToolMessage(call.refused or "", tool_call_id=call.id, name=call.name, status="error")
 
 
-def _died(run: AgentRun, call: ToolCall, error: BaseException) -> Steps[None]:
+async def _died(asking: Asking, run: AgentRun, call: ToolCall, error: BaseException) -> None:
     """The tool raised what the agent does not handle: the run ends with it."""
-    yield from failed(run, call, error)
-    yield from end(run, error)
+    await failed(asking, run, call, error)
+    await end(asking, run, error)
 
 
-def _answered(run: AgentRun, call: ToolCall, answer: Any) -> Steps[Any]:
+async def _answered(asking: Asking, run: AgentRun, call: ToolCall, answer: Any) -> Any:
     """What the tool answered, as hooks leave it: a message, or a command with a message in it."""
     if isinstance(answer, ToolMessage):
-        return (yield from _message(run, call, answer))
+        return await _message(asking, run, call, answer)
     if isinstance(answer, Command) and isinstance(answer.update, dict):
         messages = list(answer.update.get("messages", ()))
         for position, one in enumerate(messages):
             if _answers(one, call):
-                messages[position] = yield from _message(run, call, one)
+                messages[position] = await _message(asking, run, call, one)
         return replace(answer, update={**answer.update, "messages": messages}) if messages else answer
-    yield from succeeded(run, call, answer)
+    await succeeded(asking, run, call, answer)
     return answer
 
 
@@ -259,7 +250,7 @@ def _answers(message: Any, call: ToolCall) -> bool:
     return isinstance(message, ToolMessage) and message.tool_call_id == call.id
 
 
-def _message(run: AgentRun, call: ToolCall, message: ToolMessage) -> Steps[ToolMessage]:
+async def _message(asking: Asking, run: AgentRun, call: ToolCall, message: ToolMessage) -> ToolMessage:
     judged = failed if message.status == "error" else succeeded
-    result: CallResult = yield from judged(run, call, message.content)
+    result: CallResult = await judged(asking, run, call, message.content)
     return message.model_copy(update={"content": result.text(message.content)}) if result.changes else message

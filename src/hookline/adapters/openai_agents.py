@@ -10,7 +10,8 @@ from typing import Any
 
 from hookline.adapters._openai_model import GuardedModel, requesting
 from hookline.adapters.asking import Asking
-from hookline.adapters.contract import AgentRun, begin, current_run, end, failed, finish, inside, judge, succeeded
+from hookline.adapters.contract import begin, end, failed, finish, judge, succeeded
+from hookline.adapters.runs import AgentRun, current_run, inside
 from hookline.adapters.values import plain, text_of
 from hookline.adapters.versions import require
 from hookline.engine.composition import OnAsk
@@ -167,9 +168,9 @@ class _Guard:
         run.agent_type = agent.name
         record.agents[agent.name] = run
         items = [{"role": "user", "content": input}] if isinstance(input, str) else input
-        admitted = await self.asking.run(begin(run, _prompt(items), resumed=_has_history(items)))
+        admitted = await begin(self.asking, run, _prompt(items), resumed=_has_history(items))
         if not admitted:
-            await self.asking.run(end(run))
+            await end(self.asking, run)
         return agents.GuardrailFunctionOutput(output_info=run.stopped, tripwire_triggered=not admitted)
 
     async def started(self, context: Any, agent: Any) -> None:
@@ -180,17 +181,17 @@ class _Guard:
         if agent.name in record.agents:
             return
         run = record.agents[agent.name] = AgentRun(self.asking.hooks, agent=agent.name, parent=record.run)
-        if not await self.asking.run(begin(run, "")):
-            await self.asking.run(end(record.run))
+        if not await begin(self.asking, run, ""):
+            await end(self.asking, record.run)
             raise RunRefused(run.stopped or "")
 
     async def ended(self, context: Any, agent: Any, output: Any) -> None:
         record = self.record(context)
         if _by_name(agent):
-            told = await self.asking.run(finish(record.run_of(agent.name), text_of(plain(output))))
+            told = await finish(self.asking, record.run_of(agent.name), text_of(plain(output)))
             if told is not None:
                 log.warning("a hook wants `%s` to keep going; give the agent a Model object for that", agent.name)
-        await self.asking.run(end(record.run))
+        await end(self.asking, record.run)
 
     def before_request(self, context: Any, agent: Any) -> AgentRun:
         """The run that is about to call its model; one that a hook stopped must not."""
@@ -202,22 +203,22 @@ class _Guard:
     # -- tool calls ----------------------------------------------------------------------------------------------
 
     async def _call(self, original: Any, context: Any, raw: str) -> Any:
-        record, ask = self.record(context), self.asking.run
+        record, asking = self.record(context), self.asking
         run = record.run_of(context.agent.name if context.agent is not None else "")
-        call = await ask(judge(run, context.tool_name, _arguments(raw), context.tool_call_id))
+        call = await judge(asking, run, context.tool_name, _arguments(raw), context.tool_call_id)
         if call.refused is not None:
             return call.refused
         try:
             with inside(run):
                 output = await original(context, json.dumps(call.arguments) if call.rewritten else raw)
         except BaseException as error:
-            said = await ask(failed(run, call, error))
+            said = await failed(asking, run, call, error)
             run.notes += said.notes
             if isinstance(error, Exception):  # it ends the run; a call that was cancelled may only have taken too long
-                await ask(end(record.run, error))
+                await end(asking, record.run, error)
             raise
         judged = failed if getattr(context, _HANDLED, False) else succeeded
-        said = await ask(judged(run, call, plain(output)))
+        said = await judged(asking, run, call, output)
         return said.text(output) if said.changes else output
 
 

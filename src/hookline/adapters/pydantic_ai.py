@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from hookline.adapters.asking import Asking
-from hookline.adapters.contract import AgentRun, ToolCall, begin, end, failed, finish, inside, judge, succeeded
+from hookline.adapters.contract import ToolCall, begin, end, failed, finish, judge, succeeded
+from hookline.adapters.runs import AgentRun, inside
 from hookline.adapters.values import plain, text_of
 from hookline.adapters.versions import require
 from hookline.engine.composition import OnAsk
@@ -78,17 +79,17 @@ class HooklineCapability(AbstractCapability[Any]):
     # -- the run -------------------------------------------------------------------------------------------------
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: Any) -> Any:
-        run, ask = self._own_run, self._asking.run
-        admitted = await ask(begin(run, _prompt(ctx), resumed=bool(ctx.messages), model=_model_name(ctx)))
+        run, asking = self._own_run, self._asking
+        admitted = await begin(asking, run, _prompt(ctx), resumed=bool(ctx.messages), model=_model_name(ctx))
         if not admitted and not _answers_text(ctx):
-            await ask(end(run))
+            await end(asking, run)
             raise RunRefused(run.stopped or "")
         try:
             result = await handler()
         except BaseException as error:
-            await ask(end(run, None if isinstance(error, RunStopped) else error))
+            await end(asking, run, None if isinstance(error, RunStopped) else error)
             raise
-        await ask(end(run))
+        await end(asking, run)
         return result
 
     async def before_model_request(self, ctx: RunContext[Any], request_context: Any) -> Any:
@@ -111,7 +112,7 @@ class HooklineCapability(AbstractCapability[Any]):
         """The agent is done, unless a hook sends it back to work."""
         if not isinstance(result, End):
             return result
-        told = await self._asking.run(finish(self._own_run, text_of(plain(result.data.output))))
+        told = await finish(self._asking, self._own_run, text_of(plain(result.data.output)))
         return result if told is None else ModelRequestNode(request=ModelRequest(parts=[UserPromptPart(told)]))
 
     # -- a tool call ---------------------------------------------------------------------------------------------
@@ -132,7 +133,7 @@ class HooklineCapability(AbstractCapability[Any]):
     async def before_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: dict[str, Any]
     ) -> dict[str, Any]:
-        judged = await self._asking.run(judge(self._own_run, call.tool_name, args, call.tool_call_id))
+        judged = await judge(self._asking, self._own_run, call.tool_name, args, call.tool_call_id)
         if judged.refused is not None:
             raise SkipToolExecution(judged.refused)
         self._calls[call.tool_call_id] = judged
@@ -145,7 +146,7 @@ class HooklineCapability(AbstractCapability[Any]):
         if judged is None:
             return result
         own = result.return_value if isinstance(result, ToolReturn) else result
-        said = await self._asking.run(succeeded(self._own_run, judged, own))
+        said = await succeeded(self._asking, self._own_run, judged, own)
         if not said.changes:
             return result
         if isinstance(own, str) or isinstance(said.output, str):
@@ -165,7 +166,7 @@ class HooklineCapability(AbstractCapability[Any]):
         """Tell hooks of a tool that failed; what they add goes into the next request."""
         judged = self._calls.pop(call.tool_call_id, None)
         if judged is not None:
-            said = await self._asking.run(failed(self._own_run, judged, error))
+            said = await failed(self._asking, self._own_run, judged, error)
             self._own_run.notes += said.notes
 
 

@@ -8,18 +8,8 @@ from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from hookline.adapters.asking import Asking
-from hookline.adapters.contract import (
-    AgentRun,
-    CallResult,
-    ToolCall,
-    begin,
-    end,
-    enter,
-    failed,
-    finish,
-    judge,
-    succeeded,
-)
+from hookline.adapters.contract import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded
+from hookline.adapters.runs import AgentRun
 from hookline.adapters.values import text_of
 from hookline.adapters.versions import require
 from hookline.engine.composition import OnAsk
@@ -41,6 +31,8 @@ from strands.hooks.registry import HookOrder
 __all__ = ["HooklineProvider"]
 
 _FINISHED = ("end_turn", "stop_sequence")
+_Call = tuple[Any, ToolCall, AgentRun, AgentRun | None]
+"""A call that was let through: its use, what was judged, its run, and the run around that."""
 
 
 class HooklineProvider(HookProvider):
@@ -55,7 +47,7 @@ class HooklineProvider(HookProvider):
         self._asking = Asking(hooks, on_ask)
         self._sessions: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self._runs: WeakKeyDictionary[Any, AgentRun] = WeakKeyDictionary()
-        self._calls: dict[int, tuple[Any, ToolCall, AgentRun | None]] = {}  # by the use itself: a model may repeat ids
+        self._calls: dict[int, _Call] = {}  # by the use itself: a model may repeat ids
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
         """Last before a tool is called and first after it, so that hooks judge what really runs."""
@@ -72,7 +64,7 @@ class HooklineProvider(HookProvider):
             return  # a hook sent the agent back to work: the run goes on
         run = self._runs[event.agent] = self._new_run(event.agent)
         prompt = "\n".join(_text(message["content"]) for message in event.messages or ())
-        if not await self._asking.run(begin(run, prompt, resumed=bool(event.agent.messages))):
+        if not await begin(self._asking, run, prompt, resumed=bool(event.agent.messages)):
             event.cancel = run.stopped or True
             return
         notes = run.take_notes()
@@ -89,13 +81,13 @@ class HooklineProvider(HookProvider):
         if run is None:
             return
         if event.result is not None and event.result.stop_reason in _FINISHED:
-            told = await self._asking.run(finish(run, str(event.result).strip()))
+            told = await finish(self._asking, run, str(event.result).strip())
             if told is not None:
                 event.resume = told
                 return
         del self._runs[event.agent]
         error = sys.exception() if event.result is None and not run.refused else None
-        await self._asking.run(end(run, error))
+        await end(self._asking, run, error)
 
     # -- a tool call ---------------------------------------------------------------------------------------------
 
@@ -103,26 +95,28 @@ class HooklineProvider(HookProvider):
         use = event.tool_use
         run = self._runs.get(event.agent) or self._new_run(event.agent)  # a direct call: `agent.tool.shell(…)`
         arguments = use["input"] if isinstance(use["input"], dict) else {"input": use["input"]}
-        call = await self._asking.run(judge(run, use["name"], arguments, use["toolUseId"]))
+        call = await judge(self._asking, run, use["name"], arguments, use["toolUseId"])
         if call.refused is not None:
             event.cancel_tool = call.refused
             return
         if call.rewritten:
             use = event.tool_use = {**use, "input": call.arguments}
-        self._calls[id(use)] = (use, call, enter(run.hooks, run))
+        self._calls[id(use)] = (use, call, run, run.enter())
 
     async def _after_tool(self, event: AfterToolCallEvent) -> None:
-        _, call, outer = self._calls.pop(id(event.tool_use), (None, None, None))
-        if call is None:
+        begun = self._calls.pop(id(event.tool_use), None)
+        if begun is None:
             return
-        enter(self._asking.hooks, outer)
-        run = self._runs.get(event.agent) or self._new_run(event.agent)
+        _, call, run, outer = begun
+        run.leave(outer)
         result = event.result
-        own = _output(result["content"])
-        wrong = event.exception is not None or result["status"] == "error"
-        said = await self._asking.run(failed(run, call, text_of(own)) if wrong else succeeded(run, call, own))
+        content = result["content"]
+        if event.exception is not None or result["status"] == "error":
+            said = await failed(self._asking, run, call, text_of(_output(content)))
+        else:
+            said = await succeeded(self._asking, run, call, content, _output)
         if said.changes:
-            event.result = {**result, "content": _content(said, result["content"])}
+            event.result = {**result, "content": _content(said, content)}
 
     async def _after_tools(self, event: AfterToolsEvent) -> None:
         run = self._runs.get(event.agent)

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from hookline.events.frozen import FrozenDict, freeze
+
 _PLAIN = (str, int, float, bool, type(None))
 _EXACTLY_PLAIN = frozenset(_PLAIN)
 
@@ -31,6 +33,17 @@ def plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     return str(value)
+
+
+def plain_input(arguments: Any) -> dict[str, Any]:
+    """The arguments of a call as JSON has them, as an event keeps them: nobody can change them any more."""
+    if type(arguments) is dict:
+        for key, item in arguments.items():
+            if type(item) not in _EXACTLY_PLAIN or type(key) is not str:
+                break
+        else:  # as most often
+            return FrozenDict(arguments)
+    return freeze(plain(arguments))
 
 
 def text_of(value: Any) -> str:
