@@ -29,6 +29,19 @@ class Callable:
     async def quick(self, event: Any, *more: Any) -> None:
         return None
 
+    def both(self, event: Any, ctx: Any) -> None:
+        return None
+
+    def any_number(*given: Any) -> None:
+        return None
+
+    @classmethod
+    def of_class(cls, event: Any, ctx: Any = None) -> None:
+        return None
+
+    def own_default(self, event: Any = None, name: str = "") -> None:
+        return None
+
 
 SHAPES: list[tuple[Any, bool, bool, bool]] = [
     (one, True, False, False),
@@ -37,6 +50,10 @@ SHAPES: list[tuple[Any, bool, bool, bool]] = [
     (lambda event, ctx=None: None, False, True, True),
     (Callable(), True, False, True),
     (Callable().quick, True, True, False),
+    (Callable().both, False, True, True),
+    (Callable().any_number, False, True, True),
+    (Callable.of_class, False, True, True),
+    (Callable().own_default, False, False, True),
     (functools.partial(two, ctx=None), True, False, True),
     (AsyncMock(), True, True, True),
     (print, False, True, True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -38,6 +39,7 @@ def _instead(text: str) -> str:
     )
 
 
+@lru_cache(maxsize=1024)
 def pattern_of(text: str) -> GuardPattern:
     """Read one pattern; what is not a single command is refused."""
     if not text.strip():

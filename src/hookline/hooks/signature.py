@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dis import opmap
 from inspect import CO_COROUTINE, CO_VARARGS
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, get_args, get_type_hints
 
 import msgspec
@@ -71,8 +71,10 @@ def _is_context(annotation: Any) -> bool:
 
 
 def _parameters(call: Callable[..., Any]) -> _Parameters:
-    if type(call) is FunctionType and not hasattr(call, "__wrapped__"):  # a signature would fill its annotations in
-        return _parameters_of_code(call)
+    own = call.__func__ if type(call) is MethodType else call
+    bound = own is not call
+    if type(own) is FunctionType and not hasattr(own, "__wrapped__") and own.__code__.co_argcount >= bound:
+        return _parameters_of_code(own, bound=bound)  # a signature would fill its annotations in
     parameters = inspect.signature(call).parameters.values()
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     required = [p for p in positional if p.default is p.empty]
@@ -86,13 +88,13 @@ def _parameters(call: Callable[..., Any]) -> _Parameters:
     )
 
 
-def _parameters_of_code(call: FunctionType) -> _Parameters:
+def _parameters_of_code(call: FunctionType, *, bound: bool) -> _Parameters:
     code, count = call.__code__, call.__code__.co_argcount
     only = code.co_varnames[count : count + code.co_kwonlyargcount]
     defaults = call.__kwdefaults__ or {}
     return _Parameters(
-        code.co_varnames[:count],
-        count - len(call.__defaults__ or ()),
+        code.co_varnames[bound:count],
+        max(0, count - len(call.__defaults__ or ()) - bound),
         bool(code.co_flags & CO_VARARGS),
         lambda name: call.__annotations__.get(name),  # noqa: PLW0108 - only when asked: looking makes a dict that stays
         next((name for name in only if name not in defaults), None),
