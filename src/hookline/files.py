@@ -121,6 +121,11 @@ def state_folder(env: Mapping[str, str] | None = None) -> Path:
     return (Path(base) if base and Path(base).is_absolute() else home / ".local" / "state") / "hookline"
 
 
+def in_fleet() -> bool:
+    """Whether this machine belongs to a fleet: one look at one file."""
+    return (state_folder() / "fleet" / "machine.json").exists()
+
+
 def other_names(path: str) -> bool:
     """Whether a file has more names than this one: writing to it changes what they show, too."""
     try:

@@ -11,7 +11,8 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from hookline.service.worker import PRELOAD, rehearsable
+from hookline.service.spare import rehearsable
+from hookline.service.worker import PRELOAD
 from tests.service.conftest import GUARD, HOOKLINE, Desk, event, reason, until
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from hookline.api import Hooks
 from hookline.errors import AuditError, ConfigError
-from hookline.files import state_folder
+from hookline.files import in_fleet
 from hookline.hooks.actions import Command
 from hookline.runners import runner_for
 
@@ -140,7 +140,7 @@ def hooks_of(args: argparse.Namespace, *, runners: RunnerFor = runner_for, stric
 
 def governed(hooks: Hooks) -> Hooks:
     """The hooks under the fleet's policy and audit, if this machine is in a fleet; else one look at one file."""
-    if (state_folder() / "fleet" / "machine.json").exists():
+    if in_fleet():
         from hookline.fleet.enforce import govern
 
         govern(hooks)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import _socket
 import atexit
+import contextlib
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from typing import NoReturn
+from typing import Protocol
 
 from hookline.service import frames
 
@@ -47,11 +48,25 @@ class ClientRequest:
         self.fds = fds
 
 
-def answer(connection: _socket.socket, go: int, run: Run, before_end: Callable[[], None]) -> NoReturn:
-    """Serve one client and end. `before_end` is called when the command is through, before the client is told.
+class EventProcess(Protocol):
+    """The process that an event runs in."""
+
+    def begin(self, words: list[str]) -> None:
+        """The command is about to run, in its client's place."""
+
+    def is_as_before(self) -> bool:
+        """Whether the command has left nothing behind in this process."""
+
+    def end(self, *, stays: bool) -> bool:
+        """The command is through, and its client not told yet. `stays` if nothing was left; whether it does stay."""
+
+
+def answer(connection: _socket.socket, go: int, run: Run, process: EventProcess) -> None:
+    """Serve one client. The process ends, unless it stays for another one.
 
     The command begins when the service says so on `go`; if it does not, the service tells the client why.
     """
+    stays = False
     try:
         try:
             connection.settimeout(READ_LIMIT)
@@ -65,12 +80,27 @@ def answer(connection: _socket.socket, go: int, run: Run, before_end: Callable[[
             os._exit(0)
         connection.settimeout(None)
         connection.sendall(frames.frame(frames.STARTED, os.getpid().to_bytes(4, "big")))
-        code = finish(perform(run, request.words))
+        process.begin(request.words)
+        code = perform(run, request.words)
+        sys.stderr.flush()
+        unchanged = code == 0 and process.is_as_before() and not os.fstat(err).st_size
+        code = code if unchanged else finish(code)
         sizes = [os.fstat(fd).st_size.to_bytes(8, "big") for fd in (out, err)]
-        before_end()
+        stays = process.end(stays=unchanged) and not has_left(connection)
         connection.sendall(frames.frame(frames.ENDED, code.to_bytes(4, "big", signed=True) + b"".join(sizes)))
+        connection.close()
+        os.close(out)
+        os.close(err)
     finally:
-        os._exit(0)
+        if not stays:
+            os._exit(0)
+
+
+def has_left(connection: _socket.socket) -> bool:
+    """Whether the client has gone; then the worker may be about to end this process."""
+    with contextlib.suppress(BlockingIOError):
+        return not connection.recv(1, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
+    return False
 
 
 def receive(connection: _socket.socket) -> ClientRequest:

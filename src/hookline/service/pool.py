@@ -290,6 +290,14 @@ class Pool:
             if code:
                 self.log(f"the process of an event of {hook_set} ended with {code} before it had answered")
 
+    def reap(self) -> None:
+        """See who has ended, be its connection still held open by a process that it forked; that one ends, too."""
+        for hand in (*self.workers.values(), *self.leaving):
+            if hand.process.poll() is not None:
+                self._hear(hand)  # what it said last
+                if hand.sock.fileno() >= 0:
+                    self._gone(hand)
+
     def _gone(self, hand: Hand) -> None:
         asyncio.get_running_loop().remove_reader(hand.sock)
         hand.sock.close()

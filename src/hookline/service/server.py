@@ -67,6 +67,7 @@ class Service:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self.stopping.set)
+        loop.add_signal_handler(signal.SIGCHLD, self.pool.reap)
         listener = self._listen()
         keeping: list[asyncio.Task[None]] = []
         try:

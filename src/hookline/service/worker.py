@@ -1,4 +1,4 @@
-"""A worker: a process that has imported what hooks need, and forks for every event.
+"""A worker: a process that has imported what hooks need, and forks the processes that events run in.
 
 It runs nothing of an event itself, has one thread, and ends with the connection to the service once its last event is
 through. Whoever is no longer there to be answered has their event's processes ended.
@@ -15,11 +15,9 @@ import select
 import signal
 import socket
 import sys
-import tempfile
 import time
 
-from hookline.process import loop
-from hookline.service import client, event, frames
+from hookline.service import client, event, frames, spare
 from hookline.service.stamps import Stamps
 
 TARGET = "hookline.cli.main"
@@ -31,22 +29,8 @@ PRELOAD = (
     "hookline.hosts.user_rules", "hookline.fleet.enforce",
 )  # fmt: skip
 """What commands import when they run, imported ahead."""
-EVENT = b"""{"hook_event_name": "PreToolUse", "session_id": "rehearsal", "transcript_path": "", "cwd": "/",
-"tool_name": "Bash", "tool_input": {"command": "cd / && git -C x status -s | grep 'y' > /dev/null"}}"""
-REHEARSALS = (
-    ["guard", "commands", "--block", "rm -rf *", "--only", "git *", "--containing", "secret"],
-    ["guard", "paths", "--confine", "auto", "--temporary", "--block", "sudo *"],
-)
-"""Commands that are run before the first event: what they import, compile and keep is there, and in place."""
-PURE_GUARDS = ("approvals", "commands", "paths", "secrets")
-"""Guards that leave nothing behind, so that what was asked last may be rehearsed before it is asked again."""
-PADDING = 40
-"""Variables that a client's environment has beyond a worker's, more or less."""
-SETTLE, IDLE = 0.003, 0.03
-"""Seconds that a spare process waits for an event before it rehearses what was asked last; and what was not."""
-TAKEN, THROUGH = b"t", b"e"
-"""What a process tells its worker: it has an event · the event is through."""
-SERVICE_GONE = 71
+QUIET = 0.05
+"""Seconds after an event began in which no process is forked ahead, as the agent wants the machine for itself."""
 MERCY = 2.0
 """Seconds between asking the processes of an abandoned event to end and ending them."""
 
@@ -65,10 +49,10 @@ class Running:
 
 
 class Worker:
-    """The process that forks: always one ahead, so that an event finds its process waiting.
+    """The process that forks: one ahead, so that an event finds its process waiting.
 
-    The spare process takes the next connection from the service itself, shows it to the worker, and is an event from
-    then on; the worker forks the next spare.
+    The process that waits takes the next connection from the service itself, shows it to the worker, and is an event
+    from then on. If nobody waits, the worker forks as soon as somebody is needed, or when it has become quiet.
     """
 
     run: event.Run
@@ -78,14 +62,16 @@ class Worker:
     ours: socket.socket
     theirs: socket.socket
     lost: int
-    spare: int
 
     def __init__(self, service: _socket.socket, run: event.Run) -> None:
         self.service, self.run = service, run
         self.asked: list[str] = []
         self.running: dict[int, Running] = {}
-        self.spare = self.lost = 0
+        self.waiting: set[int] = set()
+        self.lost = 0
+        self.fork_at: float = 0.0
         self.open: bool = True
+        self.seats: int = client.buffer("seats")
         self.wake_r, self.wake_w = _pipe()
         self.ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.ours.setblocking(False)
@@ -96,63 +82,53 @@ class Worker:
             self.poll.register(fd, select.POLLIN)
 
     def serve(self) -> None:
-        """Keep a spare process; ends when the service has gone and the last event is through."""
+        """Have a process wait for events; ends when the service has gone and the last event is through."""
         while self.open or self.running:
-            if self.open and not self.spare:
+            needed = self.open and not self.waiting
+            if needed and self.fork_at <= time.monotonic():
                 self._fork_spare()
-            for fd, _ in self.poll.poll(self._patience()):
-                if fd not in (self.wake_r, self.ours.fileno()):
-                    self._abandon(fd)
+                continue
+            ready = self._poll(watch_service=needed)
+            if self.service.fileno() in ready:
+                self.fork_at = 0.0
+            left = [one for one in self.running.values() if one.connection in ready]
             self._look()
+            for one in left:
+                self._abandon(one)
 
-    def _patience(self) -> int | None:
-        due = [one.kill_at for one in self.running.values() if one.kill_at is not None]
-        return max(0, int((min(due) - time.monotonic()) * 1000) + 1) if due else None
+    def _poll(self, *, watch_service: bool) -> set[int]:
+        if not watch_service:
+            return {fd for fd, _ in self.poll.poll(self._patience())}
+        self.poll.register(self.service.fileno(), select.POLLIN)
+        try:
+            return {fd for fd, _ in self.poll.poll(self._patience(self.fork_at))}
+        finally:
+            self.poll.unregister(self.service.fileno())
+
+    def _patience(self, *due: float) -> int | None:
+        times = (*due, *(one.kill_at for one in self.running.values() if one.kill_at is not None))
+        return max(0, int((min(times) - time.monotonic()) * 1000) + 1) if times else None
 
     # ---- one event
 
     def _fork_spare(self) -> None:
         try:
-            self.spare = os.fork()
+            pid = os.fork()
         except OSError:  # too many processes: the service starts another worker when there is room
             self._close()
             return
-        if not self.spare:
+        if not pid:
             try:
                 self._become_spare()
             finally:
                 os._exit(70)
+        self.waiting.add(pid)
 
     def _become_spare(self) -> None:
-        event.reset_signals()
         for fd in (self.wake_r, self.wake_w, self.ours.detach(), *(one.connection for one in self.running.values())):
             if fd >= 0:
                 os.close(fd)
-        first = self.asked or REHEARSALS[0]
-        for words in (first, *(each for each in REHEARSALS if each[:2] != first[:2])):
-            if _readable(self.service, SETTLE if words is first else IDLE):
-                break
-            rehearse(self.run, words)  # writes to its memory now, so that the event finds it copied already
-            loop.prepare()
-        gc.freeze()  # what rehearsals have left is not looked through while somebody waits
-        gc.enable()
-        try:
-            name, asked, connection, go = receive_handover(self.service)
-        except (OSError, frames.Garbled):
-            os._exit(SERVICE_GONE)
-        os.setpgid(0, 0)
-        self._show(TAKEN, name, asked, connection.fileno())
-        self.service.close()
-        event.answer(connection, go, self.run, self._show_through)
-
-    def _show(self, what: bytes, name: int = 0, asked: bytes = b"", *fds: int) -> None:
-        """Tell the worker what has become of this process."""
-        message = what + os.getpid().to_bytes(4, "big") + name.to_bytes(8, "big") + asked
-        self.theirs.sendmsg([message], frames.rights(list(fds)) if fds else [])
-
-    def _show_through(self) -> None:
-        with contextlib.suppress(OSError):  # a worker that was killed; the client must hear, or it would judge again
-            self._show(THROUGH)
+        spare.Spare(self.service, self.theirs, self.seats, self.run).serve(self.asked)
 
     # ---- what became of it
 
@@ -171,34 +147,40 @@ class Worker:
             except BlockingIOError:
                 return
             pid, name = int.from_bytes(message[1:5], "big"), int.from_bytes(message[5:13], "big")
-            if message[:1] == TAKEN:
-                self.asked = rehearsable(message[13:])
+            if message[:1] == spare.TAKEN:
+                self.asked = spare.rehearsable(message[13:])
                 self._taken(pid, name, frames.attached(ancillary))
             elif pid in self.running:
                 self.running[pid].through, self.running[pid].kill_at = True, None
+                if message[:1] == spare.AGAIN:
+                    self._event_ended(pid, self.running.pop(pid), 0)
+                    self.waiting.add(pid)
 
     def _taken(self, pid: int, name: int, fds: list[int]) -> None:
-        """The spare is an event now."""
-        self.spare = self.lost = 0
+        """The process that waited is an event now."""
+        self.waiting.discard(pid)
+        self.lost = 0
+        self.fork_at = time.monotonic() + QUIET
         self.running[pid] = Running(name, fds[0])
         os.set_inheritable(fds[0], False)
         self.poll.register(fds[0], 0)
 
     def _reap(self) -> None:
-        while self.running or self.spare:
+        while self.running or self.waiting:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if not pid:
                 return
             self._hear()  # it may have told us in its last moment
             code = os.waitstatus_to_exitcode(status)
-            if pid == self.spare:
-                self._spare_ended(code)
+            if pid in self.waiting:
+                self._spare_ended(pid, code)
             elif pid in self.running:
                 self._event_ended(pid, self.running.pop(pid), code)
 
-    def _spare_ended(self, code: int) -> None:
-        self.spare, self.lost = 0, self.lost + 1
-        if code == SERVICE_GONE or self.lost > 3:
+    def _spare_ended(self, pid: int, code: int) -> None:
+        self.waiting.discard(pid)
+        self.lost += code != 0
+        if code == spare.SERVICE_GONE or self.lost > 3:
             self._close()
 
     def _event_ended(self, pid: int, one: Running, code: int) -> None:
@@ -216,11 +198,10 @@ class Worker:
             connection.close()
             one.connection = -1
 
-    def _abandon(self, connection: int) -> None:
+    def _abandon(self, one: Running) -> None:
         """The client has gone: an event that is not through is ended, with what it started."""
-        self._look()
-        for pid, one in self.running.items():
-            if one.connection == connection:
+        for pid, running in self.running.items():
+            if running is one:
                 self._hang_up(one)
                 if not one.through:
                     _signal_group(pid, signal.SIGTERM)
@@ -235,21 +216,10 @@ class Worker:
             self.open = False
 
     def _close(self) -> None:
-        """Take no more events; whoever is waiting as a spare is not needed."""
+        """Take no more events; whoever still waits for one is not needed."""
         self.open = False
-        if self.spare:
-            os.kill(self.spare, signal.SIGKILL)
-
-
-def receive_handover(service: _socket.socket) -> tuple[int, bytes, _socket.socket, int]:
-    """One event from the service: its number, what is asked, the client's connection, and where it says to begin."""
-    start, ancillary, _, _ = service.recvmsg(8 + frames.ASKED, _socket.CMSG_SPACE(2 * 4))
-    fds = frames.attached(ancillary)
-    if len(start) != 8 + frames.ASKED or len(fds) != 2:
-        raise frames.Garbled("no connection was handed over")
-    for fd in fds:
-        os.set_inheritable(fd, False)
-    return int.from_bytes(start[:8], "big"), start[8:].rstrip(b"\0"), _socket.socket(fileno=fds[0]), fds[1]
+        for pid in self.waiting:
+            os.kill(pid, signal.SIGKILL)
 
 
 def _end_for_all(connection: _socket.socket) -> None:
@@ -266,10 +236,6 @@ def _signal_group(pid: int, number: int) -> None:
             send(target, number)
         except OSError:
             continue  # it has gone, or has not made its group yet
-
-
-def _readable(connection: _socket.socket, seconds: float) -> bool:
-    return bool(select.select([connection.fileno()], [], [], seconds)[0])
 
 
 def _pipe() -> tuple[int, int]:
@@ -297,62 +263,17 @@ def loaded_files() -> list[str]:
     return list(dict.fromkeys(files))
 
 
-def _to_nowhere() -> None:
-    """Our streams have seen that they are not files; from now on nothing is read from them or written to them."""
-    null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
-    os.close(null)
-
-
-def rehearsable(asked: bytes) -> list[str]:
-    """The words of a command, if running it once more changes nothing; else nothing."""
-    words = os.fsdecode(asked.rstrip(b"\0")).split("\0")
-    return words if words[0] == "guard" and words[1:2] and words[1] in PURE_GUARDS and "--lines" not in words else []
-
-
-def rehearse(run: event.Run, *commands: list[str]) -> None:
-    """Answer events of our own, sent as a client sends them: the first real one finds everything in place.
-
-    How they end does not matter. Afterwards environment and streams are as they were.
-    """
-    environ, streams = dict(os.environb), (sys.stdin, sys.stdout, sys.stderr)
-    pretended = environ | {b"HOOKLINE_REHEARSAL_%d" % number: b"." * 60 for number in range(PADDING)}
-    for words in commands:
-        fds = [client.buffer("rehearsal") for _ in range(3)]
-        client.write_all(fds[0], EVENT)
-        os.lseek(fds[0], 0, os.SEEK_SET)
-        ours, theirs = _socket.socketpair()
-        client.send_body(theirs, words, [*map(b"=".join, pretended.items())], fds)
-        kept = event.become(event.receive(ours))
-        with (
-            open(0, closefd=False) as sys.stdin,
-            open(1, "w", closefd=False) as sys.stdout,
-            open(2, "w", closefd=False) as sys.stderr,
-            contextlib.suppress(SystemExit, Exception),
-        ):
-            run(words)
-        ours.close()
-        theirs.close()
-        for fd in (*fds, *kept):
-            os.close(fd)
-    sys.stdin, sys.stdout, sys.stderr = streams
-    event.wear(environ)
-    tempfile.tempdir = None  # each environment has its own
-    _to_nowhere()
-
-
 def main(fd: int) -> None:
     """Get warm, say so, and serve."""
     began = time.time()
     gc.disable()
-    _to_nowhere()
+    spare.to_nowhere()
     for name in PRELOAD:
         with contextlib.suppress(ImportError):  # an extra that is not there; who needs it will say so
             importlib.import_module(name)
     run = importlib.import_module(TARGET).main
     os.environ["XDG_STATE_HOME"] = os.devnull  # a rehearsal is nobody's event: no fleet judges or records it
-    rehearse(run, *REHEARSALS)
+    spare.rehearse(run, *spare.REHEARSALS)
     gc.collect()
     gc.freeze()
     service = _socket.socket(fileno=fd)
