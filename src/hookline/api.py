@@ -175,7 +175,7 @@ class Hooks:
         """
         if deadline is None and only is None:
             try:
-                return self.engine.fast[event.__class__](event)
+                return self.engine.fast[type(event)](event)
             except KeyError:  # the first of its kind
                 pass
         return self.engine.fire(event, deadline, only)

@@ -103,7 +103,7 @@ class Binding(msgspec.Struct, frozen=True):
 
 def bind(hook: Hook, scope: HookScope) -> Binding:
     """Settle what does not depend on the event."""
-    action, limit = hook.action, hook.limit(scope.timeout)
+    action, limit = hook.action, float(hook.limit(scope.timeout))
     if not hook.plain or not isinstance(action, Function):
         return Binding(hook, scope, limit)
     return Binding(hook, scope, limit, action.call, action.takes_context, can_wait(action.call))
@@ -172,9 +172,9 @@ class Context(msgspec.Struct):
     def deadline(self) -> float:
         """When the answer is due, in the event loop's time."""
         if self.started is None:
-            self.started = self.scope.clock()
-        due, last = self.started + self.timeout, self.fire_deadline
-        return due if last is None else min(due, last)
+            self.started = self.binding.scope.clock()
+        due, options = self.started + self.binding.limit, self.options
+        return due if options is None or options.fire_deadline is None else min(due, options.fire_deadline)
 
     @property
     def fire_deadline(self) -> float | None:

@@ -1,7 +1,7 @@
 """Driving one hook's coroutine: the first step by hand, a timer only for those that suspend.
 
 A hook that answers without waiting for anything never meets a timer, a task or a future. One that waits goes on in the
-same task (what it started stays its own), with the loop's timer set to cancel it. A hook that swallows its cancellation
+same task (what it started stays its own), with an alarm set to cancel it. A hook that swallows its cancellation
 gets a moment to clean up, is cancelled again, and is then closed: its late answer is nobody's.
 
 A coroutine that is stepped by `send` brings its answer in an exception, which costs more than the hook. So a generator
@@ -17,6 +17,7 @@ from typing import Any, cast
 
 import msgspec
 
+from hookline.engine.alarm import alarm_of
 from hookline.errors import HookCancelled, HookFailed, HookTimeout
 
 _MOST_CANCELS = 2
@@ -61,13 +62,12 @@ SILENT: Any = object()
 @coroutine
 def _steps() -> Generator[Any, Any, None]:
     """Takes the steps of one coroutine after another, and says how each answered."""
-    said: Any = SILENT
+    answer = None
     while True:
+        while answer is None:
+            answer = yield from (yield SILENT)
+        said, answer = Answered(answer), None
         answer = yield from (yield said)
-        if answer is None:
-            said = SILENT
-        else:
-            said, answer = Answered(answer), None
 
 
 def new_stepper() -> Stepper:
@@ -144,20 +144,34 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
             self._task = self._current_task()
         except HookFailed as problem:
             return Raised(problem)
-        self._loop = self._task.get_loop()
-        self._before = self._task.cancelling()
+        suspended, self._loop, self._before = self._suspended, self._task.get_loop(), self._task.cancelling()
         self._due = self._loop.time() + self._limits.seconds
-        self._timer = self._loop.call_at(self._due, self._expire)
+        self._alarm = alarm_of(self._loop)
+        self._alarm.set(self, self._due)
+        step: Any = suspended
         try:
-            answer = yield from self._drive()
+            while step is suspended:  # hand everything between the task and the coroutine to and fro
+                try:
+                    sent = yield suspended.waits_for
+                except GeneratorExit:
+                    self._steps.close()
+                    raise
+                except BaseException as error:  # noqa: BLE001 - it is the coroutine's to handle
+                    self._stepped = self._loop.time()
+                    step = self._thrown(error)
+                else:
+                    self._stepped = self._loop.time()
+                    step = _step(suspended, self._steps.send, sent)
+                if self._hurried or self._task.cancelling() != self._before:
+                    self._hurry()
         finally:
-            self._timer.cancel()
+            self._alarm.clear(self)
             outside = self._cancelled_from_outside()
             for _ in range(min(self._expired, self._task.cancelling() - self._before)):
                 self._task.uncancel()
-        if answer.__class__ is not Raised and not outside and not self._expired:
-            return answer if self._loop.time() <= self._due else Raised(self._too_late())
-        return self._judged(answer, outside=outside)
+        if step.__class__ is not Raised and not outside and not self._expired:
+            return step if self._loop.time() <= self._due else Raised(self._too_late())
+        return self._judged(step, outside=outside)
 
     def _current_task(self) -> asyncio.Task[Any]:
         try:
@@ -191,31 +205,12 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
             return blocked_loop(self._loop.time() - self._stepped, limit)
         return HookTimeout(f"gave no reply within {limit:g} s")
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
         """Its time, or its time to clean up, is over."""
         self._limits.on_cancel("cancelled" if self._cancelled_from_outside() else "timeout")
         self._expired += 1
-        self._timer = self._loop.call_later(self._limits.grace, self._expire)
+        self._alarm.set(self, self._loop.time() + self._limits.grace)
         self._task.cancel()
-
-    def _drive(self) -> Generator[Any, Any, Any]:
-        """Hand everything between the task and the coroutine to and fro."""
-        while True:
-            try:
-                sent = yield self._suspended.waits_for
-            except GeneratorExit:
-                self._steps.close()
-                raise
-            except BaseException as error:  # noqa: BLE001 - it is the coroutine's to handle
-                self._stepped = self._loop.time()
-                step = self._thrown(error)
-            else:
-                self._stepped = self._loop.time()
-                step = _step(self._suspended, self._steps.send, sent)
-            if step is not self._suspended:
-                return step
-            if self._hurried or self._task.cancelling() != self._before:
-                self._hurry()
 
     def _thrown(self, error: BaseException) -> Any:
         if error.args == (UNWANTED,):  # said by whoever fired: no doubt whose cancellation this is, so tell at once
@@ -230,9 +225,8 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
         if hurried is self._hurried or self._expired:
             return
         self._hurried = hurried
-        self._timer.cancel()
         soon = self._loop.time() + self._limits.grace
-        self._timer = self._loop.call_at(min(self._due, soon) if hurried else self._due, self._expire)
+        self._alarm.set(self, min(self._due, soon) if hurried else self._due)
 
 
 def blocked_loop(seconds: float, limit: float) -> HookTimeout:

@@ -230,7 +230,7 @@ class Dispatcher:
 
 def limits(ctx: Context) -> Limits:
     """How long a hook that has to wait may still take."""
-    due, scope = ctx.deadline, ctx.scope
+    due, scope = ctx.deadline, ctx.binding.scope
     return Limits(max(due - scope.clock(), 0.0), scope.grace, ctx.cancel, due - (ctx.started or due))
 
 

@@ -119,8 +119,7 @@ def _one(binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse,
                 answer = await call(event)
         except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, by the dispatcher
             answer = Raised(error)
-        answered = clock()
-        if answered - started <= limit:
+        if (answered := clock()) - started <= limit:
             reply = NOTHING if answer is None else parse(answer)
             if reply is not None:
                 return Verdict(event, reply, chosen, started, answered)
@@ -151,8 +150,7 @@ def _one_that_waits(
             return await hand_over(event, binding, ctx, [started, clock()], Raised(error))
         if answer is SILENT:
             _return_stepper(stepper)
-            answered = clock()
-            if answered - started <= limit:
+            if (answered := clock()) - started <= limit:
                 return Verdict(event, NOTHING, chosen, started, answered)
             answer = None
         elif answer.__class__ is Answered:
@@ -160,8 +158,7 @@ def _one_that_waits(
             answer = answer.take()
         else:
             answer = await drive(Suspended(stepper, answer), limits(ctx or Context(event, binding, started)))
-        answered = clock()
-        if answered - started <= limit:
+        if (answered := clock()) - started <= limit:
             reply = NOTHING if answer is None else parse(answer)
             if reply is not None:
                 return Verdict(event, reply, chosen, started, answered)

@@ -1,0 +1,66 @@
+"""One timer of the event loop for all hooks that wait on it: a timer for each costs more than many of them take.
+
+It is set for whoever is due first. Most answer long before that, so it rings for nobody, and is set again only if
+somebody still waits. It knows nothing of its loop, which may go when its own people let it go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import Context
+from math import inf
+from typing import Protocol
+from weakref import WeakKeyDictionary
+
+
+class Waiting(Protocol):
+    """Somebody who wants to be told when a time has come."""
+
+    def expire(self) -> None:
+        """The time has come; it may be set again."""
+
+
+class Alarm:
+    """Who waits on one loop, and until when."""
+
+    def __init__(self) -> None:
+        self._due: dict[Waiting, float] = {}
+        self._rings = inf
+        self._context = Context()  # the timer outlives the hook that had it set, whose own context must not
+
+    def set(self, whom: Waiting, when: float) -> None:
+        """Tell `whom` at `when`, in the loop's time; what was set for it before no longer counts."""
+        self._due[whom] = when
+        if when < self._rings:
+            self._ring_at(when)
+
+    def clear(self, whom: Waiting) -> None:
+        """It need not be told any more."""
+        self._due.pop(whom, None)
+
+    def _ring_at(self, when: float) -> None:
+        self._rings = when
+        asyncio.get_running_loop().call_at(when, self._ring, when, context=self._context)
+
+    def _ring(self, when: float) -> None:
+        if when != self._rings:  # an earlier one was set after this
+            return
+        self._rings = inf
+        now = max(when, asyncio.get_running_loop().time())
+        for whom in [whom for whom, due in self._due.items() if due <= now]:
+            del self._due[whom]
+            whom.expire()
+        first = min(self._due.values(), default=inf)
+        if first < self._rings:
+            self._ring_at(first)
+
+
+_alarms: WeakKeyDictionary[asyncio.AbstractEventLoop, Alarm] = WeakKeyDictionary()
+
+
+def alarm_of(loop: asyncio.AbstractEventLoop) -> Alarm:
+    """The alarm of everybody who waits on `loop`."""
+    alarm = _alarms.get(loop)
+    if alarm is None:
+        alarm = _alarms[loop] = Alarm()
+    return alarm
