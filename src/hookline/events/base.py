@@ -15,11 +15,6 @@ from hookline.events.frozen import EMPTY, freezer
 
 _now = partial(datetime.now, UTC)
 
-
-def _nothing() -> dict[str, Any]:
-    return EMPTY
-
-
 _freezers: dict[type, Callable[[Any], None]] = {}
 
 
@@ -60,11 +55,15 @@ class Event(
     effort: dict[str, Any] | None = None
     # Not on the wire: under names that nobody sends, so that a sender's own `timestamp` is kept like any unknown field.
     timestamp: datetime = field(default_factory=_now, name="hookline.timestamp")
-    extra: dict[str, Any] = field(default_factory=_nothing, name="hookline.extra")
+    extra: dict[str, Any] = field(default=EMPTY, name="hookline.extra")
 
     def __post_init__(self) -> None:
         """Hooks and hosts share an event, so nobody can change what is in it."""
-        (_freezers.get(type(self)) or _freezer(type(self)))(self)
+        try:
+            freeze_fields = _freezers[type(self)]
+        except KeyError:  # the first of its kind
+            freeze_fields = _freezer(type(self))
+        freeze_fields(self)
 
     @property
     def subject(self) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
 from hookline.errors import BadLine
 
 LINE_LIMIT = 256 * 1024 * 1024
@@ -17,9 +19,9 @@ class LineSplitter:
         self._skipping = False
 
     def push(self, chunk: bytes) -> list[bytes | BadLine]:
-        lines: list[bytes | BadLine] = chunk.split(b"\n")  # type: ignore[assignment]
-        rest = lines.pop()
-        assert isinstance(rest, bytes)
+        whole = BytesIO(chunk).readlines()  # looks for the ends of lines in words, where `split` goes byte by byte
+        rest = whole.pop() if whole and not chunk.endswith(b"\n") else b""
+        lines: list[bytes | BadLine] = [line[:-1] for line in whole]
         if len(chunk) > self._limit:
             lines = [line if len(line) <= self._limit else self._too_long(line) for line in lines]  # type: ignore[arg-type]
         if lines and (self._parts or self._skipping):
