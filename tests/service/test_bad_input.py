@@ -269,7 +269,8 @@ def test_an_upgraded_hookline_answers_the_next_event(desk: Desk) -> None:
     answered = site / "hookline" / "cli" / "commands" / "guard.py"
     text = answered.read_text()
     for number in range(3):
-        answered.write_text(text.replace("_OnceCodec())\n", f"_OnceCodec()); said = _Said('upgraded {number}', 2)\n"))
+        newly = f"_OnceCodec()); said = _Said('upgraded {number}', 2)" + " " * number  # byte code is told by its length
+        answered.write_text(text.replace("_OnceCodec())", newly))
         assert f"upgraded {number}" in reason(desk.guard())
     protocol = site / "hookline" / "service" / "frames.py"
     newer = protocol.read_text().replace(f"PROTOCOL = {frames.PROTOCOL}", f"PROTOCOL = {frames.PROTOCOL + 1}")
