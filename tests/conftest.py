@@ -3,6 +3,7 @@
 import compileall
 import contextlib
 import os
+import socketserver
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -18,6 +19,9 @@ settings.load_profile("hookline")
 # Many images set this; thousands of processes would then compile, each for itself, what they import.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A server of the standard library looks twice a second whether it is to end; hundreds of tests end one.
+socketserver.BaseServer.serve_forever.__defaults__ = (0.02,)
 
 # Command hooks under test answer by themselves; with HOOKLINE_TEST_SERVICE=NAME a service of that name answers them.
 os.environ["HOOKLINE_SERVICE"] = os.environ.get("HOOKLINE_TEST_SERVICE", "0")
