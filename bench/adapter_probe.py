@@ -10,7 +10,6 @@ seconds of processor time per tool call in each round, of the three in turns.
 import asyncio
 import gc
 import json
-import math
 import os
 import sys
 import time
@@ -21,7 +20,7 @@ from typing import Any
 from hookline import Hooks
 from hookline.events import PreToolUse
 
-CALLS, BEST_OF, BLOCKS = 25, 9, 25
+CALLS, SECONDS = 25, 15
 Run = Callable[[], Awaitable[Any]]
 
 
@@ -97,8 +96,8 @@ def pydantic_ai(kind: str) -> Run:
     return lambda: agent.run("go")
 
 
-def shell(command: str) -> str:
-    """Run a command."""
+async def shell(command: str) -> str:
+    """Run a command."""  # not in a thread, where most frameworks run plain functions: that costs more than any hook
     return command
 
 
@@ -364,7 +363,12 @@ def crewai(kind: str) -> Run:  # noqa: C901 - a model, the own hooks and a run, 
     hooks = hooks_with_one()
     ways: dict[str, Callable[[], Any]] = {"bare": nullcontext, "own": own, "ours": lambda: guarding(hooks)}
     around = ways[kind]
-    tools = [tool("shell")(shell)]
+
+    def run_shell(command: str) -> str:
+        """Run a command."""
+        return command
+
+    tools = [tool("shell")(run_shell)]
     tools[0].max_usage_count = 1_000_000_000  # with a bound, however high, calls are not handed to threads
 
     def asked(number: int) -> Any:
@@ -394,28 +398,21 @@ FRAMEWORKS = {
 async def measure(make: Callable[[str], Run]) -> dict[str, list[float]]:
     """Seconds per tool call: without hooks, with the framework's own, and with the adapter's, in turns.
 
-    What disturbs a run only ever makes it slower, so the best of a few counts; of these there are many.
+    The three of a round follow one another, so that they meet the same noise and can be compared within it.
     """
     runs = {kind: make(kind) for kind in ("bare", "own", "ours")}
     for run in runs.values():  # warm up
         await run()
     gc.collect()
     gc.freeze()  # what is there stays: collecting before a run is cheap from now on
-    return _transposed([await _best(runs) for _ in range(BLOCKS)])
-
-
-async def _best(runs: dict[str, Run]) -> dict[str, float]:
-    best, order = dict.fromkeys(runs, math.inf), list(runs)
-    for _ in range(BEST_OF):
+    times: dict[str, list[float]] = {kind: [] for kind in runs}
+    until, order = time.monotonic() + SECONDS, list(runs)
+    while time.monotonic() < until:
         order = [*order[1:], order[0]]
         for kind in order:
             await runs[kind]()
-            best[kind] = min(best[kind], turns.took / CALLS)
-    return best
-
-
-def _transposed(rounds: list[dict[str, float]]) -> dict[str, list[float]]:
-    return {kind: [one[kind] for one in rounds] for kind in rounds[0]}
+            times[kind].append(turns.took / CALLS)
+    return times
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from typing import Any
 
 Candidate = Callable[[], Any]
 Clock = Callable[[], float]
+NEXT_TO_NOTHING = 0.01
 
 
 class Unavailable(Exception):
@@ -177,7 +178,8 @@ class Times:
     def within(self, bound: float, name: str, other: str, *, over: str) -> float:
         """How many times as much it adds to `over` as `other` does, if that is surely within `bound`, or surely not.
 
-        `NotMeasurable` if neither is sure. Where what `other` adds may be nothing, the number is the least it can be.
+        `NotMeasurable` if neither is sure. Where what `other` adds may be nothing, the number is the least it can be;
+        what adds nothing, or saves something, is `NEXT_TO_NOTHING`.
         """
         theirs = self._differences(other, over)
         excess = [ours - bound * their for ours, their in zip(self._differences(name, over), theirs, strict=True)]
@@ -187,7 +189,11 @@ class Times:
             raise NotMeasurable(f"`{name}` adds {between}; measure on an idle machine")
         certain = at_least_surely(theirs) > 0
         ratio = self.difference(name, over) / (median(theirs) if certain else at_most_surely(theirs))
-        return max(ratio, bound + least / at_most_surely(theirs)) if least > 0 else min(ratio, bound)
+        if least > 0:
+            if at_most_surely(theirs) <= 0:
+                raise NotMeasurable(f"`{other}` adds nothing to `{over}`, and no number of times that is `{name}`")
+            return max(ratio, bound + least / at_most_surely(theirs))
+        return max(min(ratio, bound), NEXT_TO_NOTHING)
 
     def _differences(self, name: str, base: str) -> list[float]:
         return [a - b for a, b in zip(self.rounds[name], self.rounds[base], strict=True)]

@@ -11,6 +11,7 @@ from bench import __main__ as command
 from bench.harness import (
     Batch,
     Measured,
+    NotMeasurable,
     Row,
     Target,
     Times,
@@ -211,7 +212,8 @@ def test_a_ratio_of_noise_is_not_given() -> None:
 
 
 @pytest.mark.parametrize(
-    "ours, word", [([11.0] * 9, "yes"), ([15.0] * 9, "NO"), ([14.0 + more for more in NOISE], "?")]
+    "ours, word",
+    [([11.0] * 9, "yes"), ([9.0] * 9, "yes"), ([15.0] * 9, "NO"), ([14.0 + more for more in NOISE], "?")],
 )
 def test_a_bound_is_met_or_missed_only_if_that_is_sure(ours: list[float], word: str) -> None:
     """Nine rounds that scatter around the bound say neither yes nor no."""
@@ -227,6 +229,14 @@ def test_what_is_surely_more_than_next_to_nothing_is_missed() -> None:
     times = Times({"none": [10.0] * 9, "theirs": [10.0 + more for more in NOISE], "ours": [20.0] * 9})
 
     assert times.within(2, "ours", "theirs", over="none") == 10.0
+
+
+def test_there_is_no_number_of_times_that_nothing_is() -> None:
+    """Where the other surely adds nothing, what ours adds is not a multiple of it, and not within the bound either."""
+    times = Times({"none": [10.0] * 9, "theirs": [9.0] * 9, "ours": [20.0] * 9})
+
+    with pytest.raises(NotMeasurable, match="`theirs` adds nothing"):
+        times.within(2, "ours", "theirs", over="none")
 
 
 def test_what_surely_exceeds_a_bound_is_never_within_it() -> None:
