@@ -5,6 +5,7 @@ from __future__ import annotations
 from asyncio import CancelledError
 from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -66,19 +67,17 @@ class GuardedModel(Model):
             return await self._inner.get_response(system_instructions, input, *args, **options)
         if run.stopped is not None:
             return ModelResponse(output=[_spoken(run, _schema(args, options))], usage=Usage(), response_id=None)
-        items, usage = self._items(run, input), Usage()
-        said: list[Any] = []
+        items, answers = self._items(run, input), []
         while True:
             try:
                 response = await self._inner.get_response(system_instructions, items, *args, **options)
             except (Exception, CancelledError) as error:
                 await end(self._asking, run, error)
                 raise
-            usage.add(response.usage)
-            said += response.output
+            answers.append(response)
             told = await self._told(run, response.output)
             if told is None:
-                return ModelResponse(output=said, usage=usage, response_id=response.response_id)
+                return _joined(answers)
             items = self._going_on(run, items, response.output, told)
 
     async def stream_response(
@@ -146,6 +145,17 @@ class GuardedModel(Model):
 
 def _user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
+
+
+def _joined(answers: list[ModelResponse]) -> ModelResponse:
+    """The answers of an agent that was sent back to work, as one; most often there is but one."""
+    *earlier, last = answers
+    if not earlier:
+        return last
+    usage = Usage()
+    for one in answers:
+        usage.add(one.usage)
+    return replace(last, output=[item for one in answers for item in one.output], usage=usage)
 
 
 def _schema(args: tuple[Any, ...], options: dict[str, Any]) -> Any:

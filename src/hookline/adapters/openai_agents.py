@@ -21,6 +21,7 @@ from hookline.errors import HookError, RunRefused, RunStopped
 require("openai-agents")
 
 import agents
+from agents.tool_context import ToolContext
 
 __all__ = ["guarded"]
 
@@ -135,6 +136,7 @@ class _Guard:
         async def invoke(context: Any, raw: str) -> Any:
             return await self._call(original, context, raw)
 
+        invoke.__annotations__ = {"context": ToolContext}  # which the SDK reads at every call: texts it would compile
         return dataclasses.replace(tool, on_invoke_tool=self._marked(invoke, original))
 
     def _marked(self, invoke: Any, original: Any) -> Any:
