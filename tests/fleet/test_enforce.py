@@ -241,3 +241,51 @@ def test_every_command_that_answers_is_governed_and_recorded(tmp_path: Path, wor
     assert AuditFile(tmp_path / "logs" / "audit.jsonl").verify() == []
     [line] = (tmp_path / "logs" / "audit.jsonl").read_bytes().splitlines()
     assert b'"by":"fleet/no_push"' in line
+
+
+DOES_NOT_LOAD = "raise RuntimeError('a broken file')\n"
+ENDS_THE_PROGRAM = """
+import os
+from hookline import Hooks
+from hookline.events import PreToolUse
+
+hooks = Hooks()
+
+
+@hooks.on(PreToolUse)
+async def ends(event):
+    os._exit(0)
+"""
+REFUSED = {
+    "answer, a file that does not load": (("answer", "claude", "--hooks", "own.py"), DOES_NOT_LOAD, "a broken file"),
+    "answer, a hook that ends the program": (("answer", "claude", "--hooks", "own.py"), ENDS_THE_PROGRAM, "the hooks"),
+    "answer, a flag nobody knows": (("answer", "claude", "--hoks", "own.py"), OWN, "--hoks"),
+    "pipe, a file that does not load": (("pipe", "--hooks", "own.py"), DOES_NOT_LOAD, "a broken file"),
+    "pipe, a hook that ends the program": (("pipe", "--hooks", "own.py"), ENDS_THE_PROGRAM, "a hook ended the process"),
+    "guard, without anything to judge": (("guard", "commands"), OWN, "say what to judge"),
+}
+
+
+@pytest.mark.parametrize("words, own, why", REFUSED.values(), ids=REFUSED)
+def test_what_is_refused_without_a_verdict_is_recorded_too(
+    tmp_path: Path, words: tuple[str, ...], own: str, why: str
+) -> None:
+    """Whoever looks after the fleet sees that an agent is being refused, and why."""
+    enrolled(tmp_path / "state" / "hookline" / "fleet", audit=str(tmp_path / "logs" / "audit.jsonl"))
+    (tmp_path / "own.py").write_text(own)
+    event = {
+        "hook_event_name": "PreToolUse", "session_id": "s", "transcript_path": "", "cwd": str(tmp_path),
+        "tool_name": "Bash", "tool_input": {"command": "ls"},
+    }  # fmt: skip
+    ran = subprocess.run(
+        [sys.executable, "-m", "hookline", *words], cwd=tmp_path, input=json.dumps(event),
+        capture_output=True, text=True, check=False, timeout=60,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
+    )  # fmt: skip
+
+    assert why in ran.stdout + ran.stderr
+    assert AuditFile(tmp_path / "logs" / "audit.jsonl").verify() == []
+    [line] = (tmp_path / "logs" / "audit.jsonl").read_bytes().splitlines()
+    entry = json.loads(line)
+    assert (entry["event"], entry["decision"], entry["by"]) == ("PreToolUse", "deny", "hookline")
+    assert why in entry["reasons"][0]

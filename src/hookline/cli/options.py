@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hookline.api import Hooks
-from hookline.errors import AuditError, ConfigError
+from hookline.errors import AuditError, ConfigError, EventError
 from hookline.files import in_fleet
 from hookline.hooks.actions import Command
 from hookline.runners import runner_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from hookline.api import RunnerFor
     from hookline.engine import Runner
+    from hookline.events import Event
     from hookline.runners.services import Services
     from hookline.settings import Loaded, Problem
     from hookline.settings.trust import Policy, Status
@@ -145,6 +146,23 @@ def governed(hooks: Hooks) -> Hooks:
 
         govern(hooks)
     return hooks
+
+
+def record_refusal(read: Callable[[], Iterable[Event]], why: str) -> None:
+    """Events that nobody judged, and that were refused, are in the log of the fleet, if this machine is in one.
+
+    `read` gives them; what cannot be read is refused without a record. A failure to write one is said on stderr: the
+    agent gets its refusal all the same.
+    """
+    if in_fleet():
+        try:
+            from hookline.fleet.enforce import record_refusal as record
+
+            record(read(), why)
+        except EventError:
+            return
+        except Exception as problem:  # noqa: BLE001 - the refusal counts, recorded or not
+            print(f"hookline: a refusal is not in the fleet's audit log: {problem}", file=sys.stderr)
 
 
 def _refuse_unreadable(hooks: Hooks) -> None:

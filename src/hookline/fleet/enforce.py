@@ -7,7 +7,7 @@ sent it again, because nobody can tell what it would have said.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,12 +15,13 @@ import msgspec
 
 from hookline.api import Hooks
 from hookline.audit import AuditLog
+from hookline.engine import Outcome, Status, Verdict
 from hookline.errors import HooklineError
-from hookline.events import CATALOG, Event
+from hookline.events import CATALOG, Event, spec_of
 from hookline.fleet.machine import Enrolment, Machine
 from hookline.hook_file import load_hooks
 from hookline.hooks import Hook, make_hook
-from hookline.replies import Reply, ask, deny
+from hookline.replies import NOTHING, Reply, ask, deny
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,10 +54,26 @@ def govern(hooks: Hooks, machine: Machine | None = None) -> None:
         return
     if policy := policy_hooks(machine):
         hooks.add(*policy)
+    if log := _audit_log(machine):
+        hooks.observe(log, inline=True)
+
+
+def record_refusal(events: Iterable[Event], why: str, machine: Machine | None = None) -> None:
+    """Put events that were refused before any hook could judge them in the fleet's log, like any other verdict."""
+    if log := _audit_log(machine or Machine()):
+        for event in events:
+            reply = deny(why) if "deny" in spec_of(event).decisions else NOTHING
+            failed = Outcome(hook="hookline", event=event.event_name, status=Status.FAILED, reply=reply, error=why)
+            log(Verdict(event, reply, known=(failed,)))
+        log.close()
+
+
+def _audit_log(machine: Machine) -> AuditLog | None:
     path = machine.enrolment().audit
-    if path:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        hooks.observe(AuditLog(path, sync="line"), inline=True)
+    if not path:
+        return None
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    return AuditLog(path, sync="line")
 
 
 def load_policy(folder: Path) -> tuple[Hook, ...]:

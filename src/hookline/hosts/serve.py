@@ -73,13 +73,13 @@ def refused(
     host: Host, problem: BaseException, data: bytes, *, event: str = "", events: tuple[Event, ...] = ()
 ) -> Response:
     """The host's deny, on what may still be prevented or may be anything; on the rest, a note on stderr."""
-    first = next(iter(events or _peek(host, data, event)), None)
+    first = next(iter(events or peek(host, data, event)), None)
     name = first.event_name if first else host.ours(event) or ""
     reason = refusal(problem, first)
     return refuse(host, reason, name, first) if fails_closed(first) else Response(stderr=cut(reason).encode())
 
 
-def _peek(host: Host, data: bytes, event: str) -> tuple[Event, ...]:
+def peek(host: Host, data: bytes, event: str) -> tuple[Event, ...]:
     """The events in a payload that could not be judged, if it can be read at all."""
     try:
         return decode(host, parse_object(data), event=event)

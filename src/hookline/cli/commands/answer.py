@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from hookline.errors import HooklineError
+from hookline.hosts.answer import refusal
 from hookline.hosts.host import Host, Response
-from hookline.hosts.serve import refused, speaker
+from hookline.hosts.serve import peek, refused, speaker
 from hookline.hosts.table import HOSTS
 from hookline.wire.text import read_object
 
@@ -150,11 +151,14 @@ def answered(request: AnswerOptions, data: bytes, until: float) -> Response:
 
 
 def _refused(request: AnswerOptions, problem: BaseException, data: bytes) -> Response:
-    """The host's deny; whoever looks on sees why."""
+    """The host's deny; whoever looks on, or reads the fleet's log, sees why."""
     if request.view:
         from hookline.service.view import show
 
         show(request.view, f"{request.event}: {problem}", blocked=True)
+    from hookline.cli.options import record_refusal
+
+    record_refusal(lambda: peek(request.host, data, request.event), refusal(problem, None))
     return refused(request.host, problem, data, event=request.event)
 
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from hookline.api import Hooks
-from hookline.cli.options import governed, parser
+from hookline.cli.options import governed, parser, record_refusal
 from hookline.errors import HooklineError
 from hookline.events import Event
 from hookline.guards import approvals, commands, paths, secrets
@@ -48,7 +48,9 @@ def main(argv: list[str]) -> int:
         hooks.add(*_guards(args))
         return run(_serve(governed(hooks), claim_stdout(), lines=args.lines))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - Claude Code lets a call pass unless the code is 2
-        print(f"hookline guard {args.guard}: {str(error) or type(error).__name__}", file=sys.stderr)
+        why = f"hookline guard {args.guard}: {str(error) or type(error).__name__}"
+        print(why, file=sys.stderr)
+        record_refusal(lambda: [claude.decode_event(sys.stdin.buffer.read())], why)
         return FAILED
 
 

@@ -13,14 +13,14 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from hookline.api import Hooks
-from hookline.cli.options import add_hosting, add_sources, hooks_of, parser
+from hookline.cli.options import add_hosting, add_sources, hooks_of, parser, record_refusal
 from hookline.cli.runtime import TimeKeeper, run
 from hookline.cli.services import hosted
 from hookline.hosts.answer import answer
 from hookline.hosts.dialect_lines import MOST_BYTES, LineCodec, refused
 from hookline.process.due import Due
 from hookline.process.stdout import claim_stdout
-from hookline.process.supervised import Lines
+from hookline.process.supervised import Death, Lines
 from hookline.wire.dialects import DIALECTS
 
 _EXAMPLES = """examples:
@@ -53,10 +53,14 @@ def main(argv: list[str]) -> int:
 
     if not hasattr(os, "fork"):
         return work(os.dup(0), os.dup(1))
-    return Lines(
-        work, lambda line, death: refused(line, death.reason), "hookline pipe", source=sys.stdin.fileno(),
-        longest=MOST_BYTES, due=due,
-    ).answer_all(sys.stdout.buffer)  # fmt: skip
+
+    def refuse(line: bytes, death: Death) -> bytes:
+        record_refusal(lambda: [LineCodec(args.dialect).decode(line)], death.reason)
+        return refused(line, death.reason)
+
+    return Lines(work, refuse, "hookline pipe", source=sys.stdin.fileno(), longest=MOST_BYTES, due=due).answer_all(
+        sys.stdout.buffer
+    )
 
 
 def _without_stdin() -> None:
