@@ -72,7 +72,7 @@ class CallResult(msgspec.Struct, frozen=True):
     @property
     def changes(self) -> bool:
         """Whether the framework's own result has to be touched at all."""
-        return self.replaces or bool(self.notes)
+        return self.output is not UNSET or bool(self.notes)
 
     def text(self, own: Any) -> str:
         """The result as one text, for frameworks whose results are texts."""

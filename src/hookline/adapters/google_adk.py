@@ -21,6 +21,8 @@ __all__ = ["HooklinePlugin"]
 
 _FEEDBACK = "feedback of a hook, which keeps the agent going: "
 _CONTEXT = "hook_context"
+_Call = tuple[Any, ToolCall, AgentRun, AgentRun | None]
+"""A call that was let through: its context, what was judged, its run, and the run around that."""
 
 
 class _Invocation:
@@ -29,10 +31,12 @@ class _Invocation:
     def __init__(self, run: AgentRun) -> None:
         self.run = run
         self.agents: dict[str, AgentRun] = {}
-        self.calls: dict[str, tuple[ToolCall, AgentRun, AgentRun | None]] = {}
 
     def run_of(self, agent: str) -> AgentRun:
         return self.agents.get(agent, self.run)
+
+    def has(self, run: AgentRun) -> bool:
+        return run is self.run or run in self.agents.values()
 
 
 class HooklinePlugin(BasePlugin):
@@ -48,6 +52,7 @@ class HooklinePlugin(BasePlugin):
         super().__init__(name=name)
         self._asking = Asking(hooks, on_ask)
         self._invocations: dict[str, _Invocation] = {}
+        self._calls: dict[int, _Call] = {}  # by their context, which all callbacks of a call share
 
     def _invocation(self, context: Any) -> _Invocation:
         """The invocation a context belongs to; one that resumes begins without a message."""
@@ -83,6 +88,8 @@ class HooklinePlugin(BasePlugin):
     async def _end(self, context: Any, error: Exception | None) -> None:
         invocation = self._invocations.pop(context.invocation_id, None)
         if invocation is not None:
+            for key in [key for key, (_, _, run, _) in self._calls.items() if invocation.has(run)]:
+                del self._calls[key]  # it never returned: it was cancelled, or waits for somebody to say yes
             await end(self._asking, invocation.run, error)
 
     async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> types.Content | None:
@@ -129,15 +136,14 @@ class HooklinePlugin(BasePlugin):
     # -- a tool call ---------------------------------------------------------------------------------------------
 
     async def before_tool_callback(self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
-        invocation = self._invocation(tool_context)
-        run, use_id = invocation.run_of(tool_context.agent_name), tool_context.function_call_id or ""
-        call = await judge(self._asking, run, tool.name, tool_args, use_id)
+        run = self._invocation(tool_context).run_of(tool_context.agent_name)
+        call = await judge(self._asking, run, tool.name, tool_args, tool_context.function_call_id or "")
         if call.refused is not None:
             return {"error": call.refused}
         if call.rewritten:
             tool_args.clear()
             tool_args.update(call.arguments)
-        invocation.calls[use_id] = (call, run, run.enter())
+        self._calls[id(tool_context)] = (tool_context, call, run, run.enter())
         return None
 
     async def after_tool_callback(
@@ -163,10 +169,10 @@ class HooklinePlugin(BasePlugin):
 
     def _returned(self, tool_context: Any) -> tuple[ToolCall, AgentRun] | None:
         """The call that is over, and its run; none if it was refused."""
-        begun = self._invocation(tool_context).calls.pop(tool_context.function_call_id or "", None)
+        begun = self._calls.pop(id(tool_context), None)
         if begun is None:
             return None
-        call, run, outer = begun
+        _, call, run, outer = begun
         run.leave(outer)
         return call, run
 

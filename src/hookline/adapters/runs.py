@@ -44,7 +44,7 @@ class AgentRun:
         self.refused = False
         self.continued = 0
         self.open = False
-        self._places: tuple[_Runs | None, _Runs] = (None, _NOBODY)
+        self._places: tuple[_Runs | None, _Runs, AgentRun | None] = (None, _NOBODY, None)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -66,21 +66,22 @@ class AgentRun:
 
     def enter(self) -> AgentRun | None:
         """From here on, whatever starts belongs to this run; returns the run it would have belonged to."""
-        around = _current.get()
-        _current.set(self.within(around))
-        return around.get(id(self.hooks))
+        around, places = _current.get(), self._places
+        if places[0] is not around:
+            places = self._placed(around)
+        _current.set(places[1])
+        return places[2]
 
     def leave(self, outer: AgentRun | None) -> None:
         """From here on, whatever starts belongs to the `outer` run again; other sets of hooks may come and go."""
-        now, (around, within) = _current.get(), self._places
+        now, (around, within, _) = _current.get(), self._places
         _current.set(around if around is not None and now is within else {**now, id(self.hooks): outer})
 
-    def within(self, around: _Runs) -> _Runs:
-        """What is current while this run calls a tool, in place of what is `around` it: most often as last time."""
-        places = self._places
-        if places[0] is not around:
-            places = self._places = (around, {**around, id(self.hooks): self})
-        return places[1]
+    def _placed(self, around: _Runs) -> tuple[_Runs, _Runs, AgentRun | None]:
+        """What is current around this run, what while it calls a tool, and the run of the former."""
+        key = id(self.hooks)
+        self._places = places = (around, {**around, key: self}, around.get(key))
+        return places
 
 
 def current_run(hooks: object) -> AgentRun | None:
@@ -95,7 +96,8 @@ class inside:  # noqa: N801 - read as a statement: `with inside(run):`
         self._run = run
 
     def __enter__(self) -> None:
-        self._token = _current.set(self._run.within(_current.get()))
+        self._around = _current.get()
+        self._run.enter()
 
     def __exit__(self, *error: object) -> None:
-        _current.reset(self._token)
+        _current.set(self._around)
