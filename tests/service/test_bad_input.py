@@ -18,7 +18,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 import hookline
-from hookline.service import address, frames
+from hookline.service import address, frames, start, view
 from hookline.service.stamps import Stamps
 from tests.service.conftest import GUARD, HOOKLINE, Desk, event, reason, until
 
@@ -484,3 +484,31 @@ server.main("linked", 0)
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert "not a private folder of this user" in ran.stderr
     assert not any(target.iterdir())
+
+
+def test_a_folder_that_is_swapped_after_it_was_looked_at_gets_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock is made in the folder that was checked, not in what stands in its place a moment later."""
+    (target := tmp_path / "target").mkdir(mode=0o700)
+    (folder := tmp_path / "sockets").symlink_to(target)
+    (loose := tmp_path / "loose").mkdir(mode=0o755)
+    for swapped in (folder, loose):
+        monkeypatch.setattr(start, "make_folder", lambda swapped=swapped: str(swapped))
+        with pytest.raises(OSError, match=r"sockets|loose"):
+            start.take_lock("swapped")
+
+    assert [*target.iterdir(), *loose.iterdir()] == []
+
+
+def test_an_onlooker_is_not_put_out_by_nonsense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else is sent to its socket is passed over."""
+    monkeypatch.setattr(start, "make_folder", lambda: str(tmp_path))
+    nonsense = (b"", b"{", b"\xff", b"1", b"[1, 2]", b'["x"]', b'["x", true, 1]', b'{"a": 1, "b": 2}', b"[" * 9999)
+    with view.View() as onlooker, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as link:
+        shown = iter(onlooker)
+        for number, data in enumerate(nonsense):
+            link.sendto(data, onlooker.path)
+            view.show(onlooker.path, f"verdict {number}", blocked=True)
+
+            assert next(shown) == (f"verdict {number}", True)

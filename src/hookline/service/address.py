@@ -45,9 +45,13 @@ def _darwin_folder() -> str:
 def is_private(path: str) -> bool:
     """Whether it is a folder, not a link to one, that is ours and that nobody else can enter."""
     try:
-        found = os.lstat(path)
+        return is_ours_alone(os.lstat(path))
     except OSError:
         return False
+
+
+def is_ours_alone(found: os.stat_result) -> bool:
+    """The same of what was looked at already."""
     return found.st_mode & 0o170077 == 0o040000 and found.st_uid == os.getuid()
 
 

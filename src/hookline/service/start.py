@@ -10,6 +10,7 @@ from hookline.service import address
 PAUSE = 1.0
 """Seconds between two attempts, so that a service that cannot run does not cost every event an attempt."""
 LOCK_FD = 3
+_NOT_PRIVATE = "{}: not a private folder of this user; remove it, or make it mode 700"
 BOOT = (
     "import sys; home, name, state = sys.argv[1:4]; sys.path.append(home); "
     "from hookline.service.server import main; main(name, {lock}, state)"
@@ -43,20 +44,35 @@ def make_folder() -> str:
         os.mkdir(folder, 0o700)
     except FileExistsError:
         if not address.is_private(folder):
-            raise PermissionError(
-                f"{folder}: not a private folder of this user; remove it, or make it mode 700"
-            ) from None
+            raise PermissionError(_NOT_PRIVATE.format(folder)) from None
     return folder
+
+
+def _open_folder() -> int:
+    """The folder itself: whoever may write beside it can put another one in its place after it was looked at."""
+    folder = make_folder()
+    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW)
+    if not address.is_ours_alone(os.fstat(fd)):
+        os.close(fd)
+        raise PermissionError(_NOT_PRIVATE.format(folder))
+    return fd
 
 
 def take_lock(name: str) -> int | None:
     """The open lock file of a service, locked; None while another process holds it."""
-    path = f"{make_folder()}/{name}.lock"
+    folder = _open_folder()
+    try:
+        return _take_lock(f"{name}.lock", folder)
+    finally:
+        os.close(folder)
+
+
+def _take_lock(name: str, folder: int) -> int | None:
     while True:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=folder)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(fd), os.stat(path)):  # else a service that ended has just removed it
+            if os.path.samestat(os.fstat(fd), os.stat(name, dir_fd=folder)):  # else a service has just removed it
                 return fd
         except BlockingIOError:
             os.close(fd)

@@ -32,8 +32,21 @@ class View:
 
     def __iter__(self) -> Iterator[tuple[str, bool]]:
         while True:
-            text, blocked = json.loads(self._socket.recv(1 << 16))
-            yield text, blocked
+            said = _read(self._socket.recv(1 << 16))
+            if said is not None:
+                yield said
+
+
+def _read(data: bytes) -> tuple[str, bool] | None:
+    """What `show` has sent; nothing if it is something else."""
+    try:
+        said = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    match said:
+        case [str(text), bool(blocked)]:
+            return text, blocked
+    return None
 
 
 def show(path: str, text: str, *, blocked: bool) -> None:
