@@ -1,10 +1,11 @@
 """What a tool call costs in one framework: bare, with hooks of the framework's own, and with Hookline's adapter.
 
-The framework's own hooks do nothing, at the same points that the adapter uses; the adapter asks one hook. In a
+The framework's own hooks do nothing, at the same points that the adapter uses; the adapter asks one hook. Where the
+own hooks cost next to nothing, a third kind is one of them that asks the same hook by hand, without an adapter. In a
 run the scripted model makes many tool calls at once and then ends; what is timed is what lies between its two answers.
 
 Runs in the framework's own environment (`make frameworks`): `python bench/adapter_probe.py pydantic-ai` prints JSON:
-seconds of processor time per tool call in each round, of the three in turns.
+seconds of processor time per tool call in each round, of all kinds in turns.
 """
 
 import asyncio
@@ -13,14 +14,14 @@ import json
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from hookline import Hooks
 from hookline.events import PreToolUse
 
-CALLS, SECONDS = 25, 15
+CALLS, SECONDS = 25, 18
 Run = Callable[[], Awaitable[Any]]
 
 
@@ -56,6 +57,11 @@ def hooks_with_one() -> Hooks:
         return None
 
     return hooks
+
+
+def event_of(name: str, arguments: dict[str, Any]) -> PreToolUse:
+    """What a hook of the framework's own has to make of a call in order to ask hooks of ours."""
+    return PreToolUse(session_id="s", cwd="/p", prompt_id="p", tool_name=name, tool_input=arguments, tool_use_id="t")
 
 
 def pydantic_ai(kind: str) -> Run:
@@ -129,18 +135,26 @@ def strands(kind: str) -> Run:  # noqa: C901 - a model, a provider and a run, ea
 
     class Own(HookProvider):
         def register_hooks(self, registry: Any, **options: Any) -> None:
-            for event in (BeforeToolCallEvent, AfterToolCallEvent, AfterToolsEvent):
+            registry.add_callback(BeforeToolCallEvent, self.before)
+            for event in (AfterToolCallEvent, AfterToolsEvent):
                 registry.add_callback(event, self.nothing)
 
+        async def before(self, event: Any) -> None: ...
+
         async def nothing(self, event: Any) -> None: ...
+
+    class ByHand(Own):
+        async def before(self, event: Any) -> None:
+            await hooks.fire(event_of(event.tool_use["name"], event.tool_use["input"]))
 
     def providers() -> list[Any]:
         if kind == "ours":
             from hookline.adapters.strands import HooklineProvider
 
-            return [HooklineProvider(hooks_with_one())]
-        return [Own()] if kind == "own" else []
+            return [HooklineProvider(hooks)]
+        return {"own": [Own()], "by hand": [ByHand()]}.get(kind, [])
 
+    hooks = hooks_with_one()
     given, tools = providers(), [tool(shell)]
 
     async def run() -> None:
@@ -255,13 +269,18 @@ def google_adk(kind: str) -> Run:  # noqa: C901 - a model, the own hooks and a r
 
         async def before_agent_callback(self, **given: Any) -> None: ...
 
+    class ByHand(Own):
+        async def before_tool_callback(self, **given: Any) -> None:
+            await hooks.fire(event_of(given["tool"].name, given["tool_args"]))
+
     def plugins() -> list[Any]:
         if kind == "ours":
             from hookline.adapters.google_adk import HooklinePlugin
 
-            return [HooklinePlugin(hooks_with_one())]
-        return [Own(name="own")] if kind == "own" else []
+            return [HooklinePlugin(hooks)]
+        return {"own": [Own(name="own")], "by hand": [ByHand(name="own")]}.get(kind, [])
 
+    hooks = hooks_with_one()
     given = plugins()
 
     async def run() -> None:
@@ -395,12 +414,16 @@ FRAMEWORKS = {
 }
 
 
-async def measure(make: Callable[[str], Run]) -> dict[str, list[float]]:
+CHEAP = (google_adk, strands)
+"""Those whose own hooks cost less than any work that one might have for them."""
+
+
+async def measure(make: Callable[[str], Run], kinds: Sequence[str]) -> dict[str, list[float]]:
     """Seconds per tool call: without hooks, with the framework's own, and with the adapter's, in turns.
 
-    The three of a round follow one another, so that they meet the same noise and can be compared within it.
+    Those of a round follow one another, so that they meet the same noise and can be compared within it.
     """
-    runs = {kind: make(kind) for kind in ("bare", "own", "ours")}
+    runs = {kind: make(kind) for kind in kinds}
     for run in runs.values():  # warm up
         await run()
     gc.collect()
@@ -416,5 +439,6 @@ async def measure(make: Callable[[str], Run]) -> dict[str, list[float]]:
 
 
 if __name__ == "__main__":
-    made = asyncio.run(measure(FRAMEWORKS[sys.argv[1]]))
+    chosen = FRAMEWORKS[sys.argv[1]]
+    made = asyncio.run(measure(chosen, ("bare", "own", "ours", *(("by hand",) if chosen in CHEAP else ()))))
     print("\n" + json.dumps(made))  # some frameworks print, too: the last line counts
