@@ -1,6 +1,8 @@
 # Everything a contributor does, from a fresh clone: each target sets up what it needs, and is quick when nothing changed.
 PYTHON ?= python3
 NPM ?= npm
+# Many images set this, and then whatever is tested or measured compiles itself at every start.
+unexport PYTHONDONTWRITEBYTECODE
 # Further arguments: make test ARGS="tests/engine -k merge", make bench ARGS="--only core"
 ARGS ?=
 
@@ -52,7 +54,7 @@ fleet-demo: $(READY)  ## a hub and three machines on this computer; no network
 pythons: $(READY)  ## the tests of the core on every other supported Python that is installed
 	@$(BIN)/python -m tools.pythons $(ARGS)
 
-repeat: $(READY) node_modules  ## the whole suite 20 times on a busy machine
+repeat: $(READY) node_modules frameworks  ## the whole suite on a busy machine, until it was green 20 times in a row
 	@$(BIN)/python -m tools.repeat $(ARGS)
 
 bench: $(BENCH_READY)  ## the table of numbers, beside the peers, in an environment of its own

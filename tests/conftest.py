@@ -2,10 +2,12 @@
 
 import compileall
 import contextlib
+import json
+import math
 import os
 import socketserver
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +28,9 @@ socketserver.BaseServer.serve_forever.__defaults__ = (0.02,)
 # Command hooks under test answer by themselves; with HOOKLINE_TEST_SERVICE=NAME a service of that name answers them.
 os.environ["HOOKLINE_SERVICE"] = os.environ.get("HOOKLINE_TEST_SERVICE", "0")
 
+SECONDS = "test-seconds.json"
+_spent: defaultdict[str, float] = defaultdict(float)
+
 # The plugin that users get. `-p no:hookline` in pyproject keeps pytest from loading it by its entry point, which would
 # import the package before coverage is measured.
 pytest_plugins = ["hookline.testing.plugin", "hookline.testing.fixtures"]
@@ -39,14 +44,39 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_xdist_auto_num_workers() -> int:
     """What `-n auto` means: most tests wait for a process or a socket more than they compute."""
-    return 2 * (os.cpu_count() or 1)
+    return 3 * (os.cpu_count() or 1)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Workers take the files with few tests first: those are the slow ones, and a slow file taken last runs alone."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Workers take the slowest files of the last run first: a slow file taken last runs alone.
+
+    Of files that were never run, those with few tests are the slow ones.
+    """
     if "PYTEST_XDIST_WORKER" in os.environ:
         size = Counter(item.path for item in items)
-        items.sort(key=lambda item: size[item.path])
+        known = _seconds(config)
+        items.sort(key=lambda item: (-known.get(item.nodeid.partition("::")[0], math.inf), size[item.path]))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add up how long each file takes."""
+    _spent[report.nodeid.partition("::")[0]] += report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keep for the next run how long the files of this one took."""
+    from hookline.files import write_atomically
+
+    if "PYTEST_XDIST_WORKER" not in os.environ and session.config.getoption("dist", "no") != "no":
+        seconds = {**_seconds(session.config), **{file: round(spent, 1) for file, spent in _spent.items()}}
+        (folder := session.config.rootpath / ".cache").mkdir(exist_ok=True)
+        write_atomically(folder / SECONDS, json.dumps(seconds, indent=0).encode())
+
+
+def _seconds(config: pytest.Config) -> dict[str, float]:
+    file = config.rootpath / ".cache" / SECONDS
+    known: dict[str, float] = json.loads(file.read_text()) if file.exists() else {}
+    return known
 
 
 @pytest.fixture(scope="session", autouse=True)
