@@ -1,7 +1,9 @@
-"""Run the suite many times on a busy machine: `python -m tools.repeat [--times 20] [--log FILE] [pytest arguments]`.
+"""Run the suite on a busy machine until it was green many times in a row.
 
-Two processes per core compute without a pause meanwhile, at a lower priority. One line per run goes to the log, with
-the names of the tests that failed; the exit code is 1 if any run had a failure.
+`python -m tools.repeat [--times 20] [--log FILE] [pytest arguments]`. One process per core computes without a pause
+meanwhile, as `nice` starts it. Each run is a line of the log, with the time of day, the commit and the tests that
+failed. A run that fails begins the count anew. Green runs of the same commit that the log has already are not made
+again, so Ctrl-C loses only the run that it ends.
 """
 
 from __future__ import annotations
@@ -9,14 +11,18 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
-BUSY = "import os\nos.nice(5)\nwhile os.getppid() == {parent}:\n    sum(range(100_000))\n"
+BUSY = "import os\nos.nice(10)\nwhile os.getppid() == {parent}:\n    sum(range(100_000))\n"
+LINE = re.compile(r"\S+ \S+ (?P<commit>\S+): exit (?P<code>-?\d+) ")
+INTERRUPTED = 130
 
 
 @contextmanager
@@ -32,36 +38,72 @@ def competitors(count: int) -> Iterator[None]:
             process.wait()
 
 
+def commit() -> str:
+    """What is tested, `-dirty` if files differ from it."""
+    command = ["git", "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def green_in_a_row(log: Iterable[str], tested: str) -> int:
+    """How many runs of this commit were green since the last that was not; none if it is not a commit."""
+    green = 0
+    for line in log:
+        found = LINE.match(line)
+        if found:
+            green = green + 1 if (found["commit"], found["code"]) == (tested, "0") else 0
+    return 0 if tested.endswith("-dirty") else green
+
+
 def run(arguments: Sequence[str]) -> tuple[int, str, list[str]]:
     """One run: its exit code, pytest's closing line, and the tests that failed."""
     command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "loadfile", *arguments]
-    ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", ran.stdout, re.MULTILINE)
-    lines = ran.stdout.strip().splitlines()
-    return ran.returncode, lines[-1] if lines else "no output", failed
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    ) as process:
+        try:
+            output, _ = process.communicate()
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)  # to pytest alone, which ends its workers
+            process.communicate()
+            raise
+    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
+    lines = output.strip().splitlines()
+    return process.returncode, lines[-1] if lines else "no output", failed
 
 
 def main(argv: Sequence[str]) -> int:
     """Repeat the run and keep the log."""
     parser = argparse.ArgumentParser(prog="python -m tools.repeat", description=__doc__.partition("\n")[0])
-    parser.add_argument("--times", type=int, default=20, help="how many runs (default: 20)")
+    parser.add_argument("--times", type=int, default=20, help="how many green runs in a row (default: 20)")
+    parser.add_argument("--most", type=int, default=60, help="give up after so many runs (default: 60)")
     parser.add_argument("--log", type=Path, default=Path("repeat.log"), help="where the log goes (default: repeat.log)")
     parser.add_argument("--idle", action="store_true", help="without the competing processes")
     args, rest = parser.parse_known_args(argv)
-    bad = 0
-    with competitors(0 if args.idle else 2 * (os.cpu_count() or 1)), args.log.open("a", encoding="utf-8") as log:
-        for number in range(1, args.times + 1):
-            began = time.monotonic()
-            code, closing, failed = run(rest)
-            bad += code != 0
-            seconds = time.monotonic() - began
-            line = f"run {number:2} of {args.times}: exit {code} after {seconds:.0f} s: {closing}"
-            for text in (line, *(f"    {name}" for name in failed)):
-                print(text, flush=True)
-                log.write(text + "\n")
-                log.flush()
-    print(f"{args.times - bad} of {args.times} runs green")
-    return 1 if bad else 0
+    for ending in (signal.SIGINT, signal.SIGTERM):  # in the background a shell has the first ignored
+        signal.signal(ending, signal.default_int_handler)
+    tested = commit()
+    green = green_in_a_row(args.log.read_text().splitlines() if args.log.exists() else (), tested)
+    try:
+        with competitors(0 if args.idle else os.cpu_count() or 1), args.log.open("a", encoding="utf-8") as log:
+            for _ in range(args.most):
+                if green >= args.times:
+                    break
+                began = time.monotonic()
+                code, closing, failed = run(rest)
+                green = green + 1 if code == 0 else 0
+                now = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S")
+                line = (
+                    f"{now} {tested}: exit {code} after {time.monotonic() - began:.0f} s, {green} in a row: {closing}"
+                )
+                for text in (line, *(f"    {name}" for name in failed)):
+                    print(text, flush=True)
+                    log.write(text + "\n")
+                    log.flush()
+    except KeyboardInterrupt:
+        print(f"stopped after {green} green in a row; the same command goes on from there")
+        return INTERRUPTED
+    print(f"{green} of {args.times} runs green in a row")
+    return 0 if green >= args.times else 1
 
 
 if __name__ == "__main__":
