@@ -23,6 +23,19 @@ ARENA = Path("/tmp/arena")
 HOME, OUTSIDE, PROJECT = ARENA / "home", ARENA / "outside", ARENA / "home" / "project"
 SECONDS = 20
 _SECRET = "an outside file that nobody may change\n"
+_GIT = """
+[user]
+name = a
+email = a@b.c
+[init]
+defaultBranch = main
+[core]
+trustctime = false
+checkStat = minimal
+"""
+
+Tree = list[tuple[Path, int, int, "bytes | Path | None"]]
+_made: dict[str, Tree] = {}
 
 
 def enclose() -> None:
@@ -41,9 +54,16 @@ def checked(result: int) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def set_up(setup: str) -> None:
-    """A project with a repository and its remote, a home and a folder outside, all new."""
+def set_up(setup: str, *, only_files: bool) -> None:
+    """A project with a repository and its remote, a home and a folder outside, all new.
+
+    What a set-up of only files made is written once more for the next line that wants the same: a repository with its
+    commits costs more than most lines.
+    """
     clear()
+    if setup in _made:
+        write_tree(_made[setup])
+        return
     for folder in (PROJECT / "victim" / "deep", OUTSIDE / "folder", HOME / ".ssh", ARENA / "bin"):
         folder.mkdir(parents=True)
     (PROJECT / "victim" / "deep" / "file").write_text("x\n")
@@ -52,8 +72,36 @@ def set_up(setup: str) -> None:
         path.write_text(_SECRET)
     (ARENA / "bin" / "sudo").write_text('#!/bin/sh\n: > marker-sudo\nexec "$@"\n')
     (ARENA / "bin" / "sudo").chmod(0o755)
-    (HOME / ".gitconfig").write_text("[user]\nname = a\nemail = a@b.c\n[init]\ndefaultBranch = main\n")
+    (HOME / ".gitconfig").write_text(_GIT)
     subprocess.run(["bash", "-c", setup], cwd=PROJECT, env=environment(), check=False, capture_output=True, timeout=60)
+    if only_files:
+        _made[setup] = read_tree(ARENA)
+
+
+def read_tree(top: Path) -> Tree:
+    """Folders before what is in them: path, mode, time of change, and what a file or link holds."""
+    rows: Tree = []
+    for path in (top, *sorted(top.rglob("*"))):
+        status = path.lstat()
+        held: bytes | Path | None = None
+        if stat.S_ISLNK(status.st_mode):
+            held = path.readlink()
+        elif stat.S_ISREG(status.st_mode):
+            held = path.read_bytes()
+        rows.append((path, stat.S_IMODE(status.st_mode), status.st_mtime_ns, held))
+    return rows
+
+
+def write_tree(rows: Tree) -> None:
+    """The same tree again, with its times, by which git knows its files."""
+    for path, mode, _, held in rows:
+        if isinstance(held, Path):
+            path.symlink_to(held)
+            continue
+        path.mkdir() if held is None else path.write_bytes(held)
+        path.chmod(mode)
+    for path, _, changed, _ in reversed(rows):
+        os.utime(path, ns=(changed, changed), follow_symlinks=False)
 
 
 def clear() -> None:
@@ -127,7 +175,7 @@ def _remote() -> str:
 
 def tried(job: dict[str, Any]) -> dict[str, Any]:
     """Run one line and say what it changed."""
-    set_up(job.get("setup", ""))
+    set_up(job.get("setup", ""), only_files=job.get("only_files", False))
     before = snapshot()
     command = [*job.get("prefix", []), "bash", "-c", job["line"]]
     process = subprocess.Popen(

@@ -32,7 +32,12 @@ def hold_commands(kind: str, every: int = 1, by: Sequence[str] = arena.HOOKLINE)
     rows = [*lines[::every], ("", "echo alive")]
     prefix = arena.confined(write=[arena.PROJECT, REMOTE], block=arena.BLOCKED, by=by)
     jobs = [
-        {"line": line, "setup": commands_table.SETUP.get(name, f"mkdir {REMOTE}"), "prefix": prefix}
+        {
+            "line": line,
+            "setup": commands_table.SETUP.get(name, f"mkdir {REMOTE}"),
+            "only_files": True,
+            "prefix": prefix,
+        }
         for name, line in rows
     ]
     results = list(zip(rows, arena.tried(jobs), strict=True))
@@ -58,7 +63,7 @@ def end_alike(name: str, lines: Sequence[str], setup: str, by: Sequence[str] = a
     """Every line ends confined with the exit code that it has bare."""
     codes = {}
     for how, prefix in (("bare", []), ("confined", arena.confined(block=STARTER, by=by))):
-        jobs = ({"line": line, "setup": setup, "prefix": prefix} for line in lines)
+        jobs = ({"line": line, "setup": setup, "only_files": True, "prefix": prefix} for line in lines)
         codes[how] = [result["code"] for result in arena.tried(jobs)]
 
     differ = [line for line, *both in zip(lines, codes["bare"], codes["confined"], strict=True) if len(set(both)) > 1]
