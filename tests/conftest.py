@@ -5,6 +5,7 @@ import contextlib
 import json
 import math
 import os
+import shutil
 import socketserver
 import sys
 from collections import Counter, defaultdict
@@ -21,6 +22,11 @@ settings.load_profile("hookline")
 # Many images set this; thousands of processes would then compile, each for itself, what they import.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A `python3` that is a script (pyenv's) runs a dozen programs before it becomes the interpreter, thousands of times.
+_python = shutil.which("python3")
+if _python and os.name != "nt" and Path(_python).read_bytes().startswith(b"#!"):
+    os.environ["PATH"] = os.pathsep.join((f"{sys.base_prefix}/bin", os.environ["PATH"]))
 
 # A server of the standard library looks twice a second whether it is to end; hundreds of tests end one.
 socketserver.BaseServer.serve_forever.__defaults__ = (0.02,)
