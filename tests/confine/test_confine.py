@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shlex
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,6 +67,23 @@ def test_flags_that_cannot_be_understood_run_nothing(flags: list[str], code: int
     done = subprocess.run([*arena.HOOKLINE, *flags], capture_output=True, text=True, check=False)
 
     assert (done.returncode, said in done.stdout + done.stderr) == (code, True)
+
+
+@pytest.mark.skipif(not Path("/usr/bin/perl").exists(), reason="needs a program that renames without starting another")
+def test_what_patterns_name_is_known_before_the_first_program_moves_it(tmp_path: Path) -> None:
+    """The command is let go before the supervisor has looked at everything, but nothing that it does is."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "forbidden").write_bytes(Path("/bin/echo").read_bytes() + b"another build")
+    (tmp_path / "bin" / "forbidden").chmod(0o755)
+    moving = ["/usr/bin/perl", "-e", 'rename("bin/forbidden", "moved") or die; exec("./moved", "ran") or exit 9']
+    flags = ["--write", str(tmp_path), "--block", "forbidden *", "--"]
+    environment = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    done = subprocess.run(
+        [*arena.HOOKLINE, *flags, *moving], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (9, "")
+    assert "hookline: refused `./moved ran`: the pattern `forbidden *` (--block)" in done.stderr
 
 
 def test_what_would_fail_anyway_fails_as_it_always_does() -> None:

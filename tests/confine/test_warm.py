@@ -63,7 +63,7 @@ def test_lines_run_side_by_side_and_lead_sessions_of_their_own(starter: WarmStar
     os.killpg(lines[0].pid, signal.SIGKILL)
 
     assert groups == {line.pid for line in lines}
-    assert lines[0].exit_code() is None
+    assert lines[0].exit_code() == 137
     assert start(starter, folder, "echo a > pipe1; echo b > pipe2").exit_code() == 0
     assert [line.exit_code() for line in lines[1:]] == [5, 5]
 
@@ -108,14 +108,12 @@ def test_a_line_that_loses_one_of_its_crew_is_ended(starter: WarmStarter, folder
     for pidfd in held:
         assert select.select([pidfd], [], [], 30)[0]
         os.close(pidfd)
-    assert code == {"launcher": None, "supervisor": 125, "command": 137}[victim]
+    assert code == {"launcher": 137, "supervisor": 125, "command": 137}[victim]
 
 
 def test_a_crew_that_waits_ends_with_its_owner(starter: WarmStarter, folder: Path) -> None:
     """Also where the owner could not say so."""
-    start(starter, folder, "true").exit_code()
-    assert starter.process is not None
-    crew = wait_for_crew(starter.process.pid)
+    crew = next_crew(starter, ended(start(starter, folder, "true")))
     pidfds = [os.pidfd_open(pid) for pid in crew]
     starter.close()
 
@@ -125,16 +123,59 @@ def test_a_crew_that_waits_ends_with_its_owner(starter: WarmStarter, folder: Pat
         os.close(pidfd)
 
 
-def test_a_crew_that_was_killed_while_it_waited_is_replaced(starter: WarmStarter, folder: Path) -> None:
-    start(starter, folder, "true").exit_code()
-    assert starter.process is not None
-    launcher, *_ = wait_for_crew(starter.process.pid)
-    pidfd = os.pidfd_open(launcher)
-    os.kill(launcher, signal.SIGKILL)
+def test_a_line_goes_on_when_its_starter_is_closed(folder: Path) -> None:
+    """Also where that is before the line could take its place among the others."""
+    starters = [WarmStarter() for _ in range(20)]
+    codes = []
+    for starter in starters:
+        next_crew(starter, ended(start(starter, folder, "true")))
+        line = start(starter, folder, "exit 7")
+        starter.close()
+        codes.append(line.exit_code())
+
+    assert codes == [7] * 20
+
+
+@pytest.mark.parametrize("victim", [0, 1, 2], ids=["launcher", "supervisor", "command"])
+def test_a_crew_that_was_killed_while_it_waited_is_replaced(starter: WarmStarter, folder: Path, victim: int) -> None:
+    pid = next_crew(starter, ended(start(starter, folder, "true")))[victim]
+    pidfd = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGKILL)
     assert select.select([pidfd], [], [], 30)[0]
     os.close(pidfd)
 
-    assert start(starter, folder, "exit 4").exit_code() == 4
+    assert start(starter, folder, "touch ../outside; exit 4").exit_code() == 4
+    assert not (folder / "outside").exists()
+
+
+UNLIKE = {
+    "no patterns": (Policy(()), "chmod 700 . 2>&1 | grep -c 'outside'", "1"),
+    "no network": (Policy((), network="none"), "exec 3<>/dev/tcp/127.0.0.1/9; echo $?", "the network"),
+    "no network, patterns": (Policy((), network="none", block=("id *",)), "id", "the pattern `id *`"),
+    "a loopback": (Policy((), network="loopback"), "cat /proc/net/dev | grep -c :", "1"),
+    "reads": (Policy((), read=("/usr",)), "cat secret || echo kept", "kept"),
+    "everything": (Policy(None, block=("id *",)), "echo > made && id", "the pattern `id *`"),
+}
+
+
+@pytest.mark.parametrize("kind", UNLIKE)
+def test_a_line_unlike_the_one_before_is_held_to_its_own_policy(starter: WarmStarter, folder: Path, kind: str) -> None:
+    """What waits was made for another kind of line and, the second time, for this one."""
+    policy, line, expected = UNLIKE[kind]
+    (folder / "secret").write_text("told")
+    before = ended(start(starter, folder, "true"))
+    for _ in range(2):
+        next_crew(starter, before)
+        with (folder / "output").open("wb") as output, Path(os.devnull).open("rb") as nothing:
+            files = {0: nothing.fileno(), 1: output.fileno(), 2: output.fileno(), 7: output.fileno()}
+            words = ["bash", "-c", f"{line}; echo end >&7; : > ../outside"]
+            before = ended(starter.start(policy, words, cwd=str(folder), env=os.environ, files=files))
+        said = (folder / "output").read_text()
+
+        assert expected in said
+        assert "end\n" in said
+        assert "told" not in said
+        assert ("refused to write" in said) == (policy.write is not None)
 
 
 def test_a_line_s_descriptors_are_its_streams_and_a_few_more(starter: WarmStarter, folder: Path) -> None:
@@ -144,14 +185,23 @@ def test_a_line_s_descriptors_are_its_streams_and_a_few_more(starter: WarmStarte
 
 
 def children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
-def wait_for_crew(keeper: int) -> list[int]:
-    """The three processes that wait for the next line, once they are there."""
+def ended(line: WarmLine) -> WarmLine:
+    line.exit_code()
+    return line
+
+
+def next_crew(starter: WarmStarter, last: WarmLine) -> list[int]:
+    """The three processes that wait for the next line, once they are there and those of the last one are not."""
+    assert starter.process is not None
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        for launcher in children(keeper):
+        for launcher in set(children(starter.process.pid)) - {last.pid}:
             for supervisor in children(launcher):
                 for command in children(supervisor):
                     return [launcher, supervisor, command]

@@ -30,6 +30,25 @@ class Unsupported(Exception):
     """The kernel, or whoever runs us, does not offer this."""
 
 
+_EPERM, _EACCES, _EBUSY, _ENOSYS = 1, 13, 16, 38
+_WHY = {
+    _EBUSY: "this process is confined already, and only one supervisor can watch it",
+    **dict.fromkeys(
+        (_EPERM, _EACCES, _ENOSYS),
+        "the kernel, or the container this runs in, does not allow Landlock or seccomp notifications; "
+        "see `hookline confine --check`",
+    ),
+}
+"""What the kernel's errors mean when a process confines itself."""
+
+
+def why(error: Exception) -> str:
+    """What it means that a process cannot confine itself."""
+    if isinstance(error, OSError):
+        return _WHY.get(error.errno or 0, f"the kernel refuses to confine: {error.strerror}")
+    return str(error)
+
+
 class _Program(libc.Structure):
     _fields_ = (("length", libc.c_ushort), ("filter", libc.c_void_p))
 
@@ -274,6 +293,18 @@ def is_proc(fd: int) -> bool:
     """Whether an open file is one of procfs."""
     facts = libc.buffer(_STATFS)
     return libc.function("fstatfs")(fd, facts) == 0 and int(struct.unpack_from("l", facts)[0]) == _PROC
+
+
+def content(path: str) -> bytes:
+    """A whole file, read without Python's own files, which take longer to make than a few lines to read."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = []
+        while part := os.read(fd, 1 << 16):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(fd)
 
 
 class Memory:

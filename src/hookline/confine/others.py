@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from hookline.confine.kernel import content
 from hookline.confine.syscalls import BY_USER, IPC_CHANGES, NEW_LIMIT, OWNED_GROUPS, READ_ONLY_SEGMENT
 
 _SHARED = ("/dev/shm", "/dev/pts")
@@ -85,8 +86,7 @@ def _own_terminals() -> set[str]:
             found.add(os.ttyname(fd))
         except OSError:
             continue
-    with open("/proc/self/stat") as file:
-        number = int(file.read().rpartition(")")[2].split()[4])
+    number = int(content("/proc/self/stat").rpartition(b")")[2].split()[4])
     if os.major(number) >= _TERMINALS:
         found.add(f"/dev/pts/{(os.major(number) - _TERMINALS) * 256 + os.minor(number)}")
     return found
@@ -95,7 +95,6 @@ def _own_terminals() -> set[str]:
 def _identifiers(kind: str) -> frozenset[int]:
     """The ids of what there is of a System V kind."""
     try:
-        with open(f"/proc/sysvipc/{kind}") as file:
-            return frozenset(int(line.split()[1]) for line in file.readlines()[1:])
+        return frozenset(int(line.split()[1]) for line in content(f"/proc/sysvipc/{kind}").splitlines()[1:])
     except OSError:
         return frozenset()

@@ -159,9 +159,16 @@ class WritablePlaces:
     """The folders and files that may be written to, by where they really are."""
 
     def __init__(self, granted: list[str]) -> None:
-        self._exact = {own_real(path) for path in granted}
-        self._below = tuple(path.rstrip("/") + "/" for path in self._exact)
+        self._granted = granted
+        self._exact: set[str] = set()
+
+    def look(self) -> None:
+        """Find out where they are, unless that is known."""
+        if not self._exact:
+            self._exact = {own_real(path) for path in self._granted}
+            self._below = tuple(path.rstrip("/") + "/" for path in self._exact)
 
     def hold(self, path: str) -> bool:
         """Whether a real path is one of them or lies below one; pipes, memory and their like have no place."""
+        self.look()
         return not path.startswith("/") or path in self._exact or path.startswith((*self._below, *_MEMORY))

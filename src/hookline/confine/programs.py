@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 
+from hookline.confine.kernel import content
 from hookline.confine.places import own_real
 
 STANDARD = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/lib/git-core")
@@ -95,11 +96,17 @@ class Originals:
     """The files behind the names that patterns block, so that a copy is told by what it is."""
 
     def __init__(self, names: list[str], library: Library) -> None:
-        self._library = library
+        self._names, self._library = names, library
         self._files: list[tuple[str, str, ProgramFile]] = []
+        self._folders: set[str] = set()
+
+    def look(self) -> None:
+        """Find the files, unless that is done."""
+        if self._folders:
+            return
         folders = dict.fromkeys([*os.environ.get("PATH", "").split(":"), *STANDARD])
         self._folders = {own_real(folder) for folder in folders if folder}
-        for name in names:
+        for name in self._names:
             for folder in sorted(self._folders):
                 self._add(name, f"{folder}/{name}")
         for path in LOADERS:
@@ -113,7 +120,11 @@ class Originals:
 
     def names_of(self, path: str, opened: str, file: ProgramFile) -> list[str]:
         """The blocked names whose program this file is, or is a copy of; files in the system's own folders are not."""
-        if path.rpartition("/")[0] in self._folders:
+        folder = path.rpartition("/")[0]
+        if folder in STANDARD:
+            return []
+        self.look()
+        if folder in self._folders:
             return []
         return [name for name, original, known in self._files if _same(opened, file, original, known)]
 
@@ -125,12 +136,7 @@ def _same(path: str, file: ProgramFile, original: str, known: ProgramFile) -> bo
         return file.build == known.build
     if file.size < known.size or file.size > _MOST_BYTES or not file.head.startswith(known.head[: known.size]):
         return False
-    return _content(path).startswith(_content(original))
-
-
-def _content(path: str) -> bytes:
-    with open(path, "rb", buffering=0) as file:
-        return file.read()
+    return content(path).startswith(content(original))
 
 
 def loaded(argv: list[str]) -> list[str]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import select
-import time
 
 from hookline.confine import filter as seccomp
 from hookline.confine import kernel, scratch, signals
@@ -20,55 +19,34 @@ from hookline.confine.places import WritablePlaces
 from hookline.confine.policy import Policy
 from hookline.confine.reports import Reporter
 from hookline.confine.rules import DEVICES, SCOPED_SINCE, SYSTEM, PathRights
+from hookline.confine.scratch import Room
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Take = Callable[[], "ConfinedLine | int"]
+    Follow = Callable[[], "ConfinedLine"]
+
 FAILED, CANNOT_START, NOT_FOUND = 125, 126, 127
 """Exit codes: it could not be confined; it could not be started; there is no such program."""
 _DONE = b"."
-_MOMENT = 0.002
-_EPERM, _EACCES, _EBUSY, _ENOSYS = 1, 13, 16, 38
-_WHY = {
-    _EBUSY: "this process is confined already, and only one supervisor can watch it",
-    **dict.fromkeys(
-        (_EPERM, _EACCES, _ENOSYS),
-        "the kernel, or the container this runs in, does not allow Landlock or seccomp notifications; "
-        "see `hookline confine --check`",
-    ),
-}
-"""What the kernel's errors mean when a process confines itself."""
 
 
 def run(policy: Policy, argv: list[str]) -> int:
     """Run a command confined; its exit code, 128 + n where signal n ended it."""
     line = ConfinedLine(policy, argv, dict(os.environ), Room.make(policy))
-    return Crew(lambda _: line).wait()
-
-
-class Room:
-    """Where a line may write: the folders it was given, its own temporary one, its caches and devices."""
-
-    def __init__(self, granted: list[str] | None, temporary: str, caches: str) -> None:
-        self.granted, self.temporary, self.caches = granted, temporary, caches
-
-    @classmethod
-    def make(cls, policy: Policy) -> Room:
-        """Room for one line on this machine."""
-        if policy.write is None:
-            return cls(None, "", "")
-        temporary = scratch.make()
-        caches = scratch.cache_folder(temporary)
-        given = [*policy.write, *scratch.worktree_folders(policy.write)]
-        return cls([*given, caches, temporary, *scratch.open_files()], temporary, caches)
+    return Crew(lambda: line, lambda: line).wait()
 
 
 class ConfinedLine:
-    """A command, its variables and its policy, with the room that it was given."""
+    """A command, its variables and its policy, with the room that it was given.
 
-    def __init__(self, policy: Policy, argv: list[str], variables: dict[str, str], room: Room) -> None:
-        self.policy, self.argv, self.variables, self.room = policy, argv, variables, room
+    `owner` is a descriptor on which the exit code is told at once, besides the launcher; -1 for none.
+    """
+
+    def __init__(self, policy: Policy, argv: list[str], variables: dict[str, str], room: Room, owner: int = -1) -> None:
+        self.policy, self.argv, self.variables, self.room, self.owner = policy, argv, variables, room, owner
 
     @property
     def environment(self) -> dict[str, str]:
@@ -77,48 +55,42 @@ class ConfinedLine:
             return self.variables
         return {**self.variables, **scratch.variables(self.room.temporary, self.room.caches, self.variables)}
 
-    def confine(self, prepared: PathRights | None) -> int:
-        """Confine this process; the descriptor on which its notifications arrive.
-
-        With `prepared` rights the capabilities are limited already; a network of its own comes with all of them.
-        """
-        if self.policy.network == "loopback":
-            kernel.unshare_network()
-        kernel.no_new_privileges()
-        version = kernel.landlock_version()
-        if version:
-            self._rights(prepared, version).enforce()
-        program = seccomp.program(
-            kernel.machine(),
-            network=self.policy.network != "none",
-            scoped_signals=version >= SCOPED_SINCE,
-            starts=bool(self.policy.block),
-        )
-        if prepared is None or self.policy.network == "loopback":
-            kernel.limit_capabilities()
-        listener = kernel.install_filter(program)
-        kernel.drop_capabilities()
-        return listener
-
-    def _rights(self, prepared: PathRights | None, version: int) -> PathRights:
-        reading, granted = self.policy.read is not None, self.room.granted
-        rights = prepared if prepared and not reading else PathRights(version, reading=reading)
-        rights.allow_writing(["/"] if granted is None else granted)
+    def rights(self) -> PathRights | None:
+        """Landlock's rules for this line; None where there is no Landlock."""
+        version, reading = kernel.landlock_version(), self.policy.read is not None
+        if not version:
+            return None
+        rights = PathRights(version, reading=reading)
+        rights.allow_writing(self.room.places)
         rights.allow_reading([*(self.policy.read or ()), *SYSTEM] if reading else [])
         return rights
 
 
-SUPERVISOR, COMMAND = "supervisor", "command"
+class PreparedCommand:
+    """What is made before the line is known: a command whose calls are handed over, and the rules for devices.
+
+    It fits lines that read everything and have the whole network, and whose programs are judged as expected.
+    """
+
+    def __init__(self, *, starts: bool) -> None:
+        version = kernel.landlock_version()
+        self.policy = Policy(None, block=("*",) if starts else ())
+        self.rights = PathRights(version, reading=False) if version else None
+
+    def fits(self, policy: Policy) -> bool:
+        """Whether a line can have what was made."""
+        usual = policy.network == self.policy.network and policy.read is None
+        return usual and bool(policy.block) == bool(self.policy.block)
 
 
 class Crew:
     """The launcher's two others: forked, and each on its way as soon as it has been told its line.
 
-    `told` is asked by each of them, in its own process, for the line, or the exit code if there will be none; a crew
-    that was forked ahead waits there.
+    The supervisor is told by `take`, which may give an exit code instead, and the command by `follow`, each in its own
+    process; a crew that was forked ahead waits there.
     """
 
-    def __init__(self, told: Callable[[str], ConfinedLine | int], prepared: PathRights | None = None) -> None:
+    def __init__(self, take: Take, follow: Follow, ahead: PreparedCommand | None = None) -> None:
         self._status, status = os.pipe()
         life, self._life = os.pipe()
         kernel.adopt_orphans()
@@ -126,7 +98,8 @@ class Crew:
         if self._supervisor == 0:
             os.close(self._status)
             os.close(self._life)
-            os._exit(_supervise(told, prepared, status, life))
+            kernel.adopt_orphans()
+            os._exit(_supervise(take, _CommandProcess(follow, ahead), ahead, status, life))
         os.close(status)
         os.close(life)
 
@@ -149,42 +122,9 @@ def _wait(supervisor: int, status: int, life: int) -> int:
         except BrokenPipeError:
             pass  # nothing of the line is left, so neither is its supervisor
         return int.from_bytes(data, "little")
-    end_children()
+    signals.end_children()
     _say("the supervisor was ended, and so is the line")
     return FAILED
-
-
-def end_children() -> None:
-    """Kill every child, and every orphan that thereby becomes one, until there is none.
-
-    An orphan becomes a child a moment after its parent has ended: so the children are listed again and again.
-    """
-    while True:
-        for child in _children():
-            signals.send(child, signals.KILL)
-        try:
-            ended, _ = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if not ended:
-            time.sleep(_MOMENT)
-
-
-def _children() -> list[int]:
-    me = str(os.getpid())
-    try:
-        with open(f"/proc/self/task/{me}/children") as file:
-            return [int(child) for child in file.read().split()]
-    except OSError:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit() and _parent(name) == me]
-
-
-def _parent(pid: str) -> str:
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[1]
-    except (OSError, IndexError):
-        return ""
 
 
 def _say(text: str) -> None:
@@ -194,40 +134,75 @@ def _say(text: str) -> None:
         return
 
 
+def tell(descriptor: int, code: int) -> None:
+    """Say an exit code to whoever still waits for it."""
+    try:
+        os.write(descriptor, code.to_bytes(4, "little"))
+    except BrokenPipeError:
+        return
+
+
 # -- the supervisor --------------------------------------------------------------------------------------------------
 
 
-def _supervise(told: Callable[[str], ConfinedLine | int], prepared: PathRights | None, status: int, life: int) -> int:
-    kernel.adopt_orphans()
-    ready_read, ready_write = os.pipe()
-    go_read, go_write = os.pipe()
-    command = os.fork()
-    if command == 0:
-        os.close(ready_read)
-        os.close(go_write)
-        _become(told, prepared, ready_write, go_read)
-    os.close(ready_write)
-    os.close(go_read)
-    line = told(SUPERVISOR)
-    _close_all_but(0, 1, 2, status, life, ready_read, go_write)
+def _supervise(take: Take, command: _CommandProcess, ahead: PreparedCommand | None, status: int, life: int) -> int:
+    listener = command.listener() if ahead else -1
+    line = take()
     if isinstance(line, int):
-        signals.send(command, signals.KILL)
-        os.write(status, line.to_bytes(4, "little"))
+        command.end()
+        tell(status, line)
         return line
-    watch = _Watch(line, command, status, life)
-    try:
-        listener = _listener(command, ready_read)
-    except OSError as error:
-        signals.send(command, signals.KILL)
-        _say(f"cannot watch the command: {error.strerror}")
-        listener = -1
+    if ahead and (listener < 0 or not ahead.fits(line.policy) or command.has_ended()):
+        command.end()
+        command, ahead = _CommandProcess(lambda: line, None), None
+    watch = _Watch(line, command.pid, status, life)
+    if not ahead:
+        listener = command.listener()
     if listener < 0:
-        os.close(go_write)
-        os.waitpid(command, 0)
-        os.write(status, FAILED.to_bytes(4, "little"))
+        command.end()
+        tell(status, FAILED)
         scratch.remove(line.room.temporary)
         return FAILED
-    return watch.until_done(listener, go_write)
+    return watch.until_done(listener)
+
+
+class _CommandProcess:
+    """The process that turns into the command."""
+
+    def __init__(self, follow: Follow, ahead: PreparedCommand | None) -> None:
+        self._ready, ready = os.pipe()
+        supervisor = os.getpid()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self._ready)
+            kernel.die_with_parent(signals.KILL)
+            if os.getppid() == supervisor:
+                _become(follow, ahead, ready)
+            os._exit(FAILED)
+        os.close(ready)
+
+    def listener(self) -> int:
+        """Where its calls arrive, once they are handed over; -1 if they cannot be."""
+        data = os.read(self._ready, 4)
+        os.close(self._ready)
+        if len(data) < 4:
+            return -1
+        try:
+            listener = kernel.take_descriptor(self.pid, int.from_bytes(data, "little"))
+        except OSError as error:
+            _say(f"cannot watch the command: {error.strerror}")
+            return -1
+        kernel.wake_quickly(listener)
+        return listener
+
+    def has_ended(self) -> bool:
+        """Whether it has, also where nobody has asked for its exit code yet."""
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def end(self) -> None:
+        """End it, if it has not ended by itself."""
+        signals.send(self.pid, signals.KILL)
+        os.waitpid(self.pid, 0)
 
 
 def _close_all_but(*kept: int) -> None:
@@ -239,13 +214,6 @@ def _close_all_but(*kept: int) -> None:
             continue  # the listing itself
 
 
-def _listener(command: int, ready: int) -> int:
-    """The command's descriptor for notifications, once it has confined itself; -1 if it could not."""
-    data = os.read(ready, 4)
-    os.close(ready)
-    return kernel.take_descriptor(command, int.from_bytes(data, "little")) if len(data) == 4 else -1
-
-
 class _Watch:
     """The supervisor's loop: notifications, the command's end, the launcher's end."""
 
@@ -253,23 +221,16 @@ class _Watch:
         from hookline.confine.supervisor import Supervisor  # read while the command confines itself
 
         self._command, self._temporary = command, line.room.temporary
-        self._status, self._life = status, life
+        self._owner, self._status, self._life = line.owner, status, life
         self._caller = Reporter(line.policy.call)
         granted = line.room.granted
         places = None if granted is None else WritablePlaces([*granted, *DEVICES])
         self._supervisor = Supervisor(line.policy, places, Others(), self._caller, self._temporary)
-        self._running = True
+        self._running, self._settled = True, False
 
-    def until_done(self, listener: int, go: int) -> int:
+    def until_done(self, listener: int) -> int:
         """Answer until nothing of the line is left."""
-        os.setsid()
-        os.chdir("/")
         signals.hand_on(self._command, signals.TERM, signals.HUP)
-        kernel.wake_quickly(listener)
-        _to_null(0)
-        _to_null(1)
-        os.write(go, _DONE)
-        os.close(go)
         ends = os.pidfd_open(self._command)
         events = select.poll()
         for fd in (listener, self._life, ends):
@@ -279,11 +240,13 @@ class _Watch:
             for fd, what in events.poll():
                 if fd == listener:
                     alive = self._serve(listener, what) and alive
+                    self._settle(listener, ends)
                 elif fd == ends:
                     events.unregister(ends)
                     self._tell_end()
                 elif not os.read(self._life, 1):
-                    end_children()
+                    signals.end_children()
+                    self._send(signals.KILL)
                     alive = False
                 else:
                     events.unregister(self._life)
@@ -299,6 +262,18 @@ class _Watch:
             return True
         self._reap()
         return not what & select.POLLHUP
+
+    def _settle(self, *kept: int) -> None:
+        """Do what can wait until the command has been let go: it has no effect before its next call is answered."""
+        if self._settled:
+            return
+        self._settled = True
+        self._supervisor.look_around()
+        os.setsid()
+        os.chdir("/")
+        _to_null(0)
+        _to_null(1)
+        _close_all_but(0, 1, 2, self._owner, self._status, self._life, *kept)
 
     def _reap(self) -> None:
         """Let go of orphans that have ended, the command apart."""
@@ -324,7 +299,10 @@ class _Watch:
         self._running = False
         self._caller.finish()
         code = os.waitstatus_to_exitcode(status)
-        os.write(self._status, (128 - code if code < 0 else code).to_bytes(4, "little"))
+        code = 128 - code if code < 0 else code
+        if self._owner >= 0:
+            tell(self._owner, code)
+        tell(self._status, code)
         os.close(self._status)
         _to_null(2)
 
@@ -346,11 +324,13 @@ def _to_null(fd: int) -> None:
 
 def _execute(argv: list[str], environment: dict[str, str]) -> None:
     """Turn into a program that is looked for in PATH; nothing is imported here, since it might not be readable now."""
-    places = [""] if "/" in argv[0] else environment.get("PATH", "/usr/bin:/bin").split(":")
+    places = environment.get("PATH", "/usr/bin:/bin").split(":")
+    paths = [argv[0]] if "/" in argv[0] else [f"{place or '.'}/{argv[0]}" for place in places]
     problem: OSError = FileNotFoundError()
-    for place in places:
+    for path in paths:
         try:
-            os.execve(f"{place or '.'}/{argv[0]}" if "/" not in argv[0] else argv[0], argv, environment)
+            os.stat(path)  # sooner answered than an attempt to start it
+            os.execve(path, argv, environment)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
@@ -358,34 +338,51 @@ def _execute(argv: list[str], environment: dict[str, str]) -> None:
     raise problem
 
 
-def _confined(line: ConfinedLine, prepared: PathRights | None) -> int:
-    """Confine this process; where that is not possible it ends here, with the reason."""
+def _hand_over(policy: Policy) -> int:
+    """Have this process's calls handed over from here on; the descriptor on which they arrive."""
+    if policy.network == "loopback":
+        kernel.unshare_network()
+    kernel.no_new_privileges()
+    kernel.limit_capabilities()
+    program = seccomp.program(
+        kernel.machine(),
+        network=policy.network != "none",
+        scoped_signals=kernel.landlock_version() >= SCOPED_SINCE,
+        starts=bool(policy.block),
+    )
+    listener = kernel.install_filter(program)
+    kernel.drop_capabilities()
+    return listener
+
+
+def _confined(follow: Follow, ahead: PreparedCommand | None, ready: int) -> ConfinedLine:
+    """Confine this process, ahead of its line or once it is known; where that is not possible it ends here."""
+    line = None
     try:
-        return line.confine(prepared)
-    except kernel.Unsupported as error:
-        _say(str(error))
-    except OSError as error:
-        _say(_WHY.get(error.errno or 0, f"the kernel refuses to confine: {error.strerror}"))
-    os._exit(FAILED)
+        if ahead is None:
+            line = follow()
+            policy, rights = line.policy, line.rights()
+        else:
+            policy, rights = ahead.policy, ahead.rights
+        os.write(ready, _hand_over(policy).to_bytes(4, "little"))
+        line = line or follow()
+        if rights is not None:
+            rights.enforce()
+    except (kernel.Unsupported, OSError) as error:
+        if line is not None:  # else it is tried again for the line that comes, and told there
+            _say(kernel.why(error))
+        os._exit(FAILED)
+    return line
 
 
-def _become(told: Callable[[str], ConfinedLine | int], prepared: PathRights | None, ready: int, go: int) -> None:
+def _become(follow: Follow, ahead: PreparedCommand | None, ready: int) -> None:
     """Confine this process and turn it into the command; never comes back."""
     program = ""
     try:
-        kernel.die_with_parent(signals.KILL)
-        line = told(COMMAND)
-        if isinstance(line, int):
-            os._exit(line)
+        line = _confined(follow, ahead, ready)
         program = line.argv[0]
-        environment = line.environment
-        listener = _confined(line, prepared)
-        os.write(ready, listener.to_bytes(4, "little"))
-        if os.read(go, 1) != _DONE:
-            os._exit(FAILED)
-        os.close(listener)
         signals.default(signals.PIPE, signals.XFSZ)  # Python ignores these; a command expects to be ended by them
-        _execute(line.argv, environment)
+        _execute(line.argv, line.environment)
     except FileNotFoundError:
         _say(f"`{program}`: no such program")
         os._exit(NOT_FOUND)

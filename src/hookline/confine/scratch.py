@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import stat
 
+from hookline.confine.policy import Policy
+
 _TEMPORARY = "hookline-confine-"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 CACHES = {
@@ -12,6 +14,28 @@ CACHES = {
     "YARN_CACHE_FOLDER": "yarn", "CCACHE_DIR": "ccache",
 }  # fmt: skip
 """Variables that move a tool's cache: what a confined line puts there is never read by an unconfined one."""
+
+
+class Room:
+    """Where a line may write: the folders it was given, its own temporary one, its caches and devices."""
+
+    def __init__(self, granted: list[str] | None, temporary: str, caches: str) -> None:
+        self.granted, self.temporary, self.caches = granted, temporary, caches
+
+    @classmethod
+    def make(cls, policy: Policy) -> Room:
+        """Room for one line on this machine."""
+        if policy.write is None:
+            return cls(None, "", "")
+        temporary = make()
+        caches = cache_folder(temporary)
+        given = [*policy.write, *worktree_folders(policy.write)]
+        return cls([*given, caches, temporary, *open_files()], temporary, caches)
+
+    @property
+    def places(self) -> list[str]:
+        """The folders and files that may be written to."""
+        return ["/"] if self.granted is None else self.granted
 
 
 def make() -> str:

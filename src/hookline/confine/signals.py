@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # what `signal` itself is made of
+import os
+import time
 
+_MOMENT = 0.002
 HUP, INT, QUIT, KILL, PIPE, TERM, CHLD, XFSZ = 1, 2, 3, 9, 13, 15, 17, 25
 
 
@@ -27,9 +30,40 @@ def hand_on(pid: int, *numbers: int) -> None:
 
 def send(pid: int, number: int) -> None:
     """Send a signal to a process that may have ended."""
-    import os
-
     try:
         os.kill(pid, number)
     except OSError:
         return
+
+
+def end_children() -> None:
+    """Kill every child, and every orphan that thereby becomes one, until there is none.
+
+    An orphan becomes a child a moment after its parent has ended: so the children are listed again and again.
+    """
+    while True:
+        for child in _children():
+            send(child, KILL)
+        try:
+            ended, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not ended:
+            time.sleep(_MOMENT)
+
+
+def _children() -> list[int]:
+    me = str(os.getpid())
+    try:
+        with open(f"/proc/self/task/{me}/children") as file:
+            return [int(child) for child in file.read().split()]
+    except OSError:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and _parent(name) == me]
+
+
+def _parent(pid: str) -> str:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[1]
+    except (OSError, IndexError):
+        return ""

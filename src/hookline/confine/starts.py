@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from hookline.confine.kernel import content
 from hookline.confine.patterns import STAR, CommandPattern, shortest
 from hookline.confine.places import real
 from hookline.confine.programs import MANY_IN_ONE, Library, Originals, ProgramFile, is_loader, loaded
@@ -61,6 +62,11 @@ class StartJudge:
         self._library = library
         names = [pattern.name for pattern in self._patterns if STAR not in pattern.name and "/" not in pattern.name]
         self._originals = Originals(list(dict.fromkeys(names)), library) if names else None
+
+    def look_around(self) -> None:
+        """Find the programs that patterns name."""
+        if self._originals is not None:
+            self._originals.look()
 
     def blocks(self, start: Start, depth: int = 0) -> str | None:
         """The pattern that blocks a start, or None."""
@@ -127,8 +133,7 @@ class Approvals:
         """What runs in a thread where it is not what was noted: as a program, and as a script that it may have been."""
         noted = self._noted.pop(thread, None)
         status = os.stat(f"/proc/{thread}/exe")
-        with open(f"/proc/{thread}/cmdline", "rb") as file:
-            words = [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
+        words = [os.fsdecode(word) for word in content(f"/proc/{thread}/cmdline").split(b"\0")[:-1]]
         if noted == ((status.st_dev, status.st_ino), words):
             return []
         path, cwd = os.readlink(f"/proc/{thread}/exe"), real(thread, AT_FDCWD, "")

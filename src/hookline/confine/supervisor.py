@@ -55,6 +55,12 @@ class Supervisor:
         table |= {"execve": self._start, "execveat": self._start, "set_tid_address": self._started}
         return table | {"connect": self._connect, "socket": self._socket}
 
+    def look_around(self) -> None:
+        """See where folders and programs are, while nothing of the line has had an effect on them."""
+        if self._places is not None:
+            self._places.look()
+        self._judge.look_around()
+
     def answer(self, listener: int, notice: Notice) -> None:
         """StartJudge one notification and respond; a call that cannot be judged fails."""
         name = self._names.get(notice[3], "")

@@ -27,7 +27,7 @@ class WarmLine:
         self.pid, self.status = pid, status
 
     def exit_code(self) -> int | None:
-        """Wait for the line to end; None if it was killed before it could tell."""
+        """Wait for the line to end; 137 if it was killed, None if nobody was left to tell."""
         try:
             told = os.read(self.status, 4)
         finally:

@@ -14,6 +14,7 @@ import marshal
 import os
 import select
 import struct
+from contextlib import suppress
 
 from hookline.confine import check, kernel, libc, main, metadata, run, signals, supervisor
 from hookline.confine import filter as seccomp
@@ -21,7 +22,8 @@ from hookline.confine.others import Others
 from hookline.confine.places import WritablePlaces
 from hookline.confine.policy import Policy
 from hookline.confine.reports import Reporter
-from hookline.confine.rules import SCOPED_SINCE, PathRights
+from hookline.confine.rules import SCOPED_SINCE
+from hookline.confine.scratch import Room
 
 __all__ = ["FREE", "serve"]
 
@@ -33,6 +35,7 @@ _WARM = (check, metadata, supervisor)
 """Read before the first line comes."""
 _CLOSE_ON_EXEC = 0x40000000
 _STREAMS = 3
+_NO_STARTS = b"-"
 _USUAL = Policy(("/",), block=("true *",))
 
 
@@ -49,14 +52,16 @@ def serve(descriptor: int) -> int:
     gc.collect()
     gc.freeze()
     gc.disable()
+    starts = True
     while True:
         taken, told = os.pipe()
         if os.fork() == 0:
             os.close(taken)
-            _WaitingCrew(owner, told).work()
+            _WaitingCrew(owner, told, starts=starts).work()
         os.close(told)
         if _gone(owner, taken):
             return 0
+        starts = os.read(taken, 1) != _NO_STARTS  # most lines are like the one before
         os.close(taken)
         _comes(owner, SETTLE)
 
@@ -72,8 +77,9 @@ def _gone(owner: _socket.socket, taken: int) -> bool:
 class _WaitingCrew:
     """The crew of the next line. Its supervisor takes the line and tells the others, since it has the most to do."""
 
-    def __init__(self, owner: _socket.socket, taken: int) -> None:
+    def __init__(self, owner: _socket.socket, taken: int, *, starts: bool) -> None:
         self._owner, self._taken, self._pid = owner, taken, os.getpid()
+        self._ahead = run.PreparedCommand(starts=starts)
         self._launcher, self._to_launcher = _pair()
         self._command, self._to_command = _pair()
 
@@ -83,8 +89,7 @@ class _WaitingCrew:
         try:
             os.setsid()
             signals.default(signals.INT, signals.QUIT, signals.CHLD)
-            version = kernel.landlock_version()
-            crew = run.Crew(self._told, PathRights(version, reading=False) if version else None)
+            crew = run.Crew(self._take_or_say, self._follow, self._ahead)
             self._keep(self._launcher)
             message, descriptors = _receive(self._launcher)
             if message:
@@ -94,7 +99,7 @@ class _WaitingCrew:
                 code = crew.wait()
         finally:
             if status >= 0:
-                os.write(status, code.to_bytes(4, "little"))
+                run.tell(status, code)  # also where the supervisor has: what comes second is not read
             os._exit(code)
 
     def _keep(self, *kept: _socket.socket) -> None:
@@ -106,13 +111,11 @@ class _WaitingCrew:
             os.close(self._taken)
             self._taken = -1
 
-    def _told(self, name: str) -> run.ConfinedLine | int:
-        """Wait for the line; whoever is told of none ends."""
+    def _take_or_say(self) -> run.ConfinedLine | int:
         try:
-            return self._take() if name == run.SUPERVISOR else self._follow()
+            return self._take()
         except OSError as error:
-            if name == run.SUPERVISOR:
-                os.write(2, f"hookline confine: {error}\n".encode("utf-8", "replace"))
+            os.write(2, f"hookline confine: {error}\n".encode("utf-8", "replace"))
             return run.FAILED
 
     def _take(self) -> run.ConfinedLine | int:
@@ -121,6 +124,7 @@ class _WaitingCrew:
         kernel.die_with_parent(signals.KILL)
         if os.getppid() != self._pid:
             os._exit(run.FAILED)
+        known = dict(os.environ)
         if not _comes(self._owner):
             _rehearse()
         message, descriptors = _receive(self._owner)
@@ -128,33 +132,36 @@ class _WaitingCrew:
             os._exit(run.FAILED)
         kernel.die_with_parent(0)  # from here on the line has to be ended first
         status, order, *given = descriptors
+        self._tell_command([order, *given])
         os.write(status, self._pid.to_bytes(4, "little"))
-        _send(self._to_launcher, [status, given[2]])
-        _send(self._to_command, [order, *given])
-        os.close(status)
         folder, words, variables, targets = _read(order)
-        for fd in given[_STREAMS:]:
-            os.close(fd)
-        _install(given[:_STREAMS], targets[:_STREAMS])
-        self._keep(self._to_command)
-        _use_variables(variables)
+        _install(given, targets)
+        if variables != known:
+            _use_variables(variables, known)
         os.chdir(folder)
+        _send(self._to_launcher, [status, 2])
         found = main.understood(words)
         if isinstance(found, int):
             return found
         policy, argv = found
-        room = run.Room.make(policy)
-        note = _note(policy.fields(), argv, room.granted, room.temporary, room.caches)
-        _send(self._to_command, [note])
-        os.close(note)
-        self._to_command.close()
+        room = Room.make(policy)
+        if self._ahead.fits(policy):
+            if self._ahead.rights is not None:
+                self._ahead.rights.allow_writing(room.places)
+            self._tell_command([_note(argv, room.granted, room.temporary, room.caches)])
+        with suppress(BrokenPipeError):  # the owner has let go of its lines, and there will be no next one
+            os.write(self._taken, b"+" if policy.block else _NO_STARTS)
         gc.enable()
-        return run.ConfinedLine(policy, argv, variables, room)
+        return run.ConfinedLine(policy, argv, variables, room, owner=status)
+
+    def _tell_command(self, descriptors: list[int]) -> None:
+        """Hand descriptors to the command; where it has ended, another one takes its place."""
+        with suppress(BrokenPipeError):
+            _send(self._to_command, descriptors)
 
     def _follow(self) -> run.ConfinedLine:
         """Have the line told, as the command: first its surroundings, then what it is and may do."""
         self._keep(self._command)
-        kernel.limit_capabilities()
         message, descriptors = _receive(self._command)
         if not message:
             os._exit(run.FAILED)
@@ -165,8 +172,8 @@ class _WaitingCrew:
         message, descriptors = _receive(self._command)
         if not message:
             os._exit(run.FAILED)
-        fields, argv, *room = _read(descriptors[0])
-        return run.ConfinedLine(Policy(**fields), argv, variables, run.Room(*room))
+        argv, *room = _read(descriptors[0])
+        return run.ConfinedLine(self._ahead.policy, argv, variables, Room(*room))
 
 
 def _rehearse() -> None:
@@ -222,9 +229,9 @@ def _install(given: list[int], targets: list[int]) -> None:
         os.close(fd)
 
 
-def _use_variables(variables: dict[str, str]) -> None:
-    for name in os.environ.keys() - variables.keys():
+def _use_variables(variables: dict[str, str], known: dict[str, str]) -> None:
+    for name in known.keys() - variables.keys():
         del os.environ[name]
     for name, value in variables.items():
-        if os.environ.get(name) != value:
+        if known.get(name) != value:
             os.environ[name] = value
