@@ -1,6 +1,14 @@
-"""Confined lines: what the start of one costs, and what each program in it costs, beside bubblewrap."""
+"""Confined lines: what the start of one costs, and what each program in it costs, beside bubblewrap.
+
+Bubblewrap is shown twice. With the options that a first example has (`BINDS`) a line writes only below the folder, and
+that is all: it can kill, trace, slow down and limit programs outside, change their System V memory, type into the
+terminal and goes on when bubblewrap is killed; it has no temporary folder; root's can mount everything writable again.
+`HOLDS` are the options that end exactly this, as ours does. Neither keeps a line from the user's keyrings and from
+abstract sockets, says why something was refused, or judges programs as they start.
+"""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -22,6 +30,11 @@ BLOCK = ["--block", "rm -rf /", "--block", "sudo *"]
 STARTS = 1_000
 PAUSE = 0.1
 TRUE = shutil.which("true") or "/bin/true"
+COLD = ("ours", "hookline confine")
+BINDS = ["--ro-bind", "/", "/", "--dev", "/dev"]
+HOLDS = ["--tmpfs", "/tmp", "--unshare-pid", "--proc", "/proc", "--unshare-ipc", "--new-session", "--die-with-parent"]
+CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "NET_BIND_SERVICE"]
+"""What root keeps with us; whoever is not root has none with bubblewrap anyway."""
 
 
 def rows() -> Iterator[Row]:
@@ -41,9 +54,23 @@ def _candidates(folder: str, command: list[str]) -> dict[str, list[str]]:
         raise Unavailable(reason)
     flags = ["--write", folder, *BLOCK, "--", *command]
     found = {"bare": command, "ours": [*QUICKEST, *flags], "hookline confine": [*launcher(), *flags]}
-    if bwrap := shutil.which("bwrap"):
-        found["bubblewrap"] = [bwrap, "--ro-bind", "/", "/", "--dev", "/dev", "--bind", folder, folder, *command]
-    return found
+    return found | {name: [*words, *command] for name, words in _bubblewraps(folder).items()}
+
+
+def _bubblewraps(folder: str) -> dict[str, list[str]]:
+    """What stands before a command to run it in bubblewrap, where that works: a container may not allow all of it."""
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        return {}
+    kept = [word for name in CAPABILITIES for word in ("--cap-add", f"CAP_{name}")]
+    root = ["--cap-drop", "ALL", *kept] if os.geteuid() == 0 else []
+    asked = {"bubblewrap": BINDS, "bubblewrap, holding as much": [*BINDS, *HOLDS, *root]}
+    found = {name: [bwrap, *options, "--bind", folder, folder] for name, options in asked.items()}
+    return {name: words for name, words in found.items() if _works(words)}
+
+
+def _works(words: list[str]) -> bool:
+    return subprocess.run([*words, TRUE], stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
 async def cold() -> Measured:
@@ -71,7 +98,7 @@ async def warm() -> Measured:
 
             commands = _candidates(folder, [TRUE])
             runs: dict[str, Callable[[], None]] = {"ours": confined}
-            runs |= {name: partial(_run, *commands[name]) for name in ("bare", "bubblewrap") if name in commands}
+            runs |= {name: partial(_run, *words) for name, words in commands.items() if name not in COLD}
             times = _apart(runs)
     finally:
         starter.close()
@@ -94,20 +121,15 @@ def _apart(runs: dict[str, Callable[[], None]]) -> Times:
 
 
 async def starts() -> Measured:
+    """Also with every program in a bubblewrap of its own: what it takes to judge each of them there."""
     line = f"for i in {{1..{STARTS}}}; do {TRUE}; done"
     with tempfile.TemporaryDirectory() as folder:
         commands = _candidates(folder, ["bash", "-c", line])
-        each = {"bubblewrap each": _each(folder)} if shutil.which("bwrap") else {}
-        commands = {**commands, **each}
+        if words := _bubblewraps(folder).get("bubblewrap"):
+            commands["bubblewrap each"] = ["bash", "-c", line.replace(TRUE, shlex.join([*words, TRUE]))]
         times = await interleave(
             {name: partial(_run, *words) for name, words in commands.items()}, rounds=3, batch_seconds=0.1
         )
     bare = times.seconds("bare")
     over = {name: (times.seconds(name) - bare) * 1e3 / STARTS for name in commands if name != "bare"}
     return Measured(over.pop("ours"), over, f"a bare one takes {bare * 1e3 / STARTS:.2f} ms")
-
-
-def _each(folder: str) -> list[str]:
-    """Every program in a bubblewrap of its own: what it takes to judge each of them there."""
-    bwrap = f"bwrap --ro-bind / / --dev /dev --bind {folder} {folder} {TRUE}"
-    return ["bash", "-c", f"for i in {{1..{STARTS}}}; do {bwrap}; done"]
