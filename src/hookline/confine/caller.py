@@ -40,11 +40,11 @@ def rights_of(thread: int | str) -> Rights:
 class Actor:
     """Acts with a caller's rights, and takes its own back."""
 
-    _own: Rights | None = None
+    def __init__(self) -> None:
+        self._own = rights_of("self")
 
     def act(self, thread: int, deed: Callable[[], None]) -> None:
         """Do something as the thread would; OSError where that thread may not."""
-        self._own = self._own or rights_of("self")
         if not self._own.capabilities:
             deed()
             return

@@ -111,8 +111,8 @@ def adopt_orphans() -> None:
 def limit_capabilities() -> None:
     """No program that is started from here on has more of root's capabilities than `KEPT_CAPABILITIES`."""
     for capability in range(_LAST_CAPABILITY + 1):
-        if capability not in KEPT_CAPABILITIES:
-            _prctl(_PR_CAPBSET_DROP, capability)
+        if capability not in KEPT_CAPABILITIES and _prctl(_PR_CAPBSET_DROP, capability) < 0:
+            return  # past the last one, or none is ours to drop
 
 
 def drop_capabilities() -> None:

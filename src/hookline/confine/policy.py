@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from hookline.paths import inside_any
-
 NETWORKS = ("all", "loopback", "none")
 """Everything; a loopback of its own; nothing."""
 WRITE_GUARD, BLOCK_GUARD = "--write", "--block"
@@ -103,5 +101,7 @@ def records(data: bytes) -> list[list[str]]:
 def _both(first: tuple[str, ...] | None, second: tuple[str, ...] | None) -> tuple[str, ...] | None:
     if first is None or second is None:
         return second if first is None else first
+    from hookline.paths import inside_any  # only where there are two policies
+
     kept = [path for path in first if inside_any(path, second)] + [path for path in second if inside_any(path, first)]
     return tuple(dict.fromkeys(kept))

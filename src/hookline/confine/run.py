@@ -159,9 +159,11 @@ def _supervise(take: Take, command: _CommandProcess, ahead: PreparedCommand | No
     if not ahead:
         listener = command.listener()
     if listener < 0:
-        command.end()
-        tell(status, FAILED)
+        code = command.end()
         scratch.remove(line.room.temporary)
+        if code < 0:  # it had not ended by itself, having said why
+            _say(f"cannot watch the command: {command.problem}")
+        tell(status, FAILED if code < 0 else code)
         return FAILED
     return watch.until_done(listener)
 
@@ -171,6 +173,7 @@ class _CommandProcess:
 
     def __init__(self, follow: Follow, ahead: PreparedCommand | None) -> None:
         self._ready, ready = os.pipe()
+        self.problem: str | None = None
         supervisor = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
@@ -185,12 +188,12 @@ class _CommandProcess:
         """Where its calls arrive, once they are handed over; -1 if they cannot be."""
         data = os.read(self._ready, 4)
         os.close(self._ready)
-        if len(data) < 4:
+        if not data:
             return -1
         try:
             listener = kernel.take_descriptor(self.pid, int.from_bytes(data, "little"))
         except OSError as error:
-            _say(f"cannot watch the command: {error.strerror}")
+            self.problem = error.strerror
             return -1
         kernel.wake_quickly(listener)
         return listener
@@ -199,10 +202,10 @@ class _CommandProcess:
         """Whether it has, also where nobody has asked for its exit code yet."""
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
-    def end(self) -> None:
-        """End it, if it has not ended by itself."""
+    def end(self) -> int:
+        """End it; its exit code if it has ended by itself, else a negative number."""
         signals.send(self.pid, signals.KILL)
-        os.waitpid(self.pid, 0)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 def _close_all_but(*kept: int) -> None:

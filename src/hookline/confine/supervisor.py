@@ -6,18 +6,19 @@ import os
 import struct
 
 from hookline.confine import kernel, others, syscalls
-from hookline.confine.caller import Actor
 from hookline.confine.others import Others
 from hookline.confine.places import OpenedPath, WritablePlaces, name_of, place_of, real
 from hookline.confine.policy import Policy
 from hookline.confine.programs import Library
 from hookline.confine.reports import Refusal, Reporter, quiet
-from hookline.confine.sockets import Sockets
 from hookline.confine.starts import Approvals, Start, StartJudge, pushes, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from hookline.confine.caller import Actor
+    from hookline.confine.sockets import Sockets
 
 ENOENT, EBADF, EACCES, EPERM, EFAULT, EINVAL = 2, 9, 13, 1, 14, 22
 _KILL = 9
@@ -41,8 +42,9 @@ class Supervisor:
         self._library = Library(kernel.machine())
         self._judge = StartJudge(list(policy.block), self._library)
         self._approvals = Approvals(self._library)
-        self._sockets = Sockets(policy, places, temporary)
-        self._actor = Actor()
+        self._temporary = temporary
+        self._sockets: Sockets | None = None
+        self._actor: Actor | None = None
         column = syscalls.MACHINES[kernel.machine()][1]
         self._names = {numbers[column]: name for name, numbers in syscalls.NUMBERS.items()}
         self._judges = self._table()
@@ -60,6 +62,13 @@ class Supervisor:
         if self._places is not None:
             self._places.look()
         self._judge.look_around()
+        self._doors()
+
+    def _doors(self) -> Sockets:
+        from hookline.confine.sockets import Sockets  # not needed to let the command go
+
+        self._sockets = self._sockets or Sockets(self._policy, self._places, self._temporary)
+        return self._sockets
 
     def answer(self, listener: int, notice: Notice) -> None:
         """StartJudge one notification and respond; a call that cannot be judged fails."""
@@ -192,9 +201,10 @@ class Supervisor:
         return text
 
     def _make(self, name: str, thread: int, arguments: tuple[int, ...], fd: int) -> None:
-        from hookline.confine import metadata
+        from hookline.confine import caller, metadata
 
         request = metadata.MetadataCall(self._memory, thread, arguments)
+        self._actor = self._actor or caller.Actor()
         self._actor.act(thread, lambda: metadata.CHANGES[name](request, fd))
 
     def _fails_anyway(self, name: str, notice: Notice, position: int, place: str) -> bool:
@@ -234,7 +244,7 @@ class Supervisor:
 
     def _address(self, thread: int, address: int, length: int) -> Refusal | None:
         data = self._memory.block(thread, address, min(length, 110)) if address and length else b""
-        return self._sockets.refuse(thread, data)
+        return self._doors().refuse(thread, data)
 
     def _send(self, name: str, notice: Notice) -> Refusal | None:
         thread, arguments = notice[1], notice[6:]
