@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from hookline.agent.factory import NOBODY, SYSTEM, make, session_agent, system_p
 from hookline.agent.run_options import RunOptions
 from hookline.api import Hooks
 from hookline.cli.run_flags import parse as parse_flags
-from hookline.errors import ConfigError
+from hookline.errors import ConfigError, ModelError
 
 
 def parse(argv: list[str]) -> RunOptions:
@@ -59,6 +62,32 @@ async def test_an_audit_log_has_each_event_once(tmp_path: Path) -> None:
     await made.aclose()
 
     assert len(log.read_text().splitlines()) == 5
+
+
+SETTINGS = '{"env": {"HOOKLINE_TEST_NEW": "1", "HOOKLINE_TEST_OLD": "theirs"}}'
+
+
+@pytest.mark.parametrize("model", ["scripted:turns.json", "nobody:knows"])
+async def test_variables_of_settings_are_the_processs_for_as_long_as_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    """SDKs read them there; the program that embeds a run gets its environment back, also if there is no run."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOOKLINE_TEST_OLD", "ours")
+    monkeypatch.delenv("HOOKLINE_TEST_NEW", raising=False)
+    (tmp_path / "turns.json").write_text('[{"text": "hi"}]')
+    before = dict(os.environ)
+
+    def hooks_for(env: Mapping[str, str]) -> Hooks:
+        return Hooks.from_settings(tmp_path, settings=SETTINGS, home=tmp_path, trust="all", watch=False, env=env)
+
+    with contextlib.suppress(ModelError):
+        made = await make(parse(["--model", model, "--no-session-persistence"]), str(tmp_path), hooks_for)
+        assert (os.environ["HOOKLINE_TEST_NEW"], os.environ["HOOKLINE_TEST_OLD"]) == ("1", "theirs")
+        assert made.agent.session.environ["HOOKLINE_TEST_OLD"] == "theirs"
+        await made.aclose()
+
+    assert dict(os.environ) == before
 
 
 def test_whoever_embeds_the_host_needs_no_command_line() -> None:

@@ -28,6 +28,7 @@ from hookline.agent.models.base import DEFAULT_MAX_TOKENS
 from hookline.agent.models.pricing import priced
 from hookline.agent.run_options import RunOptions
 from hookline.agent.session.transcript import find, latest
+from hookline.agent.settings_env import SettingsEnv
 from hookline.agent.tools import Tool, default_tools
 from hookline.agent.tools.structured import read_schema
 from hookline.api import Hooks
@@ -60,6 +61,7 @@ class Made:
     agent: Agent
     hooks: Hooks
     servers: McpServers | None = None
+    env: SettingsEnv = field(default_factory=SettingsEnv)
     files: list[Path] = field(default_factory=list)
 
     async def aclose(self) -> None:
@@ -72,6 +74,7 @@ class Made:
         close = getattr(self.agent.session.model, "aclose", None)
         if close is not None:
             await close()
+        self.env.restore()
         for path in self.files:
             path.unlink(missing_ok=True)
 
@@ -91,8 +94,18 @@ async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> Made:
         from hookline.audit.log import AuditLog
 
         hooks.observe(AuditLog(options.audit), inline=True)
-    stated = dict(hooks.settings.loaded.env) if hooks.settings else {}
-    os.environ.update(stated)  # settings' `env` holds for the agent itself too: keys, endpoints, retries
+    env = SettingsEnv()
+    env.apply(hooks.settings.loaded.env if hooks.settings else {})  # keys, endpoints, retries
+    try:
+        agent, servers = await _make_agent(options, cwd, hooks)
+    except BaseException:
+        env.restore()
+        raise
+    agent.talk.state.env_files.append(env_file)
+    return Made(agent, hooks, servers, env, [env_file])
+
+
+async def _make_agent(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[Agent, McpServers | None]:
     agents, skills = definitions(options, cwd, hooks)
     itself = session_agent(options, agents)
     model = make_model(options, hooks, itself)
@@ -130,9 +143,8 @@ async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> Made:
         schema=read_schema(options.json_schema) if options.json_schema else None,
     )
     agent.session.thinking = thinking(options, model)
-    agent.talk.state.env_files.append(env_file)
     give_services(agent, hooks, servers)
-    return Made(agent, hooks, servers, [env_file])
+    return agent, servers
 
 
 def _env_file() -> Path:

@@ -56,7 +56,7 @@ def _take(made: Made, options: RunOptions) -> None:
     if change is None:
         return
     session = made.agent.session
-    os.environ.update(change.loaded.env)
+    made.env.apply(change.loaded.env)
     session.environ = dict(os.environ)
     mode = session.policy.mode
     rules, dirs, _ = permissions(options, made.hooks)
