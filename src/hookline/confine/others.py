@@ -18,13 +18,10 @@ class Others:
     """What was there before the line: taken down before it starts."""
 
     def __init__(self) -> None:
-        own = _own_terminals()
-        self._files = {
-            path: entry.inode()
-            for folder in _SHARED
-            for entry in _entries(folder)
-            if (path := f"{folder}/{entry.name}") not in own and entry.name != "ptmx"
-        }
+        found = {f"{folder}/{entry.name}": entry.inode() for folder in _SHARED for entry in _entries(folder)}
+        found.pop("/dev/pts/ptmx", None)
+        own = _own_terminals() if found else ()
+        self._files = {path: inode for path, inode in found.items() if path not in own}
         self._segments = {kind: _identifiers(kind) for kind in ("shm", "sem", "msg")}
 
     def own(self, path: str) -> bool:
