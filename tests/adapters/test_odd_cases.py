@@ -103,6 +103,13 @@ def test_an_unguarded_openai_agent_as_a_tool_is_refused_early() -> None:
     assert facts["error"].startswith("HookError: `delegate` is an agent whose own tools nobody would judge")
 
 
+def test_a_call_of_a_guarded_openai_tool_compiles_nothing() -> None:
+    """The SDK resolves what a tool's function says it takes, each time; as texts that cost more than the hooks."""
+    five, one = case("openai-agents", "calls_compile_nothing")["counts"]
+
+    assert five == one
+
+
 def test_a_failure_that_the_openai_sdk_makes_a_text_of_is_a_failure() -> None:
     """The SDK's default answer to an exception is a text for the model; hooks see that the tool failed."""
     assert names(case("openai-agents", "failure_made_a_text"))[2:4] == ["PreToolUse", "PostToolUseFailure"]

@@ -1,6 +1,7 @@
 """The OpenAI Agents SDK: agents that change after they were guarded."""
 
 import asyncio
+import sys
 from contextlib import suppress
 from typing import Any
 
@@ -137,10 +138,23 @@ def failure_made_a_text() -> Any:
     return played(seen, lambda: answer(guarded(agent(seen, ("shell", {"command": "fail"})), hooks)), hooks)
 
 
+def calls_compile_nothing() -> Any:
+    """Python says when something is compiled: as often with one call as with five, once all is imported."""
+    compiled: list[str] = []
+    sys.addaudithook(lambda name, details: compiled.append(name) if name == "compile" else None)
+    counts = []
+    for calls in (5, 5, 1):
+        compiled.clear()
+        answer(guarded(agent(Seen(), *[LS] * calls), Watched()))
+        counts.append(len(compiled))
+    return {"counts": counts[1:]}
+
+
 CASES = {
     case.__name__: case
     for case in (
         two_sets, misfitting_rewrite, tool_added_later, handoff_added_later, cloned, unguarded_agent_as_a_tool,
         failure_made_a_text, cloned_with_other_guardrails, tool_raises, cancelled_while_the_model_thinks, mcp_tools,
+        calls_compile_nothing,
     )
 }  # fmt: skip
