@@ -6,6 +6,7 @@ import json
 import math
 import os
 import shutil
+import signal
 import socketserver
 import sys
 from collections import Counter, defaultdict
@@ -27,6 +28,10 @@ sys.dont_write_bytecode = False
 _python = shutil.which("python3")
 if _python and os.name != "nt" and Path(_python).read_bytes().startswith(b"#!"):
     os.environ["PATH"] = os.pathsep.join((f"{sys.base_prefix}/bin", os.environ["PATH"]))
+
+# A script's background job ignores Ctrl-C, and so would every process that a test interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A server of the standard library looks twice a second whether it is to end; hundreds of tests end one.
 socketserver.BaseServer.serve_forever.__defaults__ = (0.02,)

@@ -118,9 +118,9 @@ def clear() -> None:
 def environment() -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("LANG", "HL_PYTHON") if name in os.environ}
     path = f"{ARENA}/bin:" + os.environ["PATH"]
-    places = {"HOME": str(HOME), "PATH": path, "OUT": str(OUTSIDE), "PROJECT": str(PROJECT)}
+    places = {"OUT": str(OUTSIDE), "PROJECT": str(PROJECT), "SHELL": "/bin/bash"}
     quick = {"FILTER_BRANCH_SQUELCH_WARNING": "1"}  # the warning is a pause of ten seconds
-    return {**kept, **places, **quick, "SHELL": "/bin/bash"}
+    return {**kept, **places, **quick, "HOME": str(HOME), "PATH": path}
 
 
 def snapshot() -> dict[str, Any]:
