@@ -1,8 +1,6 @@
 # Everything a contributor does, from a fresh clone: each target sets up what it needs, and is quick when nothing changed.
 PYTHON ?= python3
 NPM ?= npm
-# Many images set this, and then whatever is tested or measured compiles itself at every start.
-unexport PYTHONDONTWRITEBYTECODE
 # Further arguments: make test ARGS="tests/engine -k merge", make bench ARGS="--only core"
 ARGS ?=
 

@@ -79,7 +79,7 @@ EXITS = {
     "killed": "os.kill(os.getpid(), signal.SIGKILL)",
     "segfault": "ctypes.string_at(0)",
     "abort": "os.abort()",
-    "forked": "os.fork() and os._exit(0); threading.Event().wait(20); os._exit(0)",
+    "forked": "os.fork() and os._exit(0); threading.Event().wait(4); os._exit(0)",
 }
 
 

@@ -1,13 +1,18 @@
-"""`hookline confine` by way of a crew that was forked ahead, with the same flags."""
+"""`hookline confine` by way of a crew that was forked ahead, with the same flags; as `launch.py`, without `site`."""
 
 from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
+from types import ModuleType
 
-from hookline.confine.main import parse
-from hookline.confine.warm import WarmStarter
+package = ModuleType("hookline")
+package.__path__ = [str(Path(__file__).parents[2] / "src" / "hookline")]
+sys.modules["hookline"] = package
+
+from hookline.confine.main import parse  # noqa: E402
+from hookline.confine.warm import WarmStarter  # noqa: E402
 
 if __name__ == "__main__":
     policy, command = parse(sys.argv[1:])

@@ -65,7 +65,7 @@ class Desk:
 
     def status(self) -> dict[str, Any]:
         """What `hookline service status --json` prints, without a process for each look where the package is ours."""
-        if "PYTHONPATH" in self.env:
+        if self.env.get("PYTHONPATH") != os.environ.get("PYTHONPATH"):
             found: dict[str, Any] = json.loads(self.run("service", "status", "--json").stdout)
             return found
         with pytest.MonkeyPatch.context() as patch, contextlib.suppress(control.NotRunning):
