@@ -1,8 +1,8 @@
 """What a tool call costs in one framework: bare, with hooks of the framework's own, and with Hookline's adapter.
 
-The framework's own hooks do nothing, at the same points that the adapter uses; the adapter asks one hook. Where the
-own hooks cost next to nothing, a third kind is one of them that asks the same hook by hand, without an adapter. In a
-run the scripted model makes many tool calls at once and then ends; what is timed is what lies between its two answers.
+The framework's own hooks stand at the points that the adapter uses, once as hooks that do nothing and once so that the
+one before a tool call does what the adapter is there for: it asks a hook of Hookline's, by hand. In a run the scripted
+model makes many tool calls at once and then ends; what is timed is what lies between its two answers.
 
 Runs in the framework's own environment (`make frameworks`): `python bench/adapter_probe.py pydantic-ai` prints JSON:
 seconds of processor time per tool call in each round, of all kinds in turns.
@@ -14,7 +14,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -87,17 +87,23 @@ def pydantic_ai(kind: str) -> Run:
         async def after_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, result: Any) -> Any:
             return result
 
+    class Asks(Own):
+        async def before_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any) -> Any:
+            await hooks.fire(event_of(call.tool_name, args))
+            return args
+
     def capabilities() -> list[Any]:
         if kind == "ours":
             from hookline.adapters.pydantic_ai import HooklineCapability
 
-            return [HooklineCapability(hooks_with_one())]
-        return [Own()] if kind == "own" else []
+            return [HooklineCapability(hooks)]
+        return {"idle": [Own()], "own": [Asks()]}.get(kind, [])
 
     def model(messages: Any, info: Any) -> Any:
         calls = [ToolCallPart("shell", {"command": "ls"}) for _ in range(CALLS)]
         return ModelResponse(parts=turns.next(calls, [TextPart("done")]))
 
+    hooks = hooks_with_one()
     agent = Agent(FunctionModel(model), capabilities=capabilities())
     agent.tool_plain(shell)
     return lambda: agent.run("go")
@@ -144,7 +150,7 @@ def strands(kind: str) -> Run:  # noqa: C901 - a model, a provider and a run, ea
 
         async def nothing(self, event: Any) -> None: ...
 
-    class ByHand(Own):
+    class Asks(Own):
         async def before(self, event: Any) -> None:
             await hooks.fire(event_of(event.tool_use["name"], event.tool_use["input"]))
 
@@ -153,7 +159,7 @@ def strands(kind: str) -> Run:  # noqa: C901 - a model, a provider and a run, ea
             from hookline.adapters.strands import HooklineProvider
 
             return [HooklineProvider(hooks)]
-        return {"own": [Own()], "by hand": [ByHand()]}.get(kind, [])
+        return {"idle": [Own()], "own": [Asks()]}.get(kind, [])
 
     hooks = hooks_with_one()
     given, tools = providers(), [tool(shell)]
@@ -165,7 +171,7 @@ def strands(kind: str) -> Run:  # noqa: C901 - a model, a provider and a run, ea
     return run
 
 
-def langchain(kind: str) -> Run:
+def langchain(kind: str) -> Run:  # noqa: C901 - a model, the own hooks and an agent, each of a few lines
     from langchain.agents import create_agent
     from langchain.agents.middleware import AgentMiddleware
     from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -192,13 +198,19 @@ def langchain(kind: str) -> Run:
 
         async def aafter_model(self, state: Any, runtime: Any) -> None: ...
 
+    class Asks(Own):
+        async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+            await hooks.fire(event_of(request.tool_call["name"], request.tool_call["args"]))
+            return await handler(request)
+
     def middleware() -> list[Any]:
         if kind == "ours":
             from hookline.adapters.langchain import HooklineMiddleware
 
-            return [HooklineMiddleware(hooks_with_one())]
-        return [Own()] if kind == "own" else []
+            return [HooklineMiddleware(hooks)]
+        return {"idle": [Own()], "own": [Asks()]}.get(kind, [])
 
+    hooks = hooks_with_one()
     agent = create_agent(Scripted(messages=answers()), [tool(shell)], middleware=middleware())
     return lambda: agent.ainvoke({"messages": "go"})
 
@@ -229,6 +241,11 @@ def agent_framework(kind: str) -> Run:
         async def process(self, context: Any, call_next: Any) -> None:
             await call_next()
 
+    class Asks(FunctionMiddleware):
+        async def process(self, context: Any, call_next: Any) -> None:
+            await hooks.fire(event_of(context.function.name, dict(context.arguments)))
+            await call_next()
+
     class OwnRequests(ChatMiddleware):
         async def process(self, context: Any, call_next: Any) -> None:
             await call_next()
@@ -237,9 +254,10 @@ def agent_framework(kind: str) -> Run:
         if kind == "ours":
             from hookline.adapters.agent_framework import HooklineMiddleware
 
-            return [HooklineMiddleware(hooks_with_one())]
-        return [OwnCalls(), OwnRequests()] if kind == "own" else []
+            return [HooklineMiddleware(hooks)]
+        return {"idle": [OwnCalls(), OwnRequests()], "own": [Asks(), OwnRequests()]}.get(kind, [])
 
+    hooks = hooks_with_one()
     agent = Agent(Scripted(), tools=[shell], middleware=middleware())
     return lambda: agent.run("go")
 
@@ -270,7 +288,7 @@ def google_adk(kind: str) -> Run:  # noqa: C901 - a model, the own hooks and a r
 
         async def before_agent_callback(self, **given: Any) -> None: ...
 
-    class ByHand(Own):
+    class Asks(Own):
         async def before_tool_callback(self, **given: Any) -> None:
             await hooks.fire(event_of(given["tool"].name, given["tool_args"]))
 
@@ -279,7 +297,7 @@ def google_adk(kind: str) -> Run:  # noqa: C901 - a model, the own hooks and a r
             from hookline.adapters.google_adk import HooklinePlugin
 
             return [HooklinePlugin(hooks)]
-        return {"own": [Own(name="own")], "by hand": [ByHand(name="own")]}.get(kind, [])
+        return {"idle": [Own(name="own")], "own": [Asks(name="own")]}.get(kind, [])
 
     hooks = hooks_with_one()
     given = plugins()
@@ -331,15 +349,21 @@ def openai_agents(kind: str) -> Run:
     async def nothing(data: Any) -> ToolGuardrailFunctionOutput:
         return ToolGuardrailFunctionOutput.allow()
 
+    async def asks(data: Any) -> ToolGuardrailFunctionOutput:
+        await hooks.fire(event_of(data.context.tool_name, json.loads(data.context.tool_arguments)))
+        return ToolGuardrailFunctionOutput.allow()
+
+    hooks = hooks_with_one()
     tool = function_tool(shell)
-    if kind == "own":
-        tool.tool_input_guardrails = [ToolInputGuardrail(guardrail_function=nothing)]
+    if kind in {"idle", "own"}:
+        before = asks if kind == "own" else nothing
+        tool.tool_input_guardrails = [ToolInputGuardrail(guardrail_function=before)]
         tool.tool_output_guardrails = [ToolOutputGuardrail(guardrail_function=nothing)]
     agent = Agent(name="main", model=Scripted(), tools=[tool])
     if kind == "ours":
         from hookline.adapters.openai_agents import guarded
 
-        agent = guarded(agent, hooks_with_one())
+        agent = guarded(agent, hooks)
     return lambda: Runner.run(agent, "go")
 
 
@@ -372,17 +396,23 @@ def crewai(kind: str) -> Run:  # noqa: C901 - a model, the own hooks and a run, 
 
     def nothing(context: Any) -> None: ...
 
+    def asks(context: Any) -> None:
+        hooks.fire_sync(event_of(context.tool_name, context.tool_input))
+
     @contextmanager
     def own() -> Iterator[None]:
-        for point in points:
-            register(point, nothing)
+        given = {
+            point: asks if kind == "own" and point is InterceptionPoint.PRE_TOOL_CALL else nothing for point in points
+        }
+        for point, hook in given.items():
+            register(point, hook)
         yield
-        for point in points:
-            unregister(point, nothing)
+        for point, hook in given.items():
+            unregister(point, hook)
 
     hooks = hooks_with_one()
-    ways: dict[str, Callable[[], Any]] = {"bare": nullcontext, "own": own, "ours": lambda: guarding(hooks)}
-    around = ways[kind]
+    ways: dict[str, Callable[[], Any]] = {"bare": nullcontext, "ours": lambda: guarding(hooks)}
+    around = ways.get(kind, own)
 
     def run_shell(command: str) -> str:
         """Run a command."""
@@ -415,16 +445,15 @@ FRAMEWORKS = {
 }
 
 
-CHEAP = (google_adk, strands)
-"""Those whose own hooks cost less than any work that one might have for them."""
+KINDS = ("bare", "idle", "own", "ours")
 
 
-async def measure(make: Callable[[str], Run], kinds: Sequence[str]) -> dict[str, list[float]]:
+async def measure(make: Callable[[str], Run]) -> dict[str, list[float]]:
     """Seconds per tool call: without hooks, with the framework's own, and with the adapter's, in turns.
 
     Those of a round follow one another, so that they meet the same noise and can be compared within it.
     """
-    runs = {kind: make(kind) for kind in kinds}
+    runs = {kind: make(kind) for kind in KINDS}
     for run in runs.values():  # warm up
         await run()
     gc.collect()
@@ -440,6 +469,5 @@ async def measure(make: Callable[[str], Run], kinds: Sequence[str]) -> dict[str,
 
 
 if __name__ == "__main__":
-    chosen = FRAMEWORKS[sys.argv[1]]
-    made = asyncio.run(measure(chosen, ("bare", "own", "ours", *(("by hand",) if chosen in CHEAP else ()))))
+    made = asyncio.run(measure(FRAMEWORKS[sys.argv[1]]))
     print("\n" + json.dumps(made))  # some frameworks print, too: the last line counts
