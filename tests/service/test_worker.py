@@ -161,6 +161,17 @@ os.write(said, b"stayed")
 """
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_what_its_parent_held_is_not_a_process_s_own_memory() -> None:
+    """Linux counts it among the most that the process itself has held."""
+    code = "from hookline.service import spare; print(spare._memory() < spare.MOST_MEMORY)"
+    start = f"subprocess.run([sys.executable, '-c', {code!r}])"
+    started = f"import subprocess, sys; held = b'x' * (300 << 20); {start}"
+    done = subprocess.run([sys.executable, "-c", started], capture_output=True, text=True, check=False)
+
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="memfd_create")
 @pytest.mark.parametrize("left", [False, True])
 def test_a_process_whose_client_has_left_does_not_stay(

@@ -139,8 +139,15 @@ def _has_children() -> bool:
 
 
 def _memory() -> int:
-    """The most bytes that this process has held at once."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    """The bytes that this process holds; where the system does not say, the most that it has held.
+
+    The most is also what its parent held when it was started, if that was more.
+    """
+    try:
+        with open("/proc/self/statm", "rb", buffering=0) as file:
+            return int(file.read(256).split()[1]) * resource.getpagesize()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _forget() -> None:
