@@ -49,7 +49,7 @@ def rows() -> Iterator[Row]:
     )  # fmt: skip
     yield Row(
         "service.confined", "the same with the line confined, as the starter has it",
-        at_most(25, "ms over a line that is not"), confined_in_claude,
+        at_most(35, "ms over a line that is not"), confined_in_claude,
     )  # fmt: skip
 
 
@@ -143,6 +143,7 @@ def starter_in_claude() -> Measured:
 
 
 def confined_in_claude() -> Measured:
+    """Starting a confined line may take 25 ms; the other 10 are for the shell in it and the longer command."""
     times = in_the_claude_cli()
     ratio = times.added("confined", "python", over="none")
     return Measured(
