@@ -123,11 +123,11 @@ async def test_an_exit_in_the_background_is_a_late_failure() -> None:
 # -- blocking the loop ---------------------------------------------------------------------------------------------
 
 
-def blocks(answer: Any, *, after_await: bool = False) -> Any:
+def blocks(answer: Any, *, after_await: bool = False, seconds: float = 0.05) -> Any:
     async def block(event: Any) -> Any:
         if after_await:
             await asyncio.sleep(0)
-        time.sleep(0.05)  # noqa: ASYNC251 - that is the mistake
+        time.sleep(seconds)  # noqa: ASYNC251 - that is the mistake
         return answer
 
     return block
@@ -142,7 +142,8 @@ async def test_a_hook_that_blocks_the_loop_past_its_time_timed_out(
 ) -> None:
     """However it answers in the end; the outcome says what it did."""
     hooks = Hooks(order=order)
-    hooks.add(PreToolUse, blocks(answer, after_await=after_await), timeout=0.01, name="blocks")
+    limit = 0.5 if after_await else 0.01  # on a busy machine it is long before a hook that waited goes on
+    hooks.add(PreToolUse, blocks(answer, after_await=after_await, seconds=limit + 0.04), timeout=limit, name="blocks")
     for number in range(beside):
         hooks.add(PreToolUse, blocks(None), timeout=60, priority=1, name=f"beside{number}")
 
