@@ -1,8 +1,8 @@
 """What a tool call costs in one framework: bare, with hooks of the framework's own, and with Hookline's adapter.
 
-The framework's own hooks stand at the points that the adapter uses, once as hooks that do nothing and once so that the
-one before a tool call does what the adapter is there for: it asks a hook of Hookline's, by hand. In a run the scripted
-model makes many tool calls at once and then ends; what is timed is what lies between its two answers.
+The framework's own hooks stand at the points that the adapter uses, once as hooks that do nothing and once so that
+those around a tool call do what the adapter is there for: ask Hookline before and after it, by hand. In a run the
+scripted model makes many tool calls at once and then ends; what is timed is what lies between its two answers.
 
 Runs in the framework's own environment (`make frameworks`): `python bench/adapter_probe.py pydantic-ai` prints JSON:
 seconds of processor time per tool call in each round, of all kinds in turns.
@@ -19,10 +19,10 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from hookline import Hooks
-from hookline.events import PreToolUse
+from hookline.events import PostToolUse, PreToolUse
 
 CALLS = 100 if sys.argv[-1] == "crewai" else 25  # in CrewAI, all that is around the calls costs as much as many of them
-SECONDS = 18
+SECONDS = 45 if sys.argv[-1] == "google-adk" else 18  # where most of a run is not timed, there are fewer of them
 Run = Callable[[], Awaitable[Any]]
 
 
@@ -65,7 +65,15 @@ def event_of(name: str, arguments: dict[str, Any]) -> PreToolUse:
     return PreToolUse(session_id="s", cwd="/p", prompt_id="p", tool_name=name, tool_input=arguments, tool_use_id="t")
 
 
-def pydantic_ai(kind: str) -> Run:
+def result_of(name: str, arguments: dict[str, Any], result: Any) -> PostToolUse:
+    """The same after the call."""
+    return PostToolUse(
+        session_id="s", cwd="/p", prompt_id="p", tool_name=name, tool_input=arguments, tool_use_id="t",
+        tool_response=result,
+    )  # fmt: skip
+
+
+def pydantic_ai(kind: str) -> Run:  # noqa: C901 - a model, the own hooks and an agent, each of a few lines
     from pydantic_ai import Agent
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
@@ -91,6 +99,10 @@ def pydantic_ai(kind: str) -> Run:
         async def before_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any) -> Any:
             await hooks.fire(event_of(call.tool_name, args))
             return args
+
+        async def after_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, result: Any) -> Any:
+            await hooks.fire(result_of(call.tool_name, args, result))
+            return result
 
     def capabilities() -> list[Any]:
         if kind == "ours":
@@ -143,16 +155,22 @@ def strands(kind: str) -> Run:  # noqa: C901 - a model, a provider and a run, ea
     class Own(HookProvider):
         def register_hooks(self, registry: Any, **options: Any) -> None:
             registry.add_callback(BeforeToolCallEvent, self.before)
-            for event in (AfterToolCallEvent, AfterToolsEvent):
-                registry.add_callback(event, self.nothing)
+            registry.add_callback(AfterToolCallEvent, self.after)
+            registry.add_callback(AfterToolsEvent, self.nothing)
 
         async def before(self, event: Any) -> None: ...
+
+        async def after(self, event: Any) -> None: ...
 
         async def nothing(self, event: Any) -> None: ...
 
     class Asks(Own):
         async def before(self, event: Any) -> None:
             await hooks.fire(event_of(event.tool_use["name"], event.tool_use["input"]))
+
+        async def after(self, event: Any) -> None:
+            use = event.tool_use
+            await hooks.fire(result_of(use["name"], use["input"], event.result["content"]))
 
     def providers() -> list[Any]:
         if kind == "ours":
@@ -200,8 +218,11 @@ def langchain(kind: str) -> Run:  # noqa: C901 - a model, the own hooks and an a
 
     class Asks(Own):
         async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
-            await hooks.fire(event_of(request.tool_call["name"], request.tool_call["args"]))
-            return await handler(request)
+            call = request.tool_call
+            await hooks.fire(event_of(call["name"], call["args"]))
+            result = await handler(request)
+            await hooks.fire(result_of(call["name"], call["args"], result.content))
+            return result
 
     def middleware() -> list[Any]:
         if kind == "ours":
@@ -243,8 +264,10 @@ def agent_framework(kind: str) -> Run:
 
     class Asks(FunctionMiddleware):
         async def process(self, context: Any, call_next: Any) -> None:
-            await hooks.fire(event_of(context.function.name, dict(context.arguments)))
+            name, arguments = context.function.name, dict(context.arguments)
+            await hooks.fire(event_of(name, arguments))
             await call_next()
+            await hooks.fire(result_of(name, arguments, str(context.result)))
 
     class OwnRequests(ChatMiddleware):
         async def process(self, context: Any, call_next: Any) -> None:
@@ -291,6 +314,9 @@ def google_adk(kind: str) -> Run:  # noqa: C901 - a model, the own hooks and a r
     class Asks(Own):
         async def before_tool_callback(self, **given: Any) -> None:
             await hooks.fire(event_of(given["tool"].name, given["tool_args"]))
+
+        async def after_tool_callback(self, **given: Any) -> None:
+            await hooks.fire(result_of(given["tool"].name, given["tool_args"], given["result"]))
 
     def plugins() -> list[Any]:
         if kind == "ours":
@@ -353,12 +379,17 @@ def openai_agents(kind: str) -> Run:
         await hooks.fire(event_of(data.context.tool_name, json.loads(data.context.tool_arguments)))
         return ToolGuardrailFunctionOutput.allow()
 
+    async def asks_after(data: Any) -> ToolGuardrailFunctionOutput:
+        arguments = json.loads(data.context.tool_arguments)
+        await hooks.fire(result_of(data.context.tool_name, arguments, data.output))
+        return ToolGuardrailFunctionOutput.allow()
+
     hooks = hooks_with_one()
     tool = function_tool(shell)
     if kind in {"idle", "own"}:
-        before = asks if kind == "own" else nothing
+        before, after = (asks, asks_after) if kind == "own" else (nothing, nothing)
         tool.tool_input_guardrails = [ToolInputGuardrail(guardrail_function=before)]
-        tool.tool_output_guardrails = [ToolOutputGuardrail(guardrail_function=nothing)]
+        tool.tool_output_guardrails = [ToolOutputGuardrail(guardrail_function=after)]
     agent = Agent(name="main", model=Scripted(), tools=[tool])
     if kind == "ours":
         from hookline.adapters.openai_agents import guarded
@@ -399,11 +430,13 @@ def crewai(kind: str) -> Run:  # noqa: C901 - a model, the own hooks and a run, 
     def asks(context: Any) -> None:
         hooks.fire_sync(event_of(context.tool_name, context.tool_input))
 
+    def asks_after(context: Any) -> None:
+        hooks.fire_sync(result_of(context.tool_name, context.tool_input, context.tool_result))
+
     @contextmanager
     def own() -> Iterator[None]:
-        given = {
-            point: asks if kind == "own" and point is InterceptionPoint.PRE_TOOL_CALL else nothing for point in points
-        }
+        asking = {InterceptionPoint.PRE_TOOL_CALL: asks, InterceptionPoint.POST_TOOL_CALL: asks_after}
+        given = dict.fromkeys(points, nothing) | (asking if kind == "own" else {})
         for point, hook in given.items():
             register(point, hook)
         yield

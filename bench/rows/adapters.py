@@ -16,7 +16,7 @@ PROBE = Path(__file__).parents[1] / "adapter_probe.py"
 
 
 def rows() -> Iterator[Row]:
-    target = at_most(TWICE, "× an own hook that asks the same")  # beside it the adapter adds no more than it does
+    target = at_most(TWICE, "× own hooks that ask the same")  # beside them it adds no more than they do
     for name in FRAMEWORKS:
         yield Row(f"adapters.{name}", f"hooks through Hookline in {name}, per tool call", target, _measure(name))
 
@@ -35,7 +35,7 @@ def _measure(name: str) -> Callable[[], Awaitable[Measured]]:
         times = Times(json.loads(out.splitlines()[-1]))
         idle, own, ours = (times.difference(kind, "bare") * 1e6 for kind in ("idle", "own", "ours"))
         ratio = times.within(TWICE, "ours", "own", over="bare")
-        note = f"an own hook that asks the same one {own:.1f} µs, through Hookline {ours:.1f} µs"
+        note = f"own hooks that ask the same {own:.1f} µs, through Hookline {ours:.1f} µs"
         return Measured(ratio, note=f"{note}; own hooks that do nothing {idle:.1f} µs")
 
     return measure
