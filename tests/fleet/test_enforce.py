@@ -220,6 +220,19 @@ ANSWERS = {
 }
 
 
+def answered(tmp_path: Path, words: tuple[str, ...], line: str) -> subprocess.CompletedProcess[str]:
+    """A command of ours, asked about a shell line on a machine of the fleet."""
+    event = {
+        "hook_event_name": "PreToolUse", "session_id": "s", "transcript_path": "", "cwd": str(tmp_path),
+        "tool_name": "Bash", "tool_input": {"command": line},
+    }  # fmt: skip
+    return subprocess.run(
+        [sys.executable, "-m", "hookline", *words], cwd=tmp_path, input=json.dumps(event),
+        capture_output=True, text=True, check=False, timeout=60,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("words", ANSWERS.values(), ids=ANSWERS)
 def test_every_command_that_answers_is_governed_and_recorded(tmp_path: Path, words: tuple[str, ...]) -> None:
     """Whatever an agent's settings name enforces the fleet's policy, and its verdict is in the log, once."""
@@ -227,15 +240,7 @@ def test_every_command_that_answers_is_governed_and_recorded(tmp_path: Path, wor
     put_in_force(machine, {"hooks.py": POLICY})
     (tmp_path / "own.py").write_text(OWN)
     (tmp_path / "settings.json").write_text("{}")
-    event = {
-        "hook_event_name": "PreToolUse", "session_id": "s", "transcript_path": "", "cwd": str(tmp_path),
-        "tool_name": "Bash", "tool_input": {"command": "git push"},
-    }  # fmt: skip
-    ran = subprocess.run(
-        [sys.executable, "-m", "hookline", *words], cwd=tmp_path, input=json.dumps(event),
-        capture_output=True, text=True, check=False, timeout=60,
-        env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
-    )  # fmt: skip
+    ran = answered(tmp_path, words, "git push")
 
     assert "the team pushes through CI" in ran.stdout + ran.stderr
     assert AuditFile(tmp_path / "logs" / "audit.jsonl").verify() == []
@@ -273,15 +278,7 @@ def test_what_is_refused_without_a_verdict_is_recorded_too(
     """Whoever looks after the fleet sees that an agent is being refused, and why."""
     enrolled(tmp_path / "state" / "hookline" / "fleet", audit=str(tmp_path / "logs" / "audit.jsonl"))
     (tmp_path / "own.py").write_text(own)
-    event = {
-        "hook_event_name": "PreToolUse", "session_id": "s", "transcript_path": "", "cwd": str(tmp_path),
-        "tool_name": "Bash", "tool_input": {"command": "ls"},
-    }  # fmt: skip
-    ran = subprocess.run(
-        [sys.executable, "-m", "hookline", *words], cwd=tmp_path, input=json.dumps(event),
-        capture_output=True, text=True, check=False, timeout=60,
-        env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
-    )  # fmt: skip
+    ran = answered(tmp_path, words, "ls")
 
     assert why in ran.stdout + ran.stderr
     assert AuditFile(tmp_path / "logs" / "audit.jsonl").verify() == []
@@ -289,3 +286,15 @@ def test_what_is_refused_without_a_verdict_is_recorded_too(
     entry = json.loads(line)
     assert (entry["event"], entry["decision"], entry["by"]) == ("PreToolUse", "deny", "hookline")
     assert why in entry["reasons"][0]
+
+
+def test_a_guard_that_stays_does_not_wait_for_an_event_to_refuse(tmp_path: Path) -> None:
+    """With `--lines` nobody closes its stdin; that it cannot judge anything is said at once."""
+    enrolled(tmp_path / "state" / "hookline" / "fleet", audit=str(tmp_path / "logs" / "audit.jsonl"))
+    words = [sys.executable, "-m", "hookline", "guard", "commands", "--lines"]
+    env = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    with subprocess.Popen(words, env=env, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as guard:
+        try:
+            assert guard.wait(timeout=60) == 2
+        finally:
+            guard.kill()

@@ -50,7 +50,8 @@ def main(argv: list[str]) -> int:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - Claude Code lets a call pass unless the code is 2
         why = f"hookline guard {args.guard}: {str(error) or type(error).__name__}"
         print(why, file=sys.stderr)
-        record_refusal(lambda: [claude.decode_event(sys.stdin.buffer.read())], why)
+        if not args.lines:  # there, stdin may stay open, and no event of it has been refused yet
+            record_refusal(lambda: [claude.decode_event(sys.stdin.buffer.read())], why)
         return FAILED
 
 
