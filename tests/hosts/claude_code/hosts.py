@@ -6,8 +6,8 @@ import asyncio
 import json
 import os
 import shutil
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,25 +58,38 @@ def stage_for(cli: str, folder: Path, api: Any) -> Stage:
     return Stage(cli, str(folder / "project"), env)
 
 
-Host = Callable[[Scenario, Stage], Awaitable[Seen]]
-
-
 class Played:
-    """A scenario's hooks, permission and tools as Python, noting what happens."""
+    """The hooks, permissions and tools of scenarios as Python: those of the one that is played answer."""
 
-    def __init__(self, scenario: Scenario) -> None:
-        self.seen = Seen()
-        self.hanging = asyncio.Event()
+    def __init__(self, scenarios: Sequence[Scenario]) -> None:
         self.engine = Hooks()
-        self._scenario = scenario
-        for number, spec in enumerate(scenario.hooks):
-            options: dict[str, Any] = {"match": spec.matcher, "timeout": spec.timeout, "name": f"hook{number}"}
-            self.engine.on(CATALOG[spec.event].cls, **options)(self._hook(spec))
+        self.scenarios = scenarios
+        self.begin(scenarios[0])
+        for scenario in scenarios:
+            for number, spec in enumerate(scenario.hooks):
+                name = f"{scenario.name}_{number}"
+                options: dict[str, Any] = {"match": spec.matcher, "timeout": spec.timeout, "name": name}
+                self.engine.on(CATALOG[spec.event].cls, **options)(self._hook(scenario, spec))
 
-    def _hook(self, spec: HookSpec) -> Callable[[Event, Context], Awaitable[Any]]:
+    def begin(self, scenario: Scenario) -> None:
+        """Play this one from now on."""
+        self.playing, self.seen, self.hanging = scenario, Seen(), asyncio.Event()
+
+    @property
+    def asks(self) -> bool:
+        return any(scenario.permission for scenario in self.scenarios)
+
+    @property
+    def allowed_tools(self) -> list[str]:
+        return sorted({name for scenario in self.scenarios for name in scenario.allowed_tools})
+
+    def _hook(self, scenario: Scenario, spec: HookSpec) -> Callable[[Event, Context], Awaitable[Any]]:
         async def answer(event: Event, ctx: Context) -> Any:
-            calls = self.seen.hooks.count(spec.event)
-            self.seen.hooks.append(spec.event)
+            if scenario is not self.playing:
+                return {}
+            seen = self.seen
+            calls = seen.hooks.count(spec.event)
+            seen.hooks.append(spec.event)
             reply = spec.replies[min(calls, len(spec.replies) - 1)]
             if reply != HANG:
                 return reply
@@ -84,17 +97,18 @@ class Played:
             try:
                 await asyncio.Event().wait()
             finally:
-                self.seen.cancelled += ctx.cancelled.is_set()
+                seen.cancelled += ctx.cancelled.is_set()
 
         return answer
 
     async def permit(self, request: CanUseTool) -> Any:
         self.seen.asked.append(request.tool_name)
-        assert self._scenario.permission is not None
-        return {**self._scenario.permission, "updatedInput": request.input}
+        assert self.playing.permission is not None
+        return {**self.playing.permission, "updatedInput": request.input}
 
     def servers(self) -> dict[str, ToolServer]:
-        tools = [tool(name=name)(self._shout(prefix)) for name, prefix in self._scenario.mcp_tools.items()]
+        named = {name: prefix for scenario in self.scenarios for name, prefix in scenario.mcp_tools.items()}
+        tools = [tool(name=name)(self._shout(prefix)) for name, prefix in named.items()]
         return {"srv": ToolServer(tools)} if tools else {}
 
     def _shout(self, prefix: str) -> Callable[[str], Awaitable[str]]:
@@ -105,42 +119,60 @@ class Played:
 
         return shout
 
-    async def interrupt_once_hanging(self, interrupt: Callable[[], Awaitable[None]]) -> None:
+    async def turn(self, interrupt: Callable[[], Awaitable[None]], results: AsyncIterator[str]) -> None:
+        """One turn to its end, stopped in a hook that hangs if the scenario says so."""
+        stopping = asyncio.ensure_future(self._interrupt_once_hanging(interrupt))
+        if not self.playing.interrupt_on_hang:
+            stopping.cancel()
+        self.seen.results += [result async for result in results]
+        with suppress(asyncio.CancelledError):
+            await stopping
+
+    async def _interrupt_once_hanging(self, interrupt: Callable[[], Awaitable[None]]) -> None:
         await self.hanging.wait()
         await interrupt()
 
 
-async def our_client(scenario: Scenario, stage: Stage) -> Seen:
+Play = Callable[[Scenario], Awaitable[Seen]]
+Host = Callable[[Sequence[Scenario], Stage], AbstractAsyncContextManager[Play]]
+
+
+@asynccontextmanager
+async def our_client(scenarios: Sequence[Scenario], stage: Stage) -> AsyncIterator[Play]:
     """`hookline.hosts.claude_code.ClaudeClient`."""
-    played = Played(scenario)
+    played = Played(scenarios)
     client = ClaudeClient(
         hooks=played.engine,
-        can_use_tool=played.permit if scenario.permission else None,
+        can_use_tool=played.permit if played.asks else None,
         mcp_servers=played.servers(),
         cli=stage.cli,
         cwd=stage.cwd,
         env=stage.env,
-        allowed_tools=list(scenario.allowed_tools),
+        allowed_tools=played.allowed_tools,
     )
-    async with client:
+
+    async def results() -> AsyncIterator[str]:
+        async for message in client.receive():
+            if isinstance(message, ResultMessage):
+                yield message.subtype
+
+    async def play(scenario: Scenario) -> Seen:
+        played.begin(scenario)
         for prompt in scenario.prompts:
             await client.send(prompt)
-            stopping = asyncio.ensure_future(played.interrupt_once_hanging(client.interrupt))
-            if not scenario.interrupt_on_hang:
-                stopping.cancel()
-            async for message in client.receive():
-                if isinstance(message, ResultMessage):
-                    played.seen.results.append(message.subtype)
-            with suppress(asyncio.CancelledError):
-                await stopping
-    return played.seen
+            await played.turn(client.interrupt, results())
+        return played.seen
+
+    async with client:
+        yield play
 
 
-async def python_sdk(scenario: Scenario, stage: Stage) -> Seen:
+@asynccontextmanager
+async def python_sdk(scenarios: Sequence[Scenario], stage: Stage) -> AsyncIterator[Play]:
     """The official Python SDK, whose hooks are ours by way of `for_sdk`."""
     import claude_agent_sdk as sdk
 
-    played = Played(scenario)
+    played = Played(scenarios)
 
     async def permit(name: str, tool_input: dict[str, Any], context: Any) -> Any:
         answer = await played.permit(CanUseTool(tool_name=name, input=tool_input))
@@ -148,34 +180,40 @@ async def python_sdk(scenario: Scenario, stage: Stage) -> Seen:
             return sdk.PermissionResultDeny(message=answer["message"])
         return sdk.PermissionResultAllow()
 
+    servers = played.servers()
     options = sdk.ClaudeAgentOptions(
         hooks=for_sdk(played.engine),
-        can_use_tool=permit if scenario.permission else None,
-        mcp_servers={"srv": sdk.create_sdk_mcp_server("srv", tools=_sdk_tools(played))} if scenario.mcp_tools else {},
-        allowed_tools=list(scenario.allowed_tools),
+        can_use_tool=permit if played.asks else None,
+        mcp_servers={name: sdk.create_sdk_mcp_server(name, tools=_sdk_tools(server))
+                     for name, server in servers.items()},
+        allowed_tools=played.allowed_tools,
         cli_path=stage.cli,
         cwd=stage.cwd,
         env=stage.env,
-    )
-    async with sdk.ClaudeSDKClient(options) as client:
+    )  # fmt: skip
+    client = sdk.ClaudeSDKClient(options)
+
+    async def results() -> AsyncIterator[str]:
+        async for message in client.receive_response():
+            if isinstance(message, sdk.ResultMessage):
+                yield message.subtype
+
+    async def play(scenario: Scenario) -> Seen:
+        played.begin(scenario)
         for prompt in scenario.prompts:
             await client.query(prompt)
-            stopping = asyncio.ensure_future(played.interrupt_once_hanging(client.interrupt))
-            if not scenario.interrupt_on_hang:
-                stopping.cancel()
-            async for message in client.receive_response():
-                if isinstance(message, sdk.ResultMessage):
-                    played.seen.results.append(message.subtype)
-            with suppress(asyncio.CancelledError):
-                await stopping
-    return played.seen
+            await played.turn(client.interrupt, results())
+        return played.seen
+
+    async with client:
+        yield play
 
 
-def _sdk_tools(played: Played) -> list[Any]:
+def _sdk_tools(server: ToolServer) -> list[Any]:
     import claude_agent_sdk as sdk
 
     made = []
-    for one in played.servers()["srv"].tools.values():
+    for one in server.tools.values():
 
         async def call(arguments: dict[str, Any], one: Any = one) -> dict[str, Any]:
             return {"content": [{"type": "text", "text": await one(arguments)}]}
@@ -184,20 +222,30 @@ def _sdk_tools(played: Played) -> list[Any]:
     return made
 
 
-async def typescript_sdk(scenario: Scenario, stage: Stage) -> Seen:
-    """The official TypeScript SDK, in a process of its own."""
-    told = {**msgspec.to_builtins(scenario), "stage": msgspec.to_builtins(stage)}
+@asynccontextmanager
+async def typescript_sdk(scenarios: Sequence[Scenario], stage: Stage) -> AsyncIterator[Play]:
+    """The official TypeScript SDK, in a process of its own: it is told the scenarios, then which of them is next."""
     driver = await asyncio.create_subprocess_exec(
         "node", str(DRIVER), str(NODE), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
+    assert driver.stdin is not None
+    assert driver.stdout is not None
+    asked, answers = driver.stdin, driver.stdout
+
+    async def play(scenario: Scenario) -> Seen:
+        asked.write(json.dumps(scenario.name).encode() + b"\n")
+        return msgspec.json.decode(await asyncio.wait_for(answers.readline(), 60), type=Seen)
+
     try:
-        printed, _ = await asyncio.wait_for(driver.communicate(json.dumps(told).encode()), 60)
+        told = {"scenarios": msgspec.to_builtins(scenarios), "stage": msgspec.to_builtins(stage)}
+        asked.write(json.dumps(told).encode() + b"\n")
+        yield play
+        asked.close()
+        assert await asyncio.wait_for(driver.wait(), 60) == 0
     finally:
         if driver.returncode is None:
             driver.kill()
             await driver.wait()
-    assert driver.returncode == 0
-    return msgspec.json.decode(printed, type=Seen)
 
 
 HOSTS: dict[str, Host] = {"client": our_client, "python-sdk": python_sdk, "typescript-sdk": typescript_sdk}

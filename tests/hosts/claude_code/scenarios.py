@@ -1,7 +1,8 @@
 """What every pair of host and CLI must do: one row a scenario, told as data so that any host can play it.
 
 A hook answers its n-th call with its n-th reply, the last one again and again; `"hang"` never answers. `expect` says
-what must be so afterwards, whoever the host and whatever the CLI.
+what must be so afterwards, whoever the host and whatever the CLI. Scenarios of one `session` are played in it one after
+the other: the hooks, tools and permissions of all are registered, those of the one that is played answer.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     """A conversation, and what must come of it."""
 
     name: str
+    session: str = "open"
     model: list[dict[str, Any]]
     expect: Expect
     hooks: list[HookSpec] = []
@@ -61,6 +63,12 @@ CALL_THEN_FINAL: list[dict[str, Any]] = [{"tools": [BASH]}, {"text": "final"}]
 
 SCENARIOS = [
     Scenario(
+        name="userpromptsubmit_block",
+        hooks=[HookSpec("UserPromptSubmit", [{"decision": "block", "reason": "BADPROMPT"}])],
+        model=[{"text": "final"}],
+        expect=Expect(files={}, results=["success"], hooks=["UserPromptSubmit"], model_requests=0),
+    ),
+    Scenario(
         name="pretooluse_deny",
         hooks=[HookSpec("PreToolUse", [NO])],
         model=CALL_THEN_FINAL,
@@ -68,6 +76,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="updated_input",
+        session="matched",
         hooks=[HookSpec("PreToolUse", [specific("PreToolUse", permissionDecision="allow",
                         updatedInput={"command": "echo changed >> out.txt", "description": "d"})], matcher="Bash")],
         model=CALL_THEN_FINAL,
@@ -90,28 +99,14 @@ SCENARIOS = [
         ),
     ),
     Scenario(
-        name="userpromptsubmit_block",
-        hooks=[HookSpec("UserPromptSubmit", [{"decision": "block", "reason": "BADPROMPT"}])],
-        model=[{"text": "final"}],
-        expect=Expect(files={}, results=["success"], hooks=["UserPromptSubmit"], model_requests=0),
-    ),
-    Scenario(
         name="hook_timeout",
         hooks=[HookSpec("PreToolUse", [HANG], timeout=1)],
         model=CALL_THEN_FINAL,
         expect=Expect(files={}, results=["success"], hooks=["PreToolUse"], tool_errors=[True], cancelled=1),
     ),
     Scenario(
-        name="interrupt_during_a_hook",
-        hooks=[HookSpec("PreToolUse", [HANG])],
-        model=CALL_THEN_FINAL,
-        interrupt_on_hang=True,
-        expect=Expect(
-            files={}, results=["error_during_execution"], hooks=["PreToolUse"], model_requests=1, cancelled=1
-        ),
-    ),
-    Scenario(
         name="can_use_tool_denies",
+        session="asking",
         allowed_tools=(),
         permission={"behavior": "deny", "message": "HOSTNO"},
         model=CALL_THEN_FINAL,
@@ -121,6 +116,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="can_use_tool_allows",
+        session="asking",
         allowed_tools=(),
         permission={"behavior": "allow"},
         model=CALL_THEN_FINAL,
@@ -128,6 +124,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="in_process_mcp_tool",
+        session="matched",
         allowed_tools=("mcp__srv__shout",),
         mcp_tools={"shout": "LOUD:"},
         hooks=[HookSpec("PreToolUse", [{}], matcher="mcp__srv__.*")],
@@ -145,6 +142,15 @@ SCENARIOS = [
         expect=Expect(
             files={}, results=["success", "success"], hooks=["UserPromptSubmit"] * 2, reached_model=["UPSCTX"],
             model_requests=2,
+        ),
+    ),
+    Scenario(
+        name="interrupt_during_a_hook",  # the last of its session: the CLI ends with an error after it
+        hooks=[HookSpec("PreToolUse", [HANG])],
+        model=CALL_THEN_FINAL,
+        interrupt_on_hang=True,
+        expect=Expect(
+            files={}, results=["error_during_execution"], hooks=["PreToolUse"], model_requests=1, cancelled=1
         ),
     ),
 ]  # fmt: skip
