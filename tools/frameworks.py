@@ -46,16 +46,16 @@ def is_ready(name: str) -> bool:
     return (FOLDER / name / ".ready").exists()
 
 
-def environ() -> dict[str, str]:
+def environ(**more: str) -> dict[str, str]:
     """The variables to run an environment's interpreter with: `hookline` is this checkout's."""
-    return {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    return {**os.environ, "PYTHONPATH": str(ROOT / "src"), **more}
 
 
-def run_in(name: str, *arguments: str, cwd: Path = ROOT, input: str | None = None) -> subprocess.CompletedProcess[str]:
+def run_in(name: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run an environment's interpreter to its end."""
     return subprocess.run(
         [str(python_of(name)), *arguments],
-        input=input, capture_output=True, text=True, check=False, timeout=280, cwd=cwd, env=environ(),
+        capture_output=True, text=True, check=False, timeout=280, cwd=ROOT, env=environ(**variables),
     )  # fmt: skip
 
 

@@ -1,15 +1,12 @@
 """What an adapter must be able to do, each as a check on the facts of real runs, and the table that is made of them."""
 
-import functools
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from tools.frameworks import ENVIRONMENTS, ROOT, is_ready, run_in
+from tests.adapters.plays import played
+from tools.frameworks import ENVIRONMENTS, ROOT, is_ready
 
-DRIVE = Path(__file__).parent / "drive"
 TABLE = ROOT / "docs" / "frameworks.md"
 Facts = Mapping[str, Any]
 
@@ -54,13 +51,9 @@ DRIVEN = (
 )  # fmt: skip
 
 
-@functools.cache
 def facts_of(driven: Driven) -> Facts:
     """Everything that `drive/` saw on this framework; one process plays all scenarios."""
-    done = run_in(driven.environment, str(DRIVE), driven.module)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("FACTS ")]
-    assert lines, f"{driven.module} printed no facts:\n{done.stderr[-4000:]}"
-    facts: Facts = json.loads(lines[-1].removeprefix("FACTS "))
+    facts: Facts = played(driven.environment, driven.module)
     return facts
 
 

@@ -1,23 +1,23 @@
 """AGENT-HOOKS-0.1: our agent as a host passes the conformance kit; our hooks work in other hosts."""
 
-import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.adapters.plays import played
 from tools.frameworks import ROOT, is_ready, run_in
 
 DOCS = ROOT / "docs" / "how-to" / "agent-hooks.md"
 OPTIONS = ("-q", "-c", "/dev/null", "--noconftest", "--rootdir", ".", "-p", "no:cacheprovider")
 KIT = ("-m", "pytest", *OPTIONS, "tests/adapters/vectors.py")
+MISSING = "the environment `agent-hooks` is not there; run `make frameworks`"
 HARNESS = "--agent-hooks-harness=tests.adapters.conformance:HooklineHarness"
 
 
 def run(*arguments: str) -> str:
     if not is_ready("agent-hooks"):
-        pytest.skip("the environment `agent-hooks` is not there; run `make frameworks`")
+        pytest.skip(MISSING)
     done = run_in("agent-hooks", *arguments)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout
@@ -39,8 +39,9 @@ def test_the_documented_closing_line_is_the_kits_own() -> None:
 
 @pytest.fixture(scope="module")
 def seen() -> dict[str, Any]:
-    printed = run(str(Path(__file__).parent / "drive" / "agent_hooks_host.py"))
-    facts: dict[str, Any] = json.loads(printed.rpartition("FACTS ")[2])
+    if not is_ready("agent-hooks"):
+        pytest.skip(MISSING)
+    facts: dict[str, Any] = played("agent-hooks", "agent_hooks_host")
     return facts
 
 

@@ -1,31 +1,19 @@
 """Cases that strangers try first, and those that are one framework's own, each on the real framework."""
 
-import functools
-import json
 from typing import Any
 
 import pytest
 
-from tests.adapters.abilities import DRIVE
-from tools.frameworks import is_ready, run_in
+from tests.adapters.plays import played
+from tools.frameworks import is_ready
 
 FRAMEWORKS = ("agent-framework", "crewai", "google-adk", "langchain", "openai-agents", "pydantic-ai", "strands")
-
-
-@functools.cache
-def facts_of(framework: str) -> dict[str, Any]:
-    """What came of all cases of a framework; one process plays them."""
-    done = run_in(framework, str(DRIVE), f"odd_{framework.replace('-', '_')}")
-    lines = [line for line in done.stdout.splitlines() if line.startswith("FACTS ")]
-    assert lines, done.stderr[-4000:]
-    facts: dict[str, Any] = json.loads(lines[-1].removeprefix("FACTS "))
-    return facts
 
 
 def case(framework: str, name: str) -> dict[str, Any]:
     if not is_ready(framework):
         pytest.skip(f"the environment `{framework}` is not there; run `make frameworks`")
-    facts: dict[str, Any] = facts_of(framework)[name]
+    facts: dict[str, Any] = played(framework, f"odd_{framework.replace('-', '_')}")[name]
     return facts
 
 

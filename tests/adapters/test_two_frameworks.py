@@ -1,23 +1,18 @@
 """Agents of two frameworks in one program, governed by one set of hooks."""
 
-import json
 import re
-from pathlib import Path
 
 import pytest
 
-from tools.frameworks import is_ready, run_in
+from tests.adapters.plays import played
+from tools.frameworks import is_ready
 
-SCRIPT = Path(__file__).parent / "drive" / "two_frameworks.py"
 
-
-def test_two_frameworks_share_one_log_one_page_and_one_explanation(tmp_path: Path) -> None:
+def test_two_frameworks_share_one_log_one_page_and_one_explanation() -> None:
     """One audit log, one metrics page and one `explain()` cover both agents."""
     if not is_ready("pydantic-ai"):
         pytest.skip("the environment `pydantic-ai` is not there; run `make frameworks`")
-    done = run_in("pydantic-ai", str(SCRIPT), str(tmp_path))
-    [line] = [line for line in done.stdout.splitlines() if line.startswith("FACTS ")] or pytest.fail(done.stderr)
-    facts = json.loads(line.removeprefix("FACTS "))
+    facts = played("pydantic-ai", "two_frameworks")["one_set_of_hooks"]
 
     assert facts["calls"] == {"langchain": ["ls"], "pydantic-ai": ["ls"]}
     tools = [row for row in facts["audit"] if row["event"] == "PreToolUse"]

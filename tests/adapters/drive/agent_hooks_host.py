@@ -1,12 +1,8 @@
-"""`HooklineInterceptor` in a host of AGENT-HOOKS, the kit's reference agent; prints what came of each run."""
+"""`HooklineInterceptor` in a host of AGENT-HOOKS, the kit's reference agent: what came of each run."""
 
 import asyncio
-import json
-import sys
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
-
-sys.path[0] = str(Path(__file__).resolve().parents[3])
 
 from agent_hooks import EnforcementMode
 from agent_hooks._types import Verdict
@@ -80,4 +76,10 @@ RUNS: dict[str, tuple[Any, ...]] = {
     "deny_resolver": (PreToolUse, deny("NO_X"), Approver()),
     "evaluate_only": (PreToolUse, deny("NO_X"), None, "evaluate_only"),
 }
-print("FACTS " + json.dumps({name: asyncio.run(play(*given)) for name, given in RUNS.items()}))
+
+
+def case(given: tuple[Any, ...]) -> Callable[[], Any]:
+    return lambda: asyncio.run(play(*given))
+
+
+CASES = {name: case(given) for name, given in RUNS.items()}

@@ -6,6 +6,7 @@ around them.
 """
 
 import asyncio
+import functools
 import tempfile
 import time
 from collections.abc import Callable
@@ -186,15 +187,21 @@ def goes_on_once(event: Stop) -> Any:
     return None if event.stop_hook_active else keep_going("GO_X")
 
 
-audit_folder = tempfile.TemporaryDirectory(prefix="hookline-drive-")  # with the log's head, and gone at the end
-audit_file = Path(audit_folder.name) / "audit.jsonl"
+@functools.cache
+def audit_folder() -> tempfile.TemporaryDirectory[str]:
+    """Of the process that asks for it: with the log's head, and gone when the process ends."""
+    return tempfile.TemporaryDirectory(prefix="hookline-drive-")
+
+
+def audit_file() -> Path:
+    return Path(audit_folder().name) / "audit.jsonl"
 
 
 def audited(hooks: Hooks) -> None:
     from hookline.audit.log import AuditLog
     from hookline.telemetry.metrics import Metrics
 
-    hooks.observe(AuditLog(audit_file, sync="line"), inline=True)
+    hooks.observe(AuditLog(audit_file(), sync="line"), inline=True)
     hooks.observe(Metrics(), inline=True)
     before_tool(lambda event: deny("REASON_X") if "rm" in event.tool_input["command"] else None)(hooks)
 
@@ -202,7 +209,7 @@ def audited(hooks: Hooks) -> None:
 def audit_facts(hooks: Hooks) -> dict[str, Any]:
     import msgspec
 
-    lines = [msgspec.json.decode(line) for line in audit_file.read_bytes().splitlines()]
+    lines = [msgspec.json.decode(line) for line in audit_file().read_bytes().splitlines()]
     return {"audit": [{k: line.get(k) for k in ("event", "decision", "tool", "session_id")} for line in lines]}
 
 

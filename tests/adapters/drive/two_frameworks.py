@@ -1,10 +1,9 @@
-"""One `Hooks` inside agents of two frameworks: `python tests/adapters/drive/two_frameworks.py FOLDER`."""
+"""One `Hooks` inside agents of two frameworks."""
 
 import json
-import sys
+import tempfile
 from pathlib import Path
-
-sys.path[0] = str(Path(__file__).resolve().parents[3])
+from typing import Any
 
 from hookline import Hooks, Verdict, deny
 from hookline.audit.log import AuditLog
@@ -13,33 +12,37 @@ from hookline.telemetry.metrics import Metrics
 from tests.adapters.drive import langchain_sync, pydantic_ai_agent
 from tests.adapters.drive.scenarios import LS, RM, Seen
 
-audit = Path(sys.argv[1]) / "audit.jsonl"
-hooks, metrics = Hooks(), Metrics()
-explained: list[str] = []
-hooks.observe(AuditLog(audit, sync="line"), inline=True)
-hooks.observe(metrics, inline=True)
+
+def one_set_of_hooks() -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        return played_with(Path(folder) / "audit.jsonl")
 
 
-def explain(notice: object) -> None:
-    if isinstance(notice, Verdict) and notice.blocked:
-        explained.append(notice.explain())
+def played_with(audit: Path) -> Any:
+    hooks, metrics = Hooks(), Metrics()
+    explained: list[str] = []
+    hooks.observe(AuditLog(audit, sync="line"), inline=True)
+    hooks.observe(metrics, inline=True)
+
+    def explain(notice: object) -> None:
+        if isinstance(notice, Verdict) and notice.blocked:
+            explained.append(notice.explain())
+
+    hooks.observe(explain, inline=True)
+
+    @hooks.on(PreToolUse, match="shell")
+    async def no_rm(event: PreToolUse) -> object:
+        return deny("never") if "rm" in event.tool_input["command"] else None
+
+    seen = {"langchain": Seen(), "pydantic-ai": Seen()}
+    langchain_sync.run(seen["langchain"], [RM, LS, "done"], "hello", hooks, on_ask=None, inner=())
+    pydantic_ai_agent.run(seen["pydantic-ai"], [RM, LS, "done"], "hello", hooks, on_ask=None, inner=())
+    return {
+        "calls": {name: one.calls for name, one in seen.items()},
+        "audit": [json.loads(line) for line in audit.read_text().splitlines()],
+        "metrics": metrics.text(),
+        "explained": explained,
+    }
 
 
-hooks.observe(explain, inline=True)
-
-
-@hooks.on(PreToolUse, match="shell")
-async def no_rm(event: PreToolUse) -> object:
-    return deny("never") if "rm" in event.tool_input["command"] else None
-
-
-seen = {"langchain": Seen(), "pydantic-ai": Seen()}
-langchain_sync.run(seen["langchain"], [RM, LS, "done"], "hello", hooks, on_ask=None, inner=())
-pydantic_ai_agent.run(seen["pydantic-ai"], [RM, LS, "done"], "hello", hooks, on_ask=None, inner=())
-facts = {
-    "calls": {name: one.calls for name, one in seen.items()},
-    "audit": [json.loads(line) for line in audit.read_text().splitlines()],
-    "metrics": metrics.text(),
-    "explained": explained,
-}
-print("FACTS " + json.dumps(facts))
+CASES = {one_set_of_hooks.__name__: one_set_of_hooks}
