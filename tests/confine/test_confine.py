@@ -6,6 +6,7 @@ import os
 import platform
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -259,3 +260,20 @@ def test_the_check_says_what_there_is() -> None:
     done = subprocess.run([*arena.HOOKLINE, "--check"], capture_output=True, text=True, check=False)
 
     assert (done.returncode, "confine    works: a write outside was refused" in done.stdout) == (0, True)
+
+
+@pytest.mark.parametrize("kept", [(), (0, 1, 2), (1, 2, -1, 5), (0, 3, 4, 9)])
+def test_a_supervisor_lets_go_of_every_descriptor_but_its_own(kept: tuple[int, ...]) -> None:
+    """What the command closes is then closed: nobody waits at the other end."""
+    code = (
+        "import os\n"
+        "from hookline.confine.run import _close_all_but\n"
+        "for number in range(12):\n"
+        "    os.dup2(os.open(os.devnull, os.O_RDWR), number)\n"
+        f"_close_all_but(*{kept})\n"
+        "folder = os.open('/proc/self/fd', os.O_RDONLY)\n"
+        f"found = {{int(name) for name in os.listdir(folder)}} - {{folder}}\n"
+        "found = {fd for fd in found if os.path.exists(f'/proc/self/fd/{fd}')}\n"
+        f"os._exit(found != {{fd for fd in {kept} if fd >= 0}})\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 FAILED, CANNOT_START, NOT_FOUND = 125, 126, 127
 """Exit codes: it could not be confined; it could not be started; there is no such program."""
 _DONE = b"."
+_ALL = 2**31 - 1
 
 
 def run(policy: Policy, argv: list[str]) -> int:
@@ -195,7 +196,6 @@ class _CommandProcess:
         except OSError as error:
             self.problem = error.strerror
             return -1
-        kernel.wake_quickly(listener)
         return listener
 
     def has_ended(self) -> bool:
@@ -210,11 +210,12 @@ class _CommandProcess:
 
 def _close_all_but(*kept: int) -> None:
     """Let go of what is the command's and not the supervisor's to hold open."""
-    for fd in {int(name) for name in os.listdir("/proc/self/fd")}.difference(kept):
-        try:
-            os.close(fd)
-        except OSError:
-            continue  # the listing itself
+    after = 0
+    for fd in sorted({*kept} - {-1}):
+        if fd > after:  # a range without anything in it is everything to Python 3.11
+            os.closerange(after, fd)
+        after = fd + 1
+    os.closerange(after, _ALL)
 
 
 class _Watch:
@@ -267,7 +268,10 @@ class _Watch:
         return not what & select.POLLHUP
 
     def _settle(self, *kept: int) -> None:
-        """Do what can wait until the command has been let go: it has no effect before its next call is answered."""
+        """Do what can wait until the command has been let go: it has no effect before its next call is answered.
+
+        The command goes on beside this, on another processor where there is one; later it hands over on its own.
+        """
         if self._settled:
             return
         self._settled = True
@@ -277,6 +281,7 @@ class _Watch:
         _to_null(0)
         _to_null(1)
         _close_all_but(0, 1, 2, self._owner, self._status, self._life, *kept)
+        kernel.wake_quickly(kept[0])
 
     def _reap(self) -> None:
         """Let go of orphans that have ended, the command apart."""

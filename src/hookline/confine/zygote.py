@@ -16,7 +16,7 @@ import select
 import struct
 from contextlib import suppress
 
-from hookline.confine import check, kernel, libc, main, metadata, run, signals, supervisor
+from hookline.confine import check, kernel, libc, main, metadata, run, signals, sockets, supervisor
 from hookline.confine import filter as seccomp
 from hookline.confine.others import Others
 from hookline.confine.places import WritablePlaces
@@ -31,7 +31,7 @@ FREE = 10
 """Descriptors of a line have numbers below this one; everything of ours is above."""
 SETTLE = 0.05
 """Seconds after a line in which the next crew is not made yet: the line needs the processors more."""
-_WARM = (check, metadata, supervisor)
+_WARM = (check, metadata, sockets, supervisor)
 """Read before the first line comes."""
 _CLOSE_ON_EXEC = 0x40000000
 _STREAMS = 3
@@ -182,6 +182,11 @@ def _rehearse() -> None:
         seccomp.program(kernel.machine(), scoped_signals=kernel.landlock_version() >= SCOPED_SINCE, starts=starts)
     main.understood([*_USUAL.arguments(), "--", "true"])
     judge = supervisor.Supervisor(_USUAL, WritablePlaces(["/"]), Others(), Reporter(""))
+    judge.look_around()
+    ours, theirs = _pair()
+    _send(ours, [note := _note("")])
+    _read(_receive(theirs)[1][0])
+    os.close(note)
     path = libc.buffer(b"/bin/true\0")
     words = libc.buffer(struct.pack("QQ", libc.addressof(path), 0))
     arguments = (libc.addressof(path), libc.addressof(words), libc.addressof(words) + 8, 0, 0, 0)
