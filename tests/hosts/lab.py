@@ -5,6 +5,7 @@ A CLI that is not on this machine is a skip that says how to get it; the slow on
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,8 +39,18 @@ class Lab(NamedTuple):
         turns = [ModelTurn(tools=(agent.shell(command),)) for command in commands]
         return run(agent, self.place, prompt, turns, env={"HOOKLINE_SERVICE": "0"}, limit=400)
 
-    def ran(self, kind: str) -> bool:
-        return (self.place.project / f"mark-{kind}").exists()
+    def ran(self) -> frozenset[str]:
+        """The kinds of commands that ran."""
+        return frozenset(path.name.removeprefix("mark-") for path in self.place.project.glob("mark-*"))
+
+
+def own_program(folder: Path) -> Path:
+    """A `hookline` of its own, which a test may remove."""
+    path = folder / "bin" / "hookline"
+    path.parent.mkdir()
+    path.write_text(f"#!{sys.executable}\nfrom hookline.__main__ import main\n\nmain()\n")
+    path.chmod(0o755)
+    return path
 
 
 @contextmanager

@@ -4,14 +4,14 @@ Each CLI runs headless against a scripted model on loopback, in a home of its ow
 a skip that says how to get it; the slow ones run with HOOKLINE_HOSTS=all (`make hosts`).
 """
 
-from collections.abc import Iterator
-from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from hookline.hosts.host import able
+from hookline.hosts.host import Host, able
 from hookline.hosts.table import find
-from tests.hosts.lab import NAMES, Lab, installed, laid_out
+from hookline.prove.run import ProgramRun
+from tests.hosts.lab import NAMES, installed, laid_out, own_program
 
 pytestmark = [pytest.mark.real_hosts, pytest.mark.timeout(900)]
 
@@ -42,65 +42,91 @@ def after(event):
 """
 
 
-@pytest.fixture(params=NAMES)
-def lab(request: pytest.FixtureRequest, program: Path, tmp_path: Path) -> Iterator[Lab]:
-    with laid_out(request.param, program, tmp_path, HOOKS) as lab:
-        yield lab
+PROJECT_HOOKS = """
+from hookline import Hooks, deny
+from hookline.events import PreToolUse
+
+hooks = Hooks()
+
+@hooks.on(PreToolUse, match="Bash", timeout=4)
+def judge(event):
+    return deny("REASON_REFUSED") if event.tool_input["command"].endswith("-refused") else None
+"""
 
 
-def test_calls_are_allowed_denied_rewritten_and_refused_when_a_hook_fails(lab: Lab) -> None:
+class Recorded(NamedTuple):
+    """What one CLI did: in a run with a call of each kind, in one with a forbidden prompt, in one without hookline."""
+
+    host: Host
+    calls: ProgramRun
+    prompt: ProgramRun
+    gone: ProgramRun
+    ran: frozenset[str]
+    """The kinds of calls that ran."""
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """Three runs in one home and project: starting a CLI costs more than everything it is asked for in a run."""
+    folder = tmp_path_factory.mktemp(request.param)
+    program, host = own_program(folder), find(request.param)
+    with laid_out(host.name, program, folder, HOOKS) as lab:
+        if host.config.project:
+            theirs = folder / "project_hooks.py"
+            theirs.write_text(PROJECT_HOOKS)
+            installed(lab, program, theirs, scope="project")
+        rewritten = ["old"] if able(host, "rewrite") else []
+        refused = ["refused"] if host.config.project else []
+        kinds = ["allowed", "denied", *refused, "crashed", "exited", *rewritten, "replaced", "noted", "hung"]
+        calls = lab.run("please run it", *kinds)
+        prompt = lab.run("this is forbidden", "prompted")
+        program.unlink()
+        gone = lab.run("please run it", "unguarded")
+        return Recorded(host, calls, prompt, gone, lab.ran())
+
+
+def test_calls_are_allowed_denied_rewritten_and_refused_when_a_hook_fails(recorded: Recorded) -> None:
     """Allowed: it runs. Denied, crashed, exited, hung: it does not, and the model reads why."""
-    rewrites = able(find(lab.name), "rewrite")
-    done = lab.run("please run it", "allowed", "denied", "crashed", "exited", *(["old"] if rewrites else []), "hung")
+    done, ran = recorded.calls, recorded.ran
 
-    assert lab.ran("allowed"), done.stderr[-2000:]
-    assert [kind for kind in ("denied", "crashed", "exited", "hung", "old") if lab.ran(kind)] == []
-    assert lab.ran("new") is rewrites
+    assert "allowed" in ran, done.stderr[-2000:]
+    assert ran & {"denied", "crashed", "exited", "hung", "old"} == set()
+    assert ("new" in ran) is able(recorded.host, "rewrite")
     assert done.model.read("REASON_DENIED")
     assert done.model.read("REASON_CRASHED")
     assert done.model.read("ended without an answer")
     assert done.model.read("gave no reply within")
 
 
-def test_a_prompt_is_refused_where_the_host_can(lab: Lab) -> None:
+def test_a_prompt_is_refused_where_the_host_can(recorded: Recorded) -> None:
     """The model never sees it; without the word it does."""
-    done = lab.run("this is forbidden", "allowed")
-
-    if able(find(lab.name), "gate prompt"):
-        assert done.model.turns_asked == 0
-        assert not lab.ran("allowed")
+    if able(recorded.host, "gate prompt"):
+        assert recorded.prompt.model.turns_asked == 0
+        assert "prompted" not in recorded.ran
     else:
-        assert lab.ran("allowed")
+        assert "prompted" in recorded.ran
 
 
-def test_what_a_hook_says_after_a_call_reaches_the_model_where_the_host_can(lab: Lab) -> None:
+def test_what_a_hook_says_after_a_call_reaches_the_model_where_the_host_can(recorded: Recorded) -> None:
     """Context is read; a replaced output takes the place of the old one, which is not read."""
-    host = find(lab.name)
-    done = lab.run("please run it", "replaced", "noted")
+    host, model = recorded.host, recorded.calls.model
 
-    assert done.model.read("REASON_CONTEXT") is able(host, "context")
-    assert done.model.read("REASON_NEW_OUTPUT") is able(host, "replace output")
-    assert done.model.read(f"2000{len('replaced')}") is not able(host, "replace output")
+    assert {"replaced", "noted"} <= recorded.ran
+    assert model.read("REASON_CONTEXT") is able(host, "context")
+    assert model.read("REASON_NEW_OUTPUT") is able(host, "replace output")
+    assert model.read(f"2000{len('replaced')}") is not able(host, "replace output")
 
 
-def test_the_users_hooks_and_a_projects_both_hold(lab: Lab, program: Path, tmp_path: Path) -> None:
+def test_the_users_hooks_and_a_projects_both_hold(recorded: Recorded) -> None:
     """Neither file silences the other, where a project can have one."""
-    if not find(lab.name).config.project:
-        pytest.skip(f"{lab.name} has no hooks of a project")
-    theirs = tmp_path / "project_hooks.py"
-    theirs.write_text(HOOKS.replace("denied", "refused").replace("DENIED", "REFUSED"))
-    installed(lab, program, theirs, scope="project")
+    if not recorded.host.config.project:
+        pytest.skip(f"{recorded.host.name} has no hooks of a project")
+    done = recorded.calls
 
-    done = lab.run("please run it", "denied", "refused", "allowed")
-
-    assert [kind for kind in ("denied", "refused", "allowed") if lab.ran(kind)] == ["allowed"], done.stderr[-2000:]
+    assert recorded.ran & {"denied", "refused", "allowed"} == {"allowed"}, done.stderr[-2000:]
     assert (done.model.read("REASON_DENIED"), done.model.read("REASON_REFUSED")) == (True, True)
 
 
-def test_a_gate_stays_shut_when_hookline_is_gone(lab: Lab, program: Path) -> None:
+def test_a_gate_stays_shut_when_hookline_is_gone(recorded: Recorded) -> None:
     """Removed, moved, or its Python was: the entry in the host's file still denies."""
-    program.unlink()
-
-    done = lab.run("please run it", "allowed")
-
-    assert not lab.ran("allowed"), done.stdout[-2000:]
+    assert "unguarded" not in recorded.ran, recorded.gone.stdout[-2000:]

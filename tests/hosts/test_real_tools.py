@@ -11,7 +11,7 @@ import pytest
 from hookline.prove.agents import AGENTS, Agent, World
 from hookline.prove.protocols import ModelTurn
 from hookline.prove.run import run
-from tests.hosts.lab import NAMES, Lab, laid_out
+from tests.hosts.lab import NAMES, Lab, laid_out, own_program
 
 pytestmark = [pytest.mark.real_hosts, pytest.mark.timeout(900)]
 
@@ -137,8 +137,8 @@ def agent_with_server(name: str, server: list[str]) -> Agent:
 
 
 @pytest.fixture(params=NAMES)
-def lab(request: pytest.FixtureRequest, program: Path, tmp_path: Path) -> Iterator[Lab]:
-    with laid_out(request.param, program, tmp_path, HOOKS) as lab:
+def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+    with laid_out(request.param, own_program(tmp_path), tmp_path, HOOKS) as lab:
         yield lab
 
 
