@@ -33,9 +33,9 @@ class Lab(NamedTuple):
     place: Workspace
 
     def run(self, prompt: str, *kinds: str) -> ProgramRun:
-        """Let the CLI work on a prompt; the model asks for one command of each kind."""
+        """Let the CLI work on a prompt; the model asks for one command of each kind, which prints `OUTPUT_<kind>`."""
         agent = AGENTS[self.name]
-        commands = [f"printf '2000%s' {len(kind)}; touch {self.place.project}/mark-{kind}" for kind in kinds]
+        commands = [f"printf 'OUTPUT_%s' {kind}; touch {self.place.project}/mark-{kind}" for kind in kinds]
         turns = [ModelTurn(tools=(agent.shell(command),)) for command in commands]
         return run(agent, self.place, prompt, turns, env={"HOOKLINE_SERVICE": "0"}, limit=400)
 
