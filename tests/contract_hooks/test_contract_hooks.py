@@ -76,7 +76,8 @@ def unstable() -> set[str]:
 
 
 def played() -> list[str]:
-    return [name for name in names() if name not in left() | deliberate() | unstable()]
+    others = left() | deliberate() | unstable()
+    return [name for name in names() if name not in others]
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import re
 import shutil
@@ -119,20 +120,16 @@ def _works(path: str) -> bool:
     return subprocess.run((path, "-c", ""), capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.parametrize(
-    "python", others() or [pytest.param("", marks=pytest.mark.skip(reason="no other Python here"))]
-)
-def test_scripts_run_alike_in_other_pythons(
-    python: str, runner: asyncio.Runner, warm: WarmPython, folder: Path
-) -> None:
+def test_scripts_run_alike_in_other_pythons(runner: asyncio.Runner, warm: WarmPython, folder: Path) -> None:
     """The warm interpreter is the one that the hook names, which may be older or newer than ours."""
+    pythons = others() or pytest.skip("no other Python here")
     different = {}
-    for name, text in SCRIPTS.items():
+    for python, (name, text) in itertools.product(pythons, SCRIPTS.items()):
         (folder / "script.py").write_text(text)
         spec = ProcessSpec(argv=(python, "script.py", "one"), cwd=str(folder), env=environment({}), stdin=STDIN)
         cold, warmed = runner.run(both(warm, spec))
         assert warmed.warm
         if what_counts(warmed) != what_counts(cold):
-            different[name] = (what_counts(warmed), what_counts(cold))
+            different[python, name] = (what_counts(warmed), what_counts(cold))
 
     assert different == {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from hookline.events import PostToolUse, PreToolUse
 from hookline.hosts.claude_code import for_sdk
 from hookline.replies import Reply, deny, stop
 
-sdk = pytest.importorskip("claude_agent_sdk")
+pytestmark = pytest.mark.skipif(find_spec("claude_agent_sdk") is None, reason="needs claude-agent-sdk")
 BASH = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t"}
 
 
@@ -31,6 +33,7 @@ def hooks_that(answer: Reply | None) -> Hooks:
 
 def test_the_options_take_it() -> None:
     """One matcher an event, with the union of the matchers, a timeout beyond ours and the failure policy."""
+    sdk: Any = import_module("claude_agent_sdk")  # here, since reading it takes two seconds
     options = sdk.ClaudeAgentOptions(hooks=for_sdk(hooks_that(None)))
 
     [gate], [watch] = options.hooks["PreToolUse"], options.hooks["PostToolUse"]
