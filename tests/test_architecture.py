@@ -1,6 +1,7 @@
 """The import rule: imports point down, pure packages touch no world, the core needs msgspec alone."""
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -127,10 +128,7 @@ def module_name(path: Path, root: Path = SRC) -> str:
 
 def imports(source: str, module: str, *, is_package: bool) -> Iterator[Import]:
     """Every import of a source text, the ones inside functions and under TYPE_CHECKING included."""
-    tree = ast.parse(source)
-    inside = {id(node) for function in ast.walk(tree) if _is_function(function) for node in ast.walk(function)}
-    for node in ast.walk(tree):
-        lazy = id(node) in inside
+    for node, lazy in Read.of(source).imports:
         if isinstance(node, ast.Import):
             yield from (Import(alias.name, node.lineno, lazy) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -147,8 +145,52 @@ def imports(source: str, module: str, *, is_package: bool) -> Iterator[Import]:
 TOP = {*RANK, "testing"}
 
 
-def _is_function(node: ast.AST) -> bool:
-    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+COLLECTIONS = (ast.Set, ast.Tuple, ast.List)
+LOOKED_AT = (
+    *COLLECTIONS, ast.BoolOp, ast.ClassDef, ast.Constant, ast.Dict, ast.If, ast.Import, ast.ImportFrom, ast.Match,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Read:
+    """What the rules look at in a source text, which is parsed once for all of them."""
+
+    imports: list[tuple[ast.Import | ast.ImportFrom, bool]]
+    event_tables: list[tuple[int, set[str]]]
+    spelled_out: list[tuple[int, str]]
+    classes: list[str]
+
+    @staticmethod
+    @functools.cache
+    def of(source: str) -> "Read":
+        found = [(node, lazy) for node, lazy in nodes(source) if isinstance(node, LOOKED_AT)]
+        return Read(
+            [(node, lazy) for node, lazy in found if isinstance(node, ast.Import | ast.ImportFrom)],
+            [table for node, _ in found for table in event_tables(node)],
+            [idea for node, _ in found for idea in spelled_out(node)],
+            [node.name for node, _ in found if isinstance(node, ast.ClassDef)],
+        )
+
+
+def nodes(source: str) -> list[tuple[ast.AST, bool]]:
+    """Every node of a source text, and whether it is a function's."""
+    found: list[tuple[ast.AST, bool]] = [(ast.parse(source), False)]
+    for node, lazy in found:  # which grows meanwhile
+        inside = lazy or isinstance(node, FUNCTIONS)
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                found += [(one, inside) for one in value if isinstance(one, ast.AST)]
+            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                found.append((value, inside))
+    return found
+
+
+@functools.cache
+def sources() -> dict[Path, str]:
+    """Every module of the package, with its text."""
+    return {path: path.read_text() for path in sorted(SRC.rglob("*.py"))}
 
 
 def _absolute(node: ast.ImportFrom, module: str, *, is_package: bool) -> str:
@@ -212,12 +254,12 @@ def _core(imp: Import, module: str) -> str | None:
     return f"`{module or 'hookline'}` imports `{imp.module}`; the core needs the standard library and msgspec"
 
 
-@pytest.mark.parametrize("path", sorted(SRC.rglob("*.py")), ids=lambda path: str(path.relative_to(SRC)))
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(SRC)))
 def test_imports_keep_the_rule(path: Path) -> None:
     """Every import of every module points down, and pure and core modules import only what they may."""
     where = f"src/hookline/{path.relative_to(SRC)}"
 
-    assert violations(path.read_text(), module_name(path), where, is_package=path.name == "__init__.py") == []
+    assert violations(sources()[path], module_name(path), where, is_package=path.name == "__init__.py") == []
 
 
 def test_every_package_has_a_row() -> None:
@@ -312,18 +354,17 @@ MAY_LIST_EVENTS = {
 """Who may keep a table of event names outside `events`, and why."""
 
 
-def event_tables(source: str) -> Iterator[tuple[int, set[str]]]:
-    """Every literal with three or more events in it, and every chain of conditions over as many: line, names."""
-    for node in ast.walk(ast.parse(source)):
-        named = {name for part in _parts_of(node) if (name := _event_in(part))}
-        if len(named) >= 3:
-            yield getattr(node, "lineno", 0), named
+def event_tables(node: ast.AST) -> Iterator[tuple[int, set[str]]]:
+    """A literal with three or more events in it, or a chain of conditions over as many: line, names."""
+    named = {name for part in _parts_of(node) if (name := _event_in(part))}
+    if len(named) >= 3:
+        yield getattr(node, "lineno", 0), named
 
 
 def _parts_of(node: ast.AST) -> list[ast.AST]:
     if isinstance(node, ast.Dict):
         return [key for key in node.keys if key is not None]
-    if isinstance(node, ast.Set | ast.Tuple | ast.List):
+    if isinstance(node, COLLECTIONS):
         return list(node.elts)
     if isinstance(node, ast.Match):
         return [part for case in node.cases for part in ast.walk(case.pattern)]
@@ -347,8 +388,8 @@ def test_only_the_catalogue_lists_events() -> None:
     """What depends on an event's name is a column of `events/catalog.py`, or has its reason above."""
     found = [
         f"{path.relative_to(SRC)}:{line}: {', '.join(sorted(names))}"
-        for path in sorted(SRC.rglob("*.py"))
-        for line, names in event_tables(path.read_text())
+        for path, source in sources().items()
+        for line, names in Read.of(source).event_tables
         if not belongs(module_name(path), ("events", "", *MAY_LIST_EVENTS))
     ]
 
@@ -365,7 +406,7 @@ def test_only_the_catalogue_lists_events() -> None:
 ])  # fmt: skip
 def test_a_table_of_events_is_found(source: str, lines: list[int]) -> None:
     """The check can fail."""
-    assert [line for line, _ in event_tables(source)] == lines
+    assert [line for line, _ in Read.of(source).event_tables] == lines
 
 
 # -- one home for each shared idea ---------------------------------------------------------------------------------
@@ -379,20 +420,17 @@ HOMES = {
 """Each idea, and who may spell it out: its home, and those who only read a shell's or another one's words."""
 
 
-def spelled_out(source: str) -> Iterator[tuple[int, str]]:
-    """Where a source text does by itself what one of the homes does: line, idea."""
+def spelled_out(node: ast.AST) -> Iterator[tuple[int, str]]:
+    """Whether a node does by itself what one of the homes does: line, idea."""
     placeholder, folder, tools = HOMES
-    for node in ast.walk(ast.parse(source)):
-        line = getattr(node, "lineno", 0)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and r"\{(" in node.value.replace("?:", ""):
-            if r"\$" in node.value:
-                yield line, placeholder
-        elif isinstance(node, ast.BoolOp) and _is_or_below(node):
-            yield line, folder
-        elif (
-            len({"Edit", "Write", "MultiEdit", "NotebookEdit"} & {getattr(p, "value", "") for p in _parts_of(node)}) > 2
-        ):
-            yield line, tools
+    line = getattr(node, "lineno", 0)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and r"\{(" in node.value.replace("?:", ""):
+        if r"\$" in node.value:
+            yield line, placeholder
+    elif isinstance(node, ast.BoolOp) and _is_or_below(node):
+        yield line, folder
+    elif len({"Edit", "Write", "MultiEdit", "NotebookEdit"} & {getattr(p, "value", "") for p in _parts_of(node)}) > 2:
+        yield line, tools
 
 
 def _is_or_below(node: ast.BoolOp) -> bool:
@@ -411,8 +449,8 @@ def test_a_shared_idea_has_one_home() -> None:
     """Whoever needs one of these calls its home; a second copy would go its own way one day."""
     found = [
         f"{path.relative_to(SRC)}:{line}: {idea}"
-        for path in sorted(SRC.rglob("*.py"))
-        for line, idea in spelled_out(path.read_text())
+        for path, source in sources().items()
+        for line, idea in Read.of(source).spelled_out
         if not belongs(module_name(path), HOMES[idea])
     ]
 
@@ -429,7 +467,7 @@ def test_a_shared_idea_has_one_home() -> None:
 ])  # fmt: skip
 def test_a_second_home_is_found(source: str, found: int) -> None:
     """The check can fail."""
-    assert len(list(spelled_out(source))) == found
+    assert len(Read.of(source).spelled_out) == found
 
 
 # -- a small door, and no knots ------------------------------------------------------------------------------------
@@ -478,12 +516,12 @@ def _reached(start: str, graph: dict[str, set[str]]) -> set[str]:
 
 def import_graph(packages: tuple[str, ...]) -> dict[str, set[str]]:
     """Who imports whom, by module; a package's own `__init__` counts only for those who are not in the package."""
-    paths = {module_name(path): path for path in SRC.rglob("*.py") if belongs(module_name(path), packages)}
+    paths = {module_name(path): path for path in sources() if belongs(module_name(path), packages)}
     graph: dict[str, set[str]] = {}
     for module, path in paths.items():
         is_package = path.name == "__init__.py"
-        found = {imp.own for imp in imports(path.read_text(), module, is_package=is_package) if imp.own}
-        below = {name for name in _submodules(path.read_text()) if name in paths}
+        found = {imp.own for imp in imports(sources()[path], module, is_package=is_package) if imp.own}
+        below = {name for name in _submodules(sources()[path]) if name in paths}
         graph[module] = {own for own in found if own in paths and not any(name.startswith(f"{own}.") for name in below)}
         graph[module] |= below
     return graph
@@ -491,7 +529,7 @@ def import_graph(packages: tuple[str, ...]) -> dict[str, set[str]]:
 
 def _submodules(source: str) -> Iterator[str]:
     """`events.agents` for `from hookline.events import agents`, which says more than `events`."""
-    for node in ast.walk(ast.parse(source)):
+    for node, _ in Read.of(source).imports:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hookline."):
             yield from (f"{(node.module or '').removeprefix('hookline.')}.{alias.name}" for alias in node.names)
 
@@ -534,10 +572,10 @@ TWICE = {
 def class_names() -> dict[str, set[str]]:
     """The modules that define a class, by its name; names that begin with `_` are their module's own business."""
     found: dict[str, set[str]] = {}
-    for path in sorted(SRC.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                found.setdefault(node.name, set()).add(module_name(path))
+    for path, source in sources().items():
+        for name in Read.of(source).classes:
+            if not name.startswith("_"):
+                found.setdefault(name, set()).add(module_name(path))
     return found
 
 
