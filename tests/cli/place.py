@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from tests import forked
+
 HOOKLINE = (sys.executable, "-m", "hookline.cli.main")
 
 
@@ -40,7 +42,8 @@ class Place(msgspec.Struct, frozen=True):
         self.write(".claude/settings.json", {"hooks": {event: [{"matcher": matcher, "hooks": list(entries)}]}})
 
     def run(self, *argv: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-        return self.start(*HOOKLINE, *argv, stdin=stdin, **env)
+        """`hookline` to its end, forked rather than started: in most tests, a start is not the subject."""
+        return forked.as_text(forked.run(argv, cwd=self.project, env={**self.env, **env}, stdin=stdin.encode()))
 
     def start(self, *argv: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
         """Run any program to its end, in the project."""

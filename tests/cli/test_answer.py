@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from hookline.hosts.table import HOSTS
+from tests import forked
 from tests.environ import clean_environ
 from tests.hosts.battery import recorded
 
@@ -53,10 +54,7 @@ def answer(
     """Run the command as a host would: from anywhere, with next to no environment."""
     data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     words = ["answer", host, *flags, "--deadline", str(deadline)]
-    return subprocess.run(
-        [sys.executable, "-m", "hookline", *words], input=data, capture_output=True, cwd=cwd, timeout=120, check=False,
-        env=clean_environ(cwd, **(env or {})),
-    )  # fmt: skip
+    return forked.run(words, cwd=cwd, env=clean_environ(cwd, **(env or {})), stdin=data, module="hookline.__main__")
 
 
 @pytest.fixture
@@ -245,12 +243,13 @@ class TwoScopes:
 
     def __init__(self, home: Path, hooks: tuple[str, str], host: str = "claude") -> None:
         self.home, self.hooks, self.host = home, hooks, host
-        words = [sys.executable, "-m", "hookline", "install", host, *hooks]
+        words = ["install", host, *hooks]
         env = clean_environ(home)
         self.project = home / "project"
         self.project.mkdir()
         for scope in ("user", "project"):
-            subprocess.run([*words, "--scope", scope], env=env, cwd=self.project, check=True, capture_output=True)
+            done = forked.run([*words, "--scope", scope], cwd=self.project, env=env, module="hookline.__main__")
+            done.check_returncode()
 
     def denies(self, scope: str, host: str = "", **more: Any) -> bool:
         payload = {**bash("x deny", session_id="s1"), **more}

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.cli.place import HOOKLINE, Place, command, denies
 
 BASH = ("PreToolUse", "--tool", "Bash", "--input", '{"command": "rm -rf /"}', "--trust")
@@ -294,11 +295,7 @@ def test_a_command_started_in_a_folder_of_the_project_finds_it(argv: tuple[str, 
     event = json.dumps({"hook_event_name": "PreToolUse", "tool_name": "Bash"})
 
     def run(folder: Any) -> str:
-        done = subprocess.run(
-            [*HOOKLINE, *argv], cwd=folder, env=place.env, input=event, capture_output=True, text=True, timeout=120,
-            check=False,
-        )  # fmt: skip
-        return done.stdout
+        return forked.as_text(forked.run(argv, cwd=folder, env=place.env, stdin=event.encode())).stdout
 
     def steady(text: str) -> str:
         return "".join(char for char in text if not char.isdigit())

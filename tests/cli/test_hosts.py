@@ -2,11 +2,11 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.environ import clean_environ
 
 HOOKS = """
@@ -26,8 +26,7 @@ def redact(event):
 
 def hookline(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
     env = clean_environ(home, HOSTLAB="/nowhere")
-    return subprocess.run([sys.executable, "-m", "hookline", *words], env=env, cwd=home, text=True,
-                          capture_output=True, check=False, timeout=120)  # fmt: skip
+    return forked.as_text(forked.run(words, cwd=home, env=env, module="hookline.__main__"))
 
 
 @pytest.fixture

@@ -1,0 +1,208 @@
+"""`hookline` as a real process for a tenth of a cold start: forked from one that has imported the package.
+
+The process has its own arguments, environment, folder and pipes, and ends as the interpreter ends. What only a cold
+start shows (start-up variables, lazy imports, a terminal) needs one: `tests/test_forked.py` compares the two.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import importlib
+import io
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+MAIN = "hookline.cli.main"
+IMPORTED = (
+    "hookline.__main__", MAIN, "hookline.cli.commands.check", "hookline.cli.commands.listing",
+    "hookline.cli.commands.trust", "hookline.hosts.serve",
+)  # fmt: skip
+"""Imported ahead, with what the service imports ahead."""
+START_UP = ("PYTHON", "LC_", "LANG", "COV", "LD_", "MALLOC_")
+"""Variables that an interpreter heeds while it starts: for each set of them, another one forks."""
+NUMBER = b"%12d"
+"""How a process and its exit code are told."""
+_lock = threading.Lock()
+
+
+def run(
+    words: Sequence[str], *, cwd: Path | str, env: Mapping[str, str], stdin: bytes = b"", module: str = MAIN,
+    timeout: float = 120,
+) -> subprocess.CompletedProcess[bytes]:  # fmt: skip
+    """Run `python -m MODULE WORDS` to its end."""
+    argv = [sys.executable, "-m", module, *words]
+    if not hasattr(os, "pidfd_open"):
+        return subprocess.run(argv, cwd=cwd, env=env, input=stdin, capture_output=True, timeout=timeout, check=False)
+    (their_in, our_in), (our_out, their_out), (our_err, their_err), (our_end, their_end) = (os.pipe() for _ in range(4))
+    try:
+        _ask([module, list(words), str(cwd), dict(env)], (their_in, their_out, their_err, their_end))
+        pid = int(os.read(our_end, len(NUMBER % 0)))
+        try:
+            out, err = _communicate(our_in, stdin, our_out, our_err, timeout)
+            if not select.select([our_end], [], [], timeout)[0]:
+                raise TimeoutError
+        except TimeoutError:
+            os.kill(pid, signal.SIGKILL)
+            raise subprocess.TimeoutExpired(argv, timeout) from None
+        code = int(os.read(our_end, len(NUMBER % 0)))
+    finally:
+        for fd in (our_in, our_out, our_err, our_end):
+            with contextlib.suppress(OSError):  # stdin is closed when all of it is written
+                os.close(fd)
+    return subprocess.CompletedProcess(argv, code, out, err)
+
+
+def as_text(done: subprocess.CompletedProcess[bytes]) -> subprocess.CompletedProcess[str]:
+    """What `subprocess.run(…, text=True)` would have returned."""
+    out, err = (io.TextIOWrapper(io.BytesIO(data)).read() for data in (done.stdout, done.stderr))
+    return subprocess.CompletedProcess(done.args, done.returncode, out, err)
+
+
+def _ask(request: list[Any], fds: Sequence[int]) -> None:
+    data = json.dumps(request).encode()
+    *_, env = request
+    try:
+        with _lock:
+            link = _parent(tuple(sorted((name, value) for name, value in env.items() if name.startswith(START_UP))))
+            socket.send_fds(link, [len(data).to_bytes(4, "big")], list(fds))
+            link.sendall(data)
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+@functools.cache
+def _parent(start_up: tuple[tuple[str, str], ...]) -> socket.socket:
+    """The process that forks; it ends with this one."""
+    ours, theirs = socket.socketpair()
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(START_UP)}
+    pipe = subprocess.PIPE
+    with (
+        theirs,
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.forked", str(theirs.fileno())], pass_fds=[theirs.fileno()], stdin=pipe,
+            stdout=pipe, stderr=pipe, cwd=Path(__file__).parent.parent, env={**inherited, **dict(start_up)},
+        ) as started,
+    ):  # fmt: skip
+        if started.wait():
+            raise ChildProcessError(started.communicate()[1].decode())
+    return ours
+
+
+def _communicate(inlet: int, data: bytes, out: int, err: int, timeout: float) -> tuple[bytes, bytes]:
+    """Write all of stdin, as far as somebody reads it, and read stdout and stderr to their ends."""
+    os.set_blocking(inlet, False)
+    left = memoryview(data)
+    found: dict[int, list[bytes]] = {out: [], err: []}
+    reading = {out, err}
+    if not left:
+        os.close(inlet)
+    while reading or left:
+        readable, writable, _ = select.select(reading, [inlet] if left else [], [], timeout)
+        if not readable and not writable:
+            raise TimeoutError
+        for fd in readable:
+            chunk = os.read(fd, 1 << 16)
+            found[fd].append(chunk)
+            if not chunk:
+                reading.discard(fd)
+        if writable:
+            try:
+                left = left[os.write(inlet, left) :]
+            except BrokenPipeError:
+                left = left[:0]
+            if not left:
+                os.close(inlet)
+    return b"".join(found[out]), b"".join(found[err])
+
+
+# ---- the process that forks
+
+
+def serve(link: socket.socket) -> tuple[str, str] | None:
+    """Fork for every request. Returns in each child, with its module and folder, and at the end."""
+    running: dict[int, tuple[int, int]] = {}
+    while True:
+        for fd in select.select([link.fileno(), *running], [], [])[0]:
+            if fd in running:
+                pid, status = running.pop(fd)
+                say(status, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+                os.close(status)
+                os.close(fd)
+                continue
+            head, fds, _, _ = socket.recv_fds(link, 4, 4)
+            if not head:
+                return None
+            size = int.from_bytes(head, "big")
+            module, words, cwd, env = json.loads(link.recv(size, socket.MSG_WAITALL))
+            pid = os.fork()
+            if pid == 0:
+                link.close()
+                for other in (*running, *(status for _, status in running.values())):
+                    os.close(other)
+                become(words, cwd, env, fds)
+                return module, cwd
+            for one in fds[:3]:
+                os.close(one)
+            say(fds[3], pid)
+            running[os.pidfd_open(pid)] = pid, fds[3]
+
+
+def say(status: int, number: int) -> None:
+    """Tell who asked."""
+    with contextlib.suppress(BrokenPipeError):  # who asked has given up
+        os.write(status, NUMBER % number)
+
+
+def become(words: list[str], cwd: str, env: dict[str, str], fds: list[int]) -> None:
+    """Take on the place of a process that was started there."""
+    for number, fd in enumerate(fds[:3]):
+        os.dup2(fd, number)
+    for fd in fds:
+        os.close(fd)
+    for name in [name for name in os.environ if name not in env and not name.startswith(START_UP)]:
+        del os.environ[name]  # of the others, Python itself may have set one
+    os.environ.update(env)
+    os.chdir(cwd)
+    sys.argv[1:] = words
+
+
+def main() -> None:
+    """Import, serve, and be the command."""
+    from hookline.service.event import finish
+    from hookline.service.worker import PRELOAD
+
+    for name in (*PRELOAD, *IMPORTED):
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    if os.fork():
+        os._exit(0)  # who serves is nobody's child, so nobody counts it among theirs
+    asked = serve(socket.socket(fileno=int(sys.argv[1])))
+    if asked is None:
+        os._exit(0)
+    module, sys.path[0] = asked
+    entry = importlib.import_module(module)
+    sys.argv[0] = str(entry.__file__)
+    try:
+        code = entry.main()
+    except SystemExit as left:
+        if isinstance(left.code, str):
+            raise
+        code = left.code
+    os._exit(finish(code or 0))  # taking apart all that was imported ahead costs more than most commands
+
+
+if __name__ == "__main__":
+    main()
