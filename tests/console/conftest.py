@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request, ViewportSize, sync_playwright
 
-from tests.console.place import ARGUMENTS, Log, Running
+from tests.console.place import ARGUMENTS, Log, Running, write_morning
 
+DESKTOP: ViewportSize = {"width": 1440, "height": 900}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
@@ -31,6 +32,17 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         one.stop()
 
 
+@pytest.fixture(scope="module")
+def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A console for all tests of a file that only look; its log is that of `write_morning`."""
+    folder = tmp_path_factory.mktemp("idle")
+    log = Log(folder / "audit.jsonl")
+    write_morning(log)
+    running = Running(folder, [str(log.path)])
+    yield running
+    running.stop()
+
+
 @pytest.fixture(scope="module")  # its event loop runs for as long as it lives: no async test may come in between
 def browser() -> Iterator[Browser]:
     """Debian's Chromium."""
@@ -42,28 +54,40 @@ def browser() -> Iterator[Browser]:
         made.close()
 
 
-@pytest.fixture
-def context(browser: Browser) -> Iterator[BrowserContext]:
-    """A window of its own; a page that logs an error or asks for anything but the console fails its test."""
-    made = browser.new_context(viewport={"width": 1440, "height": 900})
+@pytest.fixture(scope="module")
+def window(browser: Browser) -> Iterator[Page]:
+    """One for all tests of a file: what a page keeps is kept for its console alone."""
+    made = browser.new_context(viewport=DESKTOP, reduced_motion="reduce")  # a light that pulses is painted all the time
     made.set_default_timeout(60_000)
-    yield made
+    yield made.new_page()
     made.close()
 
 
 @pytest.fixture
-def page(context: BrowserContext) -> Iterator[Page]:
+def page(window: Page) -> Iterator[Page]:
+    """An empty page; one that logs an error or asks for anything but the console fails its test."""
     problems: list[str] = []
-    made = context.new_page()
-    made.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
-    made.on("pageerror", lambda error: problems.append(str(error)))
-    made.on(
-        "request",
-        lambda request: (
-            None
-            if request.url.startswith(("http://127.0.0.1:", "file:", "data:", "blob:"))
-            else problems.append(request.url)
-        ),
-    )
-    yield made
+
+    def said(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            problems.append(message.text)
+
+    def raised(error: Error) -> None:
+        problems.append(str(error))
+
+    def asked(request: Request) -> None:
+        if not request.url.startswith(("http://127.0.0.1:", "file:", "data:", "blob:")):
+            problems.append(request.url)
+
+    window.context.set_offline(False)
+    window.set_viewport_size(DESKTOP)
+    window.emulate_media(media="null", color_scheme="light")
+    window.on("console", said)
+    window.on("pageerror", raised)
+    window.on("request", asked)
+    yield window
+    window.goto("about:blank")  # ends what the page asks of its console
+    window.remove_listener("console", said)
+    window.remove_listener("pageerror", raised)
+    window.remove_listener("request", asked)
     assert problems == []

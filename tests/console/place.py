@@ -55,6 +55,20 @@ class Log:
         )  # fmt: skip
 
 
+def write_morning(log: Log) -> None:
+    """A short session: a prompt, calls that pass, one that is rewritten, one that is refused, a failing hook."""
+    log.add("UserPromptSubmit", prompt="Fix the tests.")
+    log.bash("ls -la")
+    log.add("PostToolUse", tool="Bash", tool_use_id="t1", input={"command": "ls -la"}, duration_ms=4, hooks=())
+    log.bash("python -m unittest", rewritten={"command": "python -B -m unittest"}, hooks=("guard", "fresh_tests"))
+    log.denied("rm -rf /", "`rm -rf /` is blocked by the pattern `rm -rf *`", by="commands.block")
+    log.bash("make", hooks=({"hook": "slow", "status": "timeout", "ms": 5000.0, "error": "no reply within 5 s"},))
+    log.add("SubagentStart", agent="a1", agent_type="Explore")
+    log.add(tool="Read", agent="a1", agent_type="Explore", input={"file_path": "/proj/a.py"}, hooks=())
+    log.add("SubagentStop", agent="a1", agent_type="Explore", hooks=())
+    log.add("Stop", keep_going=True, by="tests_must_pass", reasons=["2 of 3 tests fail"], hooks=("tests_must_pass",))
+
+
 class Running:
     """A console; `address` opens it once."""
 
@@ -71,6 +85,7 @@ class Running:
         if not line.startswith("console: "):
             raise AssertionError(f"the console did not start: {line}{self.process.communicate()[1]}")
         self.address = line.split()[1]
+        self.entered = False
         self.said: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -86,6 +101,11 @@ class Running:
     @property
     def ticket(self) -> str:
         return self.address.partition("#ticket=")[2]
+
+    def way_in(self) -> str:
+        """What a window opens: its address once; from then on the window has the token."""
+        entered, self.entered = self.entered, True
+        return self.url if entered else self.address
 
     def stop(self) -> str:
         """End it as Ctrl-C's sibling does; what it said on stderr."""

@@ -3,33 +3,25 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from tests.console.place import Log, Running
+from tests.console.place import Log, Running, write_morning
 
 Start = Callable[..., Running]
 
 
 @pytest.fixture
 def morning(log: Log) -> Log:
-    """A short session: a prompt, calls that pass, one that is rewritten, one that is refused, a failing hook."""
-    log.add("UserPromptSubmit", prompt="Fix the tests.")
-    log.bash("ls -la")
-    log.add("PostToolUse", tool="Bash", tool_use_id="t1", input={"command": "ls -la"}, duration_ms=4, hooks=())
-    log.bash("python -m unittest", rewritten={"command": "python -B -m unittest"}, hooks=("guard", "fresh_tests"))
-    log.denied("rm -rf /", "`rm -rf /` is blocked by the pattern `rm -rf *`", by="commands.block")
-    log.bash("make", hooks=({"hook": "slow", "status": "timeout", "ms": 5000.0, "error": "no reply within 5 s"},))
-    log.add("SubagentStart", agent="a1", agent_type="Explore")
-    log.add(tool="Read", agent="a1", agent_type="Explore", input={"file_path": "/proj/a.py"}, hooks=())
-    log.add("SubagentStop", agent="a1", agent_type="Explore", hooks=())
-    log.add("Stop", keep_going=True, by="tests_must_pass", reasons=["2 of 3 tests fail"], hooks=("tests_must_pass",))
+    """A short session."""
+    write_morning(log)
     return log
 
 
 def opened(page: Page, console: Running, view: str = "") -> Page:
-    page.goto(console.address)
+    page.goto(console.way_in())
     expect(page.locator("h1")).to_have_text("Live")
     if view:
         page.evaluate("view => { location.hash = view }", f"#/{view}")
@@ -45,9 +37,9 @@ def visit(page: Page, view: str) -> None:
     page.wait_for_selector("html[data-ready]")
 
 
-def test_the_live_view_lists_events_newest_first(start: Start, morning: Log, page: Page) -> None:
+def test_the_live_view_lists_events_newest_first(idle: Running, page: Page) -> None:
     """Each event has its verdict, what it was about, who decided and why."""
-    opened(page, start(morning.path))
+    opened(page, idle)
 
     expect(page.locator("table.events tbody tr")).to_have_count(10)
     refused = page.locator("tr.v-row-deny")
@@ -116,9 +108,9 @@ def test_the_session_filter(start: Start, log: Log, page: Page) -> None:
     expect(page.locator("table.events tbody tr")).to_contain_text("in the second")
 
 
-def test_a_decision_is_explained(start: Start, morning: Log, page: Page) -> None:
+def test_a_decision_is_explained(idle: Running, page: Page) -> None:
     """Every hook's answer, the difference a rewrite made, the line and its place in the chain."""
-    opened(page, start(morning.path), "decision/4")
+    opened(page, idle, "decision/4")
 
     expect(page.locator("h1")).to_have_text("Decision")
     expect(page.locator(".hook-run")).to_have_count(2)
@@ -141,9 +133,9 @@ def test_a_changed_line_is_shown_as_changed(start: Start, morning: Log, page: Pa
     expect(page.locator(".pill.bad")).to_have_text("1 problem")
 
 
-def test_a_session_is_drawn_in_lanes(start: Start, morning: Log, page: Page) -> None:
+def test_a_session_is_drawn_in_lanes(idle: Running, page: Page) -> None:
     """Prompts, model turns, tools, subagents and hooks; a bar opens what happened."""
-    opened(page, start(morning.path), "session/session-1")
+    opened(page, idle, "session/session-1")
 
     expect(page.locator(".lane-name")).to_have_text(
         [
@@ -158,9 +150,9 @@ def test_a_session_is_drawn_in_lanes(start: Start, morning: Log, page: Page) -> 
     expect(page.locator(".lane-detail")).to_contain_text("rm -rf *")
 
 
-def test_zooming_a_session_spreads_its_bars(start: Start, morning: Log, page: Page) -> None:
+def test_zooming_a_session_spreads_its_bars(idle: Running, page: Page) -> None:
     """The keyboard zooms; 0 shows all again."""
-    opened(page, start(morning.path), "session/session-1")
+    opened(page, idle, "session/session-1")
     bar = page.locator(".bar.k-prompt rect")
     expect(page.locator(".bar").first).to_be_visible()
     drawn = page.locator(".bar").count()
@@ -174,18 +166,18 @@ def test_zooming_a_session_spreads_its_bars(start: Start, morning: Log, page: Pa
     expect(page.locator(".bar")).to_have_count(drawn)
 
 
-def test_hooks_show_runs_failures_and_times(start: Start, morning: Log, page: Page) -> None:
+def test_hooks_show_runs_failures_and_times(idle: Running, page: Page) -> None:
     """A table of all, and a plot of the one that is chosen."""
-    opened(page, start(morning.path), "hooks/slow")
+    opened(page, idle, "hooks/slow")
 
     expect(page.locator("table.hooks tbody tr", has_text="slow").locator("td.bad")).to_have_text("1")
     expect(page.locator(".plot .uplot")).to_have_count(2)
     expect(page.locator(".slowest a")).to_have_count(1)
 
 
-def test_coverage_shows_what_no_hook_looked_at(start: Start, morning: Log, page: Page) -> None:
+def test_coverage_shows_what_no_hook_looked_at(idle: Running, page: Page) -> None:
     """The read inside the subagent went unseen, and leads to its events."""
-    opened(page, start(morning.path), "coverage")
+    opened(page, idle, "coverage")
 
     unseen = page.locator("table.coverage tbody tr", has_text="Read")
     expect(unseen.locator("td.bad")).to_have_text("1")
@@ -218,17 +210,17 @@ def test_replay_shows_what_would_flip(start: Start, morning: Log, page: Page, tm
     expect(page.locator("table.flips")).to_contain_text("nobody makes anything")
 
 
-def test_replay_is_off_unless_it_is_allowed(start: Start, morning: Log, page: Page) -> None:
+def test_replay_is_off_unless_it_is_allowed(idle: Running, page: Page) -> None:
     """The page says how to switch it on."""
-    opened(page, start(morning.path), "replay")
+    opened(page, idle, "replay")
 
     expect(page.locator(".empty-title")).to_have_text("Replay is switched off")
     expect(page.locator(".view")).to_contain_text("--replay")
 
 
-def test_keys_reach_everything(start: Start, morning: Log, page: Page) -> None:
+def test_keys_reach_everything(idle: Running, page: Page) -> None:
     """Views by number, rows by j and Enter, the search by a slash, the list of keys by a question mark."""
-    opened(page, start(morning.path))
+    opened(page, idle)
     expect(page.locator("table.events tbody tr")).to_have_count(10)
 
     page.keyboard.press("j")
@@ -250,24 +242,7 @@ def test_keys_reach_everything(start: Start, morning: Log, page: Page) -> None:
     expect(page.locator("dialog.help")).to_be_visible()
 
 
-@pytest.mark.parametrize("width", [390, 768, 1440])
-@pytest.mark.parametrize("scheme", ["dark", "light"])
-def test_no_view_is_wider_than_the_window(
-    start: Start, morning: Log, context: BrowserContext, page: Page, width: int, scheme: str
-) -> None:
-    """On a phone, a tablet and a desktop; in the dark and in the light, which differ."""
-    page.set_viewport_size({"width": width, "height": 844})
-    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-    opened(page, start(morning.path))
-
-    for view in ("live", "session", "session/session-1", "decision/5", "hooks/slow", "coverage", "replay", "health"):
-        visit(page, view)
-        too_wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert (view, too_wide) == (view, 0)
-    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (background == "rgb(13, 18, 23)") is (scheme == "dark")
-
-
+SCHEMES: tuple[Literal["dark", "light"], ...] = ("dark", "light")
 FAINT = """() => {
   const channel = (value) => (value /= 255) <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
   const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
@@ -292,15 +267,20 @@ FAINT = """() => {
 """Every text that stands out from what is behind it by less than WCAG's 4.5 to 1."""
 
 
-@pytest.mark.parametrize("scheme", ["dark", "light"])
-def test_every_text_can_be_read(start: Start, morning: Log, page: Page, scheme: str) -> None:
-    """The contrast of each text in each view is at least what WCAG (AA) asks for."""
-    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-    opened(page, start(morning.path))
+@pytest.mark.parametrize("width", [390, 768, 1440])
+def test_every_view_fits_the_window_and_can_be_read(idle: Running, page: Page, width: int) -> None:
+    """On a phone, a tablet and a desktop, in the dark and in the light: no wider, and with the contrast of WCAG AA."""
+    page.set_viewport_size({"width": width, "height": 844})
+    opened(page, idle)
 
     for view in ("live", "session", "session/session-1", "decision/5", "hooks/slow", "coverage", "replay", "health"):
         visit(page, view)
-        assert (view, page.evaluate(FAINT)) == (view, [])
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            too_wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert (view, scheme, too_wide, page.evaluate(FAINT)) == (view, scheme, 0, [])
+            background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert (background == "rgb(13, 18, 23)") is (scheme == "dark")
 
 
 def test_the_theme_can_be_switched_and_is_remembered(start: Start, morning: Log, page: Page) -> None:
@@ -352,7 +332,7 @@ def test_a_hostile_log_is_shown_and_not_obeyed(start: Start, log: Log, page: Pag
 
 
 def test_the_ticket_leaves_the_address_at_once_and_works_once(
-    start: Start, morning: Log, context: BrowserContext, page: Page
+    start: Start, morning: Log, browser: Browser, page: Page
 ) -> None:
     """The token is in no address; a second browser with the same address stays out."""
     console = start(morning.path)
@@ -363,9 +343,7 @@ def test_the_ticket_leaves_the_address_at_once_and_works_once(
 
     assert "ticket" not in page.url
     assert not [url for url in asked if console.ticket in url]
-    other = context.browser
-    assert other is not None
-    stranger = other.new_context()
+    stranger = browser.new_context()
     try:
         locked = stranger.new_page()
         locked.goto(console.address)

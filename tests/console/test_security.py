@@ -4,6 +4,7 @@ import http.client
 import json
 import socket
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -31,15 +32,23 @@ class Client:
         finally:
             connection.close()
 
+    @cached_property
     def token(self) -> str:
+        """What its ticket is worth, traded when first asked for."""
         status, body, _ = self.ask("POST", "/api/login", self.console.ticket)
         assert status == 200
         token: str = json.loads(body)["token"]
         return token
 
 
+@pytest.fixture(scope="module")
+def client(idle: Running) -> Client:
+    return Client(idle)
+
+
 @pytest.fixture
-def client(start: Start, log: Log) -> Client:
+def own(start: Start, log: Log) -> Client:
+    """A console that nobody has asked yet."""
     log.bash("ls")
     return Client(start(log.path))
 
@@ -51,22 +60,22 @@ def test_data_needs_the_token(client: Client) -> None:
     for path in paths:
         assert client.ask("GET", f"/api/{path}")[0] == 401
         assert client.ask("GET", f"/api/{path}", Authorization="Bearer nope")[0] == 401
-    assert client.ask("GET", "/api/status", Authorization=f"Bearer {client.token()}")[0] == 200
+    assert client.ask("GET", "/api/status", Authorization=f"Bearer {client.token}")[0] == 200
 
 
-def test_a_ticket_works_once(client: Client) -> None:
+def test_a_ticket_works_once(own: Client) -> None:
     """What is left of it in a history or a process list opens nothing."""
-    client.token()
+    assert own.token
 
-    assert client.ask("POST", "/api/login", client.console.ticket)[0] == 403
-    assert client.ask("POST", "/api/login", "")[0] == 403
-    assert client.ask("POST", "/api/login", "x" * 100_000)[0] == 403
+    assert own.ask("POST", "/api/login", own.console.ticket)[0] == 403
+    assert own.ask("POST", "/api/login", "")[0] == 403
+    assert own.ask("POST", "/api/login", "x" * 100_000)[0] == 403
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1", "localhost.evil.example", ""])
 def test_another_host_name_is_refused(client: Client, host: str) -> None:
     """A page that made its own name point here (DNS rebinding) gets nothing, not even the page."""
-    token = client.token()
+    token = client.token
 
     assert client.ask("GET", "/", Host=host)[0] == 403
     assert client.ask("GET", "/api/events", Host=host, Authorization=f"Bearer {token}")[0] == 403
@@ -77,7 +86,7 @@ def test_another_host_name_is_refused(client: Client, host: str) -> None:
 )
 def test_another_origin_is_refused(client: Client, headers: dict[str, str]) -> None:
     """Also with the token, and also for the ticket."""
-    token = client.token()
+    token = client.token
 
     assert client.ask("GET", "/api/events", Authorization=f"Bearer {token}", **headers)[0] == 403
     assert client.ask("POST", "/api/login", "x", **headers)[0] == 403
@@ -118,15 +127,15 @@ def test_it_listens_on_this_machine_only(client: Client) -> None:
         socket.create_connection((address, port), timeout=5).close()
 
 
-def test_nothing_of_the_token_is_printed(client: Client) -> None:
+def test_nothing_of_the_token_is_printed(own: Client) -> None:
     """What was asked is not logged, and the token is on no stream."""
-    token = client.token()
-    client.ask("GET", "/api/events", Authorization=f"Bearer {token}")
+    token = own.token
+    own.ask("GET", "/api/events", Authorization=f"Bearer {token}")
 
-    said = client.console.stop()
+    said = own.console.stop()
 
-    assert token not in said + "".join(client.console.said)
-    assert "/api/" not in said + "".join(client.console.said)
+    assert token not in said + "".join(own.console.said)
+    assert "/api/" not in said + "".join(own.console.said)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +143,7 @@ def test_nothing_of_the_token_is_printed(client: Client) -> None:
 )
 def test_a_question_that_makes_no_sense_is_refused_politely(client: Client, question: str) -> None:
     """With a status and a sentence, not with a stack."""
-    status, body, _ = client.ask("GET", f"/api/{question}", Authorization=f"Bearer {client.token()}")
+    status, body, _ = client.ask("GET", f"/api/{question}", Authorization=f"Bearer {client.token}")
 
     assert status in (400, 404)
     assert json.loads(body)["problem"]
