@@ -44,7 +44,8 @@ def test_only_green_runs_of_the_same_commit_since_the_last_failure_count(
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # most of the time of such a small run
     (tmp_path / "test_one.py").write_text(TEST)
     (tmp_path / ".gitignore").write_text("*\n!test_one.py\n")
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
@@ -56,7 +57,20 @@ def project(tmp_path: Path) -> Path:
 
 def command(times: int, workers: int = 0) -> list[str]:
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tools.repeat import main; sys.exit(main(sys.argv[1:]))"
-    return [sys.executable, "-c", code, "--idle", "--times", str(times), "--most", "2", "-n", str(workers)]
+    return [
+        sys.executable,
+        "-c",
+        code,
+        "--idle",
+        "--times",
+        str(times),
+        "--most",
+        "2",
+        "-p",
+        "xdist",
+        "-n",
+        str(workers),
+    ]
 
 
 def test_a_row_goes_on_where_it_was_left(project: Path) -> None:
