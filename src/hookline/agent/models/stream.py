@@ -43,7 +43,7 @@ class StreamedAnswer:
         self.model = model
         self._message: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
-        self._pieces: dict[tuple[int, str], list[str]] = {}
+        self._pieces: dict[int, dict[str, list[str]]] = {}
         self._complete = False
 
     @property
@@ -83,7 +83,7 @@ class StreamedAnswer:
             )
         field = GROWTH.get(str(delta.get("type")))
         if field is not None:
-            self._pieces.setdefault((index, field), []).append(str(delta.get(field) or ""))
+            self._pieces.setdefault(index, {}).setdefault(field, []).append(str(delta.get(field) or ""))
 
     def _change(self, event: Mapping[str, Any]) -> None:
         usage = {key: value for key, value in (event.get("usage") or {}).items() if value is not None}
@@ -97,7 +97,7 @@ class StreamedAnswer:
         raise api_error(200, event, model=self.model)
 
     def _block(self, index: int) -> Block:
-        grown = {target: "".join(parts) for (at, target), parts in self._pieces.items() if at == index}
+        grown = {target: "".join(parts) for target, parts in self._pieces.get(index, {}).items()}
         arguments = grown.pop("partial_json", "")
         wire = dict(self._blocks[index])
         for target, text in grown.items():
