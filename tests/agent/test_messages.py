@@ -24,16 +24,17 @@ from hookline.agent.messages import (
 
 json_values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=8,
 )
-objects = st.dictionaries(st.text(), json_values)
+objects = st.dictionaries(st.text(), json_values, max_size=3)
 raw = st.builds(lambda more: Raw({**more, "type": "thinking"}), objects)
 said = st.builds(Text, st.text())
 uses = st.builds(ToolUse, st.text(), st.text(), objects)
 outputs = st.builds(ToolOutput, st.text(), st.text(), st.booleans())
 messages: st.SearchStrategy[Message] = st.one_of(
-    st.builds(User, st.lists(said | outputs | raw).map(tuple)),
-    st.builds(Assistant, st.lists(said | uses | raw).map(tuple)),
+    st.builds(User, st.lists(said | outputs | raw, max_size=4).map(tuple)),
+    st.builds(Assistant, st.lists(said | uses | raw, max_size=4).map(tuple)),
     st.builds(Reminder, st.text(min_size=1)),
 )
 

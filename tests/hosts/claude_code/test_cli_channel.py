@@ -391,20 +391,22 @@ async def test_a_host_that_hangs_up_during_can_use_tool_has_not_agreed(tmp_path:
     assert code == 0
 
 
-@pytest.mark.parametrize("answer", [None, {"mcp_response": 7}])
-async def test_a_host_whose_mcp_server_answers_nonsense_gets_its_prompt_served(tmp_path: Path, answer: Any) -> None:
-    """The server is reported as failed, and the rest goes on."""
-    config = json.dumps({"mcpServers": {"srv": {"type": "sdk", "name": "srv"}}})
+async def test_a_host_whose_mcp_servers_answer_nonsense_gets_its_prompt_served(tmp_path: Path) -> None:
+    """The servers are reported as failed, and the rest goes on."""
+    answers: dict[str, Any] = {"nothing": None, "number": {"mcp_response": 7}}
+    config = json.dumps({"mcpServers": {name: {"type": "sdk", "name": name} for name in answers}})
     async with serving(tmp_path, [{"text": "one"}], "--mcp-config", config) as served:
         served.write(request("i", "initialize"), prompt())
-        asked = await served.until(lambda line: line.get("request", {}).get("subtype") == "mcp_message")
-        response = {"subtype": "success", "request_id": asked["request_id"], "response": answer}
-        served.write({"type": "control_response", "response": response})
+        for _ in answers:
+            asked = await served.until(lambda line: line.get("request", {}).get("subtype") == "mcp_message")
+            answer = answers[asked["request"]["server_name"]]
+            response = {"subtype": "success", "request_id": asked["request_id"], "response": answer}
+            served.write({"type": "control_response", "response": response})
         result = await served.result()
         await served.end()
 
     init = next(line for line in served.said if line.get("subtype") == "init")
-    assert init["mcp_servers"] == [{"name": "srv", "status": "failed"}]
+    assert init["mcp_servers"] == [{"name": name, "status": "failed"} for name in answers]
     assert result["result"] == "one"
 
 
@@ -499,36 +501,37 @@ ELICITING = Path(__file__).parents[2] / "contract" / "mcp_server.py"
 ANSWERED = {"action": "accept", "content": {"name": "Bob"}}
 
 
-@pytest.mark.parametrize("answer, given", [(ANSWERED, ANSWERED), ({}, {"action": "cancel"})])
-async def test_the_host_answers_what_an_mcp_server_asks(tmp_path: Path, answer: Line, given: Line) -> None:
+async def test_the_host_answers_what_an_mcp_server_asks(tmp_path: Path) -> None:
     """An `elicitation` goes to the host as the Claude CLI sends it; an answer that makes no sense is cancel."""
-    turns: list[Line] = [{"tools": [["mcp__srv__ask", {"text": "x"}]]}, {"text": "final"}]
+    turns: list[Line] = [*[{"tools": [["mcp__srv__ask", {"text": "x"}]]}] * 2, {"text": "final"}]
     config = json.dumps({"mcpServers": {"srv": {"command": sys.executable, "args": [str(ELICITING)]}}})
     async with serving(tmp_path, turns, "--mcp-config", config, "--allowedTools", "mcp__srv__ask") as served:
         served.write(prompt())
-        asked = await served.until(lambda line: line.get("request", {}).get("subtype") == "elicitation")
-        served.write(respond(asked["request_id"], **answer))
+        asked = []
+        for answer in (ANSWERED, {}):
+            asked.append(await served.until(lambda line: line.get("request", {}).get("subtype") == "elicitation"))
+            served.write(respond(asked[-1]["request_id"], **answer))
         await served.result()
         await served.end()
 
     schema = {"type": "object", "properties": {"name": {"type": "string"}}}
     about = {"mcp_server_name": "srv", "message": "Your name?", "mode": "form", "requested_schema": schema}
-    assert asked["request"] == {"subtype": "elicitation", **about, "property_order": ["name"]}
-    (result,) = tool_results(served.said)
-    assert f"elicited {json.dumps(given)}" in json.dumps(result["content"]).replace('\\"', '"')
+    assert [one["request"] for one in asked] == [{"subtype": "elicitation", **about, "property_order": ["name"]}] * 2
+    for given, result in zip((ANSWERED, {"action": "cancel"}), tool_results(served.said), strict=True):
+        assert f"elicited {json.dumps(given)}" in json.dumps(result["content"]).replace('\\"', '"')
 
 
-@pytest.mark.parametrize("wrong", [5, {"a": 1}, [1], True])
-async def test_an_initialize_that_makes_no_sense_is_refused_and_the_next_one_served(wrong: Any, tmp_path: Path) -> None:
+async def test_a_system_prompt_that_makes_no_sense_is_refused_and_the_next_one_served(tmp_path: Path) -> None:
     """A host that is told what is wrong can try again; nothing hangs."""
+    wrong: dict[str, Any] = {"number": 5, "object": {"a": 1}, "list": [1], "bool": True}
     async with serving(tmp_path, [{"text": "one"}]) as served:
-        served.write(
-            request("i", "initialize", systemPrompt=wrong), request("j", "initialize", systemPrompt="be brief")
-        )
-        first, second = await served.answer("i"), await served.answer("j")
+        served.write(*(request(name, "initialize", systemPrompt=value) for name, value in wrong.items()),
+                     request("right", "initialize", systemPrompt="be brief"))  # fmt: skip
+        refused = [await served.answer(name) for name in wrong]
+        answered = await served.answer("right")
         served.write(prompt())
         result = await served.result()
         await served.end()
 
-    assert (first["subtype"], second["subtype"], result["result"]) == ("error", "success", "one")
-    assert "systemPrompt" in first["error"]
+    assert [(one["subtype"], "systemPrompt" in one["error"]) for one in refused] == [("error", True)] * len(wrong)
+    assert (answered["subtype"], result["result"]) == ("success", "one")
