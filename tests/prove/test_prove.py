@@ -42,6 +42,9 @@ def watch(event):
     pass
 """
 
+CALLS_ONLY = HOOKS.partition("@hooks.on(UserPromptSubmit)")[0]
+"""Without a hook on prompts: a proof runs the agent once more to try that gate."""
+
 
 def hookline(*words: str, home: Path, service: str = "0") -> subprocess.CompletedProcess[str]:
     env = {"HOME": str(home), "PATH": os.environ["PATH"], "HOSTLAB": str(lab()), "HOOKLINE_SERVICE": service}
@@ -54,6 +57,11 @@ def home(tmp_path: Path) -> Path:
     (tmp_path / "project").mkdir()
     (tmp_path / "hooks.py").write_text(HOOKS)
     return tmp_path
+
+
+@pytest.fixture
+def calls_only(home: Path) -> None:
+    (home / "hooks.py").write_text(CALLS_ONLY)
 
 
 def proven(home: Path, host: str) -> tuple[int, dict[str, Any]]:
@@ -95,6 +103,7 @@ def test_what_holds_is_proven_and_the_users_files_are_not_touched(home: Path) ->
 
 
 @pytest.mark.real_hosts
+@pytest.mark.usefixtures("calls_only")
 def test_hooks_that_codex_would_skip_are_found(home: Path) -> None:
     """Untrusted hooks vanish without a word; here they do not."""
     needs("codex")
@@ -117,6 +126,7 @@ FIRST_ENTRY = {
 
 
 @pytest.mark.real_hosts
+@pytest.mark.usefixtures("calls_only")
 @pytest.mark.parametrize("host", FIRST_ENTRY)
 def test_a_wrong_path_in_the_hosts_file_is_found_and_named(host: str, home: Path) -> None:
     """The loudest complaint in every tracker: hooks that silently do not run."""
@@ -157,6 +167,7 @@ def test_a_hook_file_that_is_gone_denies_only_where_it_is_asked_for(home: Path, 
 
 
 @pytest.mark.real_hosts
+@pytest.mark.usefixtures("calls_only")
 def test_a_projects_hooks_that_grok_would_skip_are_found(home: Path) -> None:
     """It runs them only in a folder that was trusted; in any other they vanish without a word."""
     needs("grok")
@@ -192,13 +203,24 @@ def test_the_service_answers_in_a_proof_as_it_does_otherwise(home: Path) -> None
     assert status["hook_sets"][str(home / "hooks.py")]["events"] > 0
 
 
-@pytest.mark.parametrize("host", [host for host in HOSTS.values() if "PreToolUse" in host.events.values()],
-                         ids=lambda host: host.name)  # fmt: skip
-def test_a_wrong_path_is_named_in_every_hosts_file(host: Host, home: Path) -> None:
+GATED = [host for host in HOSTS.values() if "PreToolUse" in host.events.values()]
+
+
+@pytest.fixture(scope="module")
+def installed_everywhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The file that was written for each host, by one `hookline install`."""
+    home = tmp_path_factory.mktemp("everywhere")
+    (home / "project").mkdir()
+    (home / "hooks.py").write_text(HOOKS)
+    names = [host.name for host in GATED]
+    done = hookline("install", *names, "--hooks", str(home / "hooks.py"), "--json", home=home)
+    return {one["host"]: Path(one["path"]) for one in json.loads(done.stdout)}
+
+
+@pytest.mark.parametrize("host", GATED, ids=lambda host: host.name)
+def test_a_wrong_path_is_named_in_every_hosts_file(host: Host, installed_everywhere: dict[str, Path]) -> None:
     """Whatever the file looks like: JSON, TOML, a script, a plugin."""
-    done = hookline("install", host.name, "--hooks", str(home / "hooks.py"), "--json", home=home)
-    (installed,) = json.loads(done.stdout)
-    file = Path(installed["path"])
+    file = installed_everywhere[host.name]
     text = file.read_text()
     program = next(word for word in re.findall(r"[^\s\"']+", text) if word.endswith(("/hookline", "/python")))
     file.write_text(text.replace(program, "/wrong/place/hookline"))
