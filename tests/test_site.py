@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.console.place import ARGUMENTS
 from tests.pages import ROOT
@@ -25,21 +25,26 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def page(site: Path) -> Iterator[Page]:
-    """Its first page, without network; whatever it asks of the network fails the test."""
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("there is no Chromium here; install Debian's package `chromium`")
-    asked: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        made = browser.new_page(viewport={"width": 1280, "height": 900})
-        made.context.set_offline(True)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(site: Path, browser: Browser) -> Iterator[Page]:
+    """Its first page, without network, in a profile of its own; whatever it asks of the network fails the test."""
+    asked: list[str] = []
+    with browser.new_context(viewport={"width": 1280, "height": 900}, offline=True) as context:
+        made = context.new_page()
         made.set_default_timeout(60_000)
         made.on("request", lambda request: asked.append(request.url) if request.url.startswith("http") else None)
         made.goto((site / "index.html").as_uri())
         yield made
-        browser.close()
     assert asked == []
 
 

@@ -16,20 +16,29 @@ from tests.permissions.lines import MORE_THAN_READING, READING, table
 WORLD = ["a", "b", "src/b", "sub/deeper/x"]
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A small project that the lines speak of."""
-    here = tmp_path / "project"
+def made(here: Path) -> Path:
     for name in WORLD:
         (here / name).parent.mkdir(parents=True, exist_ok=True)
         (here / name).write_text("x\n")
     return here
 
 
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A small project that the lines speak of."""
+    return made(tmp_path / "project")
+
+
+@pytest.fixture(scope="module")
+def same_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same for all lines: no line is run, and whoever judges one writes nothing."""
+    return made(tmp_path_factory.mktemp("lines") / "project")
+
+
 @pytest.mark.parametrize("line", table(MORE_THAN_READING))
-async def test_a_line_that_may_do_more_than_read_is_asked_about(line: str, project: Path) -> None:
+async def test_a_line_that_may_do_more_than_read_is_asked_about(line: str, same_project: Path) -> None:
     """In every mode that asks, by the approving guard too; one that runs no program of its own writing is no edit."""
-    cwd = str(project)
+    cwd = str(same_project)
     hooks = Hooks()
     hooks.add(approvals.auto())
 
@@ -41,9 +50,9 @@ async def test_a_line_that_may_do_more_than_read_is_asked_about(line: str, proje
 
 
 @pytest.mark.parametrize("line", table(READING))
-def test_a_line_that_only_reads_needs_no_question(line: str, project: Path) -> None:
+def test_a_line_that_only_reads_needs_no_question(line: str, same_project: Path) -> None:
     """People are not asked about looking, in no mode."""
-    cwd = str(project)
+    cwd = str(same_project)
 
     assert reads_only(line, cwd=cwd, dirs=[cwd], home="/home/nobody")
     assert edits_only(line, cwd=cwd, dirs=[cwd], home="/home/nobody")
