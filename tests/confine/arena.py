@@ -14,7 +14,8 @@ from typing import Any
 LAUNCH = Path(__file__).parents[2] / "src" / "hookline" / "confine" / "launch.py"
 INSIDE = Path(__file__).with_name("inside.py")
 HOOKLINE = [sys.executable, "-I", "-S", str(LAUNCH)]
-WARM = [sys.executable, "-I", "-S", str(Path(__file__).with_name("through_warm.py"))]
+CREW = ["crew"]
+"""In place of a program: a crew that was forked ahead runs the line, as it does for our own agent."""
 PROJECT = "/tmp/arena/home/project"
 BLOCKED = ("rm -rf *", "sudo *", "git push --force *", "dd *", "chmod -R 777 *")
 """The patterns that the tables try to get past."""

@@ -148,8 +148,7 @@ def swap():
             os.symlink(target, 'next'); os.rename('next', 'l')
 os.symlink('d', 'l')
 threading.Thread(target=swap, daemon=True).start()
-end = time.monotonic() + 2
-while time.monotonic() < end:
+for _ in range(3000):
     try: {deed}
     except OSError: pass
 """
@@ -159,8 +158,7 @@ def swap():
     while True:
         buffer.value = path; buffer.value = b'notes.txt'
 threading.Thread(target=swap, daemon=True).start()
-end = time.monotonic() + 2
-while time.monotonic() < end: {deed}
+for _ in range(3000): {deed}
 """
 _DESCRIPTORS = """
 own, spare = os.open('notes.txt', 0), 700
@@ -168,8 +166,7 @@ def swap():
     while True: os.dup2(own, spare); os.dup2(fd, spare)
 os.dup2(own, spare)
 threading.Thread(target=swap, daemon=True).start()
-end = time.monotonic() + 2
-while time.monotonic() < end: {deed}
+for _ in range(3000): {deed}
 """
 RACES = [
     _RACE.format(deed="os.chmod('l/file', 0o777)"),
@@ -188,7 +185,11 @@ RACES = [
     _DESCRIPTORS.format(deed="call(190, spare, b'user.x', b'1', 1, 0)"),
     _DESCRIPTORS.format(deed="call(16, spare, 0x40086602, (ctypes.c_long * 1)(0x80))"),
 ]
-"""Threads that swap a link, a path or a descriptor while a call is being judged."""
+"""Threads that swap a link, a path or a descriptor while a call is being judged.
+
+With a supervisor that judged a call and left it to the kernel, a path was won within 300 tries and a descriptor within
+2,500.
+"""
 
 
 def lines(programs: list[str]) -> list[str]:

@@ -1,4 +1,7 @@
-"""Start a harmless program again and again, while a thread swaps its words for those of a command; for two seconds."""
+"""Start a harmless program again and again, while a thread swaps its words for those of a command.
+
+With a supervisor that judged the words only once, it won within a hundred tries.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,8 @@ import os
 import shutil
 import sys
 import threading
-import time
 
-_ROOM = 300
+_ROOM, _TRIES = 300, 300
 words = [word.encode() for word in sys.argv[1:]]
 command = [os.fsencode(shutil.which(sys.argv[1]) or sys.argv[1]), *words]
 harmless = [b"/bin/true", b"true", *(b"x" for _ in words[1:])]
@@ -26,8 +28,8 @@ def swap() -> None:
 
 
 threading.Thread(target=swap, daemon=True).start()
-end, pid = time.monotonic() + 2, ctypes.c_int()
+pid = ctypes.c_int()
 environment = (ctypes.c_char_p * (len(variables) + 1))(*variables, None)
-while time.monotonic() < end:
+for _ in range(_TRIES):
     if ctypes.CDLL(None).posix_spawn(ctypes.byref(pid), room[0], None, None, argv, environment) == 0:
         os.waitpid(pid.value, 0)

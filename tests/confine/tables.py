@@ -1,6 +1,7 @@
 """What every table is put to: the red team's lines have an effect in real bash, and none when they are confined.
 
-Each line runs in a throw-away namespace. The rates are printed (`pytest -s`). The tables are spread over files of about
+Each line runs in a throw-away namespace, confined by a crew that was forked ahead; `test_cold_lines.py` tries a part of
+every table by a cold start as well. The rates are printed (`pytest -s`). The tables are spread over files of about
 the same length, since a file is the piece of work that one process of the suite takes; who names the kinds of a table
 that a file tries leaves the others to the file beside it.
 """
@@ -26,7 +27,7 @@ SPELT = ("races", "plain", "expansion", "arithmetic", "git", "copies", *commands
 HANDED_ON = tuple(kind for kind in commands_table.FORMS if kind not in SPELT)
 
 
-def hold_commands(kind: str, every: int = 1, by: Sequence[str] = arena.HOOKLINE) -> None:
+def hold_commands(kind: str, every: int = 1, by: Sequence[str] = arena.CREW) -> None:
     """No line of a kind runs the blocked command or changes anything outside."""
     lines = [(name, line) for each, name, line in commands_table.lines() if each == kind]
     rows = [*lines[::every], ("", "echo alive")]
@@ -49,7 +50,7 @@ def hold_commands(kind: str, every: int = 1, by: Sequence[str] = arena.HOOKLINE)
     assert results[-1][1]["output"] == "alive\n"
 
 
-def hold_writes(name: str, lines: Sequence[str], setup: str = "", by: Sequence[str] = arena.HOOKLINE) -> None:
+def hold_writes(name: str, lines: Sequence[str], setup: str = "", by: Sequence[str] = arena.CREW) -> None:
     """No line changes anything outside."""
     assert lines, f"{name}: an empty table"
     results = arena.tried({"line": line, "setup": setup, "prefix": arena.confined(by=by)} for line in lines)
@@ -59,7 +60,7 @@ def hold_writes(name: str, lines: Sequence[str], setup: str = "", by: Sequence[s
     assert escaped == []
 
 
-def end_alike(name: str, lines: Sequence[str], setup: str, by: Sequence[str] = arena.HOOKLINE) -> None:
+def end_alike(name: str, lines: Sequence[str], setup: str, by: Sequence[str] = arena.CREW) -> None:
     """Every line ends confined with the exit code that it has bare."""
     codes = {}
     for how, prefix in (("bare", []), ("confined", arena.confined(block=STARTER, by=by))):

@@ -170,7 +170,7 @@ SWAPS = [
 ]
 
 
-@pytest.mark.parametrize("by", [arena.HOOKLINE, arena.WARM], ids=["cold", "warm"])
+@pytest.mark.parametrize("by", [arena.HOOKLINE, arena.CREW], ids=["cold", "warm"])
 def test_what_a_line_puts_in_the_place_of_its_temporary_folder_is_left_alone(by: list[str]) -> None:
     """It may move the folder where `/tmp` may be written to; who takes the folder away follows no link."""
     prefix = arena.confined(write=[arena.PROJECT, "/tmp"], by=by)
