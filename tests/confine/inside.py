@@ -171,7 +171,7 @@ def mounts() -> list[str]:
 
 def environment() -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("LANG", "HL_PYTHON") if name in os.environ}
-    path = f"{ARENA}/bin:" + os.environ["PATH"]
+    path = f"{ARENA}/bin:{sys.base_prefix}/bin:" + os.environ["PATH"]  # Python itself, not a script that finds it
     places = {"OUT": str(OUTSIDE), "PROJECT": str(PROJECT), "SHELL": "/bin/bash"}
     quick = {"FILTER_BRANCH_SQUELCH_WARNING": "1"}  # the warning is a pause of ten seconds
     return {**kept, **places, **quick, "HOME": str(HOME), "PATH": path}
