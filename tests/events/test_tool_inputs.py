@@ -8,6 +8,7 @@ from mypy import api
 from hookline.errors import EventError
 from hookline.events import PreToolUse
 from hookline.events.tool_inputs import BashInput, EditInput
+from tests.pages import ROOT
 
 
 def test_the_common_arguments_have_accessors() -> None:
@@ -61,6 +62,6 @@ def test_what_people_write_passes_a_strict_type_checker(tmp_path: Path) -> None:
     file = tmp_path / "sample.py"
     file.write_text(SAMPLE)
 
-    said, problems, code = api.run(["--strict", "--cache-dir", str(tmp_path / "cache"), str(file)])
+    said, problems, code = api.run(["--strict", "--cache-dir", str(ROOT / ".mypy_cache"), str(file)])
 
     assert (code, problems) == (0, ""), said
