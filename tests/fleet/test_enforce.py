@@ -19,6 +19,7 @@ from hookline.fleet.check import check_in_process
 from hookline.fleet.enforce import govern, policy_hooks
 from hookline.fleet.keys import TeamKey
 from hookline.fleet.machine import Enrolment, Machine, Stale
+from tests import forked
 
 KEY = TeamKey(b"k" * 32)
 POLICY = b"""
@@ -226,11 +227,8 @@ def answered(tmp_path: Path, words: tuple[str, ...], line: str) -> subprocess.Co
         "hook_event_name": "PreToolUse", "session_id": "s", "transcript_path": "", "cwd": str(tmp_path),
         "tool_name": "Bash", "tool_input": {"command": line},
     }  # fmt: skip
-    return subprocess.run(
-        [sys.executable, "-m", "hookline", *words], cwd=tmp_path, input=json.dumps(event),
-        capture_output=True, text=True, check=False, timeout=60,
-        env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
-    )  # fmt: skip
+    env = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    return forked.as_text(forked.run(words, cwd=tmp_path, env=env, stdin=json.dumps(event).encode()))
 
 
 @pytest.mark.parametrize("words", ANSWERS.values(), ids=ANSWERS)
