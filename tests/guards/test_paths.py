@@ -28,14 +28,25 @@ def real(path: Path) -> str:
     return os.path.realpath(path)
 
 
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same for all calls that are only judged."""
+    return made(tmp_path_factory.mktemp("judged"))
+
+
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def own(tmp_path: Path) -> Path:
+    """For a test that changes it."""
+    return made(tmp_path)
+
+
+def made(folder: Path) -> Path:
     """A project with links that lead out of it, in every way."""
-    inside, outside = tmp_path / "proj", tmp_path / "out"
+    inside, outside = folder / "proj", folder / "out"
     (inside / "a").mkdir(parents=True)
     outside.mkdir()
     (outside / "f").write_text("theirs")
-    (tmp_path / "x").write_text("theirs")
+    (folder / "x").write_text("theirs")
     (inside / "link").symlink_to(outside)
     (inside / "file-link").symlink_to(outside / "f")
     (inside / "chain").symlink_to("link")
@@ -47,7 +58,7 @@ def project(tmp_path: Path) -> Path:
     (inside / "link ").symlink_to(outside)
     (inside / "good").symlink_to("a")
     (inside / "hard").hardlink_to(outside / "f")
-    (tmp_path / "projector").mkdir()
+    (folder / "projector").mkdir()
     return inside
 
 
@@ -331,28 +342,28 @@ async def test_a_hard_link_is_a_doubt(project: Path) -> None:
     assert await decided(guarded(project, undecided="deny"), project, "Write", given) is Decision.DENY
 
 
-async def test_more_folders_may_count_as_inside(project: Path, tmp_path: Path) -> None:
+async def test_more_folders_may_count_as_inside(own: Path, tmp_path: Path) -> None:
     """`also` is judged like the root: links resolved."""
-    hooks = guarded(project, also=[tmp_path / "out"])
+    hooks = guarded(own, also=[tmp_path / "out"])
 
-    assert await decided(hooks, project, "Write", {"file_path": "link/x"}) is Decision.PASS
-    assert await decided(hooks, project, "Write", {"file_path": "../x"}) is Decision.DENY
+    assert await decided(hooks, own, "Write", {"file_path": "link/x"}) is Decision.PASS
+    assert await decided(hooks, own, "Write", {"file_path": "../x"}) is Decision.DENY
 
 
-async def test_a_root_that_is_a_link_is_its_target(project: Path, tmp_path: Path) -> None:
+async def test_a_root_that_is_a_link_is_its_target(own: Path, tmp_path: Path) -> None:
     """Both names of the folder are inside."""
-    (tmp_path / "alias").symlink_to(project)
-    hooks = guarded(project, root=tmp_path / "alias")
+    (tmp_path / "alias").symlink_to(own)
+    hooks = guarded(own, root=tmp_path / "alias")
 
-    assert await decided(hooks, project, "Write", {"file_path": str(project / "x")}) is Decision.PASS
-    assert await decided(hooks, project, "Write", {"file_path": str(tmp_path / "alias" / "x")}) is Decision.PASS
+    assert await decided(hooks, own, "Write", {"file_path": str(own / "x")}) is Decision.PASS
+    assert await decided(hooks, own, "Write", {"file_path": str(tmp_path / "alias" / "x")}) is Decision.PASS
 
 
-async def test_changing_the_folder_does_not_move_the_fence(project: Path, tmp_path: Path) -> None:
+async def test_changing_the_folder_does_not_move_the_fence(own: Path, tmp_path: Path) -> None:
     """The folder in which the session began is the fence, wherever the agent goes."""
     hooks = Hooks(env={})
     hooks.add(*paths.stay_inside())
-    await hooks.fire(SessionStart(session_id="s", cwd=str(project), source="startup"))
+    await hooks.fire(SessionStart(session_id="s", cwd=str(own), source="startup"))
 
     outside = PreToolUse(session_id="s", cwd=str(tmp_path), tool_name="Write", tool_input={"file_path": "y"})
     back = PreToolUse(session_id="s", cwd=str(tmp_path), tool_name="Write", tool_input={"file_path": "proj/y"})
@@ -361,24 +372,24 @@ async def test_changing_the_folder_does_not_move_the_fence(project: Path, tmp_pa
     assert (await hooks.fire(back)).decision is Decision.PASS
 
 
-async def test_what_is_written_is_what_was_judged(project: Path, tmp_path: Path) -> None:
+async def test_what_is_written_is_what_was_judged(own: Path, tmp_path: Path) -> None:
     """The tool gets the resolved path, so a link that is swapped afterwards changes nothing."""
-    event = PreToolUse(session_id="s", cwd=str(project), tool_name="Write", tool_input={"file_path": "good/x"})
-    verdict = await guarded(project).fire(event)
-    (project / "good").unlink()
-    (project / "good").symlink_to(tmp_path / "out")
+    event = PreToolUse(session_id="s", cwd=str(own), tool_name="Write", tool_input={"file_path": "good/x"})
+    verdict = await guarded(own).fire(event)
+    (own / "good").unlink()
+    (own / "good").symlink_to(tmp_path / "out")
 
-    assert verdict.input == {"file_path": real(project / "a" / "x")}
+    assert verdict.input == {"file_path": real(own / "a" / "x")}
 
 
-async def test_a_folder_swapped_for_a_link_is_found_afterwards(project: Path, tmp_path: Path) -> None:
+async def test_a_folder_swapped_for_a_link_is_found_afterwards(own: Path, tmp_path: Path) -> None:
     """It led inside when it was judged and outside when it was written: the agent is stopped."""
-    hooks, given = guarded(project), {"file_path": str(project / "a" / "x"), "content": ""}
-    before = await decided(hooks, project, "Write", given)
-    (project / "a").rmdir()
-    (project / "a").symlink_to(tmp_path / "out")
+    hooks, given = guarded(own), {"file_path": str(own / "a" / "x"), "content": ""}
+    before = await decided(hooks, own, "Write", given)
+    (own / "a").rmdir()
+    (own / "a").symlink_to(tmp_path / "out")
     after = await hooks.fire(
-        PostToolUse(session_id="s", cwd=str(project), tool_name="Write", tool_input=given, tool_response={})
+        PostToolUse(session_id="s", cwd=str(own), tool_name="Write", tool_input=given, tool_response={})
     )
 
     assert (before, after.stop) == (Decision.PASS, True)
@@ -386,13 +397,13 @@ async def test_a_folder_swapped_for_a_link_is_found_afterwards(project: Path, tm
     assert "changed while it was written" in after.stop_reason
 
 
-async def test_the_reason_says_where_a_path_leads(project: Path, tmp_path: Path) -> None:
+async def test_the_reason_says_where_a_path_leads(own: Path, tmp_path: Path) -> None:
     """Whoever is told no is told why."""
-    event = PreToolUse(session_id="s", cwd=str(project), tool_name="Write", tool_input={"file_path": "link/x"})
+    event = PreToolUse(session_id="s", cwd=str(own), tool_name="Write", tool_input={"file_path": "link/x"})
 
-    verdict = await guarded(project).fire(event)
+    verdict = await guarded(own).fire(event)
 
-    leads, root = real(tmp_path / "out" / "x"), real(project)
+    leads, root = real(tmp_path / "out" / "x"), real(own)
     assert verdict.reason == f"`link/x`, which leads to `{leads}`, is outside `{root}`"
 
 
