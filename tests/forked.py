@@ -6,6 +6,7 @@ start shows (start-up variables, lazy imports, a terminal) needs one: `tests/tes
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import gc
@@ -45,21 +46,20 @@ def run(
     if not hasattr(os, "pidfd_open"):
         return subprocess.run(argv, cwd=cwd, env=env, input=stdin, capture_output=True, timeout=timeout, check=False)
     (their_in, our_in), (our_out, their_out), (our_err, their_err), (our_end, their_end) = (os.pipe() for _ in range(4))
-    try:
+    with (
+        io.FileIO(our_in, "w") as inlet, io.FileIO(our_out) as said, io.FileIO(our_err) as complained,
+        io.FileIO(our_end) as status,
+    ):  # fmt: skip
         _ask([module, list(words), str(cwd), dict(env)], (their_in, their_out, their_err, their_end))
-        pid = int(os.read(our_end, len(NUMBER % 0)))
+        pid = int(status.read(len(NUMBER % 0)))
         try:
-            out, err = _communicate(our_in, stdin, our_out, our_err, timeout)
-            if not select.select([our_end], [], [], timeout)[0]:
+            out, err = _communicate(inlet, stdin, said, complained, timeout)
+            if not select.select([status], [], [], timeout)[0]:
                 raise TimeoutError
         except TimeoutError:
             os.kill(pid, signal.SIGKILL)
             raise subprocess.TimeoutExpired(argv, timeout) from None
-        code = int(os.read(our_end, len(NUMBER % 0)))
-    finally:
-        for fd in (our_in, our_out, our_err, our_end):
-            with contextlib.suppress(OSError):  # stdin is closed when all of it is written
-                os.close(fd)
+        code = int(status.read(len(NUMBER % 0)))
     return subprocess.CompletedProcess(argv, code, out, err)
 
 
@@ -86,6 +86,7 @@ def _ask(request: list[Any], fds: Sequence[int]) -> None:
 def _parent(start_up: tuple[tuple[str, str], ...]) -> socket.socket:
     """The process that forks; it ends with this one."""
     ours, theirs = socket.socketpair()
+    atexit.register(ours.close)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(START_UP)}
     pipe = subprocess.PIPE
     with (
@@ -100,30 +101,28 @@ def _parent(start_up: tuple[tuple[str, str], ...]) -> socket.socket:
     return ours
 
 
-def _communicate(inlet: int, data: bytes, out: int, err: int, timeout: float) -> tuple[bytes, bytes]:
+def _communicate(inlet: io.FileIO, data: bytes, out: io.FileIO, err: io.FileIO, timeout: float) -> tuple[bytes, bytes]:
     """Write all of stdin, as far as somebody reads it, and read stdout and stderr to their ends."""
-    os.set_blocking(inlet, False)
+    os.set_blocking(inlet.fileno(), False)
     left = memoryview(data)
-    found: dict[int, list[bytes]] = {out: [], err: []}
+    found: dict[io.FileIO, list[bytes]] = {out: [], err: []}
     reading = {out, err}
-    if not left:
-        os.close(inlet)
     while reading or left:
+        if not left:
+            inlet.close()
         readable, writable, _ = select.select(reading, [inlet] if left else [], [], timeout)
         if not readable and not writable:
             raise TimeoutError
-        for fd in readable:
-            chunk = os.read(fd, 1 << 16)
-            found[fd].append(chunk)
+        for pipe in readable:
+            chunk = os.read(pipe.fileno(), 1 << 16)
+            found[pipe].append(chunk)
             if not chunk:
-                reading.discard(fd)
+                reading.discard(pipe)
         if writable:
             try:
-                left = left[os.write(inlet, left) :]
+                left = left[inlet.write(left) :]
             except BrokenPipeError:
                 left = left[:0]
-            if not left:
-                os.close(inlet)
     return b"".join(found[out]), b"".join(found[err])
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,16 @@ def steady(said: bytes) -> bytes:
     """Without how long it took."""
     head, found, tail = said.partition(b'"ms":')
     return head + found + tail.partition(b",")[2]
+
+
+def test_many_at_once_do_not_mix(tmp_path: Path) -> None:
+    """Each has its own pipes and exit code."""
+    env = clean_environ(tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda n: forked.run([f"word{n}"], cwd=tmp_path, env=env, stdin=b"x" * n), range(40)))
+
+    assert [done.returncode for done in found] == [64] * 40
+    assert [done.stderr.split(b"`")[1] for done in found] == [f"word{n}".encode() for n in range(40)]
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="nothing is forked here")
