@@ -17,8 +17,10 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from hookline.service import address, control
+from tests import forked
 
 HOOKLINE = (sys.executable, "-m", "hookline")
+IMPORT_TIME = "PYTHONPROFILEIMPORTTIME"
 RM = {"command": "rm -rf /"}
 _numbers = itertools.count()
 
@@ -48,6 +50,15 @@ class Desk:
         return Path(address.folder(), f"{self.name}.sock")
 
     def run(self, *words: str, stdin: str | bytes = "", **env: str) -> subprocess.CompletedProcess[str]:
+        """`hookline` to its end, forked unless its interpreter would start in another way than ours."""
+        if any({**self.env, **env}.get(name) != os.environ.get(name) for name in ("PYTHONPATH", IMPORT_TIME)):
+            return self.run_cold(*words, stdin=stdin, **env)
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        done = forked.run(words, cwd=self.project, env={**self.env, **env}, stdin=data, module="hookline.__main__")
+        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def run_cold(self, *words: str, stdin: str | bytes = "", **env: str) -> subprocess.CompletedProcess[str]:
+        """`hookline` as an agent starts it."""
         done = subprocess.run(
             [*HOOKLINE, *words], cwd=self.project, env={**self.env, **env}, capture_output=True, timeout=120,
             input=stdin.encode() if isinstance(stdin, str) else stdin, check=False,
@@ -126,7 +137,30 @@ def reason(done: subprocess.CompletedProcess[str]) -> str:
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
     """A service that is not running yet; when the test ends, nothing of it may be left."""
-    made = Desk(tmp_path, f"test-{os.getpid()}-{next(_numbers)}")
+    with _ended(Desk(tmp_path, _new_name())) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of a service that runs, for all tests of a file that do it no harm."""
+    with _ended(Desk(tmp_path_factory.mktemp("service"), _new_name())) as made:
+        made.warm()
+        yield made.name
+
+
+@pytest.fixture
+def guest(running: str, tmp_path: Path) -> Desk:
+    """A project of the test's own at the service that runs."""
+    return Desk(tmp_path, running)
+
+
+def _new_name() -> str:
+    return f"test-{os.getpid()}-{next(_numbers)}"
+
+
+@contextlib.contextmanager
+def _ended(made: Desk) -> Iterator[Desk]:
     yield made
     below = made.processes()
     made.run("service", "stop")

@@ -160,11 +160,11 @@ def test_a_stopped_process_of_the_service_holds_nobody_up(desk: Desk, which: str
             os.kill(victim, signal.SIGKILL)
 
 
-def test_two_hundred_clients_at_once(desk: Desk) -> None:
+def test_two_hundred_clients_at_once(guest: Desk) -> None:
     """All are answered, with or without the service."""
-    desk.warm()
+    guest.warm()
     with ThreadPoolExecutor(50) as pool:
-        found = list(pool.map(lambda _: reason(desk.guard()), range(int(os.environ.get("HOOKLINE_CLIENTS", "60")))))
+        found = list(pool.map(lambda _: reason(guest.guard()), range(int(os.environ.get("HOOKLINE_CLIENTS", "60")))))
 
     assert all(BLOCKED in one for one in found)
 
@@ -180,14 +180,14 @@ def test_many_first_clients_start_one_service(desk: Desk) -> None:
     assert services == [desk.status()["pid"]]
 
 
-def test_a_client_that_is_killed_ends_its_hook(desk: Desk) -> None:
+def test_a_client_that_is_killed_ends_its_hook(guest: Desk) -> None:
     """And what the hook has started; the worker goes on."""
-    (desk.project / "hooks.py").write_text(STARTS_SLEEP)
+    (guest.project / "hooks.py").write_text(STARTS_SLEEP)
     words = ("pipe", "--hooks", "hooks.py")
-    desk.warm(*words)
-    pids = desk.project / "pids"
-    (desk.project / "sleep").touch()
-    process = desk.start(*words)
+    guest.warm(*words)
+    pids = guest.project / "pids"
+    (guest.project / "sleep").touch()
+    process = guest.start(*words)
     with process:
         assert process.stdin is not None
         process.stdin.write(event(command="ls").encode())
@@ -197,8 +197,8 @@ def test_a_client_that_is_killed_ends_its_hook(desk: Desk) -> None:
     hook, child = map(int, pids.read_text().split())
 
     until(lambda: not psutil.pid_exists(hook) and not psutil.pid_exists(child))
-    (desk.project / "sleep").unlink()
-    assert reason(desk.run(*words, stdin=event(command="ls"))) == "no"
+    (guest.project / "sleep").unlink()
+    assert reason(guest.run(*words, stdin=event(command="ls"))) == "no"
 
 
 STARTS_SLEEP = """
@@ -230,30 +230,30 @@ HOOKS = {
 
 
 @pytest.mark.parametrize("line", HOOKS.values(), ids=HOOKS)
-def test_a_hook_that_misbehaves_harms_only_itself(desk: Desk, line: str) -> None:
+def test_a_hook_that_misbehaves_harms_only_itself(guest: Desk, line: str) -> None:
     """The call is denied as it is without the service; its neighbours do not notice."""
-    (desk.project / "hooks.py").write_text(
+    (guest.project / "hooks.py").write_text(
         "import os, sys\nfrom hookline import Hooks, deny\nhooks = Hooks()\n"
         f"@hooks.on('PreToolUse')\ndef bad(event):\n    {line}\n    return deny('no')\n"
     )
     words = ("pipe", "--hooks", "hooks.py")
-    desk.warm()
-    alone = desk.run(*words, stdin=event(command="ls"), HOOKLINE_SERVICE="0")
-    served = desk.run(*words, stdin=event(command="ls"))
+    guest.warm()
+    alone = guest.run(*words, stdin=event(command="ls"), HOOKLINE_SERVICE="0")
+    served = guest.run(*words, stdin=event(command="ls"))
 
     assert (served.stdout, served.returncode) == (alone.stdout, alone.returncode)
     assert "deny" in served.stdout or "block" in served.stdout
-    before = desk.events()
-    assert BLOCKED in reason(desk.guard())
-    assert desk.events() == before + 1
+    before = guest.events()
+    assert BLOCKED in reason(guest.guard())
+    assert guest.events() == before + 1
 
 
-def test_a_hook_file_that_does_not_import_denies(desk: Desk) -> None:
+def test_a_hook_file_that_does_not_import_denies(guest: Desk) -> None:
     """And says why."""
-    (desk.project / "hooks.py").write_text("import nonsense_module\n")
-    desk.warm()
-    for switch in ("0", desk.name):
-        done = desk.run("pipe", "--hooks", "hooks.py", stdin=event(command="ls"), HOOKLINE_SERVICE=switch)
+    (guest.project / "hooks.py").write_text("import nonsense_module\n")
+    guest.warm()
+    for switch in ("0", guest.name):
+        done = guest.run("pipe", "--hooks", "hooks.py", stdin=event(command="ls"), HOOKLINE_SERVICE=switch)
         assert '"decision":"block"' in done.stdout
         assert "No module named 'nonsense_module'" in done.stdout + done.stderr
 
@@ -295,14 +295,14 @@ def test_a_project_cannot_choose_the_service(desk: Desk) -> None:
         assert desk.run("service", "status", **{name: str(place)}).returncode == 0
 
 
-def test_the_socket_lies_in_a_private_folder(desk: Desk) -> None:
+def test_the_socket_lies_in_a_private_folder(guest: Desk) -> None:
     """0700, and the socket, lock and log are the user's alone."""
-    desk.warm()
+    guest.warm()
     modes = {
-        path.name.partition(".")[2]: path.stat().st_mode & 0o077 for path in desk.socket.parent.glob(f"{desk.name}.*")
+        path.name.partition(".")[2]: path.stat().st_mode & 0o077 for path in guest.socket.parent.glob(f"{guest.name}.*")
     }
 
-    assert address.is_private(str(desk.socket.parent))
+    assert address.is_private(str(guest.socket.parent))
     assert modes == {"sock": 0, "lock": 0, "log": 0}
 
 
@@ -328,17 +328,17 @@ os.execv(sys.executable, [sys.executable, "-m", *sys.argv[1:]])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="`no_new_privs` is Linux's")
-def test_a_confined_process_is_not_answered_from_outside(desk: Desk) -> None:
+def test_a_confined_process_is_not_answered_from_outside(guest: Desk) -> None:
     """Its hook file would otherwise run without its confinement."""
-    desk.warm()
-    before = desk.status()
+    guest.warm()
+    before = guest.status()
     done = subprocess.run(
-        [sys.executable, "-c", CONFINED, "hookline", *GUARD], cwd=desk.project, env=desk.env, capture_output=True,
+        [sys.executable, "-c", CONFINED, "hookline", *GUARD], cwd=guest.project, env=guest.env, capture_output=True,
         input=event(command="rm -rf /").encode(), check=False,
     )  # fmt: skip
 
     assert BLOCKED in done.stdout.decode()
-    assert desk.events() == before["events"]
+    assert guest.events() == before["events"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="`no_new_privs` is Linux's")
@@ -426,9 +426,9 @@ def test_where_nothing_can_be_written_events_are_answered_all_the_same(desk: Des
     assert BLOCKED in done.stdout.decode(), done.stderr.decode()
 
 
-def test_a_connection_that_says_nothing_or_nonsense_is_dropped(desk: Desk) -> None:
+def test_a_connection_that_says_nothing_or_nonsense_is_dropped(guest: Desk) -> None:
     """And the service goes on."""
-    desk.warm()
+    guest.warm()
     for sent in (
         b"",
         b"GET / HTTP/1.1\r\n\r\n" * 3,
@@ -436,15 +436,15 @@ def test_a_connection_that_says_nothing_or_nonsense_is_dropped(desk: Desk) -> No
         frames.head(frames.RUN, b"x"),
     ):
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(str(desk.socket))
+            connection.connect(str(guest.socket))
             connection.sendall(sent)
             connection.settimeout(30)
             with contextlib.suppress(ConnectionResetError):
                 while sent and connection.recv(4096):
                     pass
-    before = desk.events()
-    assert BLOCKED in reason(desk.guard())
-    assert desk.events() == before + 1
+    before = guest.events()
+    assert BLOCKED in reason(guest.guard())
+    assert guest.events() == before + 1
 
 
 def test_a_link_in_place_of_the_folder_leads_the_service_nowhere(tmp_path: Path) -> None:

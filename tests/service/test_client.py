@@ -24,15 +24,15 @@ def test_the_first_event_starts_the_service_and_is_answered_without_it(desk: Des
     until(lambda: desk.status()["running"])
 
 
-def test_from_then_on_the_service_answers(desk: Desk) -> None:
+def test_from_then_on_the_service_answers(guest: Desk) -> None:
     """With the same words and the same exit code."""
-    alone = desk.guard(HOOKLINE_SERVICE="0")
-    desk.warm()
-    before = desk.events()
-    served = desk.guard()
+    alone = guest.run_cold(*GUARD, stdin=event(command="rm -rf /"), HOOKLINE_SERVICE="0")
+    guest.warm()
+    before = guest.events()
+    served = guest.run_cold(*GUARD, stdin=event(command="rm -rf /"))
 
     assert (served.stdout, served.stderr, served.returncode) == (alone.stdout, alone.stderr, alone.returncode)
-    assert desk.events() == before + 1
+    assert guest.events() == before + 1
 
 
 def test_the_variable_turns_it_off(desk: Desk) -> None:
@@ -87,7 +87,7 @@ def test_hooks_see_what_they_would_see_alone(desk: Desk, locale: dict[str, str])
     for switch in ("0", desk.name):
         desk.env["HOOKLINE_SERVICE"] = switch
         desk.project, old = sub, desk.project
-        done = desk.run(*words, stdin=event(command="ls"), EXTRA="line\nbreak", EMPTY="", PATH=os.environ["PATH"])
+        done = desk.run_cold(*words, stdin=event(command="ls"), EXTRA="line\nbreak", EMPTY="", PATH=os.environ["PATH"])
         desk.project = old
         told = json.loads(reason(done))
         told["env"].pop("HOOKLINE_SERVICE")
@@ -102,46 +102,46 @@ def test_hooks_see_what_they_would_see_alone(desk: Desk, locale: dict[str, str])
 @pytest.mark.parametrize(
     "words", [("guard", "commands"), ("guard", "nothing"), ("pipe", "--nothing"), ("fire", "--json", "-")]
 )
-def test_a_command_line_that_is_wrong_fails_alike(desk: Desk, words: tuple[str, ...]) -> None:
+def test_a_command_line_that_is_wrong_fails_alike(guest: Desk, words: tuple[str, ...]) -> None:
     """Messages and exit codes are the command's own."""
-    desk.warm()
-    alone = desk.run(*words, stdin="[]", HOOKLINE_SERVICE="0")
-    served = desk.run(*words, stdin="[]")
+    guest.warm()
+    alone = guest.run(*words, stdin="[]", HOOKLINE_SERVICE="0")
+    served = guest.run(*words, stdin="[]")
 
     assert (served.stdout, served.stderr, served.returncode) == (alone.stdout, alone.stderr, alone.returncode)
     assert alone.returncode != 0
 
 
-def test_an_edited_hook_file_counts_from_the_next_event_on(desk: Desk) -> None:
+def test_an_edited_hook_file_counts_from_the_next_event_on(guest: Desk) -> None:
     """Even when size and second of the change are the same."""
-    file = desk.project / "hooks.py"
+    file = guest.project / "hooks.py"
     text = (
         "from hookline import Hooks, deny\nhooks = Hooks()\n@hooks.on('PreToolUse')\ndef no(event): return deny('{}')\n"
     )
     words = ("pipe", "--hooks", "hooks.py")
     file.write_text(text.format("0"))
-    desk.warm(*words)
+    guest.warm(*words)
     for number in range(1, 6):
         file.write_text(text.format(number))
-        assert reason(desk.run(*words, stdin=event(command="ls"))) == str(number)
+        assert reason(guest.run(*words, stdin=event(command="ls"))) == str(number)
 
 
 @pytest.mark.parametrize("size, why", [(20_000_000, "is blocked by the pattern"), (50_000_000, "cannot judge this")])
-def test_a_large_event_is_no_burden(desk: Desk, size: int, why: str) -> None:
+def test_a_large_event_is_no_burden(guest: Desk, size: int, why: str) -> None:
     """20 MB of input reach the hook whole; 50 MB are more than a hook is given, and blocked."""
-    desk.warm()
-    before = desk.events()
-    done = desk.run(*GUARD, stdin=event(command="rm -rf /", pad="x" * size))
+    guest.warm()
+    before = guest.events()
+    done = guest.run(*GUARD, stdin=event(command="rm -rf /", pad="x" * size))
 
     assert why in reason(done)
-    assert desk.events() == before + 1
+    assert guest.events() == before + 1
 
 
-def test_lines_that_keep_coming_are_answered_one_by_one(desk: Desk) -> None:
+def test_lines_that_keep_coming_are_answered_one_by_one(guest: Desk) -> None:
     """`pipe` for a stream is not for the service: the first answer comes before the second line is written."""
-    (desk.project / "hooks.py").write_text("from hookline import Hooks\nhooks = Hooks()\n")
-    desk.warm("pipe", "--hooks", "hooks.py")
-    with desk.start("pipe", "--hooks", "hooks.py") as process:
+    (guest.project / "hooks.py").write_text("from hookline import Hooks\nhooks = Hooks()\n")
+    guest.warm("pipe", "--hooks", "hooks.py")
+    with guest.start("pipe", "--hooks", "hooks.py") as process:
         assert process.stdin is not None
         assert process.stdout is not None
         for number in range(3):
@@ -155,27 +155,27 @@ def test_lines_that_keep_coming_are_answered_one_by_one(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("words", [GUARD, ("pipe", "--hooks", "hooks.py")])
-def test_answers_can_be_written_to_a_file(desk: Desk, words: tuple[str, ...]) -> None:
+def test_answers_can_be_written_to_a_file(guest: Desk, words: tuple[str, ...]) -> None:
     """With or without the service."""
-    (desk.project / "hooks.py").write_text("from hookline import Hooks\nhooks = Hooks()\n")
-    desk.warm(*words)
-    for switch in ("0", desk.name):
-        with (desk.base / "out").open("wb") as out:
+    (guest.project / "hooks.py").write_text("from hookline import Hooks\nhooks = Hooks()\n")
+    guest.warm(*words)
+    for switch in ("0", guest.name):
+        with (guest.base / "out").open("wb") as out:
             subprocess.run(
-                [*HOOKLINE, *words], cwd=desk.project, env={**desk.env, "HOOKLINE_SERVICE": switch}, stdout=out,
+                [*HOOKLINE, *words], cwd=guest.project, env={**guest.env, "HOOKLINE_SERVICE": switch}, stdout=out,
                 input=event(command="ls").encode(), check=True,
             )  # fmt: skip
-        assert (desk.base / "out").read_text() == "{}\n"
+        assert (guest.base / "out").read_text() == "{}\n"
 
 
-def test_fire_reads_stdin_only_if_no_event_is_named(desk: Desk) -> None:
+def test_fire_reads_stdin_only_if_no_event_is_named(guest: Desk) -> None:
     """An open stdin that never ends holds up nobody who did not ask for it."""
-    desk.warm()
-    with desk.start("fire", "PreToolUse", "--tool", "Bash", "--input", "{}", "--json") as process:
+    guest.warm()
+    with guest.start("fire", "PreToolUse", "--tool", "Bash", "--input", "{}", "--json") as process:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["decision"] == "pass"
         process.kill()
-    done = desk.run("fire", "--json", stdin=event(command="ls"))
+    done = guest.run("fire", "--json", stdin=event(command="ls"))
 
     assert (json.loads(done.stdout)["event"], done.returncode) == ("PreToolUse", 0)
 
@@ -244,12 +244,12 @@ def test_the_status_shows_the_hook_sets_that_fit(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("begun", [b"", b'{"hook_event_name": "PreToolUse", '])
-def test_an_input_that_never_ends_is_denied_in_time(desk: Desk, begun: bytes) -> None:
+def test_an_input_that_never_ends_is_denied_in_time(guest: Desk, begun: bytes) -> None:
     """`answer` keeps its deadline with the service as without it, and nobody waits for the rest of the event."""
-    (desk.project / "hooks.py").write_text("from hookline import Hooks\nhooks = Hooks()\n")
-    desk.warm()
+    (guest.project / "hooks.py").write_text("from hookline import Hooks\nhooks = Hooks()\n")
+    guest.warm()
     words = ("answer", "codex", "--hooks", "hooks.py", "--event", "PreToolUse", "--deadline", "2")
-    with desk.start(*words) as process:
+    with guest.start(*words) as process:
         assert process.stdin is not None
         process.stdin.write(begun)
         process.stdin.flush()
@@ -261,16 +261,16 @@ def test_an_input_that_never_ends_is_denied_in_time(desk: Desk, begun: bytes) ->
     assert psutil.wait_procs(below, timeout=60)[1] == []
 
 
-def test_the_temporary_folder_is_the_clients(desk: Desk, tmp_path: Path) -> None:
+def test_the_temporary_folder_is_the_clients(guest: Desk, tmp_path: Path) -> None:
     """Workers rehearse guards in an environment of their own; what Python remembers of it is forgotten."""
-    guard = ("guard", "paths", "--root", str(desk.project), "--temporary")
+    guard = ("guard", "paths", "--root", str(guest.project), "--temporary")
     place = tmp_path / "temporary"
     place.mkdir()
     payload = json.loads(event()) | {"tool_name": "Write", "tool_input": {"file_path": str(place / "x"), "content": ""}}
-    desk.warm(*guard, stdin=json.dumps(payload), TMPDIR=str(place))
+    guest.warm(*guard, stdin=json.dumps(payload), TMPDIR=str(place))
 
-    assert reason(desk.run(*guard, stdin=json.dumps(payload), TMPDIR=str(place))) == ""
-    assert "outside" in reason(desk.run(*guard, stdin=json.dumps(payload), TMPDIR=str(desk.base / "home")))
+    assert reason(guest.run(*guard, stdin=json.dumps(payload), TMPDIR=str(place))) == ""
+    assert "outside" in reason(guest.run(*guard, stdin=json.dumps(payload), TMPDIR=str(guest.base / "home")))
 
 
 def test_what_was_asked_is_rehearsed_only_if_it_leaves_nothing_behind() -> None:
