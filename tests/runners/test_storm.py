@@ -1,4 +1,4 @@
-"""Two thousand command hooks with every fault mixed in; afterwards nothing is left of them."""
+"""Hundreds of command hooks with every fault mixed in; afterwards nothing is left of them."""
 
 # ruff: noqa: PTH208 - a test may block its own loop for a moment
 
@@ -27,7 +27,8 @@ pytestmark = [
     pytest.mark.timeout(280),
 ]
 
-RUNS = 2_000
+RUNS = int(os.environ.get("HOOKLINE_STORM_RUNS", "600"))
+"""2000 for the whole storm; 600 have every fault six times at least, fifty at once."""
 AT_ONCE = 50
 ALLOW = json.dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}})
 
