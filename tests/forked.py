@@ -27,7 +27,8 @@ from typing import Any
 MAIN = "hookline.cli.main"
 IMPORTED = (
     "hookline.__main__", MAIN, "hookline.cli.commands.check", "hookline.cli.commands.listing",
-    "hookline.cli.commands.trust", "hookline.hosts.serve",
+    "hookline.cli.commands.trust", "hookline.hosts.serve", "hookline.cli.commands.run", "hookline.agent.agent",
+    "hookline.agent.tools.mcp", "hookline.agent.subagents.team", "hookline.runners.prompt",
 )  # fmt: skip
 """Imported ahead, with what the service imports ahead."""
 START_UP = ("PYTHON", "LC_", "LANG", "COV", "LD_", "MALLOC_")

@@ -16,6 +16,7 @@ import pytest
 from hookline.agent.run_options import RunOptions
 from hookline.cli.run_flags import FLAGS, parse, parser
 from hookline.permissions import Mode
+from tests import forked
 from tests.environ import clean_environ
 
 RECORD = "import sys,json; e=json.load(sys.stdin); open('events.log','a').write(e['hook_event_name']+'\\n')"
@@ -112,9 +113,19 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
+RUN = ("run", "--trust", "--model", "scripted:turns.json")
+
+
+def _run(folder: Path, turns: list[Any], *flags: str) -> subprocess.CompletedProcess[str]:
+    """To its end."""
+    (folder / "turns.json").write_text(json.dumps(turns))
+    env = clean_environ(folder.parent, PATH=os.environ["PATH"])
+    return forked.as_text(forked.run([*RUN, *flags], cwd=folder, env=env))
+
+
 def _start(folder: Path, turns: list[Any], *flags: str) -> subprocess.Popen[str]:
     (folder / "turns.json").write_text(json.dumps(turns))
-    argv = [sys.executable, "-m", "hookline.cli.main", "run", "--trust", "--model", "scripted:turns.json", *flags]
+    argv = [sys.executable, "-m", "hookline.cli.main", *RUN, *flags]
     env = clean_environ(folder.parent, PATH=os.environ["PATH"])
     pipe = subprocess.PIPE
     return subprocess.Popen(argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True)
@@ -131,8 +142,8 @@ def _bash(command: str) -> dict[str, Any]:
 
 def test_text_output_is_the_words_of_the_agent(project: Path) -> None:
     """What the agent says is stdout; what it does is stderr; a run that went well is exit code 0."""
-    run = _start(project, [{"text": "looking", **_bash("ls")}, {"text": "done"}], "-p", "go")
-    out, err = run.communicate(timeout=60)
+    run = _run(project, [{"text": "looking", **_bash("ls")}, {"text": "done"}], "-p", "go")
+    out, err = run.stdout, run.stderr
 
     assert (run.returncode, out) == (0, "looking\ndone\n")
     assert '→ Bash {"command":"ls"}' in err
@@ -141,8 +152,8 @@ def test_text_output_is_the_words_of_the_agent(project: Path) -> None:
 
 def test_verbose_text_explains_each_verdict(project: Path) -> None:
     """`-v` shows every hook, what it said and how long it took."""
-    run = _start(project, [{"text": "done"}], "-p", "go", "-v")
-    _, err = run.communicate(timeout=60)
+    run = _run(project, [{"text": "done"}], "-p", "go", "-v")
+    err = run.stderr
 
     assert "SessionStart" in err
     assert "nothing to say" in err
@@ -150,8 +161,8 @@ def test_verbose_text_explains_each_verdict(project: Path) -> None:
 
 def test_json_output_is_the_result_alone(project: Path) -> None:
     """Scripts that want the end get one object."""
-    run = _start(project, [{"text": "done"}], "-p", "go", "--output-format", "json")
-    out, _ = run.communicate(timeout=60)
+    run = _run(project, [{"text": "done"}], "-p", "go", "--output-format", "json")
+    out = run.stdout
     result = json.loads(out)
 
     assert (result["type"], result["result"], result["is_error"]) == ("result", "done", False)
@@ -159,8 +170,8 @@ def test_json_output_is_the_result_alone(project: Path) -> None:
 
 def test_a_model_that_cannot_answer_is_exit_code_1(project: Path) -> None:
     """The run ended in an error, and the session still ended in order."""
-    run = _start(project, [{"status": 500}], "-p", "go", "--output-format", "stream-json", "--verbose")
-    out, _ = run.communicate(timeout=60)
+    run = _run(project, [{"status": 500}], "-p", "go", "--output-format", "stream-json", "--verbose")
+    out = run.stdout
 
     assert run.returncode == 1
     assert json.loads(out.splitlines()[-1])["is_error"] is True
@@ -208,7 +219,7 @@ def test_on_a_terminal_somebody_is_asked(tmp_path: Path) -> None:
 def test_pieces_of_an_answer_are_told_when_asked_for(project: Path) -> None:
     """`--include-partial-messages` adds stream events before the whole message."""
     flags = ("-p", "go", "--output-format", "stream-json", "--include-partial-messages")
-    out, _ = _start(project, [{"text": "done"}], *flags).communicate(timeout=60)
+    out = _run(project, [{"text": "done"}], *flags).stdout
     kinds = [json.loads(line)["type"] for line in out.splitlines()]
 
     assert kinds[-8:] == [*["stream_event"] * 6, "assistant", "result"]
@@ -241,8 +252,7 @@ def test_a_hook_in_the_background_has_begun_before_the_end_cuts_it_off(project: 
     entry = {"type": "command", "command": "echo yes > begun; sleep 60; echo no > done", "async": True}
     settings = {"hooks": {"Stop": [{"hooks": [entry]}]}}
     (project / ".claude" / "settings.json").write_text(json.dumps(settings))
-    run = _start(project, [{"text": "done"}], "-p", "go")
-    run.communicate(timeout=50)
+    run = _run(project, [{"text": "done"}], "-p", "go")
 
     assert run.returncode == 0
     assert (project / "begun").exists()
@@ -255,7 +265,7 @@ def test_a_command_that_says_no_is_reported_as_the_claude_cli_reports_it(project
     settings = {"hooks": {"PreToolUse": [{"hooks": entries}]}}
     (project / ".claude" / "settings.json").write_text(json.dumps(settings))
     flags = ("--output-format", "stream-json", "--verbose", "--include-hook-events")
-    out, _ = _start(project, [_bash("ls"), {"text": "done"}], "-p", "go", *flags).communicate(timeout=60)
+    out = _run(project, [_bash("ls"), {"text": "done"}], "-p", "go", *flags).stdout
     said = [json.loads(line) for line in out.splitlines()]
     ends = [(one["exit_code"], one["outcome"]) for one in said if one.get("subtype") == "hook_response"]
 
@@ -274,8 +284,8 @@ def test_settings_that_were_asked_for_and_are_not_there_end_the_run(
     project: Path, flags: tuple[str, ...], words: str
 ) -> None:
     """As the Claude CLI does: guards given on the command line are not silently missing."""
-    run = _start(project, [{"text": "done"}], "-p", "go", *flags)
-    out, err = run.communicate(timeout=60)
+    run = _run(project, [{"text": "done"}], "-p", "go", *flags)
+    out, err = run.stdout, run.stderr
 
     assert (run.returncode, out) == (1, "")
     assert words in err.splitlines()[-1]
@@ -284,8 +294,8 @@ def test_settings_that_were_asked_for_and_are_not_there_end_the_run(
 
 def test_continuing_where_nothing_was_said_yet_begins(project: Path) -> None:
     """`--continue` in a new folder is no error, as with the Claude CLI."""
-    run = _start(project, [{"text": "done"}], "-p", "go", "--continue")
-    out, _ = run.communicate(timeout=60)
+    run = _run(project, [{"text": "done"}], "-p", "go", "--continue")
+    out = run.stdout
 
     assert (run.returncode, out) == (0, "done\n")
 
@@ -296,7 +306,7 @@ def test_what_session_end_starts_in_the_background_comes_to_its_end(project: Pat
     entry = {"type": "command", "command": "sleep 0.6; echo yes > done", "async": True}
     settings = {"hooks": {"SessionEnd": [{"hooks": [entry]}]}}
     (project / ".claude" / "settings.json").write_text(json.dumps(settings))
-    _start(project, [{"text": "done"}], "-p", "go").communicate(timeout=60)
+    _run(project, [{"text": "done"}], "-p", "go")
 
     assert (project / "done").read_text() == "yes\n"
 
@@ -304,8 +314,8 @@ def test_what_session_end_starts_in_the_background_comes_to_its_end(project: Pat
 @pytest.mark.parametrize("prompt", [("-p", ""), ("-p",)])
 def test_no_prompt_is_an_error_of_a_session_that_began_and_ended(project: Path, prompt: tuple[str, ...]) -> None:
     """As with the Claude CLI: nothing reaches the model, and the exit code says so."""
-    run = _start(project, [{"text": "done"}], *prompt)
-    out, err = run.communicate(timeout=60)
+    run = _run(project, [{"text": "done"}], *prompt)
+    out, err = run.stdout, run.stderr
 
     assert (run.returncode, out) == (1, "")
     assert "there is no prompt" in err
@@ -320,8 +330,8 @@ def test_a_stop_is_shown_with_its_reason_and_the_answer_once(event: str, project
     """The user reads why the agent stopped; what it said is not said twice."""
     entry = [{"hooks": [{"type": "command", "command": f"echo '{STOPPING}'"}]}]
     (project / ".claude" / "settings.json").write_text(json.dumps({"hooks": {event: entry}}))
-    run = _start(project, [{"text": "looking", **_bash("ls")}, {"text": "my answer"}], "-p", "go")
-    out, err = run.communicate(timeout=60)
+    run = _run(project, [{"text": "looking", **_bash("ls")}, {"text": "my answer"}], "-p", "go")
+    out, err = run.stdout, run.stderr
 
     assert "enough for today" in err
     assert out.count("my answer") == (1 if event == "Stop" else 0)
@@ -342,8 +352,8 @@ def test_what_a_hook_prints_does_not_get_between_the_lines(form: str, project: P
         "    return deny('never') if event.event_name == 'PreToolUse' else None\n"
     )
     turns = [_bash("echo ran > out.txt"), {"text": "done"}]
-    run = _start(project, turns, "-p", "go", "--hooks", "hooks.py", "--output-format", form)
-    out, err = run.communicate(timeout=60)
+    run = _run(project, turns, "-p", "go", "--hooks", "hooks.py", "--output-format", form)
+    out, err = run.stdout, run.stderr
     said = [json.loads(line) for line in out.splitlines()]
 
     assert said[-1]["result"] == "done"
@@ -355,7 +365,7 @@ def test_what_hooks_tell_the_user_is_in_the_transcript(project: Path) -> None:
     """A `systemMessage` is part of what happened; the model is not told of it."""
     entry = [{"hooks": [{"type": "command", "command": 'echo \'{"systemMessage": "mind the gap"}\''}]}]
     (project / ".claude" / "settings.json").write_text(json.dumps({"hooks": {"UserPromptSubmit": entry}}))
-    _start(project, [{"text": "done"}], "-p", "go").communicate(timeout=60)
+    _run(project, [{"text": "done"}], "-p", "go")
     [transcript] = (project.parent / ".claude" / "projects").glob("*/*.jsonl")
     entries = [json.loads(line) for line in transcript.read_text().splitlines()]
 
@@ -369,8 +379,8 @@ def test_output_that_a_hook_suppresses_is_not_shown(project: Path) -> None:
     said = '{"suppressOutput": true, "reason": "SECRET", "decision": "block"}'
     entry = [{"hooks": [{"type": "command", "command": f"echo '{said}'"}]}]
     (project / ".claude" / "settings.json").write_text(json.dumps({"hooks": {"UserPromptSubmit": entry}}))
-    run = _start(project, [{"text": "done"}], "-p", "go", "--output-format", "stream-json", "--include-hook-events")
-    out, _ = run.communicate(timeout=60)
+    run = _run(project, [{"text": "done"}], "-p", "go", "--output-format", "stream-json", "--include-hook-events")
+    out = run.stdout
     [response] = [one for line in out.splitlines() if (one := json.loads(line)).get("subtype") == "hook_response"]
 
     assert (response["stdout"], response["output"]) == ("", "")
@@ -379,8 +389,8 @@ def test_output_that_a_hook_suppresses_is_not_shown(project: Path) -> None:
 @pytest.mark.parametrize("path", [".", "nowhere/a/log", "/proc/log"])
 def test_an_audit_log_that_cannot_be_written_is_refused(path: str, project: Path) -> None:
     """No traceback, and no run without the log that was asked for."""
-    run = _start(project, [{"text": "done"}], "-p", "go", "--audit", path)
-    out, err = run.communicate(timeout=60)
+    run = _run(project, [{"text": "done"}], "-p", "go", "--audit", path)
+    out, err = run.stdout, run.stderr
 
     assert (run.returncode, out) == (64, "")
     assert f"argument --audit: `{path}` cannot be written: " in err
@@ -395,7 +405,7 @@ def test_a_denial_is_the_loudest_line(project: Path) -> None:
     }
     (project / ".claude" / "settings.json").write_text(json.dumps(settings))
     turns = [_bash("rm -rf build"), {"text": "I was not allowed to."}]
-    _, err = _start(project, turns, "-p", "go").communicate(timeout=60)
+    err = _run(project, turns, "-p", "go").stderr
     (loud,) = [line for line in err.splitlines() if "DENY" in line]
 
     assert loud.startswith("✗ DENY Bash")
@@ -403,5 +413,5 @@ def test_a_denial_is_the_loudest_line(project: Path) -> None:
     assert "not here" in loud
 
     (project / ".claude" / "settings.json").write_text(json.dumps({"permissions": {"deny": ["Bash(rm *)"]}}))
-    _, err = _start(project, turns, "-p", "go").communicate(timeout=60)
+    err = _run(project, turns, "-p", "go").stderr
     assert [line[:11] for line in err.splitlines() if "DENY" in line] == ["✗ DENY Bash"]
