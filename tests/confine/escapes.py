@@ -37,11 +37,6 @@ def lines(outside: Path) -> list[str]:
     return [line.format(out=outside) for line in ESCAPES]
 
 
-def sample(outside: Path) -> list[str]:
-    """Every fifth of them: by a redirection, `eval`, an alias of git, `chmod`."""
-    return lines(outside)[::5]
-
-
 def prepare(outside: Path) -> dict[str, object]:
     """Make the folder outside; what it looks like."""
     outside.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,6 @@
-"""The starter's guards in real agent CLIs: a scripted model tries ways out, and reads why none works.
+"""The starter's guards in real agent CLIs: a scripted model tries twenty ways out, and reads why none works.
 
-All twenty ways are tried in claude_code/test_confined.py. What counts here is that each CLI runs what the guard makes
-of a line, and lets the model read what came of it; a sample shows that.
+The Claude CLI is tried in claude_code/test_confined.py.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
-def test_escapes_have_no_effect_and_the_model_reads_why(
+@pytest.mark.parametrize("name", ["codex", "gemini"])
+def test_twenty_escapes_have_no_effect_and_the_model_reads_why(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ordinary work goes on in between."""
@@ -53,7 +52,7 @@ def test_escapes_have_no_effect_and_the_model_reads_why(
         )
         assert done.returncode == 0, done.stderr
         agent = AGENTS[name]
-        lines = [*escapes.sample(outside), "echo fine > made"]
+        lines = [*escapes.lines(outside), "echo fine > made"]
         turns = [ModelTurn(tools=(agent.shell(line),)) for line in lines]
         env = {"HOOKLINE_SERVICE": "0", "TMPDIR": str(temporary)}
         done_run = run(agent, Workspace(binary, home, project), "please run them", turns, env=env, limit=400)
