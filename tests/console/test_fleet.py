@@ -76,14 +76,17 @@ def fleet(folder: Path) -> Iterator[Small]:
 
 
 @contextmanager
-def shown(folder: Path) -> Iterator[str]:
-    """`hookline fleet console` as a real process; its address."""
+def shown(folder: Path, page: Page) -> Iterator[None]:
+    """`hookline fleet console` as a real process, on the page for as long as it runs."""
     argv = [sys.executable, "-m", "hookline.cli.main", "fleet", "console", "--folder", str(folder / "hub"), "--no-open"]
     env = {**os.environ, "HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache")}
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=env)
     assert process.stdout is not None
     try:
-        yield process.stdout.readline().split()[1]
+        page.goto(process.stdout.readline().split()[1])
+        expect(page.locator("h1")).to_have_text("Live")
+        yield
+        page.goto("about:blank")  # a page without its console complains
     finally:
         process.terminate()
         process.wait(60)
@@ -92,9 +95,7 @@ def shown(folder: Path) -> Iterator[str]:
 
 def test_machines_and_rollouts(tmp_path: Path, page: Page) -> None:
     """Who reports, what is in force there, what is wrong, which agents are proven; and each step of each rollout."""
-    with fleet(tmp_path) as small, shown(tmp_path) as address:
-        page.goto(address)
-        expect(page.locator("h1")).to_have_text("Live")
+    with fleet(tmp_path) as small, shown(tmp_path, page):
         visit(page, "machines")
         expect(page.locator("main")).to_contain_text("No machines yet")
 
@@ -129,9 +130,7 @@ def test_a_hub_that_is_away_is_said(tmp_path: Path, page: Page) -> None:
     """The page stays, and says what to do."""
     with fleet(tmp_path):
         pass
-    with shown(tmp_path) as address:
-        page.goto(address)
-        expect(page.locator("h1")).to_have_text("Live")
+    with shown(tmp_path, page):
         visit(page, "machines")
 
         expect(page.locator(".notice")).to_contain_text("cannot connect to the hub", timeout=60_000)
