@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 
 from hookline.confine import filter as seccomp
 from hookline.confine import kernel, scratch, signals
@@ -32,6 +33,8 @@ FAILED, CANNOT_START, NOT_FOUND = 125, 126, 127
 """Exit codes: it could not be confined; it could not be started; there is no such program."""
 _DONE = b"."
 _ALL = 2**31 - 1
+_MOMENT = 0.0005
+"""How long the supervisor rests when it has told the owner, who is woken on the same processor, of the end."""
 
 
 def run(policy: Policy, argv: list[str]) -> int:
@@ -310,6 +313,7 @@ class _Watch:
         code = 128 - code if code < 0 else code
         if self._owner >= 0:
             tell(self._owner, code)
+            time.sleep(_MOMENT)
         tell(self._status, code)
         os.close(self._status)
         _to_null(2)
