@@ -188,7 +188,7 @@ RACES = [
 """Threads that swap a link, a path or a descriptor while a call is being judged.
 
 With a supervisor that judged a call and left it to the kernel, a path was won within 300 tries and a descriptor within
-2,500.
+2,600.
 """
 
 

@@ -267,10 +267,10 @@ def test_a_supervisor_lets_go_of_every_descriptor_but_its_own(kept: tuple[int, .
     """What the command closes is then closed: nobody waits at the other end."""
     code = (
         "import os\n"
-        "from hookline.confine.run import _close_all_but\n"
+        "from hookline.confine.kernel import close_all_but\n"
         "for number in range(12):\n"
         "    os.dup2(os.open(os.devnull, os.O_RDWR), number)\n"
-        f"_close_all_but(*{kept})\n"
+        f"close_all_but(*{kept})\n"
         "folder = os.open('/proc/self/fd', os.O_RDONLY)\n"
         f"found = {{int(name) for name in os.listdir(folder)}} - {{folder}}\n"
         "found = {fd for fd in found if os.path.exists(f'/proc/self/fd/{fd}')}\n"

@@ -19,6 +19,7 @@ _POINTER = 8
 _CAPABILITY_VERSION = 0x20080522
 _LAST_CAPABILITY = 63
 _MOST_BYTES = 131_072
+_MOST_DESCRIPTORS = 2**31 - 1
 NOTICE = struct.Struct("QIIiIQ6Q")
 RESPONSE = struct.Struct("QqiI")
 
@@ -366,3 +367,13 @@ class Memory:
                 found.append(self.text(thread, pointer))
             address += _POINTER * len(pointers)
         return found
+
+
+def close_all_but(*kept: int) -> None:
+    """Close every descriptor but some; a negative one is none."""
+    after = 0
+    for fd in sorted({*kept} - {-1}):
+        if fd > after:  # a range without anything in it is everything to Python 3.11
+            os.closerange(after, fd)
+        after = fd + 1
+    os.closerange(after, _MOST_DESCRIPTORS)

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 FAILED, CANNOT_START, NOT_FOUND = 125, 126, 127
 """Exit codes: it could not be confined; it could not be started; there is no such program."""
 _DONE = b"."
-_ALL = 2**31 - 1
 _MOMENT = 0.0005
 """How long the supervisor rests when it has told the owner, who is woken on the same processor, of the end."""
 
@@ -211,16 +210,6 @@ class _CommandProcess:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
-def _close_all_but(*kept: int) -> None:
-    """Let go of what is the command's and not the supervisor's to hold open."""
-    after = 0
-    for fd in sorted({*kept} - {-1}):
-        if fd > after:  # a range without anything in it is everything to Python 3.11
-            os.closerange(after, fd)
-        after = fd + 1
-    os.closerange(after, _ALL)
-
-
 class _Watch:
     """The supervisor's loop: notifications, the command's end, the launcher's end."""
 
@@ -283,7 +272,7 @@ class _Watch:
         os.chdir("/")
         _to_null(0)
         _to_null(1)
-        _close_all_but(0, 1, 2, self._owner, self._status, self._life, *kept)
+        kernel.close_all_but(0, 1, 2, self._owner, self._status, self._life, *kept)
         kernel.wake_quickly(kept[0])
 
     def _reap(self) -> None:
