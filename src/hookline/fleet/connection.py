@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import logging
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,9 +34,11 @@ async def connect(
     **more: Any,
 ) -> Client:
     """Connect; with `patient` go on trying for as long as it takes, else say after `IMPATIENCE` why it failed."""
-    with extra("a fleet", "fleet"):
+    with extra("a fleet", "fleet"), _kept_out("aiohttp"):  # it takes as long to import as NATS itself
         from nats.aio.client import Client
         from nats.errors import Error as NatsError
+    if url.startswith(("ws://", "wss://")):
+        _load_websockets(url)
 
     problems: list[str] = []
 
@@ -73,6 +77,29 @@ async def connect(
             await asyncio.sleep(1)
         else:
             return client
+
+
+@contextlib.contextmanager
+def _kept_out(name: str) -> Iterator[None]:
+    """Imports in the `with` block do without a package that they would take if they could."""
+    kept_out = name not in sys.modules
+    if kept_out:
+        sys.modules[name] = None  # type: ignore[assignment]  # what an import meets is then an ImportError
+    try:
+        yield
+    finally:
+        if kept_out:
+            del sys.modules[name]
+
+
+def _load_websockets(url: str) -> None:
+    """Give NATS what it needs for an address with `ws://`."""
+    from nats.aio import transport
+
+    try:
+        transport.aiohttp = importlib.import_module("aiohttp")  # type: ignore[attr-defined]
+    except ImportError:
+        raise FleetError(f"{url}: websockets need aiohttp; run `pip install aiohttp`") from None
 
 
 def _explained(problem: Exception) -> str:
