@@ -2,8 +2,8 @@
 
 `python -m tools.repeat [--times 20] [--log FILE] [pytest arguments]`. One process per core computes without a pause
 meanwhile, as `nice` starts it. Each run is a line of the log, with the time of day, the commit and the tests that
-failed. A run that fails begins the count anew. Green runs of the same commit that the log has already are not made
-again, so Ctrl-C loses only the run that it ends.
+failed; what pytest printed of such a run is kept beside the log. A run that fails begins the count anew. Green runs of
+the same commit that the log has already are not made again, so Ctrl-C loses only the run that it ends.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def green_in_a_row(log: Iterable[str], tested: str) -> int:
     return 0 if tested.endswith("-dirty") else green
 
 
-def run(arguments: Sequence[str]) -> tuple[int, str, list[str]]:
-    """One run: its exit code, pytest's closing line, and the tests that failed."""
+def run(arguments: Sequence[str]) -> tuple[int, str]:
+    """One run: its exit code, and what pytest printed."""
     command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "loadfile", *arguments]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
@@ -74,9 +74,7 @@ def run(arguments: Sequence[str]) -> tuple[int, str, list[str]]:
             process.send_signal(signal.SIGINT)  # to pytest alone, which ends its workers
             process.communicate()
             raise
-    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
-    lines = output.strip().splitlines()
-    return process.returncode, lines[-1] if lines else "no output", failed
+    return process.returncode, output.strip() or "no output"
 
 
 def main(argv: Sequence[str]) -> int:
@@ -97,12 +95,15 @@ def main(argv: Sequence[str]) -> int:
                 if green >= args.times:
                     break
                 began = time.monotonic()
-                code, closing, failed = run(rest)
+                code, output = run(rest)
+                closing = output.splitlines()[-1]
+                failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
                 green = green + 1 if code == 0 else 0
-                now = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S")
-                line = (
-                    f"{now} {tested}: exit {code} after {time.monotonic() - began:.0f} s, {green} in a row: {closing}"
-                )
+                now = datetime.now().astimezone()
+                if code:
+                    args.log.with_suffix(f".{now:%H%M%S}.log").write_text(output, encoding="utf-8")
+                spent = f"after {time.monotonic() - began:.0f} s, {green} in a row: {closing}"
+                line = f"{now:%Y-%m-%d %H:%M:%S} {tested}: exit {code} {spent}"
                 for text in (line, *(f"    {name}" for name in failed)):
                     print(text, flush=True)
                     log.write(text + "\n")
