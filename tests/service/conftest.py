@@ -37,13 +37,13 @@ def event(**tool_input: object) -> str:
 class Desk:
     """A project folder and a service with a name of its own."""
 
-    def __init__(self, base: Path, name: str) -> None:
+    def __init__(self, base: Path, name: str, home: Path | None = None) -> None:
         self.name, self.base = name, base
-        self.project = base / "proj"
+        self.project, self.home = base / "proj", home or base / "home"
         (base / "home").mkdir()
         self.project.mkdir()
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("CLAUDE", "HOOKLINE"))}
-        self.env = {**inherited, "HOME": str(base / "home"), "HOOKLINE_SERVICE": name}
+        self.env = {**inherited, "HOME": str(self.home), "HOOKLINE_SERVICE": name}
 
     @property
     def socket(self) -> Path:
@@ -142,17 +142,17 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The name of a service that runs, for all tests of a file that do it no harm."""
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """A service that runs, for all tests of a file that do it no harm."""
     with _ended(Desk(tmp_path_factory.mktemp("service"), _new_name())) as made:
         made.warm()
-        yield made.name
+        yield made
 
 
 @pytest.fixture
-def guest(running: str, tmp_path: Path) -> Desk:
-    """A project of the test's own at the service that runs."""
-    return Desk(tmp_path, running)
+def guest(running: Desk, tmp_path: Path) -> Desk:
+    """A project of the test's own at the service that runs; in another home, another worker would answer."""
+    return Desk(tmp_path, running.name, running.home)
 
 
 def _new_name() -> str:
