@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 from hookline.audit import AuditFile
 from hookline.audit.export import columns, ocsf, otlp
 from hookline.audit.log import read
+from tests import forked
 
 DENIED: dict[str, Any] = {
     "time": "2026-03-02T09:00:00.250+00:00", "run": "s1", "user": "ada", "cwd": "/proj", "event": "PreToolUse",
@@ -33,8 +34,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def hookline(*words: object, code: int = 0) -> subprocess.CompletedProcess[bytes]:
-    argv = [sys.executable, "-m", "hookline.cli.main", *map(str, words)]
-    ran = subprocess.run(argv, capture_output=True, check=False, timeout=120)
+    ran = forked.run([str(word) for word in words], cwd=Path.cwd(), env=os.environ)
     assert ran.returncode == code, ran.stderr
     return ran
 

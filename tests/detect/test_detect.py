@@ -205,8 +205,8 @@ BEGINNINGS = (
 
 @pytest.mark.parametrize("text", BEGINNINGS)
 def test_no_text_takes_long(text: str) -> None:
-    """Half a million characters of what only begins like a secret: read once, not once for each."""
+    """A quarter of a million characters of what only begins like a secret: read once, not once for each."""
     started = time.process_time()
-    detect.redact(text * (500_000 // len(text)))
+    detect.redact(text * (250_000 // len(text)))
 
-    assert time.process_time() - started < 20  # quadratic, it would be minutes
+    assert time.process_time() - started < 10  # quadratic, it would be a minute

@@ -13,16 +13,21 @@ from pathlib import Path
 import pytest
 
 from hookline.events import CATALOG
+from tests import forked
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HELPERS = {"scripted_api.py"}
 
 
-def run(argv: list[str], home: Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """A process that finds this interpreter's commands and has a home of its own."""
+def environ(home: Path) -> dict[str, str]:
+    """Of a process that finds this interpreter's commands and has a home of its own."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    env = {**os.environ, "HOME": str(home), "PATH": path}
-    return subprocess.run(argv, capture_output=True, text=True, env=env, cwd=cwd, timeout=120, check=False)
+    return {**os.environ, "HOME": str(home), "PATH": path}
+
+
+def run(argv: list[str], home: Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """A program, to its end."""
+    return subprocess.run(argv, capture_output=True, text=True, env=environ(home), cwd=cwd, timeout=120, check=False)
 
 
 def output(name: str, home: Path) -> str:
@@ -187,7 +192,8 @@ def test_settings_file(tmp_path: Path) -> None:
     project = shutil.copytree(EXAMPLES / "settings_file", tmp_path / "project")
     commands = re.findall(r"^\$ (hookline .*)$", (project / "README.md").read_text(), re.MULTILINE)
     words = [shlex.split(command) for command in commands]
-    ran = [run([*line, "--yes"] if "trust" in line else line, tmp_path, project) for line in words]
+    answered = [[*line[1:], "--yes"] if "trust" in line else line[1:] for line in words]
+    ran = [forked.as_text(forked.run(line, cwd=project, env=environ(tmp_path))) for line in answered]
 
     assert [(line[1], one.returncode) for line, one in zip(words, ran, strict=True)] == [
         ("check", 0),

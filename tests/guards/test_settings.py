@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +15,9 @@ from hookline import Hooks
 from hookline.cli.commands import guard
 from hookline.events import PermissionRequest, PreToolUse, UserPromptSubmit
 from hookline.replies import Decision
+from tests import forked
 
-PROGRAM = str(Path(sys.executable).parent / "hookline")
-HOOKLINE = f"{PROGRAM} guard"
+HOOKLINE = f"{Path(sys.executable).parent / 'hookline'} guard"
 
 
 def settled(project: Path, *entries: tuple[str, str, dict[str, Any]]) -> Hooks:
@@ -72,8 +73,7 @@ async def test_a_persistent_guard_answers_line_by_line(tmp_path: Path) -> None:
 
 def run(arguments: list[str], data: bytes) -> subprocess.CompletedProcess[bytes]:
     """The guard as its own process."""
-    command = [PROGRAM, "guard", *arguments]
-    return subprocess.run(command, input=data, capture_output=True, timeout=60, check=False)
+    return forked.run(["guard", *arguments], cwd=Path.cwd(), env=os.environ, stdin=data, module="hookline.__main__")
 
 
 @pytest.mark.parametrize(

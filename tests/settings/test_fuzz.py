@@ -46,7 +46,7 @@ def checked(problems: tuple[Problem, ...]) -> None:
 
 
 @given(st.one_of(values, tables))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_any_value_as_hooks_is_read(table: Any) -> None:
     """Whatever stands under `hooks`: hooks and problems come out, never an exception."""
     parsed = parse_hooks(table, SettingsSource(kind="project", label="f", root="/r"))
@@ -63,7 +63,7 @@ switches = st.fixed_dictionaries({}, optional={
 
 
 @given(st.one_of(values, switches), st.one_of(values, switches))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_json_as_settings_is_read(tmp_path: Path, one: Any, other: Any) -> None:
     """Real files with arbitrary JSON in them, as a project's settings and as a plugin's."""
     for path, value in ((".claude/settings.json", one), ("plug/hooks/hooks.json", other),

@@ -26,6 +26,7 @@ from hookline.engine import Notice
 from hookline.hosts.claude_code import ClaudeClient, for_sdk
 from hookline.hosts.claude_code.find import bundled_cli
 from hookline.permissions import read_rules
+from tests import forked
 from tests.environ import clean_environ
 from tests.hosts.claude_code.hosts import Stage, stage_for
 
@@ -118,14 +119,11 @@ async def by_command_line(story: Story, played: Played) -> None:
     (folder / "settings.json").write_text(json.dumps({"hooks": hooks, "permissions": story.permissions}))
     words = ["--output-format", "stream-json", "--verbose", "--include-hook-events", *story.flags(folder)]
     words += ["--allowedTools", *story.allowed] if story.allowed else []
-    process = await asyncio.create_subprocess_exec(
-        BIN / "hookline", "run", "-p", "go", "--trust", "--model", f"scripted:{folder / 'turns.json'}",
-        "--settings", folder / "settings.json", *words, cwd=folder / "project", env=_environ(folder),
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    printed, errors = await process.communicate()
-    assert process.returncode == 0, errors.decode()
-    _read_stream([json.loads(line) for line in printed.splitlines()], played)
+    start = ["run", "-p", "go", "--trust", "--model", f"scripted:{folder / 'turns.json'}"]
+    start += ["--settings", str(folder / "settings.json"), *words]
+    done = await asyncio.to_thread(forked.run, start, cwd=folder / "project", env=_environ(folder))
+    assert done.returncode == 0, done.stderr.decode()
+    _read_stream([json.loads(line) for line in done.stdout.splitlines()], played)
 
 
 def _read_stream(said: list[dict[str, Any]], played: Played) -> None:
