@@ -1,13 +1,12 @@
 """The starter's guards in real agent CLIs: a scripted model tries twenty ways out, and reads why none works.
 
-The Claude CLI is tried in claude_code/test_confined.py.
+The service answers, as it does for people; the Claude CLI, in claude_code/test_confined.py, is tried without it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -20,8 +19,12 @@ from hookline.install.found import find_binary
 from hookline.prove.agents import AGENTS
 from hookline.prove.protocols import ModelTurn
 from hookline.prove.run import Workspace, folders, run
+from tests import forked
 from tests.confine import escapes
 from tests.environ import clean_environ
+from tests.service.conftest import Desk, desk
+
+__all__ = ["desk"]
 
 pytestmark = [
     pytest.mark.real_hosts,
@@ -32,7 +35,7 @@ pytestmark = [
 
 @pytest.mark.parametrize("name", ["codex", "gemini"])
 def test_twenty_escapes_have_no_effect_and_the_model_reads_why(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ordinary work goes on in between."""
     binary = find_binary(find(name))
@@ -46,19 +49,18 @@ def test_twenty_escapes_have_no_effect_and_the_model_reads_why(
     monkeypatch.setenv("PATH", path)
     with folders() as (home, project):
         (project / "README.md").write_text("# Project\n")
-        words = ["hookline", "install", name, "--settings", str(settings), "--scope", "user", "--yes"]
-        done = subprocess.run(
-            words, cwd=project, capture_output=True, text=True, check=False, env=clean_environ(home, PATH=path)
-        )
+        words = ["install", name, "--settings", str(settings), "--scope", "user", "--yes"]
+        done = forked.as_text(forked.run(words, cwd=project, env=clean_environ(home, PATH=path)))
         assert done.returncode == 0, done.stderr
         agent = AGENTS[name]
         lines = [*escapes.lines(outside), "echo fine > made"]
         turns = [ModelTurn(tools=(agent.shell(line),)) for line in lines]
-        env = {"HOOKLINE_SERVICE": "0", "TMPDIR": str(temporary)}
+        env = {"HOOKLINE_SERVICE": desk.name, "TMPDIR": str(temporary)}
         done_run = run(agent, Workspace(binary, home, project), "please run them", turns, env=env, limit=400)
 
         assert escapes.state(outside) == before
         assert (project / "made").read_text() == "fine\n", done_run.stderr[-2000:]
+    assert desk.events() > 0
     assert done_run.model.turns_asked >= len(lines)
     assert done_run.model.read("is outside")
     assert done_run.model.read("(paths.stay_inside)")
