@@ -24,6 +24,8 @@ QUICK = ("claude", "codex", "gemini", "grok", "copilot")
 SLOW = tuple(name for name in AGENTS if name not in QUICK)
 CHOSEN = os.environ.get("HOOKLINE_HOSTS", " ".join(QUICK))
 NAMES = tuple(AGENTS) if CHOSEN == "all" else tuple(CHOSEN.split())
+SERVED = ("claude", "gemini", "grok", "copilot")
+"""Where the service answers, as it does for people; on the others each hook is a process that answers by itself."""
 
 
 class Lab(NamedTuple):
@@ -31,13 +33,19 @@ class Lab(NamedTuple):
 
     name: str
     place: Workspace
+    service: str
 
     def run(self, prompt: str, *kinds: str) -> ProgramRun:
         """Let the CLI work on a prompt; the model asks for one command of each kind, which prints `OUTPUT_<kind>`."""
         agent = AGENTS[self.name]
         commands = [f"printf 'OUTPUT_%s' {kind}; touch {self.place.project}/mark-{kind}" for kind in kinds]
         turns = [ModelTurn(tools=(agent.shell(command),)) for command in commands]
-        return run(agent, self.place, prompt, turns, env={"HOOKLINE_SERVICE": "0"}, limit=400)
+        return run(agent, self.place, prompt, turns, env=self.env, limit=400)
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What the CLI's environment says besides: which service answers, if any."""
+        return {"HOOKLINE_SERVICE": self.service if self.name in SERVED else "0"}
 
     def ran(self) -> frozenset[str]:
         """The kinds of commands that ran."""
@@ -54,7 +62,7 @@ def own_program(folder: Path) -> Path:
 
 
 @contextmanager
-def laid_out(name: str, program: Path, tmp_path: Path, text: str) -> Iterator[Lab]:
+def laid_out(name: str, program: Path, tmp_path: Path, text: str, service: str) -> Iterator[Lab]:
     """A hook file, installed for a CLI that is on this machine."""
     binary = find_binary(find(name))
     if binary is None:
@@ -62,7 +70,7 @@ def laid_out(name: str, program: Path, tmp_path: Path, text: str) -> Iterator[La
     hooks = tmp_path / "hooks.py"
     hooks.write_text(text)
     with folders() as (home, project):
-        lab = Lab(name, Workspace(binary, home, project))
+        lab = Lab(name, Workspace(binary, home, project), service)
         installed(lab, program, hooks)
         yield lab
 

@@ -12,6 +12,9 @@ from hookline.prove.agents import AGENTS, Agent, World
 from hookline.prove.protocols import ModelTurn
 from hookline.prove.run import run
 from tests.hosts.lab import NAMES, Lab, laid_out, own_program
+from tests.service.conftest import running
+
+__all__ = ["running"]
 
 pytestmark = [pytest.mark.real_hosts, pytest.mark.timeout(900)]
 
@@ -137,8 +140,8 @@ def agent_with_server(name: str, server: list[str]) -> Agent:
 
 
 @pytest.fixture(params=NAMES)
-def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
-    with laid_out(request.param, own_program(tmp_path), tmp_path, HOOKS) as lab:
+def lab(request: pytest.FixtureRequest, running: str, tmp_path: Path) -> Iterator[Lab]:
+    with laid_out(request.param, own_program(tmp_path), tmp_path, HOOKS, running) as lab:
         yield lab
 
 
@@ -158,7 +161,7 @@ def test_one_name_for_each_tool_holds_on_every_agent(lab: Lab, tmp_path: Path) -
     agent = agent_with_server(name, [sys.executable, str(tmp_path / "server.py")])
 
     done = run(agent, lab.place, "please do it", [ModelTurn(tools=(call,)) for call in calls],
-               env={"HOOKLINE_SERVICE": "0"}, limit=400)  # fmt: skip
+               env=lab.env, limit=400)  # fmt: skip
 
     assert (project / "public.txt").exists(), done.stdout[-2000:] + done.stderr[-2000:]
     assert (project / "allowed").exists() is (name in MARKS), done.stdout[-2000:] + done.stderr[-2000:]
