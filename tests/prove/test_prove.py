@@ -17,6 +17,7 @@ from hookline.install.found import find_binary, lab
 from hookline.prove.model import serving
 from hookline.prove.programs import missing_programs
 from hookline.prove.protocols import ModelTurn
+from tests import forked
 from tests.environ import clean_environ
 
 HOOKS = """
@@ -48,8 +49,8 @@ CALLS_ONLY = HOOKS.partition("@hooks.on(UserPromptSubmit)")[0]
 
 def hookline(*words: str, home: Path, service: str = "0") -> subprocess.CompletedProcess[str]:
     env = {"HOME": str(home), "PATH": os.environ["PATH"], "HOSTLAB": str(lab()), "HOOKLINE_SERVICE": service}
-    return subprocess.run([sys.executable, "-m", "hookline", *words], cwd=home / "project", env=env, text=True,
-                          capture_output=True, check=False, timeout=600)  # fmt: skip
+    done = forked.run(words, cwd=home / "project", env=env, module="hookline.__main__", timeout=600)
+    return forked.as_text(done)
 
 
 @pytest.fixture
