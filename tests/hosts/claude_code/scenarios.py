@@ -76,7 +76,8 @@ SCENARIOS = [
     ),
     Scenario(
         name="updated_input",
-        session="matched",
+        session="asking",
+        allowed_tools=(),
         hooks=[HookSpec("PreToolUse", [specific("PreToolUse", permissionDecision="allow",
                         updatedInput={"command": "echo changed >> out.txt", "description": "d"})], matcher="Bash")],
         model=CALL_THEN_FINAL,
@@ -124,7 +125,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="in_process_mcp_tool",
-        session="matched",
+        session="asking",
         allowed_tools=("mcp__srv__shout",),
         mcp_tools={"shout": "LOUD:"},
         hooks=[HookSpec("PreToolUse", [{}], matcher="mcp__srv__.*")],

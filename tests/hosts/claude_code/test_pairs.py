@@ -18,6 +18,9 @@ from hookline.hosts.claude_code.find import bundled_cli
 from tests.hosts.claude_code.hosts import HOSTS, Seen, Stage, missing, stage_for
 from tests.hosts.claude_code.scenarios import SCENARIOS, Scenario
 
+pytestmark = pytest.mark.filterwarnings("ignore:can_use_tool will not be invoked for. mcp__srv__shout")
+"""The Python SDK's advice, where one tool of a session is allowed and the others are asked for."""
+
 
 def real_cli(tmp_path: Path) -> str:
     found = bundled_cli()
