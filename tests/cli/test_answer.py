@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,14 @@ def answer(
     """Run the command as a host would: from anywhere, with next to no environment."""
     data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     words = ["answer", host, *flags, "--deadline", str(deadline)]
-    return forked.run(words, cwd=cwd, env=clean_environ(cwd, **(env or {})), stdin=data, module="hookline.__main__")
+    return hookline(*words, cwd=cwd, env=clean_environ(cwd, **(env or {})), stdin=data)
+
+
+def hookline(
+    *words: str, cwd: Path, env: Mapping[str, str] = os.environ, stdin: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    """The command to its end."""
+    return forked.run(words, cwd=cwd, env=env, stdin=stdin, module="hookline.__main__")
 
 
 @pytest.fixture
@@ -168,8 +176,7 @@ def test_a_payload_that_cannot_be_read_is_a_deny(
 @pytest.mark.parametrize("flags", [["--nonsense", "x"], ["stray"], ["--deadline", "soon"]])
 def test_a_command_line_that_somebody_broke_is_a_deny(flags: list[str], hooks: tuple[str, str], tmp_path: Path) -> None:
     """The host would run the tool otherwise."""
-    run = subprocess.run([sys.executable, "-m", "hookline", "answer", "codex", *hooks, *flags], check=False,
-                         input=json.dumps(bash("echo hi")).encode(), capture_output=True, cwd=tmp_path)  # fmt: skip
+    run = hookline("answer", "codex", *hooks, *flags, cwd=tmp_path, stdin=json.dumps(bash("echo hi")).encode())
 
     assert denial(run)
 
@@ -202,8 +209,7 @@ def test_grok_is_answered_once_and_as_grok(hooks: tuple[str, str], tmp_path: Pat
     command = ("claude", payload, *hooks, "--event", "PreToolUse")
 
     alone = answer(*command, cwd=tmp_path)
-    subprocess.run([sys.executable, "-m", "hookline", "install", "grok", *hooks], check=True, capture_output=True,
-                   env={**os.environ, "HOME": str(tmp_path)}, cwd=tmp_path)  # fmt: skip
+    hookline("install", "grok", *hooks, cwd=tmp_path, env={**os.environ, "HOME": str(tmp_path)}).check_returncode()
     own = answer("grok", payload, *hooks, "--event", "PreToolUse", cwd=tmp_path)
     beside = answer(*command, cwd=tmp_path)
 
@@ -232,7 +238,7 @@ def test_settings_files_work_as_well(tmp_path: Path) -> None:
 
 def test_help_says_what_it_is_for(tmp_path: Path) -> None:
     """For people who find it in a file."""
-    run = subprocess.run([sys.executable, "-m", "hookline", "answer", "--help"], capture_output=True, check=False)
+    run = hookline("answer", "--help", cwd=tmp_path)
 
     assert run.returncode == 0
     assert b"hookline install" in run.stdout
@@ -248,8 +254,7 @@ class TwoScopes:
         self.project = home / "project"
         self.project.mkdir()
         for scope in ("user", "project"):
-            done = forked.run([*words, "--scope", scope], cwd=self.project, env=env, module="hookline.__main__")
-            done.check_returncode()
+            hookline(*words, "--scope", scope, cwd=self.project, env=env).check_returncode()
 
     def denies(self, scope: str, host: str = "", **more: Any) -> bool:
         payload = {**bash("x deny", session_id="s1"), **more}
@@ -301,9 +306,7 @@ def test_a_projects_file_that_is_read_instead_of_the_users_asks_both(order: list
         file = tmp_path / f"{scope}.py"
         file.write_text(HOOKS.replace('word == "deny"', f'word == "{scope}"').replace("because", f"because of {scope}"))
         words = ["install", "openhands", "--hooks", str(file), "--scope", scope]
-        subprocess.run(
-            [sys.executable, "-m", "hookline", *words], cwd=project, env=env, check=True, capture_output=True
-        )
+        hookline(*words, cwd=project, env=env).check_returncode()
     command = json.loads((project / ".openhands/hooks.json").read_text())["hooks"]["PreToolUse"][0]["hooks"][0][
         "command"
     ]

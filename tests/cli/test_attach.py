@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 from hookline.hosts.claude_code.find import bundled_cli
 from hookline.service import address
+from tests import forked
 from tests.hosts.claude_code.conftest import api
 from tests.hosts.claude_code.hosts import Stage, stage_for
 from tests.service.conftest import Desk, desk, event, reason, until
@@ -87,8 +89,9 @@ def attached(folder: Path, env: dict[str, str] | None = None) -> Iterator[Attach
 
 
 def removed(folder: Path) -> str:
-    words = [sys.executable, "-m", "hookline", "attach", "--remove", "--project", "."]
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True).stdout
+    done = forked.run(["attach", "--remove", "--project", "."], cwd=folder, env=os.environ, module="hookline.__main__")
+    done.check_returncode()
+    return done.stdout.decode()
 
 
 def left_by(attach: Attached) -> list[Path]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.cli.place import HOOKLINE, Place
 
 BLOCKER = """
@@ -37,8 +38,10 @@ EXTRAS = {
 
 def demo(tmp_path: Path, *flags: str, code: str | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     """Run the demo in a process, with its folders under `tmp_path`."""
-    argv = [sys.executable, "-c", code] if code else [sys.executable, "-m", "hookline.cli.main", "demo", *flags]
     environ = {**os.environ, "TMPDIR": str(tmp_path), "COLUMNS": "80", **env}
+    if code is None:
+        return forked.as_text(forked.run(["demo", *flags], cwd=tmp_path, env=environ))
+    argv = [sys.executable, "-c", code]
     return subprocess.run(argv, capture_output=True, text=True, env=environ, timeout=120, check=False)
 
 
@@ -130,8 +133,8 @@ def test_only_the_audit_log_stays(shown: tuple[subprocess.CompletedProcess[str],
     ran, folder = shown
 
     assert {path.name for path in folder.iterdir()} == {"audit.jsonl", "audit.jsonl.head"}
-    verify = [sys.executable, "-m", "hookline.cli.main", "audit", "verify", str(folder / "audit.jsonl")]
-    assert subprocess.run(verify, capture_output=True, check=False).returncode == 0
+    verify = ["audit", "verify", str(folder / "audit.jsonl")]
+    assert forked.run(verify, cwd=folder, env=os.environ).returncode == 0
     assert f"hookline audit verify {folder / 'audit.jsonl'}" in ran.stdout
 
 

@@ -228,11 +228,9 @@ def test_pieces_of_an_answer_are_told_when_asked_for(project: Path) -> None:
 def test_untrusted_hooks_are_a_loud_error(project: Path) -> None:
     """Without `--trust` and without a terminal, a project's own hooks do not run, and neither does the agent."""
     (project / "turns.json").write_text("[]")
-    argv = [sys.executable, "-m", "hookline.cli.main", "run", "--model", "scripted:turns.json", "-p", "go"]
+    words = ["run", "--model", "scripted:turns.json", "-p", "go"]
     env = clean_environ(project.parent, PATH=os.environ["PATH"])
-    run = subprocess.run(
-        argv, cwd=project, env=env, capture_output=True, check=False, text=True, stdin=subprocess.DEVNULL, timeout=60
-    )
+    run = forked.as_text(forked.run(words, cwd=project, env=env))
 
     assert run.returncode == 1
     assert "trust" in run.stderr
