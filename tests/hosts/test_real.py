@@ -12,7 +12,7 @@ from hookline.hosts.host import Host, able
 from hookline.hosts.table import find
 from hookline.prove.run import ProgramRun
 from tests.hosts.lab import NAMES, installed, laid_out, own_program
-from tests.service.conftest import running
+from tests.service.conftest import Desk, running
 
 __all__ = ["running"]
 
@@ -69,11 +69,11 @@ class Recorded(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def recorded(request: pytest.FixtureRequest, running: str, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+def recorded(request: pytest.FixtureRequest, running: Desk, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     """Three runs in one home and project: starting a CLI costs more than everything it is asked for in a run."""
     folder = tmp_path_factory.mktemp(request.param)
     program, host = own_program(folder), find(request.param)
-    with laid_out(host.name, program, folder, HOOKS, running) as lab:
+    with laid_out(host.name, program, folder, HOOKS, running.name) as lab:
         if host.config.project:
             theirs = folder / "project_hooks.py"
             theirs.write_text(PROJECT_HOOKS)

@@ -12,7 +12,7 @@ from hookline.prove.agents import AGENTS, Agent, World
 from hookline.prove.protocols import ModelTurn
 from hookline.prove.run import run
 from tests.hosts.lab import NAMES, Lab, laid_out, own_program
-from tests.service.conftest import running
+from tests.service.conftest import Desk, running
 
 __all__ = ["running"]
 
@@ -140,8 +140,8 @@ def agent_with_server(name: str, server: list[str]) -> Agent:
 
 
 @pytest.fixture(params=NAMES)
-def lab(request: pytest.FixtureRequest, running: str, tmp_path: Path) -> Iterator[Lab]:
-    with laid_out(request.param, own_program(tmp_path), tmp_path, HOOKS, running) as lab:
+def lab(request: pytest.FixtureRequest, running: Desk, tmp_path: Path) -> Iterator[Lab]:
+    with laid_out(request.param, own_program(tmp_path), tmp_path, HOOKS, running.name) as lab:
         yield lab
 
 
