@@ -21,6 +21,22 @@ log: logging.Logger = logging.getLogger("hookline.fleet")
 IMPATIENCE = 10.0
 """Seconds after which somebody who waits for a connection is told why there is none."""
 
+LOST = 5.0
+"""Seconds after which a task that goes on is cancelled again."""
+
+
+async def end(*tasks: asyncio.Task[Any], lost: float = LOST) -> None:
+    """Cancel tasks until they have ended.
+
+    Once is not always enough: `asyncio.wait_for` of Python 3.11 forgets a cancellation that comes with the answer.
+    """
+    going = set(tasks)
+    while going:
+        for task in going:
+            task.cancel()
+        _, going = await asyncio.wait(going, timeout=lost)
+    await asyncio.gather(*tasks, return_exceptions=True)
+
 
 async def connect(
     url: str,

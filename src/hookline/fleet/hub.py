@@ -17,7 +17,7 @@ from hookline.errors import FleetError
 from hookline.files import write_atomically
 from hookline.fleet import rollout as rollouts
 from hookline.fleet.bundle import Bundle, pack, unpack
-from hookline.fleet.connection import connect
+from hookline.fleet.connection import connect, end
 from hookline.fleet.keys import MachineKey, TeamKey, signed_by
 from hookline.fleet.ledger import ChainProblem, Ledger
 from hookline.fleet.objects import fetch
@@ -117,9 +117,7 @@ class Hub:
 
     async def stop(self) -> None:
         """End everything in good order."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end(*self._tasks)
         if self._client is not None:
             with contextlib.suppress(Exception):
                 await self._client.close()

@@ -22,7 +22,7 @@ from hookline.errors import FleetError
 from hookline.fleet.blocks import Block, ChainReader, Cursor
 from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, unpack
 from hookline.fleet.check import check_in_process
-from hookline.fleet.connection import connect
+from hookline.fleet.connection import connect, end
 from hookline.fleet.keys import MachineKey, verify
 from hookline.fleet.machine import CannotWrite, Current, Enrolment, Machine
 from hookline.fleet.objects import fetch
@@ -145,9 +145,7 @@ class Leaf:
             await client.subscribe(ANNOUNCE, cb=self._announced)
             await tasks[-1]
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end(*tasks)
             with contextlib.suppress(Exception):
                 await client.close()
 
