@@ -86,6 +86,7 @@ class Connected:
 
     async def __aenter__(self) -> Leaf:
         self._task = asyncio.create_task(self.leaf.run())
+        await until(lambda: self.leaf._client is not None)
         return self.leaf
 
     async def __aexit__(self, *_: object) -> None:
