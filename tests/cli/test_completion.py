@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 
 from hookline.cli.main import COMMANDS
+from tests import forked
 
 
 def script(shell: str) -> str:
-    argv = [sys.executable, "-m", "hookline.cli.main", "completion", shell]
-    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=120).stdout
+    done = forked.run(["completion", shell], cwd=Path.cwd(), env=os.environ)
+    done.check_returncode()
+    return done.stdout.decode()
 
 
 def offered(*words: str) -> set[str]:

@@ -72,27 +72,27 @@ def look(event):
 @pytest.mark.parametrize(
     "locale", [{}, {"LANG": "C.UTF-8"}, {"LC_ALL": "C"}, {"LC_CTYPE": "C.UTF-8", "PYTHONUTF8": "1"}]
 )
-def test_hooks_see_what_they_would_see_alone(desk: Desk, locale: dict[str, str]) -> None:
+def test_hooks_see_what_they_would_see_alone(guest: Desk, locale: dict[str, str]) -> None:
     """Folder, environment, arguments, umask, module path, interpreter, with any locale or none."""
-    for name in [name for name in desk.env if name.startswith(("LC_", "LANG"))]:
-        del desk.env[name]
-    desk.env.update(locale)
-    (desk.project / "hooks.py").write_text(SEES)
+    for name in [name for name in guest.env if name.startswith(("LC_", "LANG"))]:
+        del guest.env[name]
+    guest.env.update(locale)
+    (guest.project / "hooks.py").write_text(SEES)
     words = ("pipe", "--hooks", "hooks.py")
-    desk.warm(*words)
-    sub = desk.project / "sub"
+    guest.warm(*words)
+    sub = guest.project / "sub"
     sub.mkdir()
     (sub / "hooks.py").write_text(SEES)
     seen = []
-    for switch in ("0", desk.name):
-        desk.env["HOOKLINE_SERVICE"] = switch
-        desk.project, old = sub, desk.project
-        done = desk.run_cold(*words, stdin=event(command="ls"), EXTRA="line\nbreak", EMPTY="", PATH=os.environ["PATH"])
-        desk.project = old
+    for switch in ("0", guest.name):
+        guest.env["HOOKLINE_SERVICE"] = switch
+        guest.project, old = sub, guest.project
+        done = guest.run_cold(*words, stdin=event(command="ls"), EXTRA="line\nbreak", EMPTY="", PATH=os.environ["PATH"])
+        guest.project = old
         told = json.loads(reason(done))
         told["env"].pop("HOOKLINE_SERVICE")
         seen.append(told)
-    desk.env["HOOKLINE_SERVICE"] = desk.name
+    guest.env["HOOKLINE_SERVICE"] = guest.name
 
     assert seen[0] == seen[1]
     assert seen[1]["cwd"] == str(sub)
