@@ -6,16 +6,16 @@ A CLI that is not on this machine is a skip that says how to get it; the slow on
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from hookline.hosts.table import find
 from hookline.install.found import find_binary
-from hookline.prove.agents import AGENTS
+from hookline.prove.agents import AGENTS, Agent
 from hookline.prove.protocols import ModelTurn
 from hookline.prove.run import ProgramRun, Workspace, folders, run
 from tests.environ import clean_environ
@@ -35,17 +35,19 @@ class Lab(NamedTuple):
     place: Workspace
     service: str
 
-    def run(self, prompt: str, *kinds: str) -> ProgramRun:
-        """Let the CLI work on a prompt; the model asks for one command of each kind, which prints `OUTPUT_<kind>`."""
-        agent = AGENTS[self.name]
-        commands = [f"printf 'OUTPUT_%s' {kind}; touch {self.place.project}/mark-{kind}" for kind in kinds]
-        turns = [ModelTurn(tools=(agent.shell(command),)) for command in commands]
-        return run(agent, self.place, prompt, turns, env=self.env, limit=400)
+    def run(
+        self, prompt: str, *kinds: str, others: Sequence[tuple[str, dict[str, Any]]] = (), agent: Agent | None = None
+    ) -> ProgramRun:
+        """Let the CLI work on a prompt.
 
-    @property
-    def env(self) -> dict[str, str]:
-        """What the CLI's environment says besides: which service answers, if any."""
-        return {"HOOKLINE_SERVICE": self.service if self.name in SERVED else "0"}
+        The model asks for one command of each kind, which prints `OUTPUT_<kind>`, then for the other tools. An `agent`
+        is one that was told more than `AGENTS` tells it.
+        """
+        agent = agent or AGENTS[self.name]
+        commands = [f"printf 'OUTPUT_%s' {kind}; touch {self.place.project}/mark-{kind}" for kind in kinds]
+        turns = [ModelTurn(tools=(call,)) for call in (*map(agent.shell, commands), *others)]
+        env = {"HOOKLINE_SERVICE": self.service if self.name in SERVED else "0"}
+        return run(agent, self.place, prompt, turns, env=env, limit=400)
 
     def ran(self) -> frozenset[str]:
         """The kinds of commands that ran."""

@@ -4,6 +4,8 @@ Each CLI runs headless against a scripted model on loopback, in a home of its ow
 a skip that says how to get it; the slow ones run with HOOKLINE_HOSTS=all (`make hosts`).
 """
 
+import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -12,6 +14,8 @@ from hookline.hosts.host import Host, able
 from hookline.hosts.table import find
 from hookline.prove.run import ProgramRun
 from tests.hosts.lab import NAMES, installed, laid_out, own_program
+from tests.hosts.tools import HOOKS as TOOL_HOOKS
+from tests.hosts.tools import MARKS, REASONS_LOST, SERVER, agent_with_server, tool_calls
 from tests.service.conftest import Desk, running
 
 __all__ = ["running"]
@@ -66,6 +70,8 @@ class Recorded(NamedTuple):
     gone: ProgramRun
     ran: frozenset[str]
     """The kinds of calls that ran."""
+    files: dict[str, str]
+    """What the tools that are no commands made or left."""
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -73,7 +79,7 @@ def recorded(request: pytest.FixtureRequest, running: Desk, tmp_path_factory: py
     """Three runs in one home and project: starting a CLI costs more than everything it is asked for in a run."""
     folder = tmp_path_factory.mktemp(request.param)
     program, host = own_program(folder), find(request.param)
-    with laid_out(host.name, program, folder, HOOKS, running.name) as lab:
+    with laid_out(host.name, program, folder, HOOKS + TOOL_HOOKS, running.name) as lab:
         if host.config.project:
             theirs = folder / "project_hooks.py"
             theirs.write_text(PROJECT_HOOKS)
@@ -81,11 +87,20 @@ def recorded(request: pytest.FixtureRequest, running: Desk, tmp_path_factory: py
         rewritten = ["old"] if able(host, "rewrite") else []
         refused = ["refused"] if host.config.project else []
         kinds = ["allowed", "denied", *refused, "crashed", "exited", *rewritten, "replaced", "noted", "hung"]
-        calls = lab.run("please run it", *kinds)
+        (folder / "server.py").write_text(SERVER)
+        agent = agent_with_server(host.name, [sys.executable, str(folder / "server.py")])
+        others = tool_calls(host.name, lab.place.project)
+        calls = lab.run("please run it", *kinds, others=others, agent=agent)
         prompt = lab.run("this is forbidden", "prompted")
         program.unlink()
         gone = lab.run("please run it", "unguarded")
-        return Recorded(host, calls, prompt, gone, lab.ran())
+        return Recorded(host, calls, prompt, gone, lab.ran(), files_in(lab.place.project))
+
+
+def files_in(project: Path) -> dict[str, str]:
+    """What the tools that are no commands can have made."""
+    paths = [*project.glob("private/*"), *(project / name for name in ("public.txt", "allowed", "denied"))]
+    return {str(path.relative_to(project)): path.read_text() for path in paths if path.exists()}
 
 
 def test_calls_are_allowed_denied_rewritten_and_refused_when_a_hook_fails(recorded: Recorded) -> None:
@@ -128,6 +143,18 @@ def test_the_users_hooks_and_a_projects_both_hold(recorded: Recorded) -> None:
 
     assert recorded.ran & {"denied", "refused", "allowed"} == {"allowed"}, done.stderr[-2000:]
     assert (done.model.read("REASON_DENIED"), done.model.read("REASON_REFUSED")) == (True, True)
+
+
+def test_one_name_for_each_tool_holds_on_every_agent(recorded: Recorded) -> None:
+    """A hook on `Write|Edit` keeps a folder as it is, one on `mcp__demo__.*` refuses a tool; what may run, runs."""
+    name, done, files = recorded.host.name, recorded.calls, recorded.files
+
+    assert "public.txt" in files, done.stdout[-2000:] + done.stderr[-2000:]
+    assert ("allowed" in files) is (name in MARKS), done.stdout[-2000:] + done.stderr[-2000:]
+    private = {path: text for path, text in files.items() if path.startswith("private/")}
+    assert private == {"private/old.txt": "old text"}
+    assert "denied" not in files
+    assert done.model.read("REASON_FILE") is (name not in REASONS_LOST)
 
 
 def test_a_gate_stays_shut_when_hookline_is_gone(recorded: Recorded) -> None:

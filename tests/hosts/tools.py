@@ -1,29 +1,15 @@
 """File tools and tools of MCP servers on the real agent CLIs: each names them in its own way, a hook needs one name."""
 
+from __future__ import annotations
+
 import json
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from hookline.prove.agents import AGENTS, Agent, World
-from hookline.prove.protocols import ModelTurn
-from hookline.prove.run import run
-from tests.hosts.lab import NAMES, Lab, laid_out, own_program
-from tests.service.conftest import Desk, running
-
-__all__ = ["running"]
-
-pytestmark = [pytest.mark.real_hosts, pytest.mark.timeout(900)]
 
 HOOKS = """
-from hookline import Hooks, deny
-from hookline.events import PreToolUse
-
-hooks = Hooks()
-
 @hooks.on(PreToolUse, match="Write|Edit", timeout=5)
 async def stay_outside(event):
     return deny("REASON_FILE") if event.tool_input["file_path"].startswith(event.cwd + "/private/") else None
@@ -139,40 +125,18 @@ def agent_with_server(name: str, server: list[str]) -> Agent:
     return agent._replace(prepare=prepare, argv=argv)
 
 
-@pytest.fixture(params=NAMES)
-def lab(request: pytest.FixtureRequest, running: Desk, tmp_path: Path) -> Iterator[Lab]:
-    with laid_out(request.param, own_program(tmp_path), tmp_path, HOOKS, running.name) as lab:
-        yield lab
-
-
-def test_one_name_for_each_tool_holds_on_every_agent(lab: Lab, tmp_path: Path) -> None:
-    """A hook on `Write|Edit` keeps a folder as it is, one on `mcp__demo__.*` refuses a tool; what may run, runs."""
-    name, project = lab.name, lab.place.project
-    (tmp_path / "server.py").write_text(SERVER)
+def tool_calls(name: str, project: Path) -> list[Call]:
+    """A file and a mark that may be made, and what is refused: two changes in `private/`, and a mark."""
     private = project / "private"
     private.mkdir()
     (private / "old.txt").write_text("old text")
-    calls = [AGENTS[name].write(f"{project}/public.txt"), *_marks(name, project / "allowed")]
-    calls += [
-        AGENTS[name].write(f"{private}/new.txt"),
-        *_edits(name, private / "old.txt"),
-        *_marks(name, project / "denied"),
-    ]
-    agent = agent_with_server(name, [sys.executable, str(tmp_path / "server.py")])
-
-    done = run(agent, lab.place, "please do it", [ModelTurn(tools=(call,)) for call in calls],
-               env=lab.env, limit=400)  # fmt: skip
-
-    assert (project / "public.txt").exists(), done.stdout[-2000:] + done.stderr[-2000:]
-    assert (project / "allowed").exists() is (name in MARKS), done.stdout[-2000:] + done.stderr[-2000:]
-    assert {path.name: path.read_text() for path in private.iterdir()} == {"old.txt": "old text"}
-    assert not (project / "denied").exists()
-    assert done.model.read("REASON_FILE") is (name not in REASONS_LOST)
+    edits = EDITS[name](str(private / "old.txt")) if name in EDITS else []
+    write = AGENTS[name].write
+    return [
+        write(f"{project}/public.txt"), *_marks(name, project / "allowed"),
+        write(f"{private}/new.txt"), *edits, *_marks(name, project / "denied"),
+    ]  # fmt: skip
 
 
 def _marks(name: str, path: Path) -> list[Call]:
     return [MARKS[name](str(path))] if name in MARKS else []
-
-
-def _edits(name: str, path: Path) -> list[Call]:
-    return EDITS[name](str(path)) if name in EDITS else []
