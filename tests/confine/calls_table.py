@@ -158,7 +158,7 @@ def swap():
     while True:
         buffer.value = path; buffer.value = b'notes.txt'
 threading.Thread(target=swap, daemon=True).start()
-for _ in range(3000): {deed}
+for _ in range(1000): {deed}
 """
 _DESCRIPTORS = """
 own, spare = os.open('notes.txt', 0), 700

@@ -11,7 +11,7 @@ import shutil
 import sys
 import threading
 
-_ROOM, _TRIES = 300, 300
+_ROOM, _TRIES = 300, 200
 words = [word.encode() for word in sys.argv[1:]]
 command = [os.fsencode(shutil.which(sys.argv[1]) or sys.argv[1]), *words]
 harmless = [b"/bin/true", b"true", *(b"x" for _ in words[1:])]
