@@ -31,6 +31,8 @@ from hookline.confine.warm import WarmStarter  # noqa: E402
 
 ARENA = Path("/tmp/arena")
 HOME, OUTSIDE, PROJECT = ARENA / "home", ARENA / "outside", ARENA / "home" / "project"
+PYTHON = ARENA / "python"
+"""A Python with nothing but its standard library: what else is installed may take longer to start than a line takes."""
 CREW = "crew"
 """The first word before a line that a crew runs which was forked ahead; flags of `hookline confine` follow."""
 SECONDS = 20
@@ -115,7 +117,7 @@ def set_up(setup: str, *, only_files: bool) -> Stage:
 
 
 def make(setup: str) -> None:
-    for folder in (PROJECT / "victim" / "deep", OUTSIDE / "folder", HOME / ".ssh", ARENA / "bin"):
+    for folder in (PROJECT / "victim" / "deep", OUTSIDE / "folder", HOME / ".ssh", ARENA / "bin", PYTHON / "bin"):
         folder.mkdir(parents=True)
     (PROJECT / "victim" / "deep" / "file").write_text("x\n")
     (PROJECT / "notes.txt").write_text("some notes\n")
@@ -123,6 +125,8 @@ def make(setup: str) -> None:
         path.write_text(_SECRET)
     (ARENA / "bin" / "sudo").write_text('#!/bin/sh\n: > marker-sudo\nexec "$@"\n')
     (ARENA / "bin" / "sudo").chmod(0o755)
+    (PYTHON / "bin" / "python3").symlink_to(f"{sys.base_prefix}/bin/python3")
+    (PYTHON / "pyvenv.cfg").write_text(f"home = {sys.base_prefix}/bin\ninclude-system-site-packages = false\n")
     (HOME / ".gitconfig").write_text(_GIT)
     if setup:
         command = ["bash", "-c", setup]
@@ -169,9 +173,10 @@ def mounts() -> list[str]:
     return [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
 
 
-def environment() -> dict[str, str]:
+def environment(*, packages: bool = True) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("LANG", "HL_PYTHON") if name in os.environ}
     path = f"{ARENA}/bin:{sys.base_prefix}/bin:" + os.environ["PATH"]  # Python itself, not a script that finds it
+    path = path if packages else f"{PYTHON}/bin:{path}"
     places = {"OUT": str(OUTSIDE), "PROJECT": str(PROJECT), "SHELL": "/bin/bash"}
     quick = {"FILTER_BRANCH_SQUELCH_WARNING": "1"}  # the warning is a pause of ten seconds
     return {**kept, **places, **quick, "HOME": str(HOME), "PATH": path}
@@ -254,7 +259,8 @@ def tried(job: dict[str, Any]) -> dict[str, Any]:
     stage = set_up(setup, only_files=job.get("only_files", not setup))
     prefix, seconds = job.get("prefix", []), job.get("seconds", SECONDS)
     words = [*prefix, "bash", "-c", job["line"]]
-    code, output = by_crew(words[1:], seconds) if prefix[:1] == [CREW] else by_process(words, seconds)
+    env = environment(packages=job.get("packages", True))
+    code, output = by_crew(words[1:], seconds, env) if prefix[:1] == [CREW] else by_process(words, seconds, env)
     after = survey(stage.found)
     changed = changed_outside(stage.found, after)
     if _starter.process is not None and _starter.process.poll() is not None:
@@ -267,10 +273,10 @@ def tried(job: dict[str, Any]) -> dict[str, Any]:
     return {"outside": changed, "commands": happened, "code": code, "output": output[-3000:]}
 
 
-def by_process(words: list[str], seconds: float) -> tuple[int, str]:
+def by_process(words: list[str], seconds: float, env: dict[str, str]) -> tuple[int, str]:
     """The exit code and output of a program of its own: bare bash, or a confined line that is started cold."""
     process = subprocess.Popen(
-        words, cwd=PROJECT, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        words, cwd=PROJECT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, start_new_session=True, text=True, errors="replace",
     )  # fmt: skip
     try:
@@ -283,13 +289,13 @@ def by_process(words: list[str], seconds: float) -> tuple[int, str]:
     return process.returncode, output
 
 
-def by_crew(words: list[str], seconds: float) -> tuple[int, str]:
+def by_crew(words: list[str], seconds: float, env: dict[str, str]) -> tuple[int, str]:
     """The exit code and output of a confined line that a crew runs, as our own agent's lines are run."""
     policy, command = parse(words)
     reading, writing = os.pipe()
     with Path(os.devnull).open("rb") as nothing:
         files = {0: nothing.fileno(), 1: writing, 2: writing}
-        line = _starter.start(policy, command, cwd=str(PROJECT), env=environment(), files=files)
+        line = _starter.start(policy, command, cwd=str(PROJECT), env=env, files=files)
     os.close(writing)
     output, deadline = b"", time.monotonic() + seconds
     waited = [reading, line.status]
@@ -342,9 +348,15 @@ def processes(line: int = 0) -> set[int]:
 
 def parent(pid: str) -> int:
     try:
-        return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
     except OSError:
         return 0
+    try:
+        return int(os.read(descriptor, 4096).rpartition(b")")[2].split()[1])
+    except OSError:
+        return 0
+    finally:
+        os.close(descriptor)
 
 
 if __name__ == "__main__":

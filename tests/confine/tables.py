@@ -38,6 +38,7 @@ def hold_commands(kind: str, every: int = 1, by: Sequence[str] = arena.CREW) -> 
             "setup": commands_table.SETUP.get(name, f"mkdir {REMOTE}"),
             "only_files": True,
             "prefix": prefix,
+            "packages": False,
         }
         for name, line in rows
     ]
@@ -50,10 +51,13 @@ def hold_commands(kind: str, every: int = 1, by: Sequence[str] = arena.CREW) -> 
     assert results[-1][1]["output"] == "alive\n"
 
 
-def hold_writes(name: str, lines: Sequence[str], setup: str = "", by: Sequence[str] = arena.CREW) -> None:
-    """No line changes anything outside."""
+def hold_writes(
+    name: str, lines: Sequence[str], setup: str = "", by: Sequence[str] = arena.CREW, *, packages: bool = False
+) -> None:
+    """No line changes anything outside; `packages` where a line needs more of Python than its standard library."""
     assert lines, f"{name}: an empty table"
-    results = arena.tried({"line": line, "setup": setup, "prefix": arena.confined(by=by)} for line in lines)
+    job = {"setup": setup, "prefix": arena.confined(by=by), "packages": packages}
+    results = arena.tried({"line": line, **job} for line in lines)
 
     escaped = [line for line, result in zip(lines, results, strict=True) if result["outside"]]
     print(f"{name}: {len(lines)} lines, {len(escaped)} changed something outside")
