@@ -4,7 +4,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -242,8 +241,7 @@ def test_an_agent_that_is_too_old_is_named(home: Path) -> None:
         program.chmod(0o755)
         env = {"HOME": str(home), "PATH": f"{program.parent}:{os.environ['PATH']}", "HOOKLINE_SERVICE": "0"}
         for words in (["install", "codex", "--hooks", str(home / "hooks.py"), "--yes"], ["prove", "codex"]):
-            run = subprocess.run([sys.executable, "-m", "hookline", *words], cwd=home / "project", env=env, text=True,
-                                 capture_output=True, check=False)  # fmt: skip
+            run = forked.as_text(forked.run(words, cwd=home / "project", env=env, module="hookline.__main__"))
             said[version, words[0]] = " ".join(run.stdout.split()), run.returncode
 
     told = "Codex 0.40.0 is older than 0.166.0, the version that was measured; update it"
@@ -263,8 +261,7 @@ def test_a_host_that_is_not_hooked_is_not_proven(home: Path) -> None:
 def test_a_binary_that_is_missing_is_said(home: Path) -> None:
     """Nothing is proven by leaving it out."""
     env = clean_environ(home, PATH="/nowhere", HOSTLAB="/nowhere")
-    run = subprocess.run([sys.executable, "-m", "hookline", "prove", "codex"], env=env, text=True, capture_output=True,
-                         check=False)  # fmt: skip
+    run = forked.as_text(forked.run(["prove", "codex"], cwd=home, env=env, module="hookline.__main__"))
 
     assert run.returncode == 1
     assert "no `codex` on PATH" in run.stdout
