@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import shutil
 import subprocess
@@ -89,7 +88,7 @@ def _end(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
-@atexit.register
-def _end_idle() -> None:
+def end_idle() -> None:
+    """Let go of the namespace: done after each file, since a test elsewhere may look for processes that are left."""
     while _idle:
         _end(_idle.pop())
