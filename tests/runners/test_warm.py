@@ -70,6 +70,13 @@ async def test_the_first_run_is_ordinary_and_the_next_is_warm(pool: WarmPython, 
     assert int(second.stdout) == pool.parents[0].process.pid
 
 
+async def test_a_variable_of_makes_does_not_count(pool: WarmPython, script: Path) -> None:
+    """`make PYTHON=python3.12 …` hands it on to every program; Python does not read it."""
+    await warmed(pool, spec(script, PYTHON="python3"))
+
+    assert (await run(pool, spec(script, PYTHON="python3"))).warm
+
+
 async def test_one_interpreter_serves_every_script(pool: WarmPython, script: Path) -> None:
     """Scripts share a warm parent, and each is read anew."""
     await warmed(pool, spec(script))

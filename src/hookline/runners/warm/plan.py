@@ -22,9 +22,12 @@ SHELLS = ("/bin/sh", "sh")
 STARTUP = (*STARTUP_NAMES, *STARTUP_PREFIXES)
 PYTHON_VARIABLES = frozenset(
     "PYTHONPATH PYTHONHOME PYTHONUNBUFFERED PYTHONIOENCODING PYTHONUTF8 PYTHONDONTWRITEBYTECODE PYTHONHASHSEED "
-    "PYTHONNOUSERSITE PYTHONWARNINGS PYTHONOPTIMIZE PYTHONPYCACHEPREFIX PYTHONUSERBASE".split()
+    "PYTHONNOUSERSITE PYTHONWARNINGS PYTHONOPTIMIZE PYTHONPYCACHEPREFIX PYTHONUSERBASE PYTHON".split()
 )
-"""Those of Python's own that a warm interpreter honours; with any other set the script runs the ordinary way."""
+"""Those that a warm interpreter honours; with any other of Python's own set the script runs the ordinary way.
+
+`PYTHON` is not its own: `make PYTHON=python3.12` sets it for all that it runs.
+"""
 FLAGS = re.compile(r"-[BOsu]+")
 INTERPRETER = re.compile(r"python(?:3(?:\.\d+)?)?")
 BINARIES = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
