@@ -31,6 +31,8 @@ while os.getppid() == {parent}:
 """As nice as `nice` makes it, also where Linux shares the processors out by sessions first."""
 LINE = re.compile(r"\S+ \S+ (?P<commit>\S+): exit (?P<code>-?\d+) ")
 INTERRUPTED = 130
+PATIENCE = 30.0
+"""Seconds that pytest has to end by itself after Ctrl-C."""
 
 
 @contextmanager
@@ -72,7 +74,10 @@ def run(arguments: Sequence[str]) -> tuple[int, str]:
             output, _ = process.communicate()
         except KeyboardInterrupt:
             process.send_signal(signal.SIGINT)  # to pytest alone, which ends its workers
-            process.communicate()
+            try:
+                process.communicate(timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
             raise
     return process.returncode, output.strip() or "no output"
 

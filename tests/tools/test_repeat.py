@@ -84,7 +84,7 @@ def test_a_row_goes_on_where_it_was_left(project: Path) -> None:
         until((project / "begun").exists)
         below = psutil.Process(left.pid).children(recursive=True)
         left.send_signal(signal.SIGINT)
-        said, _ = left.communicate(timeout=60)
+        said, _ = left.communicate(timeout=240)
     (project / "wait").unlink()
     last = subprocess.run(command(2), cwd=project, capture_output=True, text=True, check=False)
 
