@@ -102,5 +102,5 @@ def test_a_failing_test_is_named(project: Path) -> None:
 
     assert done.returncode == 1
     assert done.stdout.count("    test_one.py::test_it\n") == 2
-    assert all("assert not True" in kept.read_text() for kept in [*project.glob("repeat.*.log")] or [project / "none"])
+    assert "assert not True" in max(project.glob("repeat.*.log")).read_text()
     assert done.stdout.endswith("0 of 1 runs green in a row\n")

@@ -372,7 +372,7 @@ class Memory:
 def close_all_but(*kept: int) -> None:
     """Close every descriptor but some; a negative one is none."""
     after = 0
-    for fd in sorted({*kept} - {-1}):
+    for fd in sorted(fd for fd in kept if fd >= 0):
         if fd > after:  # a range without anything in it is everything to Python 3.11
             os.closerange(after, fd)
         after = fd + 1
