@@ -111,7 +111,7 @@ def test_fire_denies_when_a_hook_ends_the_process(leave: str, place: Place) -> N
 
 
 HELD = {
-    "a loop that never awaits": "while True: threading.Event().wait(1)",
+    "a loop that never waits": "while True: pass",
     "a call that holds the interpreter": "while True: ctypes.PyDLL(None).sleep(600)",
     "a stopped process": "os.kill(os.getpid(), signal.SIGSTOP)",
 }
