@@ -232,7 +232,7 @@ def _at_once(todo: list[Piece], make_hooks: MakeHooks, jobs: int) -> Iterator[tu
         except BaseException:
             for worker in set(multiprocessing.active_children()) - before:
                 worker.terminate()  # nobody waits for its piece any more
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)  # and wait: on leaving, Python would wake a thread that closes its pipe
             raise
 
 
