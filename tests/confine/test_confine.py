@@ -141,12 +141,15 @@ import os, subprocess, sys, time
 line = "sleep 300 & setsid sleep 300 & (setsid bash -c 'while :; do sleep 300; done' &); echo ready; wait"
 process = subprocess.Popen([*sys.argv[2:], "bash", "-c", line], stdout=subprocess.PIPE, text=True)
 process.stdout.readline()
-def processes(): return {int(n): open(f"/proc/{n}/cmdline").read() for n in os.listdir("/proc") if n.isdigit()}
+def words(pid):
+    try: return open(f"/proc/{pid}/cmdline").read()
+    except OSError: return ""  # it has ended meanwhile
+def processes(): return [words(n) for n in os.listdir("/proc") if n.isdigit()]
 launcher = process.pid
 supervisor = int(open(f"/proc/{launcher}/task/{launcher}/children").read().split()[0])
 for victim in {"supervisor": [supervisor], "launcher": [launcher], "both": [supervisor, launcher]}[sys.argv[1]]:
     os.kill(victim, 9)
-def left(): return [line for line in processes().values() if "sleep" in line and "process" not in line]
+def left(): return [line for line in processes() if "sleep" in line and "process" not in line]
 deadline = time.monotonic() + 20
 while left() and time.monotonic() < deadline: time.sleep(0.05)
 print("left", len(left()), "code", process.wait())

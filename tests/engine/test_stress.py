@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import random
 import threading
 import time
@@ -13,6 +12,7 @@ import pytest
 from hookline import Hooks, allow, context, deny
 from hookline.engine.outcome import Status
 from hookline.events import PreToolUse
+from tests.resources import descriptors
 
 EVENTS = 10_000
 
@@ -23,14 +23,14 @@ def test_ten_thousand_events_with_crashes_hangs_and_cancellations_leave_nothing(
     """No task, no thread, no file descriptor is left, and every event that was not cancelled has its verdict."""
     caplog.set_level(logging.CRITICAL, logger="hookline")
     asyncio.run(_one(Hooks()))  # whatever a first run leaves for good
-    threads, descriptors = threading.active_count(), _descriptors()
+    threads, before = threading.active_count(), descriptors()
 
     counts = asyncio.run(_many())
 
     assert sum(counts.values()) == EVENTS
     assert min(counts["ok"], counts["denied"], counts["cancelled"]) > EVENTS / 50
     _until(lambda: threading.active_count() <= threads)
-    assert _descriptors() <= descriptors
+    assert descriptors() <= before
 
 
 async def _one(hooks: Hooks) -> None:
@@ -107,11 +107,6 @@ def _wild(dice: random.Random, order: Any) -> Hooks:
 
 def _blocking(event: Any) -> Any:
     time.sleep(0.0001)
-
-
-def _descriptors() -> int:
-    folder = "/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"  # noqa: PTH112
-    return len(os.listdir(folder))  # noqa: PTH208
 
 
 def _until(holds: Any, seconds: float = 15) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hookline.process.watchdog import NoAnswer, answer_in_time
+from tests.agent.processes import alive
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 Deliver = Callable[[bytes], None]
@@ -45,8 +46,14 @@ def forks(deliver: Deliver) -> None:
     os._exit(7)
 
 
+def closes(deliver: Deliver) -> None:
+    """Closes all its files and goes on."""
+    os.closerange(0, 256)
+    time.sleep(600)
+
+
 @pytest.mark.parametrize("work, told", [(exits, "exit code 0"), (raises, "exit code 1"), (dies, "SIGKILL"),
-                                        (forks, "exit code 7")])  # fmt: skip
+                                        (forks, "exit code 7"), (closes, "closed the pipe")])  # fmt: skip
 def test_work_that_ends_without_an_answer_is_told(work: Callable[[Deliver], None], told: str) -> None:
     """However it ends: it is not waited for."""
     with pytest.raises(NoAnswer, match=told):
@@ -77,6 +84,6 @@ def test_what_the_work_has_started_ends_with_it(tmp_path: Path) -> None:
 
     pid = int(note.read_text())
     until = soon(10)
-    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
+    while alive(pid):
         assert time.monotonic() < until
         time.sleep(0.01)
