@@ -233,6 +233,7 @@ def test_the_status_shows_the_hook_sets_that_fit(desk: Desk) -> None:
     desk.warm()
     for number in range(12):
         desk.run("guard", "commands", "--block", f"mv {number}", stdin=event(command="ls"))
+    assert desk.events() >= 13  # the last one, too, has been counted
     shown = desk.run("service", "status", COLUMNS="80", LINES="20").stdout.splitlines()
     known = [line for line in desk.run("service", "status", "--all").stdout.splitlines() if "guard commands" in line]
     [rest] = [line for line in shown if "more (`--all` shows them)" in line]
