@@ -31,7 +31,7 @@ async def bash(env: ToolEnv, command: str, **more: object) -> ToolResult:
     return await tool.run(tool.validate({"command": command, **more}), env)
 
 
-async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it never came true"
@@ -131,13 +131,21 @@ async def test_exports_of_env_files_reach_the_command(env: ToolEnv, tmp_path: Pa
     assert (await bash(env, 'echo "$GREETING"')).content == "hello there"
 
 
-async def test_a_command_that_takes_too_long_is_killed_with_its_children(env: ToolEnv) -> None:
+async def test_a_command_that_takes_too_long_is_killed_with_its_children(
+    env: ToolEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing is left; what it printed before is told."""
-    result = await bash(env, "echo started; sleep 60 & echo $! > pid; wait", timeout=700)
+    call = asyncio.create_task(bash(env, "echo started; sleep 500 & echo $! > pid; wait", timeout=600_000))
+    pid = Path(env.cwd, "pid")
+    await until(lambda: pid.exists() and pid.read_text().strip() != "")
+    loop = asyncio.get_running_loop()
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "time", lambda now=loop.time: now() + 600)  # its time is up, however late the shell began
+        result = await call
 
-    child = int(Path(env.cwd, "pid").read_text())
+    child = int(pid.read_text())
     assert result.is_error
-    assert result.content == "Command timed out after 0.7 s\nstarted"
+    assert result.content == "Command timed out after 600 s\nstarted"
     assert result.response["interrupted"] is True
     await until(lambda: not alive(child))
 
