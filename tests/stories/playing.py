@@ -161,7 +161,8 @@ async def by_client(story: Story, played: Played) -> None:
         )  # fmt: skip
         async with client:
             await client.send("go")
-            async for message in client.receive():
+            client.end_input()  # it ends by itself: SessionEnd hooks have the time they need, not a few seconds
+            async for message in client.messages():
                 if message.type == "result":
                     played.results.append(str(message.data["subtype"]))
         await hooks.aclose()
@@ -176,11 +177,9 @@ async def by_sdk(story: Story, played: Played) -> None:
             hooks=for_sdk(hooks), cli_path=real.stage.cli, cwd=real.stage.cwd, env=real.stage.env,
             allowed_tools=list(story.allowed), settings=json.dumps(real.settings),
         )  # fmt: skip
-        async with sdk.ClaudeSDKClient(options) as client:
-            await client.query("go")
-            async for message in client.receive_response():
-                if isinstance(message, sdk.ResultMessage):
-                    played.results.append(message.subtype)
+        async for message in sdk.query(prompt="go", options=options):  # until the CLI has ended by itself, as above
+            if isinstance(message, sdk.ResultMessage):
+                played.results.append(message.subtype)
         await hooks.aclose()
 
 
@@ -195,7 +194,8 @@ class _Real:
         self._api = importlib.import_module("tests.contract.api").Api(story.turns)
         (played.folder / "project").rmdir()
         stage = stage_for(str(found), played.folder, self._api)
-        self.stage = Stage(stage.cli, stage.cwd, {**stage.env, "PATH": _environ(played.folder)["PATH"]})
+        env = {**stage.env, "PATH": _environ(played.folder)["PATH"], "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS": "60000"}
+        self.stage = Stage(stage.cli, stage.cwd, env)
         self.settings = {"hooks": story.session_settings(played.folder), "permissions": story.permissions}
 
     def __enter__(self) -> Self:
