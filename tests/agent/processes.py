@@ -11,9 +11,9 @@ def alive(pid: int) -> bool:
     return any(row[1] == pid for row in _table())
 
 
-def children() -> list[int]:
-    """The processes we started that are still there."""
-    return [pid for parent, pid in _table() if parent == os.getpid()]
+def children() -> set[int]:
+    """The processes we started that are still there; compare with `<=`, since other tests may have left some."""
+    return {pid for parent, pid in _table() if parent == os.getpid()}
 
 
 def _table() -> list[tuple[int, int]]:
