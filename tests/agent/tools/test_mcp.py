@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -130,26 +131,33 @@ async def test_no_process_is_left(contract: Path) -> None:
 
 HTTP_SERVER = """
 import socket, sys
+import uvicorn
 from mcp.server.mcpserver import MCPServer
 server = MCPServer("web")
 @server.tool(annotations={"readOnlyHint": True})
 def add(a: int, b: int) -> str:
     return str(a + b)
-server.run("streamable-http", port=int(sys.argv[1]))
+uvicorn.Server(uvicorn.Config(server.streamable_http_app())).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
 """
 
 
-async def test_a_server_is_reached_over_http(env: ToolEnv, unused_tcp_port: int) -> None:
+@pytest.fixture
+def bound() -> Iterator[socket.socket]:
+    """A port that nobody else can get before the server listens on it, which takes seconds."""
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        yield made
+
+
+async def test_a_server_is_reached_over_http(env: ToolEnv, bound: socket.socket) -> None:
     """The official SDK's own server, in another process; what it says of a tool counts."""
+    port, fd = bound.getsockname()[1], bound.fileno()
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", HTTP_SERVER, str(unused_tcp_port), stderr=asyncio.subprocess.DEVNULL
+        sys.executable, "-c", HTTP_SERVER, str(fd), pass_fds=[fd], stderr=asyncio.subprocess.DEVNULL
     )
     try:
-        await listening(unused_tcp_port, process)
-        async with connected(web=ServerConfig(type="http", url=f"http://127.0.0.1:{unused_tcp_port}/mcp")) as (
-            servers,
-            tools,
-        ):
+        await listening(port, process)
+        async with connected(web=ServerConfig(type="http", url=f"http://127.0.0.1:{port}/mcp")) as (servers, tools):
             assert servers.failures == {}
             said = await tools["mcp__web__add"].run({"a": 2, "b": 3}, env)
         assert said.response == [{"type": "text", "text": "5"}]
