@@ -60,7 +60,7 @@ def test_the_search_works_from_disk(page: Page) -> None:
     found = page.locator(".md-search-result__link", has_text="See it").first
     expect(found).to_be_visible(timeout=60_000)
     found.click()
-    expect(page.locator("h1").first).to_contain_text("See it")
+    expect(page.locator("h1").first).to_contain_text("See it", timeout=60_000)
 
 
 def test_the_theme_can_be_switched(page: Page) -> None:
@@ -70,4 +70,4 @@ def test_the_theme_can_be_switched(page: Page) -> None:
 
     page.locator("label.md-header__button[title^='Switch to']:visible").click()
 
-    expect(scheme).not_to_have_attribute("data-md-color-scheme", before or "")
+    expect(scheme).not_to_have_attribute("data-md-color-scheme", before or "", timeout=60_000)

@@ -160,7 +160,7 @@ async def test_the_endpoint_is_served() -> None:
     await hooks.fire(bash("ls"))
     server = metrics.serve(0)
     url = f"http://127.0.0.1:{server.port}/metrics"
-    page = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=10).read().decode())
+    page = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=60).read().decode())
     server.close()
 
     names = {family.name for family in text_string_to_metric_families(page)}
