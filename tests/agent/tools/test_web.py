@@ -263,8 +263,9 @@ def test_a_page_made_to_keep_a_parser_busy_comes_to_an_end(page: str, monkeypatc
     assert isinstance(html_text(page, "https://h.example/"), str)
 
 
-def test_a_long_page_is_read_whole() -> None:
+def test_a_long_page_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces are not seen in the text."""
+    monkeypatch.setattr(web_text, "LONGEST_READING", 300.0)
     words = [f"word{number}" for number in range(20_000)]
 
     assert html_text(f"<p>{' '.join(words)}</p>").split() == words
