@@ -248,10 +248,9 @@ from hookline.agent.session.transcript import Transcript, resume
 def write(path):
     transcript = resume(path).transcript if path.exists() else Transcript(path, path.stem)
     print(os.getpid(), flush=True)
-    n = 0
-    while True:
+    for n in range(2000):  # some 20 MB, far more than until it is killed, unless whoever kills is held up
         transcript.add(User.of(f"{n} " + "x" * (n * 7919 % 20000)))
-        n += 1
+    signal.pause()
 
 for name in sys.stdin:
     pid = os.fork()
