@@ -50,11 +50,13 @@ class Served:
         assert self.process.stdin is not None
         self.process.stdin.close()
 
-    def abandon(self) -> None:
+    async def abandon(self) -> None:
         """Be gone altogether: nothing is said any more, and nothing read."""
+        assert self.process.stdout is not None
         self.hang_up()
         transport = self.process._transport  # type: ignore[attr-defined]
         transport.get_pipe_transport(1).close()
+        await self.process.stdout.read()  # the loop closes the pipe a moment later, and then this ends
 
     async def until(self, wanted: Callable[[Line], bool]) -> Line:
         """Read on to the first message like this."""
@@ -488,7 +490,7 @@ async def test_a_host_that_dies_ends_the_session_and_its_hooks_hear_of_it(tmp_pa
     async with serving(tmp_path, turns, "--settings", settings) as served:
         served.write(prompt())
         await served.until(lambda line: line["type"] == "assistant")
-        served.abandon()
+        await served.abandon()
         (served.cwd / "go").touch()
         code = await served.process.wait()
 
