@@ -73,7 +73,8 @@ class Played:
 
     def begin(self, scenario: Scenario) -> None:
         """Play this one from now on."""
-        self.playing, self.seen, self.hanging = scenario, Seen(), asyncio.Event()
+        self.playing, self.seen = scenario, Seen()
+        self.hanging, self.let_go = asyncio.Event(), asyncio.Event()
 
     @property
     def asks(self) -> bool:
@@ -87,7 +88,7 @@ class Played:
         async def answer(event: Event, ctx: Context) -> Any:
             if scenario is not self.playing:
                 return {}
-            seen = self.seen
+            seen, let_go = self.seen, self.let_go
             calls = seen.hooks.count(spec.event)
             seen.hooks.append(spec.event)
             reply = spec.replies[min(calls, len(spec.replies) - 1)]
@@ -98,6 +99,7 @@ class Played:
                 await asyncio.Event().wait()
             finally:
                 seen.cancelled += ctx.cancelled.is_set()
+                let_go.set()
 
         return answer
 
@@ -127,6 +129,8 @@ class Played:
         self.seen.results += [result async for result in results]
         with suppress(asyncio.CancelledError):
             await stopping
+        if self.hanging.is_set():  # the result may be read before the hook has heard that it is cancelled
+            await asyncio.wait_for(self.let_go.wait(), 60)
 
     async def _interrupt_once_hanging(self, interrupt: Callable[[], Awaitable[None]]) -> None:
         await self.hanging.wait()
