@@ -54,9 +54,9 @@ def python(tmp_path: Path, source: str) -> list[str]:
     return [sys.executable, str(script)]
 
 
-async def started(argv: list[str], **options: float) -> tuple[Subprocess, Heard]:
+async def started(argv: list[str], grace: float = 60) -> tuple[Subprocess, Heard]:
     heard = Heard()
-    transport = Subprocess(argv, **options)  # type: ignore[arg-type]
+    transport = Subprocess(argv, grace=grace)
     await transport.start(heard)
     return transport, heard
 
@@ -145,13 +145,13 @@ async def test_what_a_paused_peer_wrote_before_it_ended_is_not_lost() -> None:
 )
 async def test_a_cli_is_ended_as_gently_as_it_allows(tmp_path: Path, source: str, code: int) -> None:
     """Closed stdin first, then TERM, then KILL; no process is left."""
-    transport, heard = await started(python(tmp_path, source), grace=0.3 if code < 0 else 20)
+    transport, heard = await started(python(tmp_path, source), grace=0.3 if code < 0 else 60)
     if code < 0:
         await heard.until(3)
     pid = transport.pid
     assert pid is not None
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         await transport.close()
         await transport.close()
 
