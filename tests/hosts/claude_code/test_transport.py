@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hookline.errors import CliDied, CliGarbled, CliNotFound, CliSilent
-from hookline.hosts.claude_code import ClaudeClient
-from hookline.hosts.claude_code.transport import PeerExit, Subprocess
+from hookline.hosts.claude_code import ClaudeClient, client
+from hookline.hosts.claude_code.transport import PeerExit, Receiver, Subprocess
 
 INITIALIZED = """
 import json, sys, time
@@ -254,12 +254,23 @@ async def test_a_cli_that_floods_one_endless_line(tmp_path: Path) -> None:
             await conversation(python(tmp_path, floods), line_limit=1_000_000)
 
 
-async def test_a_cli_that_stalls(tmp_path: Path) -> None:
+class Loading(Subprocess):
+    """Has begun once it says something on stderr."""
+
+    async def start(self, receiver: Receiver) -> None:
+        await super().start(receiver)
+        async with asyncio.timeout(60):
+            while not self.stderr.endswith("\n"):  # noqa: ASYNC110 - another process says it
+                await asyncio.sleep(0.01)
+
+
+async def test_a_cli_that_stalls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Silence has a limit; the error has the last words, and the process is gone."""
+    monkeypatch.setattr(client, "Subprocess", Loading)
     stalls = "import sys, time, os\nsys.stderr.write(f'loading {os.getpid()}\\n'); sys.stderr.flush(); sys.stdin.read()"
 
     with pytest.raises(CliSilent, match="loading") as error:
-        await conversation(python(tmp_path, stalls), initialize_timeout=5)
+        await conversation(python(tmp_path, stalls), initialize_timeout=0.5)
 
     assert not alive(int(error.value.stderr.split()[1]))
 
