@@ -125,7 +125,8 @@ def mcp_tools() -> Any:
     seen, hooks = Seen(), Watched(deny_rm)
 
     async def work(program: str, arguments: list[str]) -> Any:
-        async with MCPServerStdio({"command": program, "args": arguments}, name="files") as server:
+        params: Any = {"command": program, "args": arguments}
+        async with MCPServerStdio(params, name="files", client_session_timeout_seconds=60) as server:
             made = Agent(name="main", model=Scripted(seen, [[LS, RM]], "m"), mcp_servers=[server])
             return (await Runner.run(guarded(made, hooks), "go")).final_output
 
