@@ -172,7 +172,7 @@ def hangs(hooks: Hooks) -> None:
 def hangs_in_a_thread(hooks: Hooks) -> None:
     @hooks.on(PreToolUse, timeout=0.2)
     def judge(event: PreToolUse) -> Any:
-        time.sleep(1)
+        time.sleep(60)
 
 
 def close(hooks: Hooks) -> None:
