@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -211,7 +212,8 @@ def _cline_clean_up(world: World) -> None:
     """Its hub goes on after the run: the one of this project, and no other, is ended."""
     found = subprocess.run(["pgrep", "-f", f"cline-hub-daemon --cwd {world.project}"], capture_output=True, check=False)
     for pid in found.stdout.split():
-        os.kill(int(pid), 15)
+        with suppress(ProcessLookupError):
+            os.kill(int(pid), 15)
 
 
 def _openhands_clean_up(world: World) -> None:
