@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline.process import tree
+from hookline.process import pipes, tree
 from hookline.process.pipes import Finished, start_process
 from hookline.process.spawn import ProcessSpec
 from hookline.process.tree import MARKER, take_census
@@ -32,7 +32,7 @@ def sh(command: str, *, stdin: bytes = b"", cwd: Path | None = None, **env: str)
     )
 
 
-async def until(condition: Callable[[], object], seconds: float = 10) -> None:
+async def until(condition: Callable[[], object], seconds: float = 60) -> None:
     """Wait for something to become true."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -111,15 +111,22 @@ async def test_a_timeout_ends_the_program() -> None:
 
 async def test_a_program_that_ignores_term_is_killed() -> None:
     """TERM first, then KILL."""
-    finished = await run_process(sh("trap '' TERM; echo ready; while :; do sleep 0.05; done"), timeout=2)
+    process = await start_process(sh("trap '' TERM; echo ready; while :; do sleep 0.05; done"))
+    await until(lambda: process.output[process.child.stdout])  # until then TERM would end it
+    finished = await process.finish(timeout=0.1)
 
+    assert finished is not None
     assert (finished.ended, finished.signal) == ("timeout", 9)
 
 
-async def test_a_program_may_clean_up_when_it_is_told_to_end() -> None:
+async def test_a_program_may_clean_up_when_it_is_told_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """TERM leaves it a moment."""
-    finished = await run_process(sh("trap 'exit 7' TERM; while :; do sleep 0.02; done"), timeout=2)
+    monkeypatch.setattr(tree, "TERM_GRACE", 60.0)  # a moment of a busy machine may be long
+    process = await start_process(sh("trap 'exit 7' TERM; echo ready; while :; do sleep 0.02; done"))
+    await until(lambda: process.output[process.child.stdout])
+    finished = await process.finish(timeout=0.1)
 
+    assert finished is not None
     assert finished.exit_code == 7
 
 
@@ -173,13 +180,17 @@ async def test_a_daemon_that_holds_the_pipe_delays_the_result_by_a_second() -> N
 
 
 @linux
-async def test_a_daemon_that_let_go_of_the_pipes_is_left_alone() -> None:
+async def test_a_daemon_that_let_go_of_the_pipes_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hook may start a daemon on purpose, as daemons are started."""
+    monkeypatch.setattr(pipes, "HELD_PIPE", 60.0)  # it lets go after its shell has ended, when it gets its turn
     word = f"daemon-{os.getpid()}"
 
     finished = await run_process(sh("setsid sleep 60 </dev/null >/dev/null 2>&1 &", TEST_WORD=word))
 
-    left = alive(word)
+    left: list[int] = []
+    while not left:  # it cannot be seen while it becomes another program
+        await until(lambda: alive(word))
+        left = alive(word)
     assert (finished.exit_code, finished.held, len(left)) == (0, False, 1)
     os.kill(left[0], 9)
 
@@ -226,7 +237,8 @@ async def test_the_working_directory_and_environment_are_the_programs(tmp_path: 
 async def test_a_hook_inside_a_hook_is_found_by_both_markers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ending the outer hook ends what the inner one started."""
     monkeypatch.setenv(MARKER, "0123456789abcdef")
-    process = await start_process(sh("sleep 60"))
+    process = await start_process(sh("echo up; sleep 60; true"))
+    await until(lambda: process.output[process.child.stdout])  # a program that only begins has no environment yet
 
     seen = [one for one in take_census().seen if one.pid == process.child.pid]
     task = asyncio.create_task(process.finish())
@@ -264,10 +276,11 @@ async def test_whoever_cleared_its_environment_is_found_by_its_parents() -> None
     def sleeping() -> list[str]:
         return [str(line) for line in command_lines() if line[:2] == ["sleep", word]]
 
-    running = asyncio.create_task(run_process(sh(f"env -i setsid sleep {word}; true"), timeout=5))
+    process = await start_process(sh(f"env -i setsid sleep {word}; true"))
     await until(sleeping)
-    finished = await running
+    finished = await process.finish(timeout=0.1)
 
+    assert finished is not None
     assert finished.timed_out
     assert sleeping() == []
 
