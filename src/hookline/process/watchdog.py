@@ -14,6 +14,7 @@ from contextlib import suppress
 
 _HEAD = 20
 _GLANCE = 0.1  # seconds; a process forked by the work may hold the pipe open after the work itself has died
+_LEAVING = 2.0  # seconds; on a busy machine a process that has closed its files waits for its turn to be gone
 
 
 class NoAnswer(Exception):
@@ -70,20 +71,21 @@ def _receive(inlet: int, child: int, until: float) -> bytes:
         if select.select([inlet], [], [], min(left, _GLANCE))[0]:
             chunk = os.read(inlet, 1 << 16)
             if not chunk:
-                raise NoAnswer(_ending(child))
+                raise NoAnswer(_ending(child, until))
             data += chunk
         elif (ended := _ended(child)) and not select.select([inlet], [], [], 0)[0]:
             raise NoAnswer(ended)
     return data[_HEAD:]
 
 
-def _ending(child: int) -> str:
+def _ending(child: int, until: float) -> str:
     """How a process ended that has closed its end of the pipe; it may take a moment more to be gone."""
-    for _ in range(20):
-        if told := _ended(child):
-            return told
+    until = min(until, time.monotonic() + _LEAVING)
+    while not (told := _ended(child)):
+        if time.monotonic() >= until:
+            return "closed the pipe without an answer"
         time.sleep(0.005)
-    return "closed the pipe without an answer"
+    return told
 
 
 def _ended(child: int) -> str:
