@@ -15,10 +15,11 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from hookline.process.pipes import Finished
+from hookline.process.pipes import Finished, start_process
 from hookline.process.spawn import ProcessSpec
 from hookline.runners.warm import WarmPython, enabled, plan
-from hookline.runners.warm.plan import shell_words
+from hookline.runners.warm.parent import WarmParent
+from hookline.runners.warm.plan import Interpreter, shell_words
 from tests.process.running import run_process
 from tests.resources import descriptors
 
@@ -54,7 +55,7 @@ async def warmed(pool: WarmPython, spec: ProcessSpec) -> None:
     await pool.warmed()
 
 
-async def until(condition: Callable[[], object], seconds: float = 10) -> None:
+async def until(condition: Callable[[], object], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it never became true"
@@ -158,7 +159,7 @@ async def test_a_stalled_parent_is_replaced(pool: WarmPython, script: Path, monk
     for process in stopped:
         if process.is_running():
             process.resume()
-    _, left = psutil.wait_procs(stopped[1:], timeout=10)
+    _, left = psutil.wait_procs(stopped[1:], timeout=60)
 
     assert (ran.warm, ran.stdout) == (False, b"ok\n")
     assert (script.parent / "ran").read_text() == "xx"
@@ -171,8 +172,6 @@ async def test_a_run_whose_parent_dies_is_a_failure_not_a_hang(pool: WarmPython,
     warm = spec(script)
     await warmed(pool, ProcessSpec(argv=warm.argv, cwd=warm.cwd, env=warm.env))
     parent = pool.parents[0]
-
-    from hookline.process.pipes import start_process
 
     process = await start_process(warm, launch=pool.launch, keep_stdin=True)
     await until(lambda: process.output[process.child.stdout])
@@ -199,10 +198,12 @@ async def test_nothing_is_left_of_a_warm_run_that_timed_out(pool: WarmPython, sc
     empty.write_text("")
     await warmed(pool, spec(empty, LEFT=str(script)))
 
-    finished = await run(pool, spec(script, LEFT=str(script)), timeout=5)
+    process = await start_process(spec(script, LEFT=str(script)), launch=pool.launch)
+    await until((script.parent / "up").exists)
+    finished = await process.finish(timeout=1)
 
+    assert finished is not None
     assert (finished.warm, finished.timed_out) == (True, True)
-    assert (script.parent / "up").exists()
     left = [p for p in psutil.process_iter(["cmdline"]) if "sleep" in (p.info["cmdline"] or [])]
     assert [p.pid for p in left if _environ(p).get("LEFT") == str(script)] == []
     parent = psutil.Process(pool.parents[0].process.pid)
@@ -251,7 +252,7 @@ async def test_closing_leaves_no_process_and_no_descriptor(script: Path) -> None
     await pool.aclose()
 
     assert not parent.is_running()
-    assert psutil.wait_procs(children, timeout=10)[1] == []
+    assert psutil.wait_procs(children, timeout=60)[1] == []
     assert descriptors() <= files
 
 
@@ -280,11 +281,17 @@ async def test_closing_waits_for_one_that_is_getting_warm(script: Path) -> None:
     assert set(psutil.Process().children(recursive=True)) <= before
 
 
-async def test_an_interpreter_that_is_not_used_is_let_go(script: Path) -> None:
+async def test_an_interpreter_that_is_not_used_is_let_go(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After `idle` seconds its process has ended."""
-    pool = WarmPython(idle=0.2)
+    pool, kept, keep = WarmPython(idle=0.2), list[WarmParent](), WarmPython._keep
+
+    def remember(pool: WarmPython, python: Interpreter, parent: WarmParent) -> None:
+        kept.append(parent)
+        keep(pool, python, parent)
+
+    monkeypatch.setattr(WarmPython, "_keep", remember)  # it may be let go before we could ask the pool
     await warmed(pool, spec(script))
-    parent = pool.parents[0]
+    [parent] = kept
 
     await until(parent.ended.done)
 
@@ -308,7 +315,7 @@ async def test_an_interpreter_that_cannot_be_kept_warm_is_not_tried_again(
 ) -> None:
     """A `sitecustomize` that starts a thread makes forking unsafe; scripts then run the ordinary way, as ever."""
     (tmp_path / "sitecustomize.py").write_text(
-        "import threading, time\nthreading.Thread(target=time.sleep, args=(1,), daemon=True).start()\n"
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
     )
     threaded = spec(script, PYTHONPATH=str(tmp_path))
     await warmed(pool, threaded)
