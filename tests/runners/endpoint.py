@@ -36,10 +36,10 @@ class Endpoint:
             self.open -= 1
             writer.close()
 
-    async def closed(self) -> None:
-        """Wait until nobody is connected."""
-        async with asyncio.timeout(10):
-            while self.open:  # noqa: ASYNC110 - asked from other loops too
+    async def closed(self, *, but: int = 0) -> None:
+        """Wait until nobody is connected, or only so many."""
+        async with asyncio.timeout(60):
+            while self.open > but:  # noqa: ASYNC110 - asked from other loops too
                 await asyncio.sleep(0.005)
 
 

@@ -256,9 +256,10 @@ async def test_a_connection_whose_answer_was_not_read_to_its_end_is_not_used_aga
         return writer.write(late)
 
     async with endpoint(stumble) as place, Hooks() as hooks:
-        hooks.add(PreToolUse, Http(url=place.url), timeout=0.2, on_failure="continue")
-        verdicts = [await hooks.fire(BASH) for _ in range(2)]
+        hooks.add(PreToolUse, Http(url=place.url), timeout=60, on_failure="continue")
+        verdicts = [await hooks.fire(BASH, deadline=2), await hooks.fire(BASH)]
 
+        await place.closed(but=1)
         assert (place.connections, place.open) == (2, 1)
     assert [(verdict.stop, verdict.reason) for verdict in verdicts] == [(False, ""), (False, "no")]
 
@@ -293,12 +294,12 @@ class _Elsewhere:
     async def _serve(self) -> None:
         async with endpoint(answers(200, DENY)) as self.place:
             self.ready.set()
-            await asyncio.to_thread(self.done.wait, 30)
+            await asyncio.to_thread(self.done.wait, 120)
             await self.place.closed()
 
     def __enter__(self) -> Endpoint:
         self.thread.start()
-        assert self.ready.wait(10)
+        assert self.ready.wait(60)
         return self.place
 
     def __exit__(self, *_: object) -> None:
@@ -328,7 +329,7 @@ def test_one_set_in_two_loops_at_once() -> None:
     async def other() -> None:
         await hooks.fire(BASH)
         opened.set()
-        await asyncio.to_thread(may_end.wait, 30)
+        await asyncio.to_thread(may_end.wait, 120)
 
     async def here(place: Endpoint) -> None:
         await hooks.fire(BASH)
@@ -340,10 +341,10 @@ def test_one_set_in_two_loops_at_once() -> None:
         hooks.add(PreToolUse, Http(url=place.url))
         thread = threading.Thread(target=lambda: asyncio.run(other()))
         thread.start()
-        assert opened.wait(10)
+        assert opened.wait(60)
         asyncio.run(here(place))
         may_end.set()
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
 
 
