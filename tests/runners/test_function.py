@@ -21,7 +21,7 @@ BASH = PreToolUse(tool_name="Bash")
 var: contextvars.ContextVar[str] = contextvars.ContextVar("var", default="unset")
 
 
-def until(holds: Callable[[], Any], seconds: float = 15) -> None:
+def until(holds: Callable[[], Any], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end
@@ -77,16 +77,20 @@ async def test_an_async_function_watched_by_somebody_takes_the_same_path() -> No
 
 async def test_a_def_that_outlives_its_time_is_abandoned_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     """It can ask whether anybody still waits; closing says how many are left."""
-    let_go, asked = threading.Event(), []
+    begun, let_go, asked = threading.Event(), threading.Event(), []
 
     def slow(event: Any, ctx: Any) -> Reply:
-        let_go.wait(20)
+        begun.set()
+        let_go.wait(60)
         asked.append((ctx.cancelled.is_set(), ctx.cancelled.reason))
         return deny("late")
 
     hooks = Hooks()
-    hooks.on(PreToolUse, timeout=2)(slow)  # a call that has not begun is not abandoned: its thread needs time to start
-    verdict = await hooks.fire(BASH)
+    hooks.on(PreToolUse, timeout=0.05)(slow)
+    firing = asyncio.create_task(hooks.fire(BASH))
+    await asyncio.sleep(0)
+    assert begun.wait(30)  # while the loop stands still: a call that has not begun is not abandoned
+    verdict = await firing
     assert verdict.outcomes[0].status is Status.TIMEOUT
     assert hooks.engine.runners.abandoned == 1
     await hooks.aclose()
@@ -124,14 +128,14 @@ async def test_an_abandoned_thread_makes_room_for_another() -> None:
 
     def hangs() -> None:
         begun.set()
-        gate.wait(20)
+        gate.wait(120)
 
     hung = asyncio.create_task(threads.call(hangs))
     waiting = asyncio.create_task(threads.call(lambda: "served"))
-    await asyncio.to_thread(begun.wait, 10)
+    await asyncio.to_thread(begun.wait, 60)
     hung.cancel()
 
-    assert await asyncio.wait_for(waiting, 10) == "served"
+    assert await asyncio.wait_for(waiting, 60) == "served"
     assert threads.abandoned == 1
     gate.set()
     await asyncio.to_thread(until, lambda: threads.abandoned == 0)
