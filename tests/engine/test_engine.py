@@ -126,9 +126,10 @@ async def test_a_change_counts_for_the_next_event_not_for_the_running_one() -> N
 def test_hooks_are_registered_from_several_threads_while_events_fire() -> None:
     """No event is lost, no hook is forgotten, whatever meets whatever."""
     hooks, verdicts = Hooks(), []
-    done = threading.Event()
+    begun, done = threading.Event(), threading.Event()
 
     def register(thread: int) -> None:
+        begun.wait(60)  # else all of them may be there before the first event
         for number in range(100):
             hooks.add(PreToolUse, nothing, name=f"{thread}.{number}", match="Bash" if number % 2 else None)
             if number % 10 == 0:
@@ -138,6 +139,7 @@ def test_hooks_are_registered_from_several_threads_while_events_fire() -> None:
         async def run() -> None:
             while not done.is_set():
                 verdicts.append(len((await hooks.fire(BASH)).outcomes))
+                begun.set()
                 await asyncio.sleep(0)
 
         asyncio.run(run())
