@@ -443,7 +443,7 @@ def test_no_thread_is_left() -> None:
     before = threading.active_count()
     close_sync(Hooks())
 
-    assert threading.active_count() == before
+    assert threading.active_count() <= before  # an idle one of an earlier test may end meanwhile
 
 
 def test_the_plugin_s_own_names_collide_with_nobody_s(pytester: pytest.Pytester) -> None:
