@@ -41,7 +41,7 @@ async def test_an_async_hook_on_session_end_may_finish(tmp_path: Path) -> None:
     for name in ("go", "done"):
         os.mkfifo(tmp_path / name)
     hooks = Hooks()
-    hooks.add(SessionEnd, Command(command="read x < go; cat > done", asynchronous=True), timeout=0.5)
+    hooks.add(SessionEnd, Command(command="read x < go; cat > done", asynchronous=True), timeout=20)
     await hooks.fire(SessionEnd(cwd=str(tmp_path), reason="other"))
     await hooks.aclose(limit=0)
     (tmp_path / "go").write_text("go\n")
