@@ -220,7 +220,7 @@ def test_guards_are_answered_by_a_process_that_stays(desk: Desk) -> None:
     for _ in range(3):
         assert "rm -rf" in reason(desk.guard())
 
-    assert children(desk) == before
+    assert set(before) <= set(children(desk))  # an event that takes long has another one forked beside it
 
 
 def test_hooks_of_the_user_have_a_process_of_their_own(desk: Desk) -> None:
@@ -231,7 +231,8 @@ def test_hooks_of_the_user_have_a_process_of_their_own(desk: Desk) -> None:
     desk.warm()
     until(lambda: children(desk))
     first = children(desk)
-    desk.run(*pipe, stdin=bash_call(command="ls"))
+    for _ in first:  # two, if the event before took long
+        desk.run(*pipe, stdin=bash_call(command="ls"))
     until(lambda: children(desk) and not set(children(desk)) & set(first))
     second = children(desk)
     fleet.mkdir(parents=True)
