@@ -184,7 +184,7 @@ def test_a_signal_ends_the_work_and_session_end_fires(project: Path, number: int
     run = _start(
         project, [_bash("echo $$ > begun; exec sleep 120"), {"text": "done"}], "-p", "go", "--allowedTools", "Bash"
     )
-    _until((project / "begun").exists, run)
+    _until(lambda: (project / "begun").exists() and (project / "begun").read_text().endswith("\n"), run)
     run.send_signal(number)
     run.communicate(timeout=60)
 
