@@ -348,8 +348,11 @@ WAS_BLOCKED = {"batch": [False] * 4, "line": [True] * 4}
 
 
 @pytest.mark.parametrize("sync", ["batch", "line"])
-async def test_a_disk_that_fills_up_stops_the_agent_until_there_is_room(tmp_path: Path, sync: Any) -> None:
+async def test_a_disk_that_fills_up_stops_the_agent_until_there_is_room(
+    tmp_path: Path, sync: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing that was judged meanwhile is lost: it is written, as it was decided, once there is room."""
+    monkeypatch.setattr(audit_module, "_BATCH_SECONDS", 5.0)  # four calls may take long; `flush` does not wait for it
     log = AuditLog(tmp_path / "audit.jsonl", sync=sync)
     await fired(log, "before")
     assert log.flush()
