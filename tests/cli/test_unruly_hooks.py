@@ -110,6 +110,15 @@ def test_fire_denies_when_a_hook_ends_the_process(leave: str, place: Place) -> N
     assert verdict["outcomes"][0]["status"] == "failed"
 
 
+def test_fire_denies_when_a_hook_terminates_the_process_and_waits(place: Place) -> None:
+    """The work is cancelled before there is a verdict, and 143 would not be a no."""
+    hooks(place, "os.kill(os.getpid(), signal.SIGTERM); threading.Event().wait(600)", kind="")
+    fired = place.run(*FIRE, "--json")
+    [verdict] = answers(fired.stdout)
+
+    assert (verdict["decision"], verdict["blocked"], fired.returncode) == ("deny", True, 2)
+
+
 HELD = {
     "a loop that never waits": "while True: pass",
     "a call that holds the interpreter": "while True: ctypes.PyDLL(None).sleep(600)",

@@ -33,6 +33,7 @@ _GLANCE = 0.5  # seconds between two looks at the time while a child works
 _TAIL = 8192
 _DONE = b"\0"
 """Begins the last thing a child writes: its exit code follows."""
+_TERMINATED = 128 + signal.SIGTERM
 
 
 class Death(Struct, frozen=True):
@@ -316,7 +317,8 @@ def _work(work: Work, source: int, sink: int, errors: int, program: str) -> NoRe
         for stream in (sys.stdout, sys.stderr):
             with suppress(Exception):  # a hook may have put anything in their place
                 stream.flush()
-        os.write(sink, _DONE + bytes([code]))
+        if code != _TERMINATED:  # that work is not done, whoever sent the TERM: us, who know, or a hook
+            os.write(sink, _DONE + bytes([code]))
         atexit._run_exitfuncs()  # noqa: SLF001 - as multiprocessing does in its forks; there is no public name
     finally:
         os._exit(code)
