@@ -105,7 +105,8 @@ def test_a_line_may_start_thousands_of_programs() -> None:
 
 def test_without_a_network_nothing_is_reached() -> None:
     """Not even this machine; and programs that do not need it go on."""
-    server = "python3 -m http.server 8765 --bind 127.0.0.1 & sleep 1; "
+    listens = "(: > /dev/tcp/127.0.0.1/8765) 2> /dev/null"
+    server = f"python3 -m http.server 8765 --bind 127.0.0.1 & until {listens}; do sleep 0.1; done; "
     reach = "python3 -c 'import urllib.request as u; u.urlopen(\"http://127.0.0.1:8765\")' && echo reached"
     closed = run(f"{reach}; echo > /dev/tcp/127.0.0.1/8765; git init -q x && echo fine", extra=["--no-network"])
     own = run(f"{server}{reach}; kill %1", extra=["--loopback"])
@@ -129,8 +130,8 @@ def test_reading_can_be_kept_inside_too() -> None:
 
 def test_background_programs_stay_inside_and_nobody_waits_for_them() -> None:
     """The caller gets the exit code at once; the supervisor stays as long as they do."""
-    line = "(sleep 0.5; touch made; touch $OUT/new; rm -rf victim) > /dev/null 2>&1 & echo started"
-    result = run(f"{line}; sleep 1.5; ls", block=["rm -rf *"])
+    line = "(sleep 0.5; touch made; touch $OUT/new; rm -rf victim; : > over) > /dev/null 2>&1 & echo started"
+    result = run(f"{line}; until [ -e over ]; do sleep 0.1; done; ls", block=["rm -rf *"])
 
     assert (result["outside"], result["commands"]) == ([], [])
     assert "made" in result["output"]
@@ -160,7 +161,7 @@ print("left", len(left()), "code", process.wait())
 def test_a_line_without_its_supervisor_or_launcher_is_ended(victim: str) -> None:
     """Nothing goes on unwatched, sessions of its own included."""
     line = f"python3 -c {shlex.quote(LEFT)} {victim} {shlex.join(arena.confined())}"
-    [result] = arena.tried([{"line": line}])
+    [result] = arena.tried([{"line": line, "seconds": 60}])
 
     assert "left 0" in result["output"]
 
