@@ -52,7 +52,7 @@ BUILD = """
 make | make -j2 | make clean | make test | make -n all | make -B hello && ./hello | gcc -O2 -Wall -o hello hello.c && ./hello | gcc -c hello.c && ar rcs libh.a hello.o | gcc -M hello.c | gcc -g hello.c -o h && strip h | cc --version | gcc -E hello.c > out.i
 CFLAGS=-O1 make -B | make CC=gcc all && make clean | nm hello || true | ldd /bin/ls | objdump -h /bin/ls | head -5 | cargo --version || true | cargo build --offline -q || true | cargo test --offline -q || true | cargo check --offline -q || true | cargo fmt --check || true | cargo metadata --offline --format-version 1 --no-deps > /dev/null || true | rustc --version || true
 rustc -o r src/main.rs 2>/dev/null || true | cargo clean || true | docker build . || true | docker build -t app:latest -f Dockerfile . || true | docker --version || true | docker compose config || true | cmake --version || true | ./scripts/build.sh | bash scripts/build.sh | sh -x scripts/build.sh | go version || true | cd src && ls && cd .. | (cd src && pwd) | pushd src > /dev/null && popd > /dev/null
-strace -o t.log true || true | gdb --version || true | valgrind --version || true | perl -e 'print 1' | perl -pi -e 's/a/b/' README.md | awk '{print $1}' README.md | bash -n scripts/build.sh | shellcheck scripts/build.sh || true | env | sort | env FOO=1 ./scripts/build.sh | time make | timeout 20 make | nice make | nohup make > nohup.out | xargs -a .gitignore echo
+strace -o t.log true || true | gdb --version || true | valgrind --version || true | perl -e 'print 1' | perl -pi -e 's/a/b/' README.md | awk '{print $1}' README.md | bash -n scripts/build.sh | shellcheck scripts/build.sh || true | env | sort | env FOO=1 ./scripts/build.sh | time make | timeout 60 make | nice make | nohup make > nohup.out | xargs -a .gitignore echo
 """
 
 FILES = """
@@ -136,7 +136,7 @@ python3 -c 'import os; d = os.open(".", 0); os.chmod("README.md", 0o644, dir_fd=
 python3 -c 'import os; assert os.chmod("README.md", 0o4755) is None; print(oct(os.stat("README.md").st_mode))'
 python3 -c 'import tempfile, os; d = tempfile.mkdtemp(); open(d + "/x", "w"); os.chmod(d, 0o700)'
 python3 -c 'import asyncio; asyncio.run(asyncio.create_subprocess_exec("ls"))'
-python3 -c 'import subprocess; print(subprocess.run("echo $0", shell=True, capture_output=True, timeout=5))'
+python3 -c 'import subprocess; print(subprocess.run("echo $0", shell=True, capture_output=True, timeout=60))'
 python3 -c 'import threading, subprocess; ts = [threading.Thread(target=subprocess.run, args=(["true"],)) for _ in range(20)]; [t.start() for t in ts]; [t.join() for t in ts]'
 python3 -c 'import logging.handlers as h; h.SysLogHandler(address="/dev/log")' || true
 python3 -c 'import sysconfig, ssl; ssl.create_default_context()'
@@ -198,8 +198,8 @@ ssh -G example.invalid > /dev/null
 eval $(ssh-agent -s) > /dev/null && ssh-add -l; kill $SSH_AGENT_PID
 mkdir -m 700 g && GNUPGHOME=$PWD/g gpg --batch --list-keys
 mkdir -m 700 g && GNUPGHOME=$PWD/g gpg --batch --passphrase '' --quick-gen-key a@b.c default default never && GNUPGHOME=$PWD/g gpg --batch -b README.md
-tmux new-session -d 'sleep 1' && tmux kill-server
-tmux new-session -d -s work 'sleep 5' && tmux send-keys -t work q && tmux capture-pane -p -t work && tmux kill-session -t work
+tmux new-session -d 'sleep 100' && tmux kill-server
+tmux new-session -d -s work 'sleep 100' && tmux send-keys -t work q && tmux capture-pane -p -t work && tmux kill-session -t work
 TMUX_TMPDIR=$PWD tmux new-session -d 'sleep 1'; true
 mktemp -d && mktemp -u && mktemp -t x.XXX
 sort -T . README.md && sort --parallel=2 README.md
@@ -219,7 +219,7 @@ chattr -V README.md || true
 lsattr README.md || true
 find . -type f -name '*.py' -exec chmod 644 {} + -exec touch {} +
 find . -newer README.md -print0 | xargs -0 ls -d
-ls -R | tee >(wc -l > count) > /dev/null; sleep 0.2; cat count
+ls -R | tee >(wc -l > count) > /dev/null; until [ -s count ]; do sleep 0.1; done; cat count
 script -qc 'echo hi' typescript
 nohup sleep 0.1 > /dev/null 2>&1
 setsid -w true && nice -n 5 true && ionice -c 3 true && taskset 1 true && chrt -b 0 true

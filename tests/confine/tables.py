@@ -21,6 +21,8 @@ REAL_BASH = [
 REMOTE = "/tmp/arena/remote.git"
 """Writable in the table of commands, so that a push is stopped by its pattern and by nothing else."""
 STARTER = ("rm -rf /", "rm -rf ~", "sudo *")
+SECONDS = 120
+"""For a line that has to come to its end: a build, or a folder with a Python in it, on a busy machine."""
 
 SPELT = ("races", "plain", "expansion", "arithmetic", "git", "copies", *commands_table.EXTRA)
 """Kinds of the table of commands: the command is hidden in the line itself; the others hand it to a program."""
@@ -71,7 +73,8 @@ def end_alike(name: str, lines: Sequence[str], setup: str, by: Sequence[str] = a
     """
 
     def codes(lines: Sequence[str], prefix: list[str]) -> dict[str, int]:
-        jobs = ({"line": line, "setup": setup, "only_files": True, "prefix": prefix} for line in lines)
+        job = {"setup": setup, "only_files": True, "prefix": prefix, "seconds": SECONDS}
+        jobs = ({"line": line, **job} for line in lines)
         return {line: result["code"] for line, result in zip(lines, arena.tried(jobs), strict=True)}
 
     failed = {line: code for line, code in codes(lines, arena.confined(block=STARTER, by=by)).items() if code != 0}
