@@ -85,8 +85,13 @@ class Watched:
                 libc.msgctl(self.msg, _IPC_STAT, room), libc.syscall(_KEYCTL, _KEY_READ, self.key, None, 0),
             ],
             "messages": int.from_bytes(room.raw[72:88], "little"),
-            "secret": os.pread(os.open(f"/proc/{pid}/mem", os.O_RDONLY), 9, ctypes.addressof(self.secret)),
+            "secret": self.told(pid),
         }  # fmt: skip
+
+    def told(self, pid: int) -> bytes:
+        """What is in the process's memory; the file is closed again, since this is asked a hundred times a second."""
+        with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
+            return os.pread(memory.fileno(), 9, ctypes.addressof(self.secret))
 
 
 def watch(watched: Watched, pid: int) -> str:
