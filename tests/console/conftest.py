@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request, ViewportSize, expect, sync_playwright
 
 from tests.console.place import ARGUMENTS, Log, Running, write_morning
 
 DESKTOP: ViewportSize = {"width": 1440, "height": 900}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+expect.set_options(timeout=60_000)  # five seconds are soon over on a busy machine
 
 
 @pytest.fixture
