@@ -51,9 +51,11 @@ class LiveView {
   // -- the list ----------------------------------------------------------------------------------------------------------
 
   async load() {
+    const asked = this.asked;
     const status = await this.source.get("status");
     this.lastId = status.last_id;
-    const page = await this.source.get("events", { ...this.asked, limit: PAGE });
+    const page = await this.source.get("events", { ...asked, limit: PAGE });
+    if (asked !== this.asked) return; // somebody typed meanwhile, and what they look for may have come first
     this.next = page.next;
     this.body.replaceChildren(...page.rows.map((row) => this.row(row)));
     this.shown = page.rows.length;
