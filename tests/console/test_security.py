@@ -11,6 +11,7 @@ import pytest
 
 from hookline.console.security import Gatekeeper
 from tests.console.place import Log, Running
+from tests.service.conftest import until
 
 Start = Callable[..., Running]
 
@@ -43,7 +44,10 @@ class Client:
 
 @pytest.fixture(scope="module")
 def client(idle: Running) -> Client:
-    return Client(idle)
+    """One whose console has read its log: until then it puts off whatever is asked."""
+    made = Client(idle)
+    until(lambda: json.loads(made.ask("GET", "/api/status", Authorization=f"Bearer {made.token}")[1])["ready"])
+    return made
 
 
 @pytest.fixture
