@@ -24,7 +24,7 @@ from hookline.errors import FleetError
 from hookline.fleet import connection
 from hookline.fleet.blocks import ChainReader
 from hookline.fleet.bundle import pack
-from hookline.fleet.connection import connect
+from hookline.fleet.connection import connect, end
 from hookline.fleet.hub import Hub
 from hookline.fleet.keys import MachineKey, TeamKey
 from hookline.fleet.leaf import Leaf, join
@@ -103,6 +103,13 @@ async def row_of(hub: Hub, machine: Machine) -> MachineRow:
     return next(row for row in await hub.rows() if row.machine == machine.enrolment().machine)
 
 
+async def in_force(hub: Hub, machine: Machine, version: int) -> None:
+    """Until the hub has heard that a version is in force: the machine says so a moment after it is."""
+    async with asyncio.timeout(PATIENCE):
+        while (await row_of(hub, machine)).policy != version:  # noqa: ASYNC110 - the machine's word comes from elsewhere
+            await asyncio.sleep(0.05)
+
+
 # -- joining ---------------------------------------------------------------------------------------------------------
 
 
@@ -165,7 +172,7 @@ async def test_a_bundle_of_another_key_is_refused_and_the_hub_says_so(hub: Hub, 
     machine = await enrolled(hub, tmp_path / "laptop")
     async with Connected(machine) as leaf:
         await hub.push({"hooks.py": POLICY})
-        await until(lambda: version_of(machine) == 1)
+        await in_force(hub, machine, 1)
         digest = await put_bundle(hub, 2, pack({"hooks.py": b""}, version=2, key=TeamKey(b"x" * 32)))
         await announce(hub, Rollout(version=2, digest=digest))
         await leaf.follow_policy()
@@ -181,9 +188,9 @@ async def test_an_older_bundle_is_not_put_back(hub: Hub, tmp_path: Path) -> None
     machine = await enrolled(hub, tmp_path / "laptop")
     async with Connected(machine) as leaf:
         first = await hub.push({"hooks.py": b"# weak\n" + POLICY})
-        await until(lambda: version_of(machine) == 1)
+        await in_force(hub, machine, 1)
         await hub.push({"hooks.py": POLICY})
-        await until(lambda: version_of(machine) == 2)
+        await in_force(hub, machine, 2)
         await announce(hub, first)
         await leaf.follow_policy()
 
@@ -293,7 +300,7 @@ async def test_a_clock_that_is_off_is_shown_and_does_no_harm(hub: Hub, tmp_path:
     machine = await enrolled(hub, tmp_path / "laptop")
     async with Connected(machine) as leaf:
         await hub.push({"hooks.py": POLICY})
-        await until(lambda: version_of(machine) == 1)
+        await in_force(hub, machine, 1)
         off = (datetime.now(UTC) + timedelta(hours=hours)).isoformat(timespec="milliseconds")
         status = msgspec.structs.replace(leaf.status(), time=off, received="2001-01-01T00:00:00+00:00")
         name = machine.enrolment().machine
@@ -447,9 +454,7 @@ async def test_an_interrupted_reader_goes_on_in_order(hub: Hub, tmp_path: Path) 
     """Blocks that a reader was handed and did not finish come before what follows them."""
     machine = await enrolled(hub, tmp_path / "laptop")
     name, log = machine.enrolment().machine, AuditFile(tmp_path / "laptop.jsonl")
-    for task in hub._tasks:
-        task.cancel()
-    await asyncio.gather(*hub._tasks, return_exceptions=True)
+    await end(*hub._tasks)
     async with Connected(machine) as leaf:
         for number in range(6):
             log.append([{"event": "PreToolUse", "number": number}])
@@ -461,8 +466,7 @@ async def test_an_interrupted_reader_goes_on_in_order(hub: Hub, tmp_path: Path) 
         await pull.unsubscribe()
         again = asyncio.create_task(hub._mirror())
         await until(lambda: hub.ledger.mirror(name).last.seq == 6)
-        again.cancel()
-        await asyncio.gather(again, return_exceptions=True)
+        await end(again)
 
     assert hub.problems() == []
     assert hub.ledger.mirror(name).path.read_bytes() == log.path.read_bytes()
