@@ -14,13 +14,15 @@ import asyncio, sys
 from hookline.errors import FleetError
 from hookline.fleet import connection
 
-connection.IMPATIENCE = 0.2
-
 async def attempt(url):
-    try:
-        await connection.connect(url)
-    except FleetError as error:
-        print(error)
+    for connection.IMPATIENCE in (0.2, 2.0, 20.0):
+        try:
+            await connection.connect(url)
+        except FleetError as error:
+            said = str(error)
+        if "no answer within" not in said:  # a busy machine may take longer to hear that nobody listens
+            break
+    print(said)
 
 for url in sys.argv[1:]:
     asyncio.run(attempt(url))
