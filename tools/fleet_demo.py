@@ -32,7 +32,7 @@ CALL = {
     "hook_event_name": "PreToolUse", "session_id": "demo", "transcript_path": "", "cwd": "/",
     "tool_name": "Bash", "tool_input": {"command": "git push --force origin main"},
 }  # fmt: skip
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 class Computer:
