@@ -14,6 +14,7 @@ import pytest
 from hookline.confine.policy import Policy
 from hookline.confine.warm import WarmLine, WarmStarter
 from hookline.guards.confining import unavailable
+from tests.service.conftest import until
 
 pytestmark = pytest.mark.skipif(bool(unavailable()), reason=unavailable() or "lines can be held")
 
@@ -58,8 +59,9 @@ def test_it_is_held(starter: WarmStarter, folder: Path) -> None:
 def test_lines_run_side_by_side_and_lead_sessions_of_their_own(starter: WarmStarter, folder: Path) -> None:
     for number in range(3):
         os.mkfifo(folder / "project" / f"pipe{number}")
-    lines = [start(starter, folder, f"read -r x < pipe{number}; exit 5") for number in range(3)]
+    lines = [start(starter, folder, f"touch begun{number}; read -r x < pipe{number}; exit 5") for number in range(3)]
     groups = {os.getpgid(line.pid) for line in lines}
+    until((folder / "project" / "begun0").exists)  # before that its supervisor is in the group, and nobody would tell
     os.killpg(lines[0].pid, signal.SIGKILL)
 
     assert groups == {line.pid for line in lines}
