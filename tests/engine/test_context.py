@@ -65,12 +65,12 @@ def test_cancelled_can_be_awaited_on_another_loop() -> None:
 
     thread = threading.Thread(target=lambda: asyncio.run(wait()))
     thread.start()
-    waiting.wait(10)
+    waiting.wait(60)
     gone = asyncio.new_event_loop()
     cancelled._waiting.append(gone.create_future())
     gone.close()
     cancelled.set("timeout")
-    thread.join(10)
+    thread.join(60)
 
     assert woken.is_set()
 

@@ -226,10 +226,10 @@ async def test_a_hooks_own_timeout_may_clean_up_and_its_time_goes_on() -> None:
                 finally:
                     await asyncio.sleep(0.01)
         except TimeoutError:
-            await asyncio.sleep(0.3)  # longer than the grace, shorter than the limit
+            await asyncio.sleep(1.2)  # longer than the grace, shorter than the limit
             return deny("done")
 
-    verdict = await set_of(careful, grace=0.2).fire(BASH)
+    verdict = await set_of(careful, grace=1).fire(BASH)
 
     assert verdict.reason == "done"
 
