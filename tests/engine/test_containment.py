@@ -123,11 +123,9 @@ async def test_an_exit_in_the_background_is_a_late_failure() -> None:
 # -- blocking the loop ---------------------------------------------------------------------------------------------
 
 
-def blocks(answer: Any, *, after_await: bool = False, seconds: float = 0.05) -> Any:
+def blocks(answer: Any) -> Any:
     async def block(event: Any) -> Any:
-        if after_await:
-            await asyncio.sleep(0)
-        time.sleep(seconds)  # noqa: ASYNC251 - that is the mistake
+        time.sleep(0.05)  # noqa: ASYNC251 - that is the mistake
         return answer
 
     return block
@@ -138,14 +136,22 @@ def blocks(answer: Any, *, after_await: bool = False, seconds: float = 0.05) -> 
 @pytest.mark.parametrize("answer", [None, Reply(), {"continue": True}])
 @pytest.mark.parametrize("beside", [0, 1])
 async def test_a_hook_that_blocks_the_loop_past_its_time_timed_out(
-    order: Any, after_await: bool, answer: Any, beside: int
+    order: Any, after_await: bool, answer: Any, beside: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However it answers in the end; the outcome says what it did."""
-    hooks = Hooks(order=order)
-    limit = 0.5 if after_await else 0.01  # on a busy machine it is long before a hook that waited goes on
-    hooks.add(PreToolUse, blocks(answer, after_await=after_await, seconds=limit + 0.04), timeout=limit, name="blocks")
+    loop, passed = asyncio.get_running_loop(), [0.0]
+    monkeypatch.setattr(loop, "time", lambda: time.monotonic() + passed[0])
+
+    async def block(event: Any) -> Any:
+        if after_await:  # on a busy machine it is long before it goes on, and still within its time
+            await asyncio.sleep(0)
+        passed[0] += 61
+        return answer
+
+    hooks = Hooks(order=order, clock=loop.time)
+    hooks.add(PreToolUse, block, timeout=60, name="blocks")
     for number in range(beside):
-        hooks.add(PreToolUse, blocks(None), timeout=60, priority=1, name=f"beside{number}")
+        hooks.add(PreToolUse, blocks(None), timeout=600, priority=1, name=f"beside{number}")
 
     for _ in range(2):
         verdict = await hooks.fire(CALL)
