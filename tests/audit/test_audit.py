@@ -565,6 +565,7 @@ def test_a_fork_while_the_thread_writes_leaves_no_lock_behind(tmp_path: Path) ->
     """Whatever the parent's threads hold at that moment, the child can write."""
     code = """
     import threading
+    fire('busy')  # what the first event makes, under locks of the hooks, is there
     going = True
     def busy():
         while going: fire('busy')
