@@ -191,6 +191,29 @@ def test_a_line_that_is_still_being_written_is_shown_when_it_is_whole(
     assert [next(found)[1], next(found)[1]] == [{"number": 1}, {"number": 2}]
 
 
+def test_a_file_that_is_put_aside_while_it_is_opened_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between looking which file comes next and opening it, a writer may begin yet another one."""
+    file = AuditFile(tmp_path / "audit.jsonl", max_bytes=1)
+    file.append([{"number": 0}])
+    found = audit.entries(file.path, follow=True)
+    seen = [next(found)[1]["number"]]
+    file.append([{"number": 1}])
+    rotated, late = AuditFile.rotated, [2]
+
+    def overtaken(log: AuditFile) -> list[Path]:
+        older = rotated(log)
+        if late:
+            file.append([{"number": late.pop()}])
+        return older
+
+    monkeypatch.setattr(AuditFile, "rotated", overtaken)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+
+    assert [*seen, next(found)[1]["number"], next(found)[1]["number"]] == [0, 1, 2]
+
+
 # -- verify --------------------------------------------------------------------------------------------------------
 
 

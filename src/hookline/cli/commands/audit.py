@@ -188,9 +188,13 @@ def _next_file(log: AuditFile, file: BinaryIO) -> BinaryIO | None:
         older = log.rotated()
         places = [place for place, path in enumerate(older) if os.path.samestat(path.stat(), here)]
         following = [*older, log.path][places[0] + 1] if places else (older or [log.path])[0]
-        return following.open("rb")
+        found = following.open("rb")
     except FileNotFoundError:  # in the middle of a rotation
         return None
+    if following == log.path and log.rotated()[-1:] != older[-1:]:  # it was put aside meanwhile: this is a later one
+        found.close()
+        return None
+    return found
 
 
 def _time(entry: Mapping[str, Any]) -> datetime | None:
