@@ -212,6 +212,7 @@ def test_grok_is_answered_once_and_as_grok(hooks: tuple[str, str], tmp_path: Pat
     alone = answer(*command, cwd=tmp_path)
     hookline("install", "grok", *hooks, cwd=tmp_path, env={**os.environ, "HOME": str(tmp_path)}).check_returncode()
     own = answer("grok", payload, *hooks, "--event", "PreToolUse", cwd=tmp_path)
+    date_notes(tmp_path, time.time() + 60)
     beside = answer(*command, cwd=tmp_path)
 
     assert denial(alone) == "because"
@@ -264,11 +265,21 @@ class TwoScopes:
         return b"because" in done.stdout
 
 
+def date_notes(home: Path, moment: float) -> None:
+    """Have the user's entry seem to have been asked at that moment: how long ago it was is up to a busy machine."""
+    notes = list(home.rglob("asked/*"))
+    assert notes
+    for note in notes:
+        os.utime(note, (moment, moment))
+
+
 def test_an_event_is_judged_once_where_both_scopes_are_asked(tmp_path: Path, hooks: tuple[str, str]) -> None:
     """The project's entry is silent, as the user's is being asked."""
     both = TwoScopes(tmp_path, hooks)
+    user = both.denies("user")
+    date_notes(tmp_path, time.time() + 60)
 
-    assert [both.denies("user"), both.denies("project")] == [True, False]
+    assert [user, both.denies("project")] == [True, False]
 
 
 @pytest.mark.parametrize("host", ["claude", "codex"])
@@ -291,8 +302,7 @@ def test_an_old_note_is_good_for_nothing(tmp_path: Path, hooks: tuple[str, str])
     """The session was resumed with other flags: the user's entry is no longer asked."""
     both = TwoScopes(tmp_path, hooks)
     assert both.denies("user")
-    for note in tmp_path.rglob("asked/*"):
-        os.utime(note, (1, 1))
+    date_notes(tmp_path, 1)
 
     assert both.denies("project")
 
