@@ -69,10 +69,11 @@ class Frame {
 
   async show() {
     const [name, path, asked] = route();
+    const place = location.hash;
     const view = this.views.find(([one]) => one === name)?.[2] ?? HIDDEN[name] ?? liveView;
     for (const leave of this.leaving.splice(0)) leave();
     this.keys = [];
-    this.links.forEach((link, place) => (this.views[place][0] === name ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current")));
+    this.links.forEach((link, number) => (this.views[number][0] === name ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current")));
     const same = this.shown === name;
     this.shown = name;
     const root = h("div", { class: `view view-${name}` });
@@ -85,7 +86,7 @@ class Frame {
     if (turn === this.turn) {
       document.title = `${root.querySelector("h1")?.textContent ?? "Hookline"} · Hookline console`;
       document.documentElement.dataset.view = name;
-      document.documentElement.dataset.ready = String(turn);
+      document.documentElement.dataset.ready = place;
     }
   }
 
