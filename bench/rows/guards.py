@@ -27,7 +27,9 @@ ORDINARY = [
     "curl -s localhost:80{n}/health",
 ]
 BLOCKED = ["rm -rf *", "sudo *", "git push --force *", "dd *", "chmod -R 777 *"]
-ROUNDS = 40
+ROUNDS = 200
+NUMBERS = count(1)
+"""No two rows have a command in common, else the second would find what the first has parsed."""
 
 
 def rows() -> Iterator[Row]:
@@ -72,12 +74,11 @@ def _line(n: int) -> tuple[str, dict[str, str]]:
 
 async def _measured(guards: list[Any], call: Callable[[int], tuple[str, dict[str, str]]]) -> Measured:
     """The median over single calls: what the guard adds to a hook set that has nothing to say."""
-    numbers = count(1)
     bare, guarded = _fire([]), _fire(guards)
     times: list[float] = []
     base: list[float] = []
     for _ in range(ROUNDS * len(ORDINARY)):
-        number = next(numbers)
+        number = next(NUMBERS)
         base.append(await _timed(bare, call(number)))
         times.append(await _timed(guarded, call(number)))
     slow = sorted(times)[int(len(times) * 0.95)]
