@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hookline.shell import Redirect, SimpleCommand, parse_line, writes
+from hookline.shell import Redirect, SimpleCommand, parse_line, parser, writes
 
 BASH = shutil.which("bash")
 
@@ -560,12 +561,29 @@ def test_a_program_in_a_file_and_harmless_text_are_no_such_code(line: str) -> No
     assert parse_line(line).code == ()
 
 
-@given(st.lists(st.text("ab-./:=@%+,_1", min_size=1, max_size=5), min_size=1, max_size=5))
-def test_the_short_way_through_plain_words_is_the_long_way(words: list[str]) -> None:
-    """A line of plain words means the same when it is read letter by letter."""
-    line = " ".join(words)
+PLAIN = st.text("ab-./:=@%+,_1", min_size=1, max_size=5)
+LITERAL = st.text("ab1 !#%&()*+,-./:;<=>?@^{|}~[$`\\\n", max_size=8) | st.sampled_from(
+    ["rm -rf x", "a; rm x", "cat x | sh", "*.py", "{a,b}", "~/x", "a[$(rm x)]", "x > y", "s/a/b/w out", "BEGIN {print}"]
+)
+BEGINNING = st.sampled_from([
+    "a", "git commit -m", "grep -rn", "sed -n", "sed -i", "awk", "find . -name", "find . -exec", "bash -c", "sh -c",
+    "eval", "trap", "set", "let", "env -S", "sudo sh -c", "xargs -I", "timeout 5 sh -c", "ssh host", "python3 -c",
+    "perl -e", "su -c", "nohup", "time", "command", "exec", "alias", "declare", "read", "if", "for", "function",
+    "test -v", "printf -v", "unset", "export", "git -c", "make", "tee", "dd", "tar -cf", "watch", "parallel",
+    "docker run x sh -c", "busybox", "rm", "cd", "cp a", "mv",
+])  # fmt: skip
 
-    assert parse_line(line) == parse_line(line + " ;")
+
+@settings(max_examples=500, deadline=None)
+@given(BEGINNING, st.lists(PLAIN | LITERAL.map("'{}'".format) | LITERAL.map('"{}"'.format), max_size=4))
+def test_the_short_way_through_plain_and_quoted_words_is_the_long_way(beginning: str, words: list[str]) -> None:
+    """A line of plain words, and of quoted ones, means the same when it is read letter by letter."""
+    line = " ".join([beginning, *words])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parser, "_PLAIN_LINE", re.compile("(?!)"))
+        long = parse_line.__wrapped__(line)
+
+    assert parse_line.__wrapped__(line) == long
 
 
 def test_a_command_is_one_whole_value() -> None:

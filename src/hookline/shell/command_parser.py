@@ -24,6 +24,7 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[[^\]]*\])?\+?=")
 _ESAC = re.compile(r"esac(?![^\s;&|()<>])")
 _FUNCTION = re.compile(r"[ \t]*\([ \t]*\)")
 _BASH_ONLY = re.compile(r"\(\(|\[\[|<\(|>\(|<<<|\$'|&>|\{[^\s}]*,|\bfunction\b|\bselect\b|\bcoproc\b|\btime\b")
+_PLAIN_WORD = re.compile(r"""([^ '"]+)|('[^']*'|"[^"]*")""")
 _JOINING = frozenset({"&&", "||", "|", "|&"})
 _SAFE_CONSTANT = re.compile(r"[\w./@%+=:, -]*[\w./@%+=:-]")
 _SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)", re.DOTALL)
@@ -47,8 +48,8 @@ class CommandParser(WordReader):
         self.waiting: list[Draft] = []
 
     def _add_plain(self) -> None:
-        """A line of plain words only, which most lines are: there is nothing in it to tell apart."""
-        words = tuple(self.source.split())
+        """A line of plain and of quoted words only, which most lines are: there is nothing else in it to tell apart."""
+        words = tuple(plain or quoted[1:-1] for plain, quoted in _PLAIN_WORD.findall(self.source))
         command = SimpleCommand(
             name=base_name(words[0]), words=words, raw=self.source, via=self.via, substitution=self.inside,
             scope=self.scope, loops=self.loops,

@@ -9,7 +9,9 @@ from hookline.shell.lexer import Word
 from hookline.shell.line import Undecidable
 from hookline.shell.words import unmask
 
-_PLAIN_LINE = re.compile(r"[\w./:@%+,-]+(?: +[\w./:=@%+,-]+)*", re.ASCII)
+_LITERAL = r"-\w !#%&()*+,./:;<=>?@^{|}~"
+"""What is itself in either kind of quotes, and is no piece of arithmetic that runs a command later."""
+_PLAIN_LINE = re.compile(rf"""[\w./:@%+,-]+(?: +(?:[\w./:=@%+,-]+|'[{_LITERAL}"]*'|"[{_LITERAL}']*"))*""", re.ASCII)
 _OPERATOR = re.compile(r"&&|\|\||\|&|;;&|;;|;&|;|\||&(?!>)")
 _IN = re.compile(r"in(?![^\s;&|()<>])")
 _COMPOUND = re.compile(r"(?:-p[ \t]+)?(?=\(|(?:\{|!|if|while|until|for|case|\[\[)\s)")
