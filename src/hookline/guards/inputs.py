@@ -32,6 +32,8 @@ _TALK = frozenset(
 """What they call a text that is for people, or for a file."""
 _PROGRAMS = frozenset("program executable binary exe".split())  # noqa: SIM905
 _ARGUMENTS = frozenset({"args", "arguments", "argv", "params"})
+_SPEAKING = _COMMANDS | _SCRIPTS | _PROGRAMS | _ARGUMENTS
+"""Arguments that say themselves what they hold."""
 
 
 class Line(NamedTuple):
@@ -61,19 +63,14 @@ def _lines(value: Any, field: str, depth: int, *, runs: bool) -> Iterator[Line]:
     elif isinstance(value, Mapping) and depth < _MOST_DEPTH:
         yield from _with_arguments(value, sure=sure)
         for key, item in value.items():
-            inherits = sure and plain_name(str(key)) not in _ARGUMENTS and not isinstance(item, Mapping)
-            yield from _lines(item, field if inherits and not _speaks(key) else str(key), depth + 1, runs=runs)
+            speaks = not sure or isinstance(item, Mapping) or plain_name(str(key)) in _SPEAKING
+            yield from _lines(item, str(key) if speaks else field, depth + 1, runs=runs)
     elif isinstance(value, (list, tuple)) and depth < _MOST_DEPTH:
         texts = [item for item in value if isinstance(item, str)]
         if texts and (sure or name in _SCRIPTS):
             yield Line(shlex.join(texts), sure)
         for item in value:
             yield from _lines(item, field, depth + 1, runs=runs)
-
-
-def _speaks(key: Any) -> bool:
-    """Whether an argument says itself what it holds."""
-    return plain_name(str(key)) in _COMMANDS | _SCRIPTS | _PROGRAMS
 
 
 def _with_arguments(given: Mapping[str, Any], *, sure: bool) -> Iterator[Line]:
@@ -108,6 +105,8 @@ def texts_of(value: Any, field: str = "", depth: int = 0) -> Iterator[str]:
 
 def plain_name(field: str) -> str:
     """An argument's name as it is compared: small letters, nothing else."""
+    if field.isascii() and field.isalpha() and field.islower():
+        return field
     return re.sub(r"[^a-z]", "", field.lower())
 
 

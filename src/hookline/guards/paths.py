@@ -25,7 +25,7 @@ from hookline.guards.aside import aside
 from hookline.guards.commands import shell_lines
 from hookline.guards.confining import Confine
 from hookline.guards.confining import checked as checked_confine
-from hookline.guards.inputs import json_inside, plain_name, texts_of
+from hookline.guards.inputs import Line, json_inside, plain_name, texts_of
 from hookline.guards.resolve import Astray, Matches, checked, resolved, spellings
 from hookline.hooks import Hook, make_hook
 from hookline.hooks.tools import ARGUMENTS as TOOL_ARGUMENTS
@@ -154,9 +154,7 @@ class StayInside:
         if doubt is None and event.tool_name.startswith("mcp__"):
             doubt = self._judge_guesses(event, fence)
         confined = confining.applies_to(event, self._confine)
-        judge = self._judge_held if confined else self._judge_lines
-        lines = [confining.line_of(event)] if confined else [one.text for one in shell_lines(event)]
-        line = await aside(lines, lambda: judge(event, fence), disk=not confined)
+        line = await (self._held if confined else self._lines)(event, fence)
         if line is not None or doubt is not None:
             return max((each for each in (line, doubt) if each), key=lambda each: each.decision)
         if confined:
@@ -195,10 +193,17 @@ class StayInside:
             del self._begun[next(iter(self._begun))]
         return self._begun.setdefault(event.session_id, event.cwd or os.getcwd())
 
-    def _judge_lines(self, event: PreToolUse, fence: Fence) -> Reply | None:
+    async def _lines(self, event: PreToolUse, fence: Fence) -> Reply | None:
+        lines = shell_lines(event)
+        return await aside([line.text for line in lines], lambda: self._judge_lines(event, lines, fence), disk=True)
+
+    def _judge_lines(self, event: PreToolUse, lines: list[Line], fence: Fence) -> Reply | None:
         cwd = _folder(event)
-        answers = [self._judge_line(line.text, cwd, fence) for line in shell_lines(event) if line.certain]
+        answers = [self._judge_line(line.text, cwd, fence) for line in lines if line.certain]
         return max((each for each in answers if each), key=lambda each: each.decision, default=None)
+
+    async def _held(self, event: PreToolUse, fence: Fence) -> Reply | None:
+        return await aside([confining.line_of(event)], lambda: self._judge_held(event, fence))
 
     def _judge_held(self, event: PreToolUse, fence: Fence) -> Reply | None:
         """Deny a line that plainly writes outside; what its text does not tell, the kernel will."""
