@@ -105,7 +105,7 @@ def texts_of(value: Any, field: str = "", depth: int = 0) -> Iterator[str]:
 
 def plain_name(field: str) -> str:
     """An argument's name as it is compared: small letters, nothing else."""
-    if field.isascii() and field.isalpha() and field.islower():
+    if not field or (field.isascii() and field.isalpha() and field.islower()):
         return field
     return re.sub(r"[^a-z]", "", field.lower())
 
