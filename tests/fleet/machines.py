@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -181,8 +182,15 @@ class Agents:
         assert reached, "the machines answer no more"
 
 
-def left_behind(folder: Path, names: list[str]) -> list[str]:
-    """Processes and sockets of a run that is over."""
+def left_behind(folder: Path, names: list[str], seconds: float = 60) -> list[str]:
+    """Processes and sockets that a run which is over has left for good: a leaf ends soon after its service."""
+    end = time.monotonic() + seconds
+    while (found := _of_a_run(folder, names)) and time.monotonic() < end:
+        time.sleep(0.1)
+    return found
+
+
+def _of_a_run(folder: Path, names: list[str]) -> list[str]:
     marks = [f"{folder}/", *names]
     found = []
     for process in psutil.process_iter():
