@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hookline.cli.commands.fleet.waiting import until_asked_to_stop
+from hookline.cli.commands.fleet.waiting import until_asked_to_stop, until_one_ends
 from hookline.cli.export import add_export, export
 from hookline.cli.options import add_json
 from hookline.cli.style import counted, paint
@@ -240,20 +240,11 @@ async def _console(args: argparse.Namespace) -> int:
     from hookline.fleet.pages import FleetPages
 
     pages = FleetPages(_folder(args))
-    shown = asyncio.create_task(
-        serve(
-            pages.logs(), port=args.port, on_ready=lambda address: ready(address, open_it=not args.no_open),
-            more={"machines": pages.machines, "rollouts": pages.rollouts}, find_logs=pages.logs,
-        )
+    shown = serve(
+        pages.logs(), port=args.port, on_ready=lambda address: ready(address, open_it=not args.no_open),
+        more={"machines": pages.machines, "rollouts": pages.rollouts}, find_logs=pages.logs,
     )  # fmt: skip
-    stop = [asyncio.create_task(pages.follow()), asyncio.create_task(until_asked_to_stop())]
-    await asyncio.wait({shown, *stop}, return_when=asyncio.FIRST_COMPLETED)
-    for task in (shown, *stop):
-        task.cancel()
-    results = await asyncio.gather(shown, *stop, return_exceptions=True)
-    for problem in results:
-        if isinstance(problem, Exception):
-            raise problem
+    await until_one_ends(shown, pages.follow(), until_asked_to_stop())
     return 0
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from hookline.cli.commands.fleet.waiting import until_asked_to_stop, until_eof
+from hookline.cli.commands.fleet.waiting import until_asked_to_stop, until_eof, until_one_ends
 from hookline.cli.style import paint
 from hookline.display import one_line
 from hookline.errors import FleetError
@@ -89,13 +88,7 @@ async def _run(args: argparse.Namespace) -> int:
     leaf = Leaf(machine, hosts=Agents())
     if machine.connecting() is None:  # held until this process ends
         raise FleetError(f"pid {machine.connected_by()} keeps this machine connected already")
-    task = asyncio.create_task(leaf.run())
-    stop = asyncio.create_task(until_eof() if args.until_eof else until_asked_to_stop())
-    await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
-    stop.cancel()
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    await until_one_ends(leaf.run(), until_eof() if args.until_eof else until_asked_to_stop())
     return 0
 
 
