@@ -1,7 +1,7 @@
 # Everything a contributor does, from a fresh clone: each target sets up what it needs, and is quick when nothing changed.
 PYTHON ?= python3
 NPM ?= npm
-# Further arguments: make test ARGS="tests/engine -k merge", make bench ARGS="--only core"
+# Further arguments: make test ARGS="tests/core/engine -k merge", make bench ARGS="--only core"
 ARGS ?=
 
 BIN := .venv/bin
@@ -16,7 +16,7 @@ PIP := -m pip install -qq --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile  # how many workers: tests/conftest.py
 
 # The core, where every branch is tested.
-CORE := src/hookline/events/*,src/hookline/replies.py,src/hookline/hooks/*,src/hookline/wire/*,src/hookline/engine/*
+CORE := src/hookline/events/*,src/hookline/replies.py,src/hookline/core/hooks/*,src/hookline/core/wire/*,src/hookline/core/engine/*
 
 # Without byte code every process compiles all that it imports, again and again; some images turn it off.
 unexport PYTHONDONTWRITEBYTECODE

@@ -106,7 +106,7 @@ def pydantic_ai(kind: str) -> Run:  # noqa: C901 - a model, the own hooks and an
 
     def capabilities() -> list[Any]:
         if kind == "ours":
-            from hookline.adapters.pydantic_ai import HooklineCapability
+            from hookline.frameworks.pydantic_ai import HooklineCapability
 
             return [HooklineCapability(hooks)]
         return {"idle": [Own()], "own": [Asks()]}.get(kind, [])
@@ -174,7 +174,7 @@ def strands(kind: str) -> Run:  # noqa: C901 - a model, a provider and a run, ea
 
     def providers() -> list[Any]:
         if kind == "ours":
-            from hookline.adapters.strands import HooklineProvider
+            from hookline.frameworks.strands import HooklineProvider
 
             return [HooklineProvider(hooks)]
         return {"idle": [Own()], "own": [Asks()]}.get(kind, [])
@@ -226,7 +226,7 @@ def langchain(kind: str) -> Run:  # noqa: C901 - a model, the own hooks and an a
 
     def middleware() -> list[Any]:
         if kind == "ours":
-            from hookline.adapters.langchain import HooklineMiddleware
+            from hookline.frameworks.langchain import HooklineMiddleware
 
             return [HooklineMiddleware(hooks)]
         return {"idle": [Own()], "own": [Asks()]}.get(kind, [])
@@ -275,7 +275,7 @@ def agent_framework(kind: str) -> Run:
 
     def middleware() -> list[Any]:
         if kind == "ours":
-            from hookline.adapters.agent_framework import HooklineMiddleware
+            from hookline.frameworks.agent_framework import HooklineMiddleware
 
             return [HooklineMiddleware(hooks)]
         return {"idle": [OwnCalls(), OwnRequests()], "own": [Asks(), OwnRequests()]}.get(kind, [])
@@ -320,7 +320,7 @@ def google_adk(kind: str) -> Run:  # noqa: C901 - a model, the own hooks and a r
 
     def plugins() -> list[Any]:
         if kind == "ours":
-            from hookline.adapters.google_adk import HooklinePlugin
+            from hookline.frameworks.google_adk import HooklinePlugin
 
             return [HooklinePlugin(hooks)]
         return {"idle": [Own(name="own")], "own": [Asks(name="own")]}.get(kind, [])
@@ -392,7 +392,7 @@ def openai_agents(kind: str) -> Run:
         tool.tool_output_guardrails = [ToolOutputGuardrail(guardrail_function=after)]
     agent = Agent(name="main", model=Scripted(), tools=[tool])
     if kind == "ours":
-        from hookline.adapters.openai_agents import guarded
+        from hookline.frameworks.openai_agents import guarded
 
         agent = guarded(agent, hooks)
     return lambda: Runner.run(agent, "go")
@@ -405,7 +405,7 @@ def crewai(kind: str) -> Run:  # noqa: C901 - a model, the own hooks and a run, 
     from crewai.hooks.dispatch import register, unregister
     from crewai.tools import tool
 
-    from hookline.adapters.crewai import guarding
+    from hookline.frameworks.crewai import guarding
 
     class Scripted(BaseLLM):
         def call(self, messages: Any, *args: Any, **options: Any) -> Any:

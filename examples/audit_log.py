@@ -14,7 +14,7 @@ from pathlib import Path
 from hookline import Hooks
 from hookline.agent import Agent
 from hookline.agent.models.scripted import Scripted
-from hookline.audit.log import AuditLog
+from hookline.records import AuditLog
 
 RESULTS = ("PostToolUse", "PostToolUseFailure")
 SESSION = ("SessionStart", "SessionEnd")

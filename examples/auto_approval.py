@@ -15,7 +15,7 @@ from hookline.agent import Agent
 from hookline.agent.models.scripted import Scripted
 from hookline.events import PermissionRequest
 from hookline.guards import approvals
-from hookline.permissions import read_rules
+from hookline.guards.permissions import read_rules
 
 
 async def main(project: Path) -> None:

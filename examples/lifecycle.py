@@ -16,7 +16,7 @@ from hookline.agent import Agent
 from hookline.agent.context.definitions import Skill
 from hookline.agent.models.scripted import Scripted
 from hookline.events import Event
-from hookline.permissions import read_rules
+from hookline.guards.permissions import read_rules
 from hookline.testing import announced
 
 heard: dict[str, int] = {}

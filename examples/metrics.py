@@ -13,7 +13,7 @@ from pathlib import Path
 from hookline import Hooks
 from hookline.agent import Agent
 from hookline.agent.models.scripted import Scripted
-from hookline.telemetry.metrics import Metrics
+from hookline.records import Metrics
 
 
 async def main(project: Path) -> None:

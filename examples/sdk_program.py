@@ -14,7 +14,7 @@ import tempfile
 from scripted_api import scripted_api
 
 from hookline import Hooks
-from hookline.engine import Notice, Verdict
+from hookline.core.engine import Notice, Verdict
 from hookline.guards import commands, paths
 from hookline.hosts.claude_code import for_sdk
 

@@ -14,7 +14,7 @@ from hookline import Hooks, Reply, context, keep_going
 from hookline.agent import Agent
 from hookline.agent.models.scripted import Scripted
 from hookline.events import SubagentStart, SubagentStop
-from hookline.permissions import read_rules
+from hookline.guards.permissions import read_rules
 
 hooks = Hooks()
 

@@ -76,7 +76,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Keep for the next run how long the files of this one took."""
-    from hookline.files import write_atomically
+    from hookline.core.files import write_atomically
 
     if "PYTEST_XDIST_WORKER" not in os.environ and session.config.getoption("dist", "no") != "no":
         seconds = {**_seconds(session.config), **{file: round(spent, 1) for file, spent in _spent.items()}}
@@ -93,8 +93,8 @@ def _seconds(config: pytest.Config) -> dict[str, float]:
 @pytest.fixture(scope="session", autouse=True)
 def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Home is a folder of this run's own: what a user keeps there changes no test, and no test leaves a trace in it."""
+    from hookline.hosts.install.installed import lab
     from hookline.hosts.table import HOSTS
-    from hookline.install.found import lab
 
     home = tmp_path_factory.mktemp("home")
     (home / ".cache").mkdir()

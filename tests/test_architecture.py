@@ -16,57 +16,67 @@ from hookline.events import CATALOG
 SRC = Path(hookline.__file__).parent
 
 # Rows from the bottom up: a module imports from rows below its own, never from its own row's neighbours or from above.
+# A row names a room or a part of one; the longest name that fits a module is its own.
 ROWS: tuple[tuple[str, ...], ...] = (
-    ("globs", "paths", "placeholders"),
-    ("confine", "display"),
+    ("core.globs", "core.paths", "core.placeholders"),
+    ("sandbox", "display"),
     ("errors",),
-    ("events", "files", "replies", "shell"),
-    ("detect", "hooks", "wire"),
-    ("engine",),
-    ("permissions", "process"),
-    ("audit", "guards", "replay", "runners", "settings", "telemetry"),
-    ("adapters", "hosts"),
-    ("api", "observe"),  # `Hooks`: the engine with its runners, files and SDK door; the names of 0.1
-    ("agent", "claude", "hook_file"),
-    ("console", "install"),
-    ("prove",),
-    ("fleet", "service"),
+    ("events", "core.files", "replies", "core.shell"),
+    ("guards.detect", "core.hooks", "core.wire"),
+    ("core.engine",),
+    ("guards.permissions", "processes"),
+    ("guards", "records.audit", "records.replay", "records.telemetry", "runners", "settings"),
+    ("frameworks", "hosts"),
+    ("api", "records"),  # `Hooks`: the engine with its runners, files and SDK door; the door to records
+    ("agent", "hook_file"),
+    ("records.console", "hosts.install"),
+    ("hosts.prove",),
+    ("fleet", "processes.service"),
     ("cli",),
     ("__main__",),
 )
 RANK = {package: rank for rank, row in enumerate(ROWS) for package in row}
+ROOMS: tuple[tuple[str, ...], ...] = (
+    ("display",),
+    ("errors",),
+    ("events", "replies"),
+    ("core",),
+    ("frameworks", "processes", "sandbox"),
+    ("guards", "runners", "settings"),
+    ("hosts", "records"),
+    ("api",),
+    ("agent", "hook_file", "testing"),
+    ("fleet",),
+    ("cli",),
+    ("__main__",),
+)
+"""What `ls src/hookline` shows, from the bottom up: whole rooms, too, import downwards only."""
 CORE = (
     "",
     "display",
-    "globs",
-    "paths",
-    "placeholders",
+    "core",
     "errors",
     "events",
     "replies",
-    "shell",
-    "detect",
-    "hooks",
-    "wire",
-    "engine",
+    "guards.detect",
 )  # "" is hookline/__init__.py itself
 PURE = (
     "display",
-    "globs",
-    "paths",
-    "placeholders",
+    "core.globs",
+    "core.paths",
+    "core.placeholders",
     "events",
     "replies",
-    "shell",
-    "detect",
-    "hooks",
-    "wire",
-    "engine.select",
-    "engine.merge",
-    "permissions.git_readers",
-    "permissions.options",
-    "permissions.readers",
-    "permissions.rules",
+    "core.shell",
+    "guards.detect",
+    "core.hooks",
+    "core.wire",
+    "core.engine.select",
+    "core.engine.merge",
+    "guards.permissions.git_reader_table",
+    "guards.permissions.options",
+    "guards.permissions.reader_table",
+    "guards.permissions.rules",
     "hosts.claude_code.protocol",
     "hosts.claude",
     "hosts.cline",
@@ -80,16 +90,16 @@ PURE = (
     "hosts.openhands",
     "hosts.patches",
     "hosts.qwen",
-    "hosts.read",
-    "hosts.reply",
-    "hosts.shapes",
+    "hosts.decode",
+    "hosts.encode",
+    "hosts.answer_shapes",
     "hosts.table",
     "hosts.unverified",
     "hosts.vibe",
 )
 WORLD = {"asyncio", "os", "time", "subprocess", "socket", "logging"}
 CORE_MAY_IMPORT = sys.stdlib_module_names | {"msgspec"}
-CORE_MAY_IMPORT_LAZILY = {"detect": {"detect_secrets"}, "engine.present": {"rich"}}
+CORE_MAY_IMPORT_LAZILY = {"guards.detect": {"detect_secrets"}, "core.engine.present": {"rich"}}
 MAY_IMPORT_TESTING = ("testing", "cli.commands.demo")
 MAY_IMPORT_THE_DOOR = ("testing", "cli")
 
@@ -108,12 +118,15 @@ class Import:
 
     @property
     def own(self) -> str | None:
-        """The path inside hookline, `engine.merge`; "" is the package itself; None if it is someone else's module."""
+        """The path inside hookline, `core.engine.merge`; "" is the package itself; None for somebody else's module."""
         return self.module.removeprefix("hookline").removeprefix(".") if self.top == "hookline" else None
 
 
 def package_of(module: str) -> str:
-    return module.partition(".")[0]
+    """The entry of the rows that a module belongs to: `core.engine` for `core.engine.merge`."""
+    while module and module not in RANK and module != "testing":
+        module = module.rpartition(".")[0]
+    return module
 
 
 def belongs(module: str, packages: tuple[str, ...]) -> bool:
@@ -121,7 +134,7 @@ def belongs(module: str, packages: tuple[str, ...]) -> bool:
 
 
 def module_name(path: Path, root: Path = SRC) -> str:
-    """`engine.merge` for engine/merge.py, `engine` for engine/__init__.py, "" for the package itself."""
+    """`core.engine.merge` for core/engine/merge.py, `core` for core/__init__.py, "" for the package itself."""
     parts = path.relative_to(root).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -133,11 +146,11 @@ def imports(source: str, module: str, *, is_package: bool) -> Iterator[Import]:
             yield from (Import(alias.name, node.lineno, lazy) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = _absolute(node, module, is_package=is_package)
-            if (
-                base == "hookline"
-            ):  # `from hookline import errors` names a submodule, `from hookline import deny` the door
-                names = (alias.name for alias in node.names)
-                yield from (Import(f"{base}.{name}" if name in TOP else base, node.lineno, lazy) for name in names)
+            if base.partition(".")[0] == "hookline":
+                # `from hookline.core import engine` names a submodule, `from hookline import deny` the door
+                names = [f"{base}.{alias.name}" for alias in node.names]
+                rows = {name for name in names if name.removeprefix("hookline.") in TOP} or {base}
+                yield from (Import(row, node.lineno, lazy) for row in sorted(rows))
             else:
                 yield Import(base, node.lineno, lazy)
 
@@ -262,11 +275,28 @@ def test_imports_keep_the_rule(path: Path) -> None:
     assert violations(sources()[path], module_name(path), where, is_package=path.name == "__init__.py") == []
 
 
+def test_rooms_import_downwards_only() -> None:
+    """Somebody who reads from the bottom up never meets a room that was not explained yet."""
+    rank = {room: number for number, row in enumerate(ROOMS) for room in row}
+    names = {path.stem for path in SRC.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    found = set()
+    for path, source in sources().items():
+        module = module_name(path)
+        mine = module.partition(".")[0]
+        for imp in imports(source, module, is_package=path.name == "__init__.py"):
+            theirs = (imp.own or "").partition(".")[0]
+            if mine and theirs and theirs != mine and rank[theirs] >= rank[mine]:
+                found.add(f"{module}:{imp.line} imports {imp.module}")
+
+    assert names - {"__init__"} == set(rank)
+    assert sorted(found) == []
+
+
 def test_every_package_has_a_row() -> None:
     """A new package must be given its place in the import rule."""
     names = {path.stem for path in SRC.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
 
-    assert names - {"__init__", "testing"} - set(RANK) == set()
+    assert names - {"__init__", "testing"} - {row.partition(".")[0] for row in RANK} == set()
 
 
 def test_importing_hookline_loads_nothing_but_msgspec() -> None:
@@ -295,24 +325,24 @@ print(sorted({{name.partition(".")[0] for name in set(sys.modules) - before}} - 
 
 
 BROKEN = [
-    ("events.base", "from hookline.engine import Hooks", "imports point down"),
+    ("events.base", "from hookline.core.engine import Hooks", "imports point down"),
     ("events.base", "from hookline.replies import Reply", "packages of one row do not import each other"),
     ("errors", "import hookline.events", "imports point down"),
     ("hosts.answer", "from hookline.agent.agent import Agent", "imports point down"),
     ("runners.command", "from ..settings import load", "packages of one row do not import each other"),
-    ("engine.engine", "def f():\n    from hookline.runners import RUNNERS", "imports point down"),
-    ("hooks.hook", "from hookline import deny", "import from the module that defines the name"),
-    ("hooks.hook", "from hookline import engine", "imports point down"),
+    ("core.engine.engine", "def f():\n    from hookline.runners import RUNNERS", "imports point down"),
+    ("core.hooks.hook", "from hookline import deny", "import from the module that defines the name"),
+    ("core.hooks.hook", "from hookline.core import engine", "imports point down"),
     ("agent.agent", "import hookline.testing", "only tests and `cli.commands.demo` may import `testing`"),
-    ("wire.claude", "import os.path", "pure packages import none of"),
-    ("engine.merge", "import asyncio", "pure packages import none of"),
+    ("core.wire.claude", "import os.path", "pure packages import none of"),
+    ("core.engine.merge", "import asyncio", "pure packages import none of"),
     ("hosts.claude_code.protocol", "def f():\n    import time", "pure packages import none of"),
-    ("engine.execute", "import aiohttp", "the core needs the standard library and msgspec"),
-    ("detect", "import detect_secrets", "the core needs the standard library and msgspec"),
+    ("core.engine.execute", "import aiohttp", "the core needs the standard library and msgspec"),
+    ("guards.detect", "import detect_secrets", "the core needs the standard library and msgspec"),
     ("events.base", "def f():\n    import detect_secrets", "the core needs the standard library and msgspec"),
     ("", "import rich", "the core needs the standard library and msgspec"),
-    ("engine.engine", "import hookline.plugins", "no row in the import rule"),
-    ("events.base", "if TYPE_CHECKING:\n    from hookline.hooks import Hook", "imports point down"),
+    ("core.engine.engine", "import hookline.plugins", "no row in the import rule"),
+    ("events.base", "if TYPE_CHECKING:\n    from hookline.core.hooks import Hook", "imports point down"),
 ]
 
 
@@ -326,12 +356,12 @@ def test_a_broken_rule_is_named_with_its_place(module: str, source: str, rule: s
 
 
 KEPT = [
-    ("engine.engine", "import asyncio\nfrom hookline.hooks import Hook\nfrom .merge import merge"),
-    ("detect", "def f():\n    import detect_secrets"),
-    ("engine.merge", "import msgspec\nfrom hookline import errors"),
+    ("core.engine.engine", "import asyncio\nfrom hookline.core.hooks import Hook\nfrom .merge import merge"),
+    ("guards.detect", "def f():\n    import detect_secrets"),
+    ("core.engine.merge", "import msgspec\nfrom hookline import errors"),
     ("cli.commands.demo", "from hookline import Hooks\nfrom hookline.testing import fakes\nimport rich"),
     ("testing.plugin", "from hookline.cli import main\nfrom hookline import Hooks"),
-    ("", "from hookline.engine import Hooks"),
+    ("", "from hookline.core.engine import Hooks"),
 ]
 
 
@@ -344,12 +374,12 @@ def test_a_kept_rule_is_no_violation(module: str, source: str) -> None:
 # -- one fact, one place -------------------------------------------------------------------------------------------
 
 MAY_LIST_EVENTS = {
-    "adapters.agent_hooks": "the interception points of AGENT-HOOKS, each with the event it is here",
+    "frameworks.agent_hooks": "the interception points of AGENT-HOOKS, each with the event it is here",
     "hosts": "a host's own names for events, and what it does on each, are facts of that host",
     "agent.stream_json.remote_hooks": "where the Claude CLI takes a host's silence for a no: a quirk of that protocol",
     "cli.commands.demo.timeline": "the demo's words for the three events of its own story",
-    "telemetry.metrics": "the events before and after one tool call, between which it is timed",
-    "telemetry.otel": "the events that end a tool call, and the kind of error each means",
+    "records.telemetry.metrics": "the events before and after one tool call, between which it is timed",
+    "records.telemetry.otel": "the events that end a tool call, and the kind of error each means",
 }
 """Who may keep a table of event names outside `events`, and why."""
 
@@ -411,11 +441,11 @@ def test_a_table_of_events_is_found(source: str, lines: list[int]) -> None:
 
 # -- one home for each shared idea ---------------------------------------------------------------------------------
 
-SHELL_READERS = ("runners.warm.plan", "settings.script_programs")
+SHELL_READERS = ("runners.warm.plan", "settings.trust.script_programs")
 HOMES = {
-    "`${NAME}` is filled in by `placeholders`": ("placeholders", "shell", "detect", *SHELL_READERS),
-    "`paths.inside` says what lies in a folder": ("paths",),
-    "`hooks.tools` lists the tools that edit": ("hooks.tools", "settings.check"),  # the latter lists all there are
+    "`${NAME}` is filled in by `placeholders`": ("core.placeholders", "core.shell", "guards.detect", *SHELL_READERS),
+    "`paths.inside` says what lies in a folder": ("core.paths",),
+    "`hooks.tools` lists the tools that edit": ("core.hooks.tools", "settings.check"),  # the latter lists all
 }
 """Each idea, and who may spell it out: its home, and those who only read a shell's or another one's words."""
 

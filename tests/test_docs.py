@@ -8,7 +8,7 @@ import pytest
 from tests.pages import ROOT, Page, blocks, broken_links, slug, steady
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-ELSEWHERE = "<!-- environment: "  # pages for a framework: tests/adapters/test_pages.py runs them in its environment
+ELSEWHERE = "<!-- environment: "  # pages for a framework: tests/frameworks/test_pages.py runs them in its environment
 EXECUTED = [
     path for path in PAGES if path.name not in ("CHANGELOG.md", "CONTRIBUTING.md") and ELSEWHERE not in path.read_text()
 ]

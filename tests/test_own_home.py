@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from hookline.console.index import default_path
-from hookline.files import state_folder
+from hookline.core.files import state_folder
+from hookline.hosts.install.entries import config_path
 from hookline.hosts.table import HOSTS
-from hookline.install.entries import config_path
-from hookline.settings.trust import trust_file
+from hookline.records.console.index import default_path
+from hookline.settings.trust.store import trust_file
 
 TESTS = Path(__file__).parent
 WHERE = """
-from hookline.files import state_folder
-from hookline.settings.trust import trust_file
+from hookline.core.files import state_folder
+from hookline.settings.trust.store import trust_file
 print(state_folder(), trust_file(), sep="\\n")
 """
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.console.place import ARGUMENTS
 from tests.pages import ROOT
+from tests.records.console.place import ARGUMENTS
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 

@@ -16,10 +16,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 DEFAULT_TESTS = (
-    "tests/engine", "tests/events", "tests/hooks", "tests/wire", "tests/shell", "tests/process", "tests/runners",
-    "tests/settings", "tests/guards", "tests/audit", "tests/test_replies.py",
+    "tests/core", "tests/events", "tests/processes", "tests/runners",
+    "tests/settings", "tests/guards", "tests/records/audit", "tests/test_replies.py",
 )  # fmt: skip
-CORE_TESTS = ("tests/engine", "tests/events", "tests/hooks", "tests/wire", "tests/test_replies.py")
+CORE_TESTS = ("tests/core/engine", "tests/events", "tests/core/hooks", "tests/core/wire", "tests/test_replies.py")
 CORE_NEEDS = (
     "-e", ".", "hypothesis", "jsonschema", "mypy", "psutil", "pytest", "pytest-asyncio", "pytest-timeout",
     "pytest-xdist", "rich",

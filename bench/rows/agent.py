@@ -19,7 +19,7 @@ from hookline import Hooks
 from hookline.agent import Agent
 from hookline.agent.models.scripted import Scripted
 from hookline.events import PostToolUse, PreToolUse
-from hookline.permissions import read_rules
+from hookline.guards.permissions import read_rules
 
 CALLS = 5
 SESSIONS = 1601  # ten hooks take half a percent of a call; with fewer, the noise of the machine is larger

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from bench.harness import Measured, Row, Unavailable, at_least, at_most, interleave
 from hookline import Command, Hooks
+from hookline.core.wire import claude
 from hookline.events import PreToolUse
 from hookline.runners.command import CommandRunner
-from hookline.wire import claude
 
 SHELL = "read -r line; echo '{}'"
 SCRIPT = """

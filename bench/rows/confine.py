@@ -20,11 +20,11 @@ from pathlib import Path
 
 import hookline
 from bench.harness import Measured, Row, Times, Unavailable, at_most, interleave
-from hookline.confine.policy import Policy
-from hookline.confine.warm import WarmStarter
-from hookline.guards.confining import launcher, unavailable
+from hookline.guards.sandboxing import launcher, unavailable
+from hookline.sandbox.policy import Policy
+from hookline.sandbox.warm import WarmStarter
 
-LAUNCH = Path(hookline.__file__).parent / "confine" / "launch.py"
+LAUNCH = Path(hookline.__file__).parent / "sandbox" / "launch.py"
 QUICKEST = [sys.executable, "-I", "-S", str(LAUNCH)]
 BLOCK = ["--block", "rm -rf /", "--block", "sudo *"]
 STARTS = 1_000

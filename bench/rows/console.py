@@ -89,7 +89,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 _INDEX = """
 import resource, sys, time
 from pathlib import Path
-from hookline.console.index import LogIndex
+from hookline.records.console.index import LogIndex
 log, index = map(Path, sys.argv[1:])
 wall, cpu = time.perf_counter(), time.process_time()
 count = LogIndex(index, [log]).refresh()
@@ -121,9 +121,9 @@ def memory() -> Measured:
 
 def pages() -> Measured:
     """Every filter, alone and with another, and what a page shows beside the list: the slowest median of three."""
-    from hookline.console.index import LogIndex
-    from hookline.console.log_store import LogStore
-    from hookline.console.store import Filter
+    from hookline.records.console.index import LogIndex
+    from hookline.records.console.log_store import LogStore
+    from hookline.records.console.store import Filter
 
     _build()
     folder = Path(_folder().name)
@@ -178,7 +178,7 @@ def live() -> Measured:
         import uvicorn  # noqa: F401
     except ImportError as missing:
         raise Unavailable(f"{missing.name} is not installed") from None
-    from hookline.audit.log import AuditFile
+    from hookline.records.audit.log import AuditFile
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

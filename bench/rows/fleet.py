@@ -134,7 +134,7 @@ async def _push(hub: Any, machines: list[Path]) -> list[float]:
 
 async def _write(hub: Any, folder: Path) -> tuple[int, float]:
     """Records on every machine, and the seconds until the hub has them all on its disk."""
-    from hookline.audit import AuditFile
+    from hookline.records.audit import AuditFile
 
     record = {"event": "PreToolUse", "tool": "Bash", "decision": "pass", "pad": "x" * 400}
     began = time.monotonic()

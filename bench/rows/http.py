@@ -10,8 +10,8 @@ from typing import Any
 
 from bench.harness import Candidate, Measured, Row, at_most, interleave
 from hookline import Hooks, Http
+from hookline.core.wire import claude
 from hookline.events import PreToolUse
-from hookline.wire import claude
 
 EVENT = PreToolUse(session_id="s", cwd="/", tool_name="Bash", tool_input={"command": "ls -la"})
 BODY = claude.encode_event(EVENT)

@@ -12,10 +12,10 @@ from typing import Any
 
 from bench.harness import Measured, Row, at_least, at_most
 from hookline import Hooks, deny
-from hookline.audit.log import AuditLog
 from hookline.events import PreToolUse
-from hookline.replay.compare import replay
-from hookline.telemetry.metrics import Metrics
+from hookline.records.audit.log import AuditLog
+from hookline.records.replay.compare import replay
+from hookline.records.telemetry.metrics import Metrics
 
 EVENTS = 200  # fired in a row, within one batch of the audit log
 ROUNDS = 25

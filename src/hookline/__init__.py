@@ -7,10 +7,10 @@ so that a command hook pays only for what it needs.
 TYPE_CHECKING = False  # type checkers take it for `typing.TYPE_CHECKING`, whose import would double the start-up time
 if TYPE_CHECKING:
     from hookline.api import Hooks
-    from hookline.engine import Context, Outcome, Verdict
+    from hookline.core.engine import Context, Outcome, Verdict
+    from hookline.core.hooks import AgentCheck, Cedar, Command, Hook, Http, McpTool, Prompt, Rego, hook
     from hookline.errors import HooklineError, ToolDenied
     from hookline.events import Event, HookEvent
-    from hookline.hooks import AgentCheck, Cedar, Command, Hook, Http, McpTool, Prompt, Rego, hook
     from hookline.replies import (
         Decision,
         HookAnswer,
@@ -66,10 +66,10 @@ __all__ = [
 ]
 
 _MODULES = {
-    "hookline.engine": ("Context", "Outcome", "Verdict"),
+    "hookline.core.engine": ("Context", "Outcome", "Verdict"),
     "hookline.errors": ("HooklineError", "ToolDenied"),
     "hookline.events": ("Event", "HookEvent"),
-    "hookline.hooks": ("AgentCheck", "Cedar", "Command", "Hook", "Http", "McpTool", "Prompt", "Rego", "hook"),
+    "hookline.core.hooks": ("AgentCheck", "Cedar", "Command", "Hook", "Http", "McpTool", "Prompt", "Rego", "hook"),
     "hookline.api": ("Hooks",),
     "hookline.replies": (
         "Decision",

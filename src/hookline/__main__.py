@@ -15,12 +15,12 @@ def main() -> None:
     """Run the command line and exit with its code."""
     words = sys.argv[1:]
     if words[:1] == ["confine"]:  # stands before every shell line of an agent, and needs nothing else
-        from hookline.confine.main import main as confine
+        from hookline.sandbox.main import main as confine
 
         code = confine(words[1:])
         sys.stdout.flush()
         os._exit(code)
-    from hookline.service import client
+    from hookline.processes.service import client
 
     how = client.way(words)
     if how:
@@ -32,7 +32,7 @@ def main() -> None:
 
 def _answer(words: list[str], how: str) -> int:
     """Have the service answer a command hook, or answer it here; if neither can be done, the answer is no."""
-    from hookline.service import client
+    from hookline.processes.service import client
 
     try:
         connection = client.connect()  # first: the service gets ready while stdin is read
@@ -56,7 +56,7 @@ def _answer(words: list[str], how: str) -> int:
 
 def _run_here(words: list[str]) -> int:
     from hookline.cli.main import main as run
-    from hookline.service.event import finish, perform
+    from hookline.processes.service.event_process import finish, perform
 
     return finish(perform(run, words))
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, 
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, overload
 
-from hookline.engine import Engine, Mode, Observer, OnAsk, Order, Outcome, Runner, Verdict
-from hookline.engine.loop_thread import run_sync
-from hookline.engine.tools import Approve, OnDeny, wrap_tool
+from hookline.core.engine import Engine, Mode, Observer, OnAsk, Order, Outcome, Runner, Verdict
+from hookline.core.engine.loop_thread import run_sync
+from hookline.core.engine.tools import Approve, OnDeny, wrap_tool
+from hookline.core.hooks.declare import EventLike, F, Options, declared, is_bare, is_event, make_hook
+from hookline.core.hooks.hook import Hook
 from hookline.errors import HookError
 from hookline.events import Event
-from hookline.hooks.declare import EventLike, F, Options, declared, is_bare, is_event, make_hook
-from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING
 from hookline.runners import runner_for
 from hookline.runners.services import Services

@@ -12,7 +12,7 @@ from hookline.agent.models import ModelRequest
 from hookline.agent.models.scripted import Scripted
 from hookline.agent.stream_json.output import Note
 from hookline.events import Event
-from hookline.permissions import read_rules
+from hookline.guards.permissions import read_rules
 from tests.environ import clean_environ
 
 

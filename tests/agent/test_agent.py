@@ -26,6 +26,7 @@ from hookline import (
 from hookline.agent import Ask
 from hookline.agent.context.definitions import AgentDefinition
 from hookline.agent.messages import User
+from hookline.core.hooks.actions import Command
 from hookline.errors import AgentError
 from hookline.events import (
     Event,
@@ -44,8 +45,7 @@ from hookline.events import (
     UserPromptSubmit,
     WorktreeCreate,
 )
-from hookline.hooks.actions import Command
-from hookline.permissions import read_rules
+from hookline.guards.permissions import read_rules
 from hookline.replies import Reply, allow, specific
 from tests.agent.driving import agent_on, bash, heard, recorded, reminders, requests_of, results
 from tests.environ import clean_environ

@@ -12,8 +12,8 @@ from hookline import Hooks
 from hookline.agent import Ask
 from hookline.events import PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.guards import commands, paths
-from hookline.guards.confining import unavailable
-from hookline.permissions import read_rules
+from hookline.guards.permissions import read_rules
+from hookline.guards.sandboxing import unavailable
 from hookline.replies import Reply, allow, deny, rewrite, stop
 from tests.agent.driving import agent_on, bash, requests_of, results
 

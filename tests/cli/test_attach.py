@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from hookline.hosts.claude_code.find import bundled_cli
-from hookline.service import address
+from hookline.processes.service import address
 from tests import forked
 from tests.hosts.claude_code.conftest import api
 from tests.hosts.claude_code.hosts import Stage, stage_for
-from tests.service.conftest import Desk, desk, event, reason, until
+from tests.processes.service.conftest import Desk, desk, event, reason, until
 
 __all__ = ["api", "desk"]
 

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from hookline import Hooks, deny
-from hookline.audit.log import AuditFile, AuditLog
 from hookline.cli.commands import audit
 from hookline.cli.main import main
 from hookline.events import PostToolUseFailure, SessionStart
+from hookline.records.audit.log import AuditFile, AuditLog
 from hookline.testing import bash, write
 
 RUN = [sys.executable, "-m", "hookline.cli.main", "audit"]

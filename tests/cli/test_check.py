@@ -341,7 +341,9 @@ def test_what_does_not_count_as_written_is_an_error(settings: dict[str, Any], co
 )  # fmt: skip
 def test_a_python_file_is_checked_too(code: str, exit_code: int, said: str, place: Place) -> None:
     """`--hooks FILE.py`: it can be imported, and its hooks can do what they say."""
-    start = "from hookline import Hooks\nfrom hookline.hooks import Command\nfrom hookline.events import PreToolUse\n"
+    start = (
+        "from hookline import Hooks\nfrom hookline.core.hooks import Command\nfrom hookline.events import PreToolUse\n"
+    )
     place.write("hooks.py", start + code)
     done = place.run("check", "--hooks", "hooks.py")
 

@@ -15,7 +15,7 @@ import pytest
 
 from hookline.agent.run_options import RunOptions
 from hookline.cli.run_flags import FLAGS, parse, parser
-from hookline.permissions import Mode
+from hookline.guards.permissions import Mode
 from tests import forked
 from tests.environ import clean_environ
 

@@ -9,7 +9,7 @@ from tests.cli.place import Place, command
 
 NOT_NEEDED = {
     "aiohttp", "anthropic", "bz2", "dataclasses", "difflib", "hookline.agent", "hookline.guards",
-    "hookline.shell.parser", "hookline.observe", "hookline.runners.warm",
+    "hookline.core.shell.parser", "hookline.records", "hookline.runners.warm",
     "mcp", "random", "rich", "secrets", "shutil", "tempfile", "yaml",
 }  # fmt: skip
 

@@ -23,7 +23,8 @@ from hookline.agent.hook_services import inspector, judge, mcp_caller
 from hookline.agent.models import choose
 from hookline.agent.tools import SessionState, ToolEnv, default_tools
 from hookline.agent.tools.mcp import McpServers, read_config
-from hookline.engine import Runner
+from hookline.core.engine import Runner
+from hookline.core.hooks import AgentCheck, Command, McpTool, Prompt
 from hookline.events import (
     Event,
     PermissionRequest,
@@ -41,7 +42,6 @@ from hookline.events import (
     SubagentStop,
     UserPromptSubmit,
 )
-from hookline.hooks import AgentCheck, Command, McpTool, Prompt
 from hookline.runners import runner_for
 from hookline.runners.command import CommandRunner
 from hookline.runners.services import Services

@@ -11,7 +11,7 @@ from hookline import HookEvent, Reply, allow, ask, context, deny, keep_going, re
 from hookline.errors import ReplyMismatch, UnknownEvent
 from hookline.events import CATALOG, Event, FileChanged, PreToolUse, SessionStart, Stop, spec_of
 from hookline.replies import EventFields, check_fits
-from tests.wire.samples import SEED_FIELDS
+from tests.core.wire.samples import SEED_FIELDS
 
 CONTRACT: dict[str, Any] = {
     row["name"]: row

@@ -25,12 +25,12 @@ from pathlib import Path
 
 import msgspec
 
-from hookline.audit import AuditFile
-from hookline.audit.chain import link_of
 from hookline.fleet.hub import Hub
 from hookline.fleet.leaf import join
 from hookline.fleet.ledger import Ledger
 from hookline.fleet.server import Server
+from hookline.records.audit import AuditFile
+from hookline.records.audit.chain import link_of
 from tests.fleet.machines import Agents, Laptop, left_behind
 
 PATIENCE = 300.0

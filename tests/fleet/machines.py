@@ -18,8 +18,8 @@ from typing import Any, Self
 import psutil  # type: ignore[import-untyped]
 
 from hookline.fleet.machine import Machine
-from hookline.service import address, frames
-from tests.service.conftest import GUARD, Desk, event, reason, until
+from hookline.processes.service import address, frames
+from tests.processes.service.conftest import GUARD, Desk, event, reason, until
 
 COMMANDS = (GUARD, ("answer", "claude", "--hooks", "hooks.py", "--event", "PreToolUse"))
 """What agents' settings name: a guard, and what `hookline install` writes."""

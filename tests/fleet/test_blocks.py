@@ -7,9 +7,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookline.audit import AuditFile
-from hookline.audit.chain import Link
-from hookline.fleet.blocks import MOST_LINES, ChainReader, Cursor
+from hookline.fleet.audit_blocks import MOST_LINES, ChainReader, Cursor
+from hookline.records.audit import AuditFile
+from hookline.records.audit.chain import Link
 
 
 def written(path: Path, count: int, *, max_bytes: int | None = None) -> list[bytes]:
@@ -42,7 +42,7 @@ def test_from_any_record_on(tmp_path_factory: object, count: int, at: int, rotat
     """A machine that knows only what the hub has goes on right behind it, wherever that is."""
     path = tmp_path_factory.mktemp("log") / "audit.jsonl"  # type: ignore[attr-defined]
     lines = written(path, count, max_bytes=600 if rotate else None)
-    from hookline.audit.chain import link_of
+    from hookline.records.audit.chain import link_of
 
     at = min(at, count)
     last = link_of(lines[at - 1]) if at else Link()

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from hookline import Hooks
-from hookline.audit import AuditFile
 from hookline.errors import FleetError
 from hookline.events import PreToolUse, Stop
 from hookline.fleet.bundle import MANIFEST, SIGNATURE, pack, unpack
@@ -19,6 +18,7 @@ from hookline.fleet.check import check_in_process
 from hookline.fleet.enforce import govern, policy_hooks
 from hookline.fleet.keys import TeamKey
 from hookline.fleet.machine import Enrolment, Machine, Stale
+from hookline.records.audit import AuditFile
 from tests import forked
 
 KEY = TeamKey(b"k" * 32)

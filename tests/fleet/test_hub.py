@@ -19,10 +19,9 @@ from nats.aio.client import Client
 from nats.errors import TimeoutError as NoAnswer
 from nats.js.errors import Error as StreamError
 
-from hookline.audit import AuditFile
 from hookline.errors import FleetError
 from hookline.fleet import connection
-from hookline.fleet.blocks import ChainReader
+from hookline.fleet.audit_blocks import ChainReader
 from hookline.fleet.bundle import pack
 from hookline.fleet.connection import connect, end
 from hookline.fleet.hub import Hub
@@ -33,6 +32,7 @@ from hookline.fleet.overview import MachineRow
 from hookline.fleet.rollout import Rollout
 from hookline.fleet.server import Server
 from hookline.fleet.subjects import BUNDLE_BUCKET, POLICY_BUCKET, STATUS_BUCKET, TARGET, audit_of, inbox_of
+from hookline.records.audit import AuditFile
 from tests.fleet.faults import free_port
 
 PATIENCE = 60.0
@@ -404,7 +404,7 @@ def test_a_full_disk_at_the_hub_loses_nothing(tmp_path: Path) -> None:
     said = in_a_small_place(
         """
         from pathlib import Path
-        from hookline.audit import AuditFile
+        from hookline.records.audit import AuditFile
         from hookline.fleet.hub import _advice
         from hookline.fleet.ledger import Ledger
         AuditFile("audit.jsonl").append({"event": "PreToolUse", "pad": "x" * 3000} for _ in range(200))

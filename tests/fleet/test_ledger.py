@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hookline.audit import AuditFile
 from hookline.fleet.ledger import Ledger
+from hookline.records.audit import AuditFile
 
 
 def lines(path: Path, count: int) -> list[bytes]:

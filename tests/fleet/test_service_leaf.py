@@ -16,7 +16,7 @@ from hookline.fleet.keys import MachineKey
 from hookline.fleet.ledger import Ledger
 from hookline.fleet.machine import Enrolment, Machine
 from tests.fleet.faults import Fleet
-from tests.service.conftest import Desk, desk, until
+from tests.processes.service.conftest import Desk, desk, until
 
 __all__ = ["desk"]
 
@@ -91,8 +91,8 @@ def test_a_worker_that_gets_warm_leaves_no_record(desk: Desk) -> None:
 def test_agents_are_told_to_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those whose files ask Hookline, and those that were proven, as `hookline hosts` has them."""
     from hookline.fleet.agents import Agents
+    from hookline.hosts.install.survey import Proof, note_proof, survey
     from hookline.hosts.table import find
-    from hookline.install.survey import Proof, note_proof, survey
 
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

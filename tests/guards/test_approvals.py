@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from hookline import Hooks
-from hookline.confine.policy import Policy
 from hookline.errors import HookError
 from hookline.events import PermissionRequest
-from hookline.guards import approvals, confining
+from hookline.guards import approvals, sandboxing
 from hookline.replies import Decision
+from hookline.sandbox.policy import Policy
 from tests.guards.test_commands import KNOWN, LISTED, STRANGE
 
 
@@ -117,12 +117,12 @@ async def test_without_a_list_looking_is_approved_inside_the_project_only(
     assert ((await hooks.fire(request)).decision is Decision.ALLOW) is approved
 
 
-@pytest.mark.skipif(bool(confining.unavailable()), reason=confining.unavailable() or "lines can be held")
+@pytest.mark.skipif(bool(sandboxing.unavailable()), reason=sandboxing.unavailable() or "lines can be held")
 async def test_a_confined_line_is_approved_for_what_it_runs(tmp_path: Path) -> None:
     """What a guard put around it is not on anybody's list."""
     hooks = Hooks()
     hooks.add(approvals.auto(["ls *"]))
-    lines = [confining.wrapped(line, Policy((str(tmp_path),))) for line in ("ls -la", "touch x")]
+    lines = [sandboxing.wrapped(line, Policy((str(tmp_path),))) for line in ("ls -la", "touch x")]
     requests = [PermissionRequest(cwd=str(tmp_path), tool_name="Bash", tool_input={"command": line}) for line in lines]
 
     assert [(await hooks.fire(request)).decision for request in requests] == [Decision.ALLOW, Decision.PASS]

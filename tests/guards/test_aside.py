@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from hookline.guards.aside import aside
+from hookline.guards.off_loop import aside
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from hookline import Hooks
+from hookline.core.shell import ShellLine, parse_line
 from hookline.errors import HookError
 from hookline.events import PreToolUse
 from hookline.guards import commands
 from hookline.replies import Decision
-from hookline.shell import ShellLine, parse_line
 from tests.guards.evasions import DENIED_COMMANDS, DOUBTED_COMMANDS
 from tests.guards.ordinary import COMMANDS
 

@@ -11,13 +11,13 @@ from typing import Any, Literal
 import pytest
 
 from hookline import Hooks
-from hookline.engine import Verdict
+from hookline.core.engine import Verdict
 from hookline.errors import HookError
 from hookline.events import PostToolUse, PreToolUse
-from hookline.guards import commands, confining, paths
+from hookline.guards import commands, paths, sandboxing
 from hookline.replies import Decision
 
-pytestmark = pytest.mark.skipif(bool(confining.unavailable()), reason=confining.unavailable() or "lines can be held")
+pytestmark = pytest.mark.skipif(bool(sandboxing.unavailable()), reason=sandboxing.unavailable() or "lines can be held")
 
 Order = Literal["sequential", "parallel"]
 
@@ -127,7 +127,7 @@ async def test_the_shell_follows_a_line_that_changes_its_folder(project: Path) -
 async def test_a_line_that_only_looks_confined_is_confined_all_the_same(project: Path) -> None:
     """A model that writes `hookline confine --write /` gains nothing by it."""
     hooks = guarded(project)
-    generous = shlex.join([*confining.launcher(), "--write", "/", "--", "bash", "-c", "touch ../outside"])
+    generous = shlex.join([*sandboxing.launcher(), "--write", "/", "--", "bash", "-c", "touch ../outside"])
     for line in (generous, f"{generous} #", f"{generous}; touch ../outside"):
         verdict = await asked(hooks, project, line)
         if verdict.decision is not Decision.DENY:
@@ -137,9 +137,9 @@ async def test_a_line_that_only_looks_confined_is_confined_all_the_same(project:
 
 async def test_a_host_that_cannot_rewrite_gets_the_answer_of_the_text(project: Path) -> None:
     """There a doubt is still a question."""
-    token = confining.host_rewrites.set(False)
+    token = sandboxing.host_rewrites.set(False)
     verdict = await asked(guarded(project), project, 'eval "$CMD"')
-    confining.host_rewrites.reset(token)
+    sandboxing.host_rewrites.reset(token)
 
     assert (verdict.decision, verdict.input) == (Decision.ASK, {"command": 'eval "$CMD"', "description": "as asked"})
 
@@ -168,4 +168,4 @@ async def test_a_line_that_is_held_is_judged_at_once(project: Path, monkeypatch:
     verdict = await asked(guarded(project), project, "cat *.py")
 
     assert verdict.input is not None
-    assert confining.unwrapped(verdict.input["command"]) is not None
+    assert sandboxing.unwrapped(verdict.input["command"]) is not None

@@ -9,9 +9,9 @@ import pytest
 
 ELSEWHERE = """
 import sys
-from hookline.guards import confining
+from hookline.guards import sandboxing as confining
 sys.platform = sys.argv[1]
-for name in ("fcntl", "_ctypes", "_posixsubprocess", "hookline.confine.kernel"):
+for name in ("fcntl", "_ctypes", "_posixsubprocess", "hookline.sandbox.kernel"):
     sys.modules[name] = None  # an import of it fails
 print(confining.unavailable())
 """

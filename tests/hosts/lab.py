@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from hookline.hosts.install.installed import find_binary
+from hookline.hosts.prove.agents import AGENTS, Agent
+from hookline.hosts.prove.protocols import ModelTurn
+from hookline.hosts.prove.run import ProgramRun, Workspace, folders, run
 from hookline.hosts.table import find
-from hookline.install.found import find_binary
-from hookline.prove.agents import AGENTS, Agent
-from hookline.prove.protocols import ModelTurn
-from hookline.prove.run import ProgramRun, Workspace, folders, run
 from tests.environ import clean_environ
 
 QUICK = ("claude", "codex", "gemini", "grok", "copilot")

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from hookline.api import Hooks
+from hookline.core.wire import claude
 from hookline.events import CATALOG, Event, PostToolUse, PreToolUse, spec_of
 from hookline.hosts.answer import answer
 from hookline.hosts.claude_code.quirks import QUIRKS
 from hookline.hosts.dialect_lines import LineCodec
 from hookline.replies import NOTHING, Reply, allow, deny, rewrite, stop
-from hookline.wire import claude
-from tests.wire.samples import least
+from tests.core.wire.samples import least
 
 FACTS = Path(__file__).parents[1] / "contract" / "FACTS.md"
 

@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 
 from hookline.cli.commands.init import STARTER
-from hookline.guards.confining import unavailable
+from hookline.guards.sandboxing import unavailable
+from hookline.hosts.install.installed import find_binary
+from hookline.hosts.prove.agents import AGENTS
+from hookline.hosts.prove.protocols import ModelTurn
+from hookline.hosts.prove.run import Workspace, folders, run
 from hookline.hosts.table import find
-from hookline.install.found import find_binary
-from hookline.prove.agents import AGENTS
-from hookline.prove.protocols import ModelTurn
-from hookline.prove.run import Workspace, folders, run
 from tests import forked
-from tests.confine import escapes
 from tests.environ import clean_environ
-from tests.service.conftest import Desk, desk
+from tests.processes.service.conftest import Desk, desk
+from tests.sandbox import escapes
 
 __all__ = ["desk"]
 

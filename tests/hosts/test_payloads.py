@@ -7,8 +7,8 @@ import pytest
 
 from hookline.errors import EventError, HooklineError
 from hookline.events import Event, PostToolUse, PreToolUse, UserPromptSubmit
+from hookline.hosts.decode import decode, joined, native_input, original
 from hookline.hosts.host import Host
-from hookline.hosts.read import decode, joined, native_input, original
 from hookline.hosts.table import HOSTS, find
 from tests.hosts.battery import HERE, recorded
 

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import pytest
 
 from hookline.hosts.host import Host, able
+from hookline.hosts.prove.run import ProgramRun
 from hookline.hosts.table import find
-from hookline.prove.run import ProgramRun
 from tests.hosts.lab import NAMES, installed, laid_out, own_program
 from tests.hosts.tools import HOOKS as TOOL_HOOKS
 from tests.hosts.tools import MARKS, REASONS_LOST, SERVER, agent_with_server, tool_calls
-from tests.service.conftest import Desk, running
+from tests.processes.service.conftest import Desk, running
 
 __all__ = ["running"]
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookline.events import CATALOG, Event, PostToolUse, PreToolUse, SessionStart, Stop, UserPromptSubmit
+from hookline.hosts.answer_limit import MOST_BYTES
+from hookline.hosts.decode import decode
+from hookline.hosts.encode import encode, lost, refuse
 from hookline.hosts.host import ABILITIES, Exit, Host, Response, able
-from hookline.hosts.length import MOST_BYTES
-from hookline.hosts.read import decode
-from hookline.hosts.reply import encode, lost, refuse
 from hookline.hosts.table import HOSTS, find
 from hookline.replies import (
     NOTHING,

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from hookline import Hooks
+from hookline.core.wire import claude
 from hookline.events import PreToolUse
 from hookline.guards import commands, paths
-from hookline.guards.confining import unavailable, unwrapped
+from hookline.guards.sandboxing import unavailable, unwrapped
 from hookline.hosts.answer import answer
 from hookline.hosts.serve import serve
 from hookline.hosts.table import HOSTS
 from hookline.replies import Decision, Reply, deny, rewrite
 from hookline.settings import load
-from hookline.settings.trust import Trust
-from hookline.wire import claude
+from hookline.settings.trust.store import Trust
 
 pytestmark = pytest.mark.skipif(bool(unavailable()), reason=unavailable() or "lines can be held")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hookline.prove.agents import AGENTS, Agent, World
+from hookline.hosts.prove.agents import AGENTS, Agent, World
 
 HOOKS = """
 @hooks.on(PreToolUse, match="Write|Edit", timeout=5)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hookline.core.hooks.actions import Http
 from hookline.errors import HookFailed
-from hookline.hooks.actions import Http
 from hookline.runners.addresses import admits
 from hookline.runners.http import check_url
 

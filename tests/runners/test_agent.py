@@ -12,7 +12,7 @@ from hookline import AgentCheck, Hooks, Reply, Verdict, deny, keep_going, stop
 from hookline.agent.hook_services import inspector
 from hookline.agent.models.scripted import Scripted
 from hookline.agent.tools import SessionState, ToolEnv, default_tools
-from hookline.engine import Status
+from hookline.core.engine import Status
 from hookline.events import Notification, PostToolUse, PreToolUse, Stop, SubagentStop, UserPromptSubmit
 from hookline.events.base import Event
 from hookline.runners.services import Question, Services

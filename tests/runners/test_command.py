@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hookline import Command, Hooks, Reply, Verdict, context, deny, keep_going, message, specific
-from hookline.engine import HookProgress, Status
+from hookline.core.engine import HookProgress, Status
 from hookline.events import PreCompact, PreToolUse, SessionEnd, SessionStart, Stop, UserPromptSubmit, WorktreeCreate
 from hookline.events.base import Event
 

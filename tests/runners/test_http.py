@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from hookline import Hooks, Http, Reply, Verdict, context, deny
-from hookline.engine import Status
+from hookline.core.engine import Status
+from hookline.core.wire import claude
 from hookline.events import PreToolUse, SessionStart, UserPromptSubmit
 from hookline.events.base import Event
 from hookline.runners import http
-from hookline.wire import claude
 from tests.runners.endpoint import Answer, Endpoint, answers, endpoint, hang_up, no_end, silence
 
 BASH = PreToolUse(session_id="s1", cwd="/p", tool_name="Bash", tool_input={"command": "ls"})

@@ -15,7 +15,7 @@ from hookline import Hooks, McpTool, Reply, Verdict, deny
 from hookline.agent.hook_services import mcp_caller
 from hookline.agent.tools import SessionState, ToolEnv
 from hookline.agent.tools.mcp import McpServers, read_config
-from hookline.engine import Status
+from hookline.core.engine import Status
 from hookline.errors import HookFailed
 from hookline.events import PreToolUse, UserPromptSubmit
 from hookline.events.base import Event

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hookline import Hooks
+from hookline.core.hooks.actions import Command
 from hookline.events import PreToolUse, Stop
-from hookline.hooks.actions import Command
 
 MISSING = ["python3 nowhere.py", "dash nowhere.sh", "python3 ./hooks/nowhere.py --strict"]
 SAID = [

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hookline.errors import HookFailed
-from hookline.process.spawn import ProcessSpec
+from hookline.processes.spawn import ProcessSpec
 from hookline.runners.persistent import Persistent, is_answer
 
 SCRIPT = """

@@ -11,7 +11,8 @@ import pytest
 from hookline import Hooks, Prompt, Reply, Verdict, deny, keep_going, stop
 from hookline.agent.hook_services import judge
 from hookline.agent.models.scripted import Scripted
-from hookline.engine import Status
+from hookline.core.engine import Status
+from hookline.core.wire import claude
 from hookline.errors import ModelError
 from hookline.events import (
     PermissionRequest,
@@ -24,7 +25,6 @@ from hookline.events import (
 )
 from hookline.events.base import Event
 from hookline.runners.services import ANSWER_SCHEMA, Question, Services
-from hookline.wire import claude
 
 BASH = PreToolUse(session_id="s1", cwd="/p", tool_name="Bash", tool_input={"command": "ls"})
 NOT_OK = '{"ok": false, "reason": "no"}'

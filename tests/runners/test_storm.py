@@ -15,9 +15,9 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from hookline import Command, Hooks, Verdict
-from hookline.engine import Status
+from hookline.core.engine import Status
+from hookline.core.hooks.hook import OnFailure
 from hookline.events import PreToolUse
-from hookline.hooks.hook import OnFailure
 from tests.resources import children, descriptors
 
 pytestmark = [

@@ -15,12 +15,12 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from hookline.process.pipes import Finished, start_process
-from hookline.process.spawn import ProcessSpec
+from hookline.processes.pipes import Finished, start_process
+from hookline.processes.spawn import ProcessSpec
 from hookline.runners.warm import WarmPython, enabled, plan
 from hookline.runners.warm.parent import WarmParent
 from hookline.runners.warm.plan import Interpreter, shell_words
-from tests.process.running import run_process
+from tests.processes.running import run_process
 from tests.resources import descriptors
 
 pytestmark = pytest.mark.skipif(not enabled(True), reason="needs fork")

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from hookline.process.pipes import Finished
-from hookline.process.spawn import ProcessSpec
+from hookline.processes.pipes import Finished
+from hookline.processes.spawn import ProcessSpec
 from hookline.runners.warm import WarmPython, enabled
-from tests.process.running import run_process
+from tests.processes.running import run_process
 from tests.runners.scripts import BESIDE, BINARY, SCRIPTS
 
 pytestmark = pytest.mark.skipif(not enabled(True), reason="needs fork")

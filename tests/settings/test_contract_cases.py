@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from hookline.core.hooks import Command
 from hookline.events import PreToolUse
-from hookline.hooks import Command
 from hookline.settings import Loaded, load
 
 CONTRACT = Path(__file__).parents[1] / "contract"

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from hookline.core.hooks import AgentCheck, Command, Hook, Http, McpTool, Prompt
+from hookline.core.hooks.condition import parse_rule
+from hookline.core.hooks.matcher import parse_matcher
 from hookline.events import PreToolUse, SessionStart, Stop, SubagentStop, UserPromptSubmit
-from hookline.hooks import AgentCheck, Command, Hook, Http, McpTool, Prompt
-from hookline.hooks.condition import parse_rule
-from hookline.hooks.matcher import parse_matcher
 from hookline.settings.parse import HttpRules, InAgent, ParsedSettings, parse_hooks
 from hookline.settings.problems import Problem
 from hookline.settings.sources import SettingsSource

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from hookline.core.hooks import Command, Hook, Http
+from hookline.core.hooks.actions import Action
 from hookline.events import PreToolUse
-from hookline.hooks import Command, Hook, Http
-from hookline.hooks.actions import Action
 from hookline.settings.files import HookScript, read_script
-from hookline.settings.scripts import named_by
+from hookline.settings.trust.scripts import named_by
 
 
 def named(action: Action, project: Path, root: Path | None = None) -> list[str]:

@@ -289,7 +289,7 @@ def test_the_record_is_the_users_alone(world: World) -> None:
 RECORD = """
 import sys
 from hookline.settings import Trust
-from hookline.settings.trust import Item
+from hookline.settings.trust.store import Item
 trust = Trust.load(sys.argv[1])
 for n in range(20):
     trust.record([Item(path=f"/{sys.argv[2]}/{n}", label="x", root="/", definitions="{}")])

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from hookline.core.hooks import Function
 from hookline.errors import Untrusted
-from hookline.hooks import Function
 from hookline.settings import Loaded, Reloader, SettingsChange, watcher
 from hookline.settings.watcher import signature
 from tests.settings.world import World, run

@@ -22,10 +22,10 @@ from hookline import Hooks, Verdict
 from hookline.agent import Agent
 from hookline.agent.messages import ToolOutput, User
 from hookline.agent.models.scripted import Scripted
-from hookline.engine import Notice
+from hookline.core.engine import Notice
+from hookline.guards.permissions import read_rules
 from hookline.hosts.claude_code import ClaudeClient, for_sdk
 from hookline.hosts.claude_code.find import bundled_cli
-from hookline.permissions import read_rules
 from tests import forked
 from tests.environ import clean_environ
 from tests.hosts.claude_code.hosts import Stage, stage_for

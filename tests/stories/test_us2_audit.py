@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from hookline import Hooks
-from hookline.audit.log import AuditLog, read
+from hookline.records.audit.log import AuditLog, read
 from tests.stories.playing import WAYS, Played, Story, Turn, command, play
 
 HOOKS_FILE = """
 from hookline import Hooks
-from hookline.audit.log import AuditLog
+from hookline.records.audit.log import AuditLog
 
 hooks = Hooks()
 hooks.observe(AuditLog({path!r}, user="ada"))

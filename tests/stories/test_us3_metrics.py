@@ -12,8 +12,8 @@ import pytest
 from hookline import Hooks, Verdict
 from hookline.agent import Agent
 from hookline.agent.models.scripted import Scripted
-from hookline.engine import Notice
-from hookline.telemetry.metrics import Metrics
+from hookline.core.engine import Notice
+from hookline.records.telemetry.metrics import Metrics
 from tests.environ import clean_environ
 from tests.stories.playing import WAYS, Played, Story, play
 
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from hookline import Hooks
 from hookline.events import SessionEnd
-from hookline.telemetry.metrics import Metrics
+from hookline.records.telemetry.metrics import Metrics
 
 hooks = Hooks()
 metrics = hooks.observe(Metrics(), inline=True)

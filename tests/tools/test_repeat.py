@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from tests.service.conftest import until
+from tests.processes.service.conftest import until
 from tools.repeat import green_in_a_row
 
 ROOT = Path(__file__).parents[2]

@@ -11,11 +11,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from hookline.hosts.host import Host, able
+from hookline.hosts.install.installed import find_binary
+from hookline.hosts.prove.agents import AGENTS, Agent
+from hookline.hosts.prove.protocols import ModelTurn
+from hookline.hosts.prove.run import ProgramRun, Workspace, folders, run
 from hookline.hosts.table import find
-from hookline.install.found import find_binary
-from hookline.prove.agents import AGENTS, Agent
-from hookline.prove.protocols import ModelTurn
-from hookline.prove.run import ProgramRun, Workspace, folders, run
 
 CASES = ("allow", "deny", "crash", "exit", "hang", "rewrite", "gate prompt")
 _WORDS = {"deny": "REASON_DENY", "crash": "REASON_CRASH", "exit": "ended without an answer", "hang": "gave no reply"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.hooks.declare import Options
+from hookline.core.hooks.declare import Options
 from tools.reference.markdown import block, code, default, doc, kind, shown, table, types_of
 from tools.reference.words import OPTIONS
 
@@ -31,16 +31,16 @@ PARTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("hookline.guards.approvals", "Approve safe calls without a prompt.", ("auto",)),
     ("hookline.guards.budget", "A limit on what a session may spend, and how fast.", ("limit", "rate")),
     ("hookline.guards.branches", "Branches that may not be pushed to.", ("protect",)),
-    ("hookline.audit.log", "The audit log.", ("AuditLog", "AuditFile", "read")),
-    ("hookline.telemetry.metrics", "Counts and latencies.", ("Metrics", "Row", "Latency")),
-    ("hookline.telemetry.otel", "OpenTelemetry.", ("OpenTelemetry",)),
-    ("hookline.replay.compare", "Today's hooks against what was recorded.", ("replay", "Report", "Flip")),
+    ("hookline.records.audit.log", "The audit log.", ("AuditLog", "AuditFile", "read")),
+    ("hookline.records.telemetry.metrics", "Counts and latencies.", ("Metrics", "Row", "Latency")),
+    ("hookline.records.telemetry.otel", "OpenTelemetry.", ("OpenTelemetry",)),
+    ("hookline.records.replay.compare", "Today's hooks against what was recorded.", ("replay", "Report", "Flip")),
     ("hookline.hosts.claude_code", "The Claude CLI's control protocol, and the official SDK.",
      ("for_sdk", "query", "ClaudeClient", "Options", "find_cli", "tool", "ToolServer")),
     ("hookline.agent", "An agent whose every step passes the engine.", ("Agent", "Result")),
     ("hookline.settings", "Reading settings files.", ("load", "Loaded", "Problem", "Trust")),
-    ("hookline.wire.dialects", "The formats on the wire.", ("dialect", "detect", "Dialect")),
-    ("hookline.wire.schema", "JSON Schema of events and answers.", ("event_schema", "reply_schema", "schema")),
+    ("hookline.core.wire.dialects", "The formats on the wire.", ("dialect", "detect", "Dialect")),
+    ("hookline.core.wire.schema", "JSON Schema of events and answers.", ("event_schema", "reply_schema", "schema")),
 )  # fmt: skip
 
 PLAIN = ("hookline", "hookline.testing")

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from hookline.cli.commands.answer import HELP as ANSWER_HELP
 from hookline.cli.main import COMMANDS
 from hookline.cli.run_flags import FLAGS, WITHOUT_EFFECT
-from hookline.confine.main import HELP as CONFINE_HELP
+from hookline.sandbox.main import HELP as CONFINE_HELP
 from tools.reference.markdown import block, code, codes, table
 
 BY_HAND = {"answer": ANSWER_HELP, "confine": CONFINE_HELP}

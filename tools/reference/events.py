@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Iterable
 from inspect import get_annotations
 
+from hookline.core.wire.exit_codes import End, Meaning, meaning, no
+from hookline.core.wire.output_types import fields_of
+from hookline.core.wire.schema import schema
 from hookline.events import CATALOG, OWN_EVENTS, Event, EventSpec
-from hookline.wire.exit_codes import End, Meaning, meaning, no
-from hookline.wire.outputs import fields_of
-from hookline.wire.schema import schema
 from tools.reference.markdown import code, codes, default, kind, table, types_of
 from tools.reference.words import COMMON, FIELDS, ON_EVENT
 

@@ -6,8 +6,8 @@ import json
 import math
 from collections.abc import Mapping
 
+from hookline.core.hooks.actions import DEFAULT_TIMEOUTS
 from hookline.events import CATALOG
-from hookline.hooks.actions import DEFAULT_TIMEOUTS
 from hookline.settings.fields import COMMON, DEFAULT_TIMEOUT, DIALECTS, KINDS, REQUIRED, KeySpec
 from hookline.settings.schema import settings_schema
 from hookline.settings.sources import MANAGED, STRENGTH

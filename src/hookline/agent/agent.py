@@ -45,9 +45,9 @@ from hookline.agent.tools.jobs import Job
 from hookline.agent.tools.structured import StructuredOutput
 from hookline.agent.turn import take_turn
 from hookline.api import Hooks
-from hookline.engine import HookSet
+from hookline.core.engine import HookSet
 from hookline.errors import AgentError, HooklineError
-from hookline.permissions import Mode, Rules
+from hookline.guards.permissions import Mode, Rules
 
 __all__ = ["Agent"]
 

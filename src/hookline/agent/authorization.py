@@ -17,11 +17,11 @@ from hookline.agent.permission_policy import Ask, as_asked
 from hookline.agent.session.results import Ending
 from hookline.agent.session.session import Conversation
 from hookline.agent.tools import Tool
-from hookline.engine import Verdict
+from hookline.core.engine import Verdict
 from hookline.errors import ToolInputInvalid
 from hookline.events import Notification, PermissionDenied, PermissionRequest
-from hookline.guards.aside import aside
-from hookline.permissions import Mode, Permission, suggestions
+from hookline.guards.off_loop import aside
+from hookline.guards.permissions import Mode, Permission, suggestions
 from hookline.replies import Decision, Reply, allow, deny
 
 #: seconds without an answer after which the user is notified that somebody waits

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from hookline.agent.session.session import Conversation
-from hookline.engine import Verdict
+from hookline.core.engine import Verdict
 from hookline.events import Elicitation, ElicitationResult, Notification
 
 

@@ -33,13 +33,13 @@ from hookline.agent.tools import Tool, default_tools
 from hookline.agent.tools.structured import read_schema
 from hookline.api import Hooks
 from hookline.errors import ConfigError, TranscriptError
-from hookline.permissions import Rules, read_rules, removed_tools
+from hookline.guards.permissions import Rules, read_rules, removed_tools
 from hookline.runners.services import Services
 from hookline.settings import parse_hooks
-from hookline.settings.names import with_free_names
+from hookline.settings.hook_names import with_free_names
 from hookline.settings.problems import Problem
 from hookline.settings.sources import SettingsSource
-from hookline.settings.trust import Policy as Trusting
+from hookline.settings.trust.store import Policy as Trusting
 
 if TYPE_CHECKING:
     from hookline.agent.tools.mcp import McpServers
@@ -91,7 +91,7 @@ async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> Made:
     env_file = _env_file()
     hooks = hooks_for({**os.environ, "CLAUDE_ENV_FILE": str(env_file)})
     if options.audit:
-        from hookline.audit.log import AuditLog
+        from hookline.records.audit.log import AuditLog
 
         hooks.observe(AuditLog(options.audit), inline=True)
     env = SettingsEnv()

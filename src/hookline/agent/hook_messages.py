@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hookline.engine import Outcome, Verdict
+from hookline.core.engine import Outcome, Verdict
 from hookline.events import Event
 
 __all__ = [

@@ -12,7 +12,7 @@ from hookline.agent.messages import Assistant, Message, Text, ToolOutput
 from hookline.agent.models import ModelResponse
 from hookline.agent.session.results import Ending
 from hookline.agent.session.session import Conversation
-from hookline.engine import Verdict
+from hookline.core.engine import Verdict
 from hookline.events import Event, PostModelCall, PreModelCall, PreOutput
 
 

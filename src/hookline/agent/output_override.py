@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from hookline.agent.tools import Tool, ToolResult
-from hookline.engine import Verdict
+from hookline.core.engine import Verdict
 
 __all__ = ["replaced"]
 

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from hookline.agent.tools import Tool
-from hookline.engine import Verdict
-from hookline.guards.confining import TOOL, unwrapped
-from hookline.hooks.tools import EDITING
-from hookline.permissions import Mode, Permission, Rules, apply, decide
+from hookline.core.engine import Verdict
+from hookline.core.hooks.tools import EDITING
+from hookline.guards.permissions import Mode, Permission, Rules, apply, decide
+from hookline.guards.sandboxing import TOOL, unwrapped
 from hookline.replies import Decision, Reply
 
 __all__ = ["Ask", "CanUseTool", "PermissionPolicy", "as_asked"]

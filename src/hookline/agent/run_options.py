@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hookline.permissions import Mode
+from hookline.guards.permissions import Mode
 
 #: the Claude Code whose flags, messages and hooks are spoken here; drivers look at it before they go on
 CLAUDE_CODE_VERSION = "2.1.325"

@@ -23,12 +23,12 @@ from hookline.agent.session.results import Ending
 from hookline.agent.session.session import Conversation
 from hookline.agent.tool_host import surroundings
 from hookline.agent.tools import Tool, ToolEnv, ToolResult, failure
-from hookline.engine import Verdict
+from hookline.core.engine import Verdict
+from hookline.core.hooks.tools import ALIASES, ARGUMENTS
+from hookline.core.paths import absolute
 from hookline.errors import ToolInputInvalid
 from hookline.events import PostToolBatch, PostToolUse, PostToolUseFailure, PreToolUse
-from hookline.guards.confining import HeldLine, by_agent
-from hookline.hooks.tools import ALIASES, ARGUMENTS
-from hookline.paths import absolute
+from hookline.guards.sandboxing import HeldLine, by_agent
 from hookline.replies import Decision
 
 #: other names that models know a tool by

@@ -15,7 +15,7 @@ from hookline.agent.models.base import ModelRequest, ModelResponse
 from hookline.agent.models.choose import resolve
 from hookline.agent.session.session import Conversation
 from hookline.agent.tools import Task, ToolEnv, ToolResult, failure
-from hookline.engine import Verdict
+from hookline.core.engine import Verdict
 from hookline.errors import HooklineError
 from hookline.events import CwdChanged, Event, TaskCompleted, TaskCreated, WorktreeCreate, WorktreeRemove
 from hookline.replies import Decision

@@ -24,7 +24,7 @@ from hookline.agent.session.lifecycle import load_again
 from hookline.agent.session.results import Ending
 from hookline.agent.session.session import Conversation
 from hookline.agent.tool_calls import call_tools
-from hookline.engine import Verdict
+from hookline.core.engine import Verdict
 from hookline.errors import ModelError
 from hookline.events import MessageDisplay, Stop, StopFailure, SubagentStop
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hookline.audit.export import FORMATS, lines
-from hookline.audit.log import AuditFile, read
 from hookline.cli.style import counted
 from hookline.errors import HooklineError
+from hookline.records.audit.export import FORMATS, lines
+from hookline.records.audit.log import AuditFile, read
 
 Log = tuple[str, Path]
 """A machine, empty if there is only one, and its log."""
@@ -32,7 +32,7 @@ def export(logs: Iterable[Log], args: argparse.Namespace) -> int:
     if args.format == "parquet":
         if args.output is None:
             raise HooklineError("--format parquet: a file is needed; name one with `--output FILE`")
-        from hookline.audit.parquet import write_parquet
+        from hookline.records.audit.parquet import write_parquet
 
         count = _to_disk(args.output, lambda: write_parquet(args.output, records))
         print(f"{counted(count, 'record')} in {args.output}", file=sys.stderr)

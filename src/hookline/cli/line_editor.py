@@ -10,7 +10,7 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-from hookline.files import state_folder
+from hookline.core.files import state_folder
 
 MOST_REMEMBERED = 1000
 

@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hookline.api import Hooks
+from hookline.core.files import in_fleet
+from hookline.core.hooks.actions import Command
 from hookline.errors import AuditError, ConfigError, EventError
-from hookline.files import in_fleet
-from hookline.hooks.actions import Command
 from hookline.runners import runner_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from hookline.api import RunnerFor
-    from hookline.engine import Runner
+    from hookline.core.engine import Runner
     from hookline.events import Event
     from hookline.runners.services import Services
     from hookline.settings import Loaded, Problem
-    from hookline.settings.trust import Policy, Status
+    from hookline.settings.trust.store import Policy, Status
 
 
 USAGE = 64

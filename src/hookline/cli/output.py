@@ -11,8 +11,8 @@ import msgspec
 from hookline.agent.stream_json.init import say_init
 from hookline.agent.stream_json.output import HookReporter, Note
 from hookline.cli.style import paint, width
+from hookline.core.engine import Notice, Verdict
 from hookline.display import block, one_line
-from hookline.engine import Notice, Verdict
 from hookline.events import PreToolUse
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 from hookline.agent.run_options import RunOptions
 from hookline.cli.options import parser as make_parser
 from hookline.errors import did_you_mean
-from hookline.permissions import Mode
+from hookline.guards.permissions import Mode
 
 Kind = Literal["switch", "value", "maybe", "repeat", "list"]
 

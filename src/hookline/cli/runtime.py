@@ -9,11 +9,11 @@ import sys
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hookline.engine.observers import HookResponse, HookStarted, Notice
+from hookline.core.engine.observers import HookResponse, HookStarted, Notice
 
 if TYPE_CHECKING:
     from hookline.api import Hooks
-    from hookline.process.due import Due
+    from hookline.processes.shared_deadline import Due
 
 T = TypeVar("T")
 TERMINATED = 143

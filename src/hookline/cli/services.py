@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from hookline.api import Hooks
-from hookline.hooks import AgentCheck, McpTool, Prompt
+from hookline.core.hooks import AgentCheck, McpTool, Prompt
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from hookline.cli.style import paint
 from hookline.display import lines as lines_of
 from hookline.display import one_line
 from hookline.settings.files import HookScript
-from hookline.settings.trust import Item, Status, TrustChange
+from hookline.settings.trust.store import Item, Status, TrustChange
 
 
 def review(status: Status) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.install.survey import HostRow, survey
+from hookline.hosts.install.survey import HostRow, survey
 
 MINUTES = 10.0
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hookline.api import Hooks
-from hookline.audit import AuditLog
-from hookline.engine import Outcome, Status, Verdict
+from hookline.core.engine import Outcome, Status, Verdict
+from hookline.core.hooks import Hook, make_hook
 from hookline.errors import HooklineError
 from hookline.events import CATALOG, Event, spec_of
 from hookline.fleet.machine import Enrolment, Machine
 from hookline.hook_file import load_hooks
-from hookline.hooks import Hook, make_hook
+from hookline.records.audit import AuditLog
 from hookline.replies import NOTHING, Reply, ask, deny
 
 if TYPE_CHECKING:

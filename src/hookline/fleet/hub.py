@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from hookline.core.files import write_atomically
 from hookline.errors import FleetError
-from hookline.files import write_atomically
 from hookline.fleet import rollout as rollouts
 from hookline.fleet.bundle import Bundle, pack, unpack
 from hookline.fleet.connection import connect, end

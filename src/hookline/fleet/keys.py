@@ -13,8 +13,8 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hookline.core.files import write_atomically
 from hookline.errors import FleetError, extra
-from hookline.files import write_atomically
 
 if TYPE_CHECKING:
     from nacl.signing import SigningKey

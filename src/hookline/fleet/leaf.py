@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hookline.audit.chain import Link, link_of
 from hookline.errors import FleetError
-from hookline.fleet.blocks import Block, ChainReader, Cursor
+from hookline.fleet.audit_blocks import Block, ChainReader, Cursor
 from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, unpack
 from hookline.fleet.check import check_in_process
 from hookline.fleet.connection import connect, end
@@ -41,6 +40,7 @@ from hookline.fleet.subjects import (
     audit_of,
     inbox_of,
 )
+from hookline.records.audit.chain import Link, link_of
 
 if TYPE_CHECKING:
     from nats.aio.client import Client

@@ -13,11 +13,11 @@ from typing import Literal
 
 import msgspec
 
-from hookline.audit.chain import Link, follow, link_of
-from hookline.audit.checkpoint import Head, write_head
-from hookline.audit.log_file import last_line
-from hookline.audit.verification import lines_of
-from hookline.files import locked
+from hookline.core.files import locked
+from hookline.records.audit.chain import Link, follow, link_of
+from hookline.records.audit.checkpoint import Head, write_head
+from hookline.records.audit.log_file import last_line
+from hookline.records.audit.verification import lines_of
 
 Outcome = Literal["new", "known"]
 

@@ -21,8 +21,8 @@ from typing import Literal
 
 import msgspec
 
+from hookline.core.files import locked, state_folder, try_lock, write_atomically
 from hookline.errors import FleetError
-from hookline.files import locked, state_folder, try_lock, write_atomically
 from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, Manifest
 from hookline.fleet.keys import verify
 

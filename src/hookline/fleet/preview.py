@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hookline.api import Hooks
 from hookline.fleet.enforce import load_policy
-from hookline.replay.compare import Report, replay
+from hookline.records.replay.compare import Report, replay
 
 DAYS = 7.0
 

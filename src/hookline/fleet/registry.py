@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from hookline.core.files import locked, write_atomically
 from hookline.errors import FleetError
-from hookline.files import locked, write_atomically
 from hookline.fleet.keys import is_machine_key
 
 TOKEN_HOURS = 24.0

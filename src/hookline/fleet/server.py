@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
+from hookline.core.files import write_atomically
 from hookline.errors import FleetError
-from hookline.files import write_atomically
 from hookline.fleet.subjects import JOIN_MAY, machine_may
 
 PORT = 4222

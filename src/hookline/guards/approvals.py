@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from hookline.engine import Context
+from hookline.core.engine import Context
+from hookline.core.hooks import Hook, make_hook
+from hookline.core.hooks.condition import PathContext, Rule, covers, parse_rule
+from hookline.core.shell import parse_line
 from hookline.errors import HookError
 from hookline.events import PermissionRequest
-from hookline.guards import confining
-from hookline.guards.aside import aside
-from hookline.hooks import Hook, make_hook
-from hookline.hooks.condition import PathContext, Rule, covers, parse_rule
-from hookline.permissions import reads_only
-from hookline.permissions.forms import strange_forms
+from hookline.guards import sandboxing
+from hookline.guards.off_loop import aside
+from hookline.guards.permissions import reads_only
+from hookline.guards.permissions.unknown_options import strange_forms
 from hookline.replies import Reply, allow, deny
-from hookline.shell import parse_line
 
 Otherwise = Literal["block", "leave"]
 SAFE = (
@@ -71,7 +71,7 @@ def auto(safe: Iterable[str] = SAFE, *, otherwise: Otherwise = "leave", name: st
 def _without_confinement(event: PermissionRequest) -> Mapping[str, Any]:
     """The call as it was before a guard put a confinement around its line."""
     command = event.tool_input.get("command")
-    found = confining.unwrapped(command) if event.tool_name == confining.TOOL and isinstance(command, str) else None
+    found = sandboxing.unwrapped(command) if event.tool_name == sandboxing.TOOL and isinstance(command, str) else None
     return event.tool_input if found is None else {**event.tool_input, "command": found[1]}
 
 

@@ -12,17 +12,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hookline.core.globs import name_expression
+from hookline.core.hooks import Hook, make_hook
+from hookline.core.shell import SimpleCommand, parse_line
+from hookline.core.shell.folders import join, placed
 from hookline.errors import HookError
 from hookline.events import PreToolUse
-from hookline.globs import name_expression
-from hookline.guards.aside import aside
 from hookline.guards.commands import PRIORITY, SHELL_TOOLS, Undecided, shell_lines
 from hookline.guards.git_config import GitConfig, read_git_config
-from hookline.hooks import Hook, make_hook
-from hookline.permissions.options import ReadOnlyOptions, Taken, row, take
+from hookline.guards.off_loop import aside
+from hookline.guards.permissions.options import ReadOnlyOptions, Taken, row, take
 from hookline.replies import Reply, ask, deny
-from hookline.shell import SimpleCommand, parse_line
-from hookline.shell.folders import join, placed
 
 _GLOBAL = row(
     "-pP -C: -c: --git-dir: --work-tree: --namespace: --exec-path? --config-env: --no-pager --paginate --bare "

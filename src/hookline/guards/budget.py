@@ -13,10 +13,10 @@ from typing import IO
 
 import msgspec
 
+from hookline.core.hooks import Hook, hook, make_hook
+from hookline.core.hooks.declare import declared
 from hookline.errors import HookError
 from hookline.events import Event, PreToolUse, SessionEnd, SessionStart
-from hookline.hooks import Hook, hook, make_hook
-from hookline.hooks.declare import declared
 from hookline.replies import Reply, deny
 
 _MOST_SESSIONS = 1_000

@@ -13,22 +13,22 @@ from typing import Literal
 
 import msgspec
 
-from hookline.confine.policy import Policy
+from hookline.core.hooks import Hook, make_hook
+from hookline.core.hooks.condition import Catch, PathContext, covers
+from hookline.core.shell import ShellLine, SimpleCommand, parse_line
+from hookline.core.shell.programs.languages import language_of
+from hookline.core.shell.programs.launchers import SHELLS
 from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
-from hookline.guards import confining
-from hookline.guards.aside import aside
-from hookline.guards.confining import Confine
-from hookline.guards.inputs import Line, lines_of
-from hookline.guards.looks import plain
-from hookline.guards.pattern import GuardPattern, caught_by, pattern_of
-from hookline.hooks import Hook, make_hook
-from hookline.hooks.condition import Catch, PathContext, covers
-from hookline.permissions.forms import strange_forms
+from hookline.guards import sandboxing
+from hookline.guards.command_pattern import GuardPattern, caught_by, pattern_of
+from hookline.guards.confusables import plain
+from hookline.guards.off_loop import aside
+from hookline.guards.permissions.unknown_options import strange_forms
+from hookline.guards.sandboxing import Confine
+from hookline.guards.tool_inputs import Line, lines_of
 from hookline.replies import Reply, ask, deny
-from hookline.shell import ShellLine, SimpleCommand, parse_line
-from hookline.shell.programs.languages import language_of
-from hookline.shell.programs.launchers import SHELLS
+from hookline.sandbox.policy import Policy
 
 Undecided = Literal["ask", "deny"]
 SHELL_TOOLS = "[Bb]ash|Monitor|[Ss]hell|[Tt]erminal|[Cc]ommand|[Ee]xec|mcp__.*"
@@ -78,15 +78,15 @@ def block(
 
     async def judge_confined(event: PreToolUse | PostToolUse | PostToolUseFailure) -> Reply | None:
         if not isinstance(event, PreToolUse):
-            return confining.afterwards(event, name) if confining.wanted(confine) else None
-        if not confining.applies_to(event, confine):
+            return sandboxing.afterwards(event, name) if sandboxing.wanted(confine) else None
+        if not sandboxing.applies_to(event, confine):
             return await judge(event)
-        line = Line(confining.line_of(event))
-        return await _strictest([line], lambda line: judged(line.text, known, None)) or confining.hold(event, policy)
+        line = Line(sandboxing.line_of(event))
+        return await _strictest([line], lambda line: judged(line.text, known, None)) or sandboxing.hold(event, policy)
 
-    if confining.checked(confine) == "off":
+    if sandboxing.checked(confine) == "off":
         return make_hook((PreToolUse,), judge, match=match, name=name, priority=PRIORITY)
-    events = (PreToolUse, *confining.AFTERWARDS)
+    events = (PreToolUse, *sandboxing.AFTERWARDS)
     hook = make_hook(events, judge_confined, match=match, name=name, priority=PRIORITY)
     return msgspec.structs.replace(hook, confines=confine == "auto")
 

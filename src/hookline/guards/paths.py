@@ -15,24 +15,24 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from hookline.confine.policy import Policy
-from hookline.engine import Context
+from hookline.core.engine import Context
+from hookline.core.files import identity, other_names
+from hookline.core.hooks import Hook, make_hook
+from hookline.core.hooks.tools import ARGUMENTS as TOOL_ARGUMENTS
+from hookline.core.hooks.tools import EDITING, READING
+from hookline.core.paths import inside_any
+from hookline.core.shell import writes
 from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse, SessionStart
-from hookline.files import identity, other_names
-from hookline.guards import confining
-from hookline.guards.aside import aside
+from hookline.guards import sandboxing
 from hookline.guards.commands import shell_lines
-from hookline.guards.confining import Confine
-from hookline.guards.confining import checked as checked_confine
-from hookline.guards.inputs import Line, json_inside, plain_name, texts_of
-from hookline.guards.resolve import Astray, Matches, checked, resolved, spellings
-from hookline.hooks import Hook, make_hook
-from hookline.hooks.tools import ARGUMENTS as TOOL_ARGUMENTS
-from hookline.hooks.tools import EDITING, READING
-from hookline.paths import inside_any
+from hookline.guards.off_loop import aside
+from hookline.guards.resolve_path import Astray, Matches, checked, resolved, spellings
+from hookline.guards.sandboxing import Confine
+from hookline.guards.sandboxing import checked as checked_confine
+from hookline.guards.tool_inputs import Line, json_inside, plain_name, texts_of
 from hookline.replies import Reply, ask, deny, rewrite, stop
-from hookline.shell import writes
+from hookline.sandbox.policy import Policy
 
 Undecided = Literal["ask", "deny"]
 PRIORITY = 100
@@ -153,7 +153,7 @@ class StayInside:
                 changed[field] = found.leads
         if doubt is None and event.tool_name.startswith("mcp__"):
             doubt = self._judge_guesses(event, fence)
-        confined = confining.applies_to(event, self._confine)
+        confined = sandboxing.applies_to(event, self._confine)
         line = await (self._held if confined else self._lines)(event, fence)
         if line is not None or doubt is not None:
             return max((each for each in (line, doubt) if each), key=lambda each: each.decision)
@@ -172,8 +172,8 @@ class StayInside:
 
     async def look_again(self, event: PostToolUse | PostToolUseFailure, ctx: Context) -> Reply | None:
         """Find a path that led inside when it was judged, and outside when it was written; tell what was refused."""
-        if confining.wanted(self._confine) and event.tool_name == confining.TOOL:
-            return confining.afterwards(event, self._name)
+        if sandboxing.wanted(self._confine) and event.tool_name == sandboxing.TOOL:
+            return sandboxing.afterwards(event, self._name)
         fence = self._fence(event, ctx)
         for _, path in paths_of(event, read=self._read):
             found = judged(path, event.cwd, fence, write=False)
@@ -203,12 +203,12 @@ class StayInside:
         return max((each for each in answers if each), key=lambda each: each.decision, default=None)
 
     async def _held(self, event: PreToolUse, fence: Fence) -> Reply | None:
-        return await aside([confining.line_of(event)], lambda: self._judge_held(event, fence))
+        return await aside([sandboxing.line_of(event)], lambda: self._judge_held(event, fence))
 
     def _judge_held(self, event: PreToolUse, fence: Fence) -> Reply | None:
         """Deny a line that plainly writes outside; what its text does not tell, the kernel will."""
         cwd = _folder(event)
-        for target in writes(confining.line_of(event)).targets:
+        for target in writes(sandboxing.line_of(event)).targets:
             one = judged(target, cwd, fence, write=False)
             if one.problem and one.leads:
                 return deny(one.problem)
@@ -216,7 +216,7 @@ class StayInside:
 
     def _hold(self, event: PreToolUse, fence: Fence) -> Reply | None:
         folders = tuple(folder for folder in fence.folders if os.path.exists(folder))
-        return confining.hold(event, Policy(folders, read=folders if self._read else None, write_guard=self._name))
+        return sandboxing.hold(event, Policy(folders, read=folders if self._read else None, write_guard=self._name))
 
     def _judge_line(self, line: str, cwd: str, fence: Fence) -> Reply | None:
         found = writes(line)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hookline import detect
+from hookline.core.hooks import Hook, make_hook
 from hookline.events import Event, PostToolUse, PreToolUse, UserPromptSubmit
-from hookline.hooks import Hook, make_hook
+from hookline.guards import detect
 from hookline.replies import Reply, deny, replace_output, rewrite
 
 PRIORITY = 95

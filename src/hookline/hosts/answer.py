@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 from typing import Any, Protocol, TypeVar
 
-from hookline.engine import Verdict
-from hookline.engine.fires import FiresAsync
+from hookline.core.engine import Verdict
+from hookline.core.engine.fires import FiresAsync
+from hookline.core.wire.json_text import check_says
 from hookline.errors import HooklineError, ReplyError
 from hookline.events import Event, spec_of
 from hookline.replies import NOTHING, Decision, Reply, deny
-from hookline.wire.text import check_says
 
 log: logging.Logger = logging.getLogger("hookline.hosts")
 P_contra = TypeVar("P_contra", contravariant=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hookline.core.wire.claude import reply_object
 from hookline.events import CATALOG, Event
-from hookline.hosts.host import VALUE, Config, Host
-from hookline.hosts.shapes import (
+from hookline.hosts.answer_shapes import (
     BLOCK,
     END_TURN,
     REQUEST_ALLOWED,
@@ -18,8 +18,8 @@ from hookline.hosts.shapes import (
     same,
     specific,
 )
+from hookline.hosts.host import VALUE, Config, Host
 from hookline.replies import Reply
-from hookline.wire.claude import reply_object
 
 _PRE = "PreToolUse"
 

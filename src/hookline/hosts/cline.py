@@ -10,9 +10,9 @@ from shlex import quote
 from typing import Any
 
 from hookline.events import Event
+from hookline.hosts.answer_shapes import same
 from hookline.hosts.host import TEXT, VALUE, Config, Host, Tool
 from hookline.hosts.mcp_names import joined_by
-from hookline.hosts.shapes import same
 
 _NAMES = {"tool_call": "PreToolUse", "tool_result": "PostToolUse", "agent_start": "TaskStart",
           "agent_resume": "TaskResume", "agent_abort": "TaskCancel", "agent_end": "TaskComplete",

@@ -1,7 +1,6 @@
 """Codex: Claude Code's nesting in a file of its own; hooks that were not trusted are skipped without a word."""
 
-from hookline.hosts.host import Config, Host, Tool
-from hookline.hosts.shapes import (
+from hookline.hosts.answer_shapes import (
     BLOCK,
     END_TURN,
     REQUEST_ALLOWED,
@@ -12,6 +11,7 @@ from hookline.hosts.shapes import (
     rewritten,
     same,
 )
+from hookline.hosts.host import Config, Host, Tool
 
 _PRE = "PreToolUse"
 

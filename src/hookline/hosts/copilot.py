@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from hookline.events import Event, UserPromptSubmit
+from hookline.hosts.answer_shapes import BASH, BLOCK, GLOB, GREP, context, permission, rewritten, same
 from hookline.hosts.host import TEXT, Config, Host, Tool
 from hookline.hosts.mcp_names import joined_by
-from hookline.hosts.shapes import BASH, BLOCK, GLOB, GREP, context, permission, rewritten, same
 
 _PRE = "PreToolUse"
 _FILE = {"path": "file_path", "file_text": "content"}

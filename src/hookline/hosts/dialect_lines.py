@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
+from hookline.core.wire import message
+from hookline.core.wire.dialects import DIALECTS, detect
+from hookline.core.wire.json_text import parse_object
 from hookline.errors import EventError, HooklineError
 from hookline.events import Event
 from hookline.hosts.answer import refusal
 from hookline.replies import Reply
-from hookline.wire import message
-from hookline.wire.dialects import DIALECTS, detect
-from hookline.wire.text import parse_object
 
 MOST_BYTES = 50 * 1024 * 1024
 """How long a line may be."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hookline.hosts.host import VALUE, Config, Host, Tool
-from hookline.hosts.mcp_names import mcp_name
-from hookline.hosts.shapes import (
+from hookline.hosts.answer_shapes import (
     BASH,
     DENY,
     EDIT,
@@ -17,6 +15,8 @@ from hookline.hosts.shapes import (
     context,
     specific,
 )
+from hookline.hosts.host import VALUE, Config, Host, Tool
+from hookline.hosts.mcp_names import mcp_name
 
 
 def _mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hookline.errors import EventError
-from hookline.hosts.host import Config, Host, Tool
-from hookline.hosts.mcp_names import joined_by
-from hookline.hosts.shapes import (
+from hookline.hosts.answer_shapes import (
     BLOCK,
     CLAUDE_EVENTS,
     EDIT,
@@ -19,6 +17,8 @@ from hookline.hosts.shapes import (
     rewritten,
     same,
 )
+from hookline.hosts.host import Config, Host, Tool
+from hookline.hosts.mcp_names import joined_by
 
 _PRE = "PreToolUse"
 

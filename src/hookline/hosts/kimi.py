@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hookline.hosts.answer_shapes import BASH, permission, same
 from hookline.hosts.host import Config, Exit, Host, Plain, Tool
-from hookline.hosts.shapes import BASH, permission, same
 
 _PRE = "PreToolUse"
 

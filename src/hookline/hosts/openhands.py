@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hookline.hosts.answer_shapes import BASH, DENY, same
 from hookline.hosts.host import Config, Host, Tool
 from hookline.hosts.mcp_names import UNKNOWN_SERVER, mcp_name
-from hookline.hosts.shapes import BASH, DENY, same
 
 _EDIT = {"path": "file_path", "old_str": "old_string", "new_str": "new_string"}
 _VIEW = Tool("Read", {"path": "file_path"})

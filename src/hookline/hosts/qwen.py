@@ -1,7 +1,6 @@
 """Qwen Code: Claude Code's words, Gemini's tools, timeouts in milliseconds; nothing can be rewritten."""
 
-from hookline.hosts.host import Config, Host, Tool
-from hookline.hosts.shapes import (
+from hookline.hosts.answer_shapes import (
     BLOCK,
     CLAUDE_EVENTS,
     EDIT,
@@ -17,6 +16,7 @@ from hookline.hosts.shapes import (
     permission,
     same,
 )
+from hookline.hosts.host import Config, Host, Tool
 
 _PRE = "PreToolUse"
 

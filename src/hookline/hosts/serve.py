@@ -7,16 +7,16 @@ from functools import reduce
 from operator import or_
 from typing import Any, Protocol
 
-from hookline.engine import Verdict
+from hookline.core.engine import Verdict
+from hookline.core.wire.json_text import parse_object
 from hookline.errors import EventError
 from hookline.events import Event
 from hookline.hosts.answer import fails_closed, refusal, within_rules
+from hookline.hosts.answer_limit import cut
+from hookline.hosts.decode import decode
+from hookline.hosts.encode import encode, refuse
 from hookline.hosts.host import Host, Response, able
-from hookline.hosts.length import cut
-from hookline.hosts.read import decode
-from hookline.hosts.reply import encode, refuse
 from hookline.replies import NOTHING, Reply, deny
-from hookline.wire.text import parse_object
 
 
 class FiresInTime(Protocol):
@@ -47,7 +47,7 @@ async def serve(
 def _tell_guards(host: Host) -> None:
     """A guard that would rather rewrite a line is told if the host has no way to do so."""
     if not able(host, "rewrite"):
-        from hookline.guards.confining import host_rewrites
+        from hookline.guards.sandboxing import host_rewrites
 
         host_rewrites.set(False)
 

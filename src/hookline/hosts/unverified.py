@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hookline.hosts.host import TEXT, VALUE, Config, Exit, Host, Plain, Tool
-from hookline.hosts.shapes import (
+from hookline.hosts.answer_shapes import (
     BASH,
     BLOCK,
     EDIT,
@@ -18,6 +17,7 @@ from hookline.hosts.shapes import (
     rewritten,
     same,
 )
+from hookline.hosts.host import TEXT, VALUE, Config, Exit, Host, Plain, Tool
 
 _PRE = "PreToolUse"
 

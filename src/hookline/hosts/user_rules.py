@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from hookline.core.hooks.condition import read_rule
 from hookline.events import Event, PreToolUse
-from hookline.guards.confining import TOOL, unwrapped
-from hookline.hooks.condition import read_rule
-from hookline.permissions import Permission, Rules, decide, read_rules
+from hookline.guards.permissions import Permission, Rules, decide, read_rules
+from hookline.guards.sandboxing import TOOL, unwrapped
 from hookline.replies import NOTHING, Decision, Reply, allow, ask, deny
 from hookline.settings.load import read_settings
 from hookline.settings.policy import File, Permissions, read_permissions
@@ -124,7 +124,7 @@ def _malformed(rows: Iterable[Permissions]) -> list[Problem]:
 def _trusted(rows: Iterable[Permissions], project: str) -> list[Permissions]:
     """The rows without those of files that are new or have changed since somebody trusted them."""
     from hookline.settings.load import load
-    from hookline.settings.trust import Trust
+    from hookline.settings.trust.store import Trust
 
     untrusted = {item.path for item in Trust.load().status(load(project, headers=False)).untrusted}
     return [row for row in rows if row.source.path not in untrusted]

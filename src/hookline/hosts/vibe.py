@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from hookline.hosts.answer_shapes import BASH, DENY, EDIT, GREP, WRITE
 from hookline.hosts.host import TEXT, VALUE, Config, Host, Tool
 from hookline.hosts.mcp_names import mcp_name
-from hookline.hosts.shapes import BASH, DENY, EDIT, GREP, WRITE
 
 
 def _mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:

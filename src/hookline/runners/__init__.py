@@ -6,10 +6,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hookline.hooks.actions import AgentCheck, Cedar, Command, Function, Http, McpTool, Prompt, Rego
+from hookline.core.hooks.actions import AgentCheck, Cedar, Command, Function, Http, McpTool, Prompt, Rego
 
 if TYPE_CHECKING:
-    from hookline.engine import Runner
+    from hookline.core.engine import Runner
     from hookline.runners.services import Services
 
 RUNNERS: dict[type[Any], tuple[str, str]] = {

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from hookline.globs import name_expression
+from hookline.core.globs import name_expression
 
 _PORTS = {"http": 80, "https": 443}
 _AMBIGUOUS = re.compile(r"[\x00-\x20\x7f-\xa0\\]|\s")

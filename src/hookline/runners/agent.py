@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hookline.engine import Context, RunnerResult
+from hookline.core.engine import Context, RunnerResult
+from hookline.core.hooks.actions import AgentCheck
+from hookline.core.hooks.hook import Hook
 from hookline.errors import HookFailed
 from hookline.events import Event, spec_of
-from hookline.hooks.actions import AgentCheck
-from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Reply, deny, keep_going, stop
 from hookline.runners.prompt import PromptAnswer, question, understand
 from hookline.runners.services import ServiceRunner, missing

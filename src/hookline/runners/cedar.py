@@ -14,14 +14,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hookline.engine import Context, RunnerResult
+from hookline.core.engine import Context, RunnerResult
+from hookline.core.hooks.actions import Cedar
+from hookline.core.hooks.hook import Hook
+from hookline.core.wire import claude
 from hookline.errors import HookFailed, extra
 from hookline.events import Event
-from hookline.hooks.actions import Cedar
-from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, deny
 from hookline.runners.policies import PolicyCache, unchanged
-from hookline.wire import claude
 
 _MOST = 2**63
 

@@ -8,21 +8,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hookline.engine import Context, RunnerResult
+from hookline.core.engine import Context, RunnerResult
+from hookline.core.hooks.actions import Command
+from hookline.core.hooks.hook import Hook
+from hookline.core.placeholders import fill
+from hookline.core.wire.dialects import dialect
 from hookline.errors import HookFailed, Unsealed
 from hookline.events import Event, SessionEnd, spec_of
-from hookline.hooks.actions import Command
-from hookline.hooks.hook import Hook
-from hookline.placeholders import fill
-from hookline.process.limiter import slots
-from hookline.process.orphan import leave_running
-from hookline.process.pipes import OUTPUT_LIMIT, Finished, Process, Stream, start_process
-from hookline.process.spawn import ProcessSpec, not_started, spawn
+from hookline.processes.detached import leave_running
+from hookline.processes.limiter import slots
+from hookline.processes.pipes import OUTPUT_LIMIT, Finished, Process, Stream, start_process
+from hookline.processes.spawn import ProcessSpec, not_started, spawn
 from hookline.replies import Reply, background, deny
 from hookline.runners.command_answer import answer, async_timeout, decoded, says_async
 from hookline.runners.environment import Environments, check_folders, environment, given, own_env_file, project_dir
 from hookline.runners.persistent import Persistent
-from hookline.wire.dialects import dialect
 
 if TYPE_CHECKING:
     from hookline.runners.warm import WarmPython

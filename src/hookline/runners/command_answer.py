@@ -6,16 +6,11 @@ import signal
 
 import msgspec
 
-from hookline.engine import RunnerResult
-from hookline.errors import HookFailed, ReplyError, ReplyMismatch
-from hookline.events import Event
-from hookline.hooks.actions import Command
-from hookline.hooks.hook import Hook
-from hookline.process.pipes import Finished
-from hookline.process.spawn import NOT_EXECUTABLE, NOT_FOUND
-from hookline.replies import NOTHING, Decision, Reply
-from hookline.wire.dialects import dialect
-from hookline.wire.exit_codes import (
+from hookline.core.engine import RunnerResult
+from hookline.core.hooks.actions import Command
+from hookline.core.hooks.hook import Hook
+from hookline.core.wire.dialects import dialect
+from hookline.core.wire.exit_codes import (
     End,
     Meaning,
     end_of,
@@ -26,7 +21,12 @@ from hookline.wire.exit_codes import (
     script_missing,
     text_reply,
 )
-from hookline.wire.text import read_object
+from hookline.core.wire.json_text import read_object
+from hookline.errors import HookFailed, ReplyError, ReplyMismatch
+from hookline.events import Event
+from hookline.processes.pipes import Finished
+from hookline.processes.spawn import NOT_EXECUTABLE, NOT_FOUND
+from hookline.replies import NOTHING, Decision, Reply
 
 
 def answer(

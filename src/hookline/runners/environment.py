@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from hookline.engine import Context
+from hookline.core.engine import Context
+from hookline.core.files import state_folder
+from hookline.core.hooks.actions import PLUGIN_FOLDERS, Command
+from hookline.core.hooks.hook import Hook
 from hookline.errors import HookFailed
 from hookline.events import Event, spec_of
-from hookline.files import state_folder
-from hookline.hooks.actions import PLUGIN_FOLDERS, Command
-from hookline.hooks.hook import Hook
 
 
 def given(action: Command) -> dict[str, str]:

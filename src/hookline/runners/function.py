@@ -11,11 +11,11 @@ import threading
 from collections.abc import Callable
 from typing import Any, Literal, cast
 
-from hookline.engine import Answer, Context
+from hookline.core.engine import Answer, Context
+from hookline.core.hooks.actions import Function
+from hookline.core.hooks.hook import Hook
 from hookline.errors import HookFailed
 from hookline.events import Event
-from hookline.hooks.actions import Function
-from hookline.hooks.hook import Hook
 
 log: logging.Logger = logging.getLogger("hookline.function")
 _IDLE_SECONDS = 5.0

@@ -8,16 +8,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from hookline.engine import Context, RunnerResult
+from hookline.core.engine import Context, RunnerResult
+from hookline.core.hooks.actions import Http
+from hookline.core.hooks.hook import Hook
+from hookline.core.placeholders import EITHER, fill
+from hookline.core.wire import claude
 from hookline.errors import HookFailed, ReplyError, extra
 from hookline.events import Event
-from hookline.hooks.actions import Http
-from hookline.hooks.hook import Hook
-from hookline.placeholders import EITHER, fill
 from hookline.replies import Reply
 from hookline.runners.addresses import admits
 from hookline.runners.mcp import filled as filled_in
-from hookline.wire import claude
 
 if TYPE_CHECKING:
     import aiohttp

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hookline.engine import Context, RunnerResult
+from hookline.core.engine import Context, RunnerResult
+from hookline.core.hooks.actions import McpTool
+from hookline.core.hooks.hook import Hook
+from hookline.core.placeholders import DOTTED, fill, in_every_text
+from hookline.core.wire import claude
 from hookline.errors import HookFailed, ReplyError
 from hookline.events import Event
-from hookline.hooks.actions import McpTool
-from hookline.hooks.hook import Hook
-from hookline.placeholders import DOTTED, fill, in_every_text
 from hookline.runners.services import ServiceRunner, missing
-from hookline.wire import claude
 
 
 class McpRunner(ServiceRunner):

@@ -15,8 +15,8 @@ from collections.abc import Callable
 import msgspec
 
 from hookline.errors import HookFailed
-from hookline.process.pipes import Process, Stream, start_process
-from hookline.process.spawn import Child, ProcessSpec, not_started
+from hookline.processes.pipes import Process, Stream, start_process
+from hookline.processes.spawn import Child, ProcessSpec, not_started
 
 LINE_LIMIT = 10_000_000
 """Bytes of one answer, and of what is kept of stderr."""

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from hookline.engine import Context
+from hookline.core.engine import Context
+from hookline.core.hooks.actions import Cedar, Rego
 from hookline.errors import HookFailed
-from hookline.hooks.actions import Cedar, Rego
 
 T = TypeVar("T")
 State = tuple[tuple[str, tuple[int, ...]], ...]

@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-from hookline.engine import Context, RunnerResult
+from hookline.core.engine import Context, RunnerResult
+from hookline.core.hooks.actions import AgentCheck, Prompt
+from hookline.core.hooks.hook import Hook
+from hookline.core.wire import claude
 from hookline.errors import HookFailed
 from hookline.events import Event, spec_of
-from hookline.hooks.actions import AgentCheck, Prompt
-from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Reply, deny, keep_going, stop
 from hookline.runners.services import Question, ServiceRunner, missing
-from hookline.wire import claude
 
 #: models like to put their JSON between marks
 _FENCE = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)

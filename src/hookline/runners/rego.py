@@ -13,14 +13,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hookline.engine import Context, RunnerResult
+from hookline.core.engine import Context, RunnerResult
+from hookline.core.hooks.actions import Rego
+from hookline.core.hooks.hook import Hook
+from hookline.core.wire import claude
 from hookline.errors import HookFailed, extra
 from hookline.events import Event
-from hookline.hooks.actions import Rego
-from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Reply, ask, context, deny
 from hookline.runners.policies import PolicyCache, unchanged
-from hookline.wire import claude
 
 _PACKAGE = re.compile(r"^\s*package\s+([\w.]+)", re.MULTILINE)
 _ANSWERS: dict[str, Callable[[str], Reply]] = {"deny": deny, "ask": ask, "context": context}

@@ -6,7 +6,7 @@ from hookline.settings.parse import ParsedSettings, parse_hooks
 from hookline.settings.policy import File, Permissions, Switches
 from hookline.settings.problems import Problem
 from hookline.settings.sources import SettingsFolders, SettingsSource, places
-from hookline.settings.trust import Item, Policy, Status, Trust, ensure, items_of, trust_file
+from hookline.settings.trust.store import Item, Policy, Status, Trust, ensure, items_of, trust_file
 from hookline.settings.watcher import Reloader, SettingsChange
 
 __all__ = [

@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
+from hookline.core.hooks.actions import AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
+from hookline.core.hooks.condition import advice
+from hookline.core.hooks.hook import Hook
+from hookline.core.shell import parse_line
 from hookline.errors import did_you_mean
 from hookline.events import CATALOG, spec_of
-from hookline.hooks.actions import AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
-from hookline.hooks.condition import advice
-from hookline.hooks.hook import Hook
 from hookline.settings.check_commands import missing_from
 from hookline.settings.fields import default_timeout
 from hookline.settings.files import read_bytes
@@ -21,7 +22,6 @@ from hookline.settings.load import Loaded
 from hookline.settings.locate import keys_of, position
 from hookline.settings.parse import parse_hooks
 from hookline.settings.problems import Problem
-from hookline.shell import parse_line
 
 TOOLS = (
     "Agent", "AskUserQuestion", "Bash", "BashOutput", "Edit", "EnterPlanMode", "EnterWorktree", "ExitPlanMode",
@@ -137,8 +137,8 @@ def _confinement(hook: Hook, _: str) -> Iterator[Problem]:
     """A guard that asks for confinement where there is none still judges, by the text alone."""
     if not asks_to_confine(hook):
         return
-    from hookline.confine.check import missing, no_notifications
-    from hookline.confine.policy import Policy
+    from hookline.sandbox.check import missing, no_notifications
+    from hookline.sandbox.policy import Policy
 
     if reason := missing(Policy()) or no_notifications():
         said = f"lines cannot be confined here: {reason}; they are judged by their text alone, and asked about in doubt"

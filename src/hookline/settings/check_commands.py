@@ -8,12 +8,12 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from hookline.hooks.actions import Command
-from hookline.settings.script_programs import CODE, OTHER_VALUED, PYTHON_VALUED
-from hookline.shell import ShellLine, SimpleCommand, parse_line
-from hookline.shell.folders import placed
-from hookline.shell.programs.languages import language_of
-from hookline.shell.programs.launchers import SHELL_VALUED, SHELLS
+from hookline.core.hooks.actions import Command
+from hookline.core.shell import ShellLine, SimpleCommand, parse_line
+from hookline.core.shell.folders import placed
+from hookline.core.shell.programs.languages import language_of
+from hookline.core.shell.programs.launchers import SHELL_VALUED, SHELLS
+from hookline.settings.trust.script_programs import CODE, OTHER_VALUED, PYTHON_VALUED
 
 _BUILTINS = frozenset(
     """

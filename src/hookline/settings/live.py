@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from hookline.engine import Engine
-from hookline.hooks.hook import Hook
+from hookline.core.engine import Engine
+from hookline.core.hooks.hook import Hook
+from hookline.settings.hook_names import with_free_names
 from hookline.settings.load import Loaded
-from hookline.settings.names import with_free_names
 from hookline.settings.problems import Problem
-from hookline.settings.trust import resealed
+from hookline.settings.trust.store import resealed
 from hookline.settings.watcher import Reloader, SettingsChange, unless_refused
 
 log: logging.Logger = logging.getLogger("hookline.settings")

@@ -9,12 +9,11 @@ from typing import Any
 
 import msgspec
 
+from hookline.core.hooks.hook import Hook
 from hookline.errors import MissingExtra
-from hookline.hooks.hook import Hook
 from hookline.settings.files import parse_json, plain, read_text
 from hookline.settings.frontmatter import parse_markdown
-from hookline.settings.memory import memory_sources, outside_imports
-from hookline.settings.names import with_free_names, without_duplicates
+from hookline.settings.hook_names import with_free_names, without_duplicates
 from hookline.settings.parse import parse_hooks
 from hookline.settings.policy import (
     File,
@@ -39,6 +38,7 @@ from hookline.settings.sources import (
     plugin_sources,
     settings_sources,
 )
+from hookline.settings.trust.memory_files import memory_sources, outside_imports
 
 
 class Skill(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,16 +13,16 @@ from typing import Any
 
 import msgspec
 
+from hookline.core.hooks.actions import PLUGIN_FOLDERS, Action, AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
+from hookline.core.hooks.condition import AnyRule, Rule, parse_rule
+from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.matcher import EVERYTHING, Matcher, parse_matcher
+from hookline.core.placeholders import fill
 from hookline.errors import ConditionError, MatcherError, did_you_mean
 from hookline.events import Event, Stop, SubagentStop
 from hookline.events.catalog import CATALOG, EventSpec
-from hookline.hooks.actions import PLUGIN_FOLDERS, Action, AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
-from hookline.hooks.condition import AnyRule, Rule, parse_rule
-from hookline.hooks.hook import Hook
-from hookline.hooks.matcher import EVERYTHING, Matcher, parse_matcher
-from hookline.placeholders import fill
 from hookline.settings.fields import COMMON, FAIL_CLOSED, KINDS, REQUIRED, TELLTALE, default_timeout
-from hookline.settings.names import short_name
+from hookline.settings.hook_names import short_name
 from hookline.settings.problems import Problem, Severity, is_misspelling, shown
 from hookline.settings.sources import SettingsSource
 

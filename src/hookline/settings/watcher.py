@@ -13,16 +13,16 @@ from typing import Any, Literal
 
 import msgspec
 
+from hookline.core.hooks.actions import Function
+from hookline.core.hooks.hook import Hook
 from hookline.errors import HookFailed
-from hookline.hooks.actions import Function
-from hookline.hooks.hook import Hook
 from hookline.settings.files import canonical
 from hookline.settings.load import Loaded, settle
 from hookline.settings.policy import File
 from hookline.settings.problems import Problem
-from hookline.settings.scripts import Named
 from hookline.settings.sources import SettingsSource
-from hookline.settings.trust import Policy, Status, Trust, ensure, untrusted
+from hookline.settings.trust.scripts import Named
+from hookline.settings.trust.store import Policy, Status, Trust, ensure, untrusted
 
 Signature = tuple[tuple[int, ...] | None, ...]
 _FRESH = 0.1

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from hookline.engine import Verdict
+from hookline.core.engine import Verdict
 from hookline.replies import Decision
 
 Text = str | re.Pattern[str]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hookline.engine import Answer, Context, HookResponse, HookStarted, Notice, Outcome, Runner, Verdict
+from hookline.core.engine import Answer, Context, HookResponse, HookStarted, Notice, Outcome, Runner, Verdict
+from hookline.core.hooks.actions import Function
+from hookline.core.hooks.hook import Hook
 from hookline.events import Event
-from hookline.hooks.actions import Function
-from hookline.hooks.hook import Hook
 from hookline.replies import NOTHING, Reply
 from hookline.runners.function import FunctionRunner
 

@@ -9,12 +9,12 @@ from typing import Any, Unpack, get_args
 from weakref import WeakKeyDictionary, finalize
 
 from hookline.api import Hooks
-from hookline.engine import Verdict
+from hookline.core.engine import Verdict
+from hookline.core.hooks.actions import Action
+from hookline.core.hooks.declare import Options
+from hookline.core.hooks.hook import HookLike
 from hookline.errors import HookError, HooklineError
 from hookline.events import Event
-from hookline.hooks.actions import Action
-from hookline.hooks.declare import Options
-from hookline.hooks.hook import HookLike
 
 
 async def fire(what: Any, event: Event, **options: Unpack[Options]) -> Verdict:

@@ -10,7 +10,7 @@ import pytest
 from hookline import Hooks, deny
 from hookline.agent.context.definitions import Skill
 from hookline.events import PreToolUse
-from hookline.permissions import read_rules
+from hookline.guards.permissions import read_rules
 from tests.agent.driving import agent_on, requests_of
 
 

@@ -10,7 +10,7 @@ from hookline import Hooks
 from hookline.agent.context.definitions import Skill
 from hookline.agent.factory import definitions
 from hookline.agent.run_options import RunOptions
-from hookline.permissions import read_rules
+from hookline.guards.permissions import read_rules
 from tests.agent.driving import agent_on, bash
 
 TOUCHER = Skill(name="greet", body="Greet", kind="command", allowed=("Bash(touch *)",))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from hookline import Hooks
 from hookline.agent.session.inbox import Inbox
-from hookline.engine import Outcome
+from hookline.core.engine import Outcome
+from hookline.core.hooks.actions import Command
 from hookline.events import Stop
-from hookline.hooks.actions import Command
 from tests.agent.driving import agent_on
 
 

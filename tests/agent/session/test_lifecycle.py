@@ -11,7 +11,7 @@ import pytest
 from hookline import HookEvent, Hooks, deny, keep_going
 from hookline.agent import Ask
 from hookline.events import Event, Notification, PreToolUse, Stop
-from hookline.permissions import read_rules
+from hookline.guards.permissions import read_rules
 from hookline.replies import Reply
 from tests.agent.driving import agent_on, bash
 

@@ -23,7 +23,7 @@ from hookline.agent.tools.json_schema import misfits
 from hookline.agent.tools.structured import read_schema
 from hookline.errors import ConfigError, TranscriptError
 from hookline.events import PreToolUse
-from hookline.permissions import read_rules
+from hookline.guards.permissions import read_rules
 from tests.agent.driving import agent_on, bash, heard, reminders, requests_of
 
 SCHEMA = {

@@ -16,8 +16,8 @@ from hookline.agent.tools import ToolEnv, ToolResult
 from hookline.agent.tools.base import SessionState
 from hookline.agent.tools.bash import OUTPUT_LIMIT, Bash, TaskStop
 from hookline.agent.tools.shell import Bounded, line_end
-from hookline.confine.warm import WarmLine
-from hookline.guards.confining import unavailable
+from hookline.guards.sandboxing import unavailable
+from hookline.sandbox.warm import WarmLine
 from tests.agent.processes import alive
 from tests.resources import descriptors
 

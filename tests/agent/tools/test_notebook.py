@@ -10,7 +10,7 @@ import pytest
 
 from hookline.agent.tools import ToolEnv, ToolResult, default_tools
 from hookline.errors import ToolInputInvalid
-from hookline.permissions import read_rules
+from hookline.guards.permissions import read_rules
 from tests.agent.driving import agent_on
 
 EDIT, READ = default_tools()["NotebookEdit"], default_tools()["Read"]

@@ -21,7 +21,7 @@ from hookline.agent.tools import ToolEnv, ToolResult, default_tools, web_text
 from hookline.agent.tools import web as web_tools
 from hookline.agent.tools.web_text import html_text
 from hookline.events import PreToolUse
-from hookline.permissions import read_rules
+from hookline.guards.permissions import read_rules
 from tests.agent.driving import agent_on, requests_of, results
 
 FETCH, SEARCH = default_tools()["WebFetch"], default_tools()["WebSearch"]

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from hookline.api import Hooks
-from hookline.engine import Context
+from hookline.core.engine import Context
 from hookline.events import CATALOG, Event
 from hookline.hosts.claude_code import CanUseTool, ClaudeClient, ResultMessage, ToolServer, for_sdk, tool
 from tests.environ import clean_environ

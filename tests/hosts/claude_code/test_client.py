@@ -13,7 +13,7 @@ import pytest
 from msgspec import Raw
 
 from hookline import Hooks
-from hookline.engine import Context
+from hookline.core.engine import Context
 from hookline.errors import (
     ClaudeError,
     CliDied,

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from hookline.cli.commands.init import STARTER
-from hookline.guards.confining import unavailable, unwrapped
+from hookline.guards.sandboxing import unavailable, unwrapped
 from hookline.hosts.claude_code import ClaudeClient, query
 from hookline.hosts.claude_code.find import bundled_cli
-from tests.confine import escapes
 from tests.hosts.claude_code.hosts import stage_for
+from tests.sandbox import escapes
 
 pytestmark = pytest.mark.skipif(bool(unavailable()), reason=unavailable() or "lines can be held")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from hookline import Hooks
-from hookline.audit.log import AuditLog
 from hookline.events import PreToolUse, SessionStart
 from hookline.guards import budget, paths
 from hookline.hosts.claude_code.registration import plan, unkept
-from hookline.telemetry.metrics import TIMED, Metrics
+from hookline.records.audit.log import AuditLog
+from hookline.records.telemetry.metrics import TIMED, Metrics
 
 HONOURED = {"hooks_applied": True, "hook_on_failure_supported": True}
 

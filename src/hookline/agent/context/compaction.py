@@ -12,7 +12,7 @@ from hookline.agent.messages import Assistant, User
 from hookline.agent.models import ModelRequest
 from hookline.agent.session.lifecycle import instructions_told, session_starts
 from hookline.agent.session.session import Conversation
-from hookline.engine import Verdict
+from hookline.core.engine import Verdict
 from hookline.events import PostCompact, PreCompact, SubagentStop
 from hookline.replies import Decision
 

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
-from hookline.hooks.tools import EDITING
-from hookline.permissions.rules import split_rules
+from hookline.core.hooks.tools import EDITING
+from hookline.guards.permissions.rules import split_rules
 from hookline.settings.frontmatter import read_markdown
 
 __all__ = ["BUILT_IN_AGENTS", "AgentDefinition", "Skill", "find_agents", "find_skills", "read_agents"]

@@ -20,7 +20,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from hookline.agent.tools.search import glob_pattern
-from hookline.settings.memory import MOST_HOPS, includes, is_outside
+from hookline.settings.trust.memory_files import MOST_HOPS, includes, is_outside
 
 __all__ = ["Instructions", "discover", "nested"]
 

@@ -13,8 +13,8 @@ from uuid import uuid4
 from hookline.agent.authorization import permission_of
 from hookline.agent.session.session import Conversation
 from hookline.agent.tools.files import Read
+from hookline.core.paths import absolute
 from hookline.events import PreToolUse
-from hookline.paths import absolute
 from hookline.replies import Decision
 
 __all__ = ["attach"]

@@ -15,7 +15,7 @@ from hookline.agent.permission_policy import NO_RULES
 from hookline.agent.session.results import Ending
 from hookline.agent.session.session import Conversation
 from hookline.agent.session.transcript import interrupted, unanswered
-from hookline.engine import Verdict
+from hookline.core.engine import Verdict
 from hookline.errors import AgentError
 from hookline.events import UserPromptExpansion, UserPromptSubmit
 from hookline.replies import Decision

@@ -13,7 +13,7 @@ from hookline.agent.session.lifecycle import session_ends, session_starts
 from hookline.agent.session.session import Conversation, Session
 from hookline.agent.tools import ToolResult, failure
 from hookline.errors import AgentError
-from hookline.permissions import Rules, read_rules
+from hookline.guards.permissions import Rules, read_rules
 from hookline.settings.live import loaded_by
 from hookline.settings.parse import parse_hooks
 from hookline.settings.sources import SettingsSource

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hookline.agent.tools import SessionState
-from hookline.engine import Verdict
+from hookline.core.engine import Verdict
+from hookline.core.hooks.hook import Hook
 from hookline.events import Event, FileChanged
-from hookline.hooks.hook import Hook
 from hookline.settings.watcher import signature
 
 __all__ = ["FileWatcher", "names_in"]

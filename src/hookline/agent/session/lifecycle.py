@@ -9,7 +9,7 @@ from msgspec import structs
 from hookline.agent.context.instructions import Instructions, discover, nested
 from hookline.agent.messages import Reminder
 from hookline.agent.session.session import Conversation
-from hookline.engine import Verdict
+from hookline.core.engine import Verdict
 from hookline.events import InstructionsLoaded, SessionEnd, SessionStart, Setup
 from hookline.settings.live import loaded_by
 from hookline.settings.load import trusted_imports

@@ -21,11 +21,11 @@ from hookline.agent.models.pricing import cost_of
 from hookline.agent.session.inbox import Inbox
 from hookline.agent.stream_json.output import StreamOutput
 from hookline.agent.tools import SessionState, Tool, ToolEnv, ToolResult
-from hookline.engine import HookSet, Outcome, Verdict
+from hookline.core.engine import HookSet, Outcome, Verdict
+from hookline.core.hooks.actions import Command
+from hookline.core.hooks.hook import Hook
 from hookline.events import Event, spec_of
-from hookline.hooks.actions import Command
-from hookline.hooks.hook import Hook
-from hookline.settings.names import with_free_names
+from hookline.settings.hook_names import with_free_names
 
 if TYPE_CHECKING:
     from hookline.agent.context.definitions import AgentDefinition, Skill

@@ -32,8 +32,8 @@ from hookline.agent.messages import (
     decode_entry,
     encode_entry,
 )
+from hookline.core.wire.json_text import read_object
 from hookline.errors import TranscriptError
-from hookline.wire.text import read_object
 
 SLUG_LIMIT = 200
 INTERRUPTED = "[Request interrupted before this tool finished]"

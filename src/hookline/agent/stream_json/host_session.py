@@ -28,6 +28,7 @@ from hookline.agent.stream_json.remote_hooks import host_hooks
 from hookline.agent.stream_json.session_state import SessionStates
 from hookline.errors import HooklineError, HostGone, RequestRefused
 from hookline.events import DirectoryAdded, PostModelSwitch, PreModelSwitch
+from hookline.guards.permissions import Mode
 from hookline.hosts.claude_code.cli_channel import CliChannel
 from hookline.hosts.claude_code.messages import (
     CallbackMatcher,
@@ -40,7 +41,6 @@ from hookline.hosts.claude_code.messages import (
     SetPermissionMode,
     UserMessage,
 )
-from hookline.permissions import Mode
 from hookline.replies import Decision, EventFields, Reply, allow, deny
 
 __all__ = ["serve"]

@@ -11,9 +11,9 @@ from msgspec import Raw
 
 from hookline.agent.factory import Made, give_services
 from hookline.agent.tools.mcp import McpServers
+from hookline.guards.permissions import removed_tools
 from hookline.hosts.claude_code.cli_channel import CliChannel
 from hookline.hosts.claude_code.messages import McpMessage
-from hookline.permissions import removed_tools
 
 
 class HostTools:

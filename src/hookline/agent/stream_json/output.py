@@ -14,12 +14,12 @@ import msgspec
 
 from hookline.agent.messages import Assistant, ToolOutput, User, encode_block
 from hookline.agent.session.results import Result
-from hookline.engine import HookSet, Verdict
-from hookline.engine.observers import HookProgress, HookResponse, HookStarted, Notice
+from hookline.core.engine import HookSet, Verdict
+from hookline.core.engine.observers import HookProgress, HookResponse, HookStarted, Notice
+from hookline.core.hooks.actions import Command, Http
+from hookline.core.hooks.hook import Hook
+from hookline.core.wire.json_text import read_object
 from hookline.events import spec_of
-from hookline.hooks.actions import Command, Http
-from hookline.hooks.hook import Hook
-from hookline.wire.text import read_object
 
 __all__ = ["Note", "StreamOutput", "Tell"]
 

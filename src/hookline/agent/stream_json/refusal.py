@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import msgspec
 
-from hookline.wire.text import read_object
+from hookline.core.wire.json_text import read_object
 
 
 def refuse(problem: str, lines: Iterable[bytes], write: Callable[[bytes], None]) -> None:

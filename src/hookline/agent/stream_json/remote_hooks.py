@@ -15,7 +15,11 @@ from uuid import uuid4
 from msgspec import Raw
 
 from hookline.agent.stream_json.output import StreamOutput
-from hookline.engine import Context
+from hookline.core.engine import Context
+from hookline.core.hooks.declare import make_hook
+from hookline.core.hooks.hook import Hook, OnFailure
+from hookline.core.hooks.matcher import parse_matcher
+from hookline.core.wire import claude
 from hookline.errors import (
     HookFailed,
     HookTimeout,
@@ -27,13 +31,9 @@ from hookline.errors import (
     UnknownCallback,
 )
 from hookline.events import CATALOG, Event
-from hookline.hooks.declare import make_hook
-from hookline.hooks.hook import Hook, OnFailure
-from hookline.hooks.matcher import parse_matcher
 from hookline.hosts.claude_code.cli_channel import CliChannel
 from hookline.hosts.claude_code.messages import CallbackMatcher, HookCallback
 from hookline.replies import Reply, deny
-from hookline.wire import claude
 
 __all__ = ["host_hooks"]
 

@@ -20,7 +20,7 @@ from hookline.agent.models.base import ModelResponse, ToolSpec
 from hookline.agent.tools.jobs import Jobs
 from hookline.agent.tools.schema import schema_of, validate
 from hookline.agent.tools.task_list import Task, TaskList
-from hookline.confine.policy import Policy
+from hookline.sandbox.policy import Policy
 
 
 class ToolResult(Struct, frozen=True):

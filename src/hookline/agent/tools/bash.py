@@ -18,8 +18,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
 from hookline.agent.tools.shell import Bounded, Shell
-from hookline.confine.policy import Policy
-from hookline.guards.confining import unavailable, unwrapped
+from hookline.guards.sandboxing import unavailable, unwrapped
+from hookline.sandbox.policy import Policy
 
 __all__ = ["Bash", "TaskStop"]
 

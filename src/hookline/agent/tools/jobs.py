@@ -16,7 +16,7 @@ from secrets import token_hex
 from typing import Any
 
 from hookline.agent.tools.shell import Shell
-from hookline.confine.warm import WarmStarter
+from hookline.sandbox.warm import WarmStarter
 
 
 @dataclass

@@ -22,8 +22,8 @@ from msgspec import Struct
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
 from hookline.agent.tools.hosted import AskHost, host_streams
 from hookline.agent.tools.schema import json_type
+from hookline.core.placeholders import WITH_DEFAULT, fill, in_every_text
 from hookline.errors import McpError, MissingExtra, ToolInputInvalid, extra
-from hookline.placeholders import WITH_DEFAULT, fill, in_every_text
 
 CONNECT_SECONDS = 30.0
 CALL_SECONDS = 100_000.0

@@ -17,10 +17,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from hookline.confine.policy import Policy
-from hookline.confine.warm import WarmLine, WarmStarter
-from hookline.process.spawn import watch, when_gone
-from hookline.process.tree import MARKER, Group, new_marker
+from hookline.processes.spawn import watch, when_gone
+from hookline.processes.tree import MARKER, Group, new_marker
+from hookline.sandbox.policy import Policy
+from hookline.sandbox.warm import WarmLine, WarmStarter
 
 __all__ = ["Bounded", "Shell"]
 

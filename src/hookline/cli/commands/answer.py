@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from hookline.core.wire.json_text import read_object
 from hookline.errors import HooklineError
 from hookline.hosts.answer import refusal
 from hookline.hosts.host import Host, Response
 from hookline.hosts.serve import peek, refused, speaker
 from hookline.hosts.table import HOSTS
-from hookline.wire.text import read_object
 
 if TYPE_CHECKING:
     from hookline.api import Hooks
-    from hookline.install.entries import HookSource
+    from hookline.hosts.install.entries import HookSource
 
 DEADLINE = 20.0
 """Seconds until the host is answered without the hooks, unless the command says otherwise."""
@@ -85,7 +85,7 @@ def main(argv: list[str]) -> int:
 
 def _noted(request: AnswerOptions, data: bytes, until: float, started: float) -> float:
     """Tell a proof that we were asked; the canary that hangs is given up sooner."""
-    from hookline.prove import canary
+    from hookline.hosts.prove import canary
 
     kind = next((kind for kind in canary.KINDS if f"{canary.TOKEN}-{kind}".encode() in data), "")
     canary.note(os.environ[_PROVING], asked_for=request.event, canary=kind)
@@ -139,7 +139,7 @@ def answered(request: AnswerOptions, data: bytes, until: float) -> Response:
         said: list[Response] = []
         _judge(request, data, until, said.append)  # Windows: there a hook that ends the program is not caught
         return said[0]
-    from hookline.process.watchdog import NoAnswer, answer_in_time
+    from hookline.processes.watchdog import NoAnswer, answer_in_time
 
     def work(deliver: Callable[[bytes], None]) -> None:
         _judge(request, data, until, lambda response: deliver(msgspec.json.encode(response)))
@@ -153,7 +153,7 @@ def answered(request: AnswerOptions, data: bytes, until: float) -> Response:
 def _refused(request: AnswerOptions, problem: BaseException, data: bytes) -> Response:
     """The host's deny; whoever looks on, or reads the fleet's log, sees why."""
     if request.view:
-        from hookline.service.view import show
+        from hookline.processes.service.viewers import show
 
         show(request.view, f"{request.event}: {problem}", blocked=True)
     from hookline.cli.options import record_refusal
@@ -194,15 +194,15 @@ def _load(request: AnswerOptions) -> Hooks:
     if request.view:
         _show_verdicts(hooks, request.view)
     if _PROVING in os.environ:
-        from hookline.prove.canary import attach
+        from hookline.hosts.prove.canary import attach
 
         attach(hooks, os.environ)
     return hooks
 
 
 def _show_verdicts(hooks: Hooks, view: str) -> None:
-    from hookline.engine import Notice, Verdict
-    from hookline.service.view import show
+    from hookline.core.engine import Notice, Verdict
+    from hookline.processes.service.viewers import show
 
     def look(notice: Notice) -> None:
         if isinstance(notice, Verdict):
@@ -212,12 +212,12 @@ def _show_verdicts(hooks: Hooks, view: str) -> None:
 
 
 def _own_hooks(request: AnswerOptions) -> Hooks:
-    from hookline.install.entries import HookSource
+    from hookline.hosts.install.entries import HookSource
 
     own = HookSource(request.hooks, request.settings)
     hooks = _hooks_of(own)
     if request.scope == "project" and request.host.config.replaces:
-        from hookline.install.survey import silenced
+        from hookline.hosts.install.survey import silenced
 
         for source in silenced(request.host, request.event, own):
             hooks.add(*(msgspec.structs.replace(hook, name=f"{hook.name} (user)") for hook in _hooks_of(source).hooks))
@@ -242,13 +242,13 @@ def _speaker(request: AnswerOptions, data: bytes) -> Host:
 
 def _judged_elsewhere(request: AnswerOptions, host: Host, data: bytes) -> bool:
     """Whether the user's own entry asks the same hooks about this event, so that this one may be silent."""
-    from hookline.install import heard
-    from hookline.install.entries import asks
+    from hookline.hosts.install import handled
+    from hookline.hosts.install.entries import asks
 
     if request.host.config.replaces and request.scope == "project":
         return False  # then the user's entry is never asked
     asked = (host, request.event, request.hooks or request.settings, data)
     if host is request.host and request.scope == "user":
-        heard.leave_note(*asked)
+        handled.leave_note(*asked)
         return False
-    return asks(host, request.event, hooks=request.hooks, settings=request.settings) and heard.note_was_left(*asked)
+    return asks(host, request.event, hooks=request.hooks, settings=request.settings) and handled.note_was_left(*asked)

@@ -14,10 +14,10 @@ from hookline.cli.style import counted, paint, say
 from hookline.display import one_line
 from hookline.errors import HooklineError
 from hookline.hosts.claude import CLAUDE
-from hookline.install.entries import HookSource, config_path
-from hookline.install.losses import Status
-from hookline.install.wire_up import install, uninstall
-from hookline.service.view import View, remove_dead
+from hookline.hosts.install.commands import install, uninstall
+from hookline.hosts.install.enforcement import Status
+from hookline.hosts.install.entries import HookSource, config_path
+from hookline.processes.service.viewers import View, remove_dead
 
 _EXAMPLES = """examples:
   hookline attach hooks.py              put the hooks into .claude/settings.local.json until Ctrl-C, and show verdicts

@@ -15,17 +15,17 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from hookline.audit.anchor import Expected
-from hookline.audit.chain import Link
-from hookline.audit.entry import word_of
-from hookline.audit.log import AuditFile
 from hookline.cli.export import add_export, export
 from hookline.cli.options import add_json, key_in, parser
 from hookline.cli.style import colour_of, paint
+from hookline.core.engine.decision_words import MEANINGS
+from hookline.core.wire.json_text import read_object
 from hookline.display import one_line
-from hookline.engine.words import MEANINGS
 from hookline.errors import AuditError
-from hookline.wire.text import read_object
+from hookline.records.audit.anchor import Expected
+from hookline.records.audit.chain import Link
+from hookline.records.audit.entry import word_of
+from hookline.records.audit.log import AuditFile
 
 _EXAMPLES = """examples:
   hookline audit show audit.jsonl

@@ -12,9 +12,9 @@ from hookline.cli.options import add_json, add_sources, from_python, load, parse
 from hookline.cli.runtime import TimeKeeper
 from hookline.cli.style import folded, paint
 from hookline.errors import ConfigError
-from hookline.process.due import Due
-from hookline.process.stdout import borrowed_stdout
-from hookline.process.supervised import Death, supervise
+from hookline.processes.shared_deadline import Due
+from hookline.processes.stdout import borrowed_stdout
+from hookline.processes.supervised import Death, supervise
 from hookline.settings.check import check, check_hooks
 from hookline.settings.problems import Problem
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hookline.confine import main as confine
+from hookline.sandbox import main as confine
 
 
 def main(argv: list[str]) -> int:

@@ -11,8 +11,8 @@ from hookline.cli.options import add_sources, from_python, key_in, load, parser
 from hookline.errors import HooklineError
 
 if TYPE_CHECKING:
-    from hookline.console.replay_job import ReplaySubprocess
-    from hookline.console.store import ConfiguredHook
+    from hookline.records.console.replay_job import ReplaySubprocess
+    from hookline.records.console.store import ConfiguredHook
 
 _EXAMPLES = """examples:
   hookline console audit.jsonl
@@ -26,7 +26,7 @@ def main(argv: list[str]) -> int:
     args = _parser().parse_args(argv)
 
     from hookline.cli.runtime import run
-    from hookline.console.run import serve
+    from hookline.records.console.run import serve
 
     shown = serve(
         logs(args.files), port=args.port, index=Path(args.index) if args.index else None, key=key_in(args.key_file),
@@ -74,7 +74,7 @@ def logs(files: list[str]) -> list[str]:
 
 def configured(args: argparse.Namespace) -> list[ConfiguredHook]:
     """The hooks that are configured today; they are only read, not run."""
-    from hookline.console.store import ConfiguredHook
+    from hookline.records.console.store import ConfiguredHook
 
     hooks = from_python(args.hooks).hooks if args.hooks else load(args).hooks
     return [
@@ -87,7 +87,7 @@ def replay_job(args: argparse.Namespace) -> ReplaySubprocess | None:
     """The replay that the page may start, if it was allowed."""
     if not args.replay:
         return None
-    from hookline.console.replay_job import ReplaySubprocess
+    from hookline.records.console.replay_job import ReplaySubprocess
 
     flags = [f"--{name.replace('_', '-')}={value}" for name in _SOURCES if (value := getattr(args, name))]
     flags += [f"--plugin-dir={folder}" for folder in args.plugin_dir] + (["--trust"] if args.trust else [])

@@ -15,19 +15,19 @@ from hookline.api import Hooks
 from hookline.cli.options import add_hosting, add_json, add_sources, cold, hooks_of, parser
 from hookline.cli.runtime import TimeKeeper, run
 from hookline.cli.style import folded, painted, width
+from hookline.core.engine import Outcome, Status, Verdict
+from hookline.core.hooks import Hook
+from hookline.core.wire import claude
+from hookline.core.wire.json_text import parse_object
 from hookline.display import one_line
-from hookline.engine import Outcome, Status, Verdict
 from hookline.errors import EventError, HooklineError
 from hookline.events import Event, spec_of
-from hookline.hooks import Hook
 from hookline.hosts.answer import fails_closed
-from hookline.process.due import Due
-from hookline.process.stdout import borrowed_stdout, claim_stdout
-from hookline.process.supervised import Death, supervise
+from hookline.processes.shared_deadline import Due
+from hookline.processes.stdout import borrowed_stdout, claim_stdout
+from hookline.processes.supervised import Death, supervise
 from hookline.replies import deny
 from hookline.settings.parse import InAgent, never
-from hookline.wire import claude
-from hookline.wire.text import parse_object
 
 BLOCKED, UNSURE = 2, 1
 

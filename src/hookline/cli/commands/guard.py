@@ -14,15 +14,15 @@ from msgspec import Struct
 
 from hookline.api import Hooks
 from hookline.cli.options import governed, parser, record_refusal
+from hookline.core.hooks import Hook
+from hookline.core.wire import claude
 from hookline.errors import HooklineError
 from hookline.events import Event
 from hookline.guards import approvals, commands, paths, secrets
-from hookline.hooks import Hook
 from hookline.hosts.answer import answer
-from hookline.process.loop import run
-from hookline.process.stdout import claim_stdout
+from hookline.processes.loop import run
+from hookline.processes.stdout import claim_stdout
 from hookline.replies import Reply
-from hookline.wire import claude
 
 _EXAMPLES = """in .claude/settings.json, as a command hook:
   "command": "hookline guard commands --block 'rm -rf *' --block 'sudo *'"
@@ -171,7 +171,7 @@ def _make_commands(args: argparse.Namespace) -> list[Hook]:
 
 
 def _make_budget(args: argparse.Namespace) -> list[Hook]:
-    from hookline.files import state_folder
+    from hookline.core.files import state_folder
     from hookline.guards import budget
 
     per_tool = {}
@@ -190,7 +190,7 @@ def _make_branches(args: argparse.Namespace) -> list[Hook]:
 
 
 def _make_rate(args: argparse.Namespace) -> list[Hook]:
-    from hookline.files import state_folder
+    from hookline.core.files import state_folder
     from hookline.guards import budget
 
     return [budget.rate(args.calls, args.per, match=args.match, state=state_folder() / "rates")]

@@ -8,7 +8,7 @@ from pathlib import Path
 from hookline.cli.options import add_json, parser
 from hookline.cli.style import paint
 from hookline.hosts.host import ABILITIES, able
-from hookline.install.survey import HostRow, survey
+from hookline.hosts.install.survey import HostRow, survey
 
 _COLUMNS = ("deny", "ask", "rewr", "ctx", "repl", "prmt", "cont", "sess")
 _LEGEND = """deny, ask, rewr(ite a call: only there do shell lines run confined),

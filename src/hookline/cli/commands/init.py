@@ -16,7 +16,7 @@ from hookline.display import one_line
 from hookline.errors import ConfigError
 from hookline.settings.schema import ADDRESS
 from hookline.settings.sources import whole
-from hookline.settings.trust import Trust
+from hookline.settings.trust.store import Trust
 
 _CONFINED = "hookline guard paths --confine auto --temporary --block 'rm -rf /' --block 'rm -rf ~' --block 'sudo *'"
 

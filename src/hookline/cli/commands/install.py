@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 from hookline.cli.options import add_json, from_python, parser
 from hookline.cli.style import paint
 from hookline.errors import HooklineError
-from hookline.guards.confining import unavailable
+from hookline.guards.sandboxing import unavailable
 from hookline.hosts.host import Host
+from hookline.hosts.install.commands import Installed, install
+from hookline.hosts.install.enforcement import Loss, Status, report, worst
+from hookline.hosts.install.entries import HookSource, config_path
 from hookline.hosts.table import HOSTS, find
-from hookline.install.entries import HookSource, config_path
-from hookline.install.losses import Loss, Status, report, worst
-from hookline.install.wire_up import Installed, install
 
 if TYPE_CHECKING:
-    from hookline.hooks.hook import Hook
+    from hookline.core.hooks.hook import Hook
 
 _EXAMPLES = """examples:
   hookline install                          which agents are here?
@@ -68,7 +68,7 @@ def main(argv: list[str]) -> int:
 
 def _version_notes(host: Host) -> list[str]:
     """What is to be said of the version that is on this machine."""
-    from hookline.install.found import find_binary, older_than_measured
+    from hookline.hosts.install.installed import find_binary, older_than_measured
 
     binary = find_binary(host)
     told = older_than_measured(host, binary.version) if binary else ""
@@ -185,7 +185,7 @@ def _as_dict(done: Installed) -> dict[str, Any]:
 
 
 def _offer() -> int:
-    from hookline.install.found import find_binary
+    from hookline.hosts.install.installed import find_binary
 
     here = [(host, found) for host in HOSTS.values() if (found := find_binary(host))]
     if not here:

@@ -14,11 +14,11 @@ from hookline.api import Hooks
 from hookline.cli.commands.fire import why_not
 from hookline.cli.options import add_json, add_sources, hooks_of, parser
 from hookline.cli.style import folded, paint
+from hookline.core.hooks import Hook
+from hookline.core.hooks.actions import Function
 from hookline.display import one_line
 from hookline.events import CATALOG, Event, spec_of
-from hookline.hooks import Hook
-from hookline.hooks.actions import Function
-from hookline.settings.trust import what_runs
+from hookline.settings.trust.store import what_runs
 
 _EXAMPLES = """examples:
   hookline list
@@ -55,8 +55,8 @@ def _asked(args: argparse.Namespace) -> Event | None:
     """The event that is asked about, made from the flags."""
     if args.event is None:
         return None
-    from hookline.wire import claude
-    from hookline.wire.text import parse_object
+    from hookline.core.wire import claude
+    from hookline.core.wire.json_text import parse_object
 
     spec = spec_of(args.event)
     payload: dict[str, Any] = {"hook_event_name": spec.name}

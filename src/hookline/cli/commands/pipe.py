@@ -16,12 +16,12 @@ from hookline.api import Hooks
 from hookline.cli.options import add_hosting, add_sources, hooks_of, parser, record_refusal
 from hookline.cli.runtime import TimeKeeper, run
 from hookline.cli.services import hosted
+from hookline.core.wire.dialects import DIALECTS
 from hookline.hosts.answer import answer
 from hookline.hosts.dialect_lines import MOST_BYTES, LineCodec, refused
-from hookline.process.due import Due
-from hookline.process.stdout import claim_stdout
-from hookline.process.supervised import Death, Lines
-from hookline.wire.dialects import DIALECTS
+from hookline.processes.shared_deadline import Due
+from hookline.processes.stdout import claim_stdout
+from hookline.processes.supervised import Death, Lines
 
 _EXAMPLES = """examples:
   echo '{"hook_event_name": "Stop"}' | hookline pipe

@@ -11,10 +11,10 @@ from pathlib import Path
 from hookline.cli.options import add_json, parser
 from hookline.cli.style import paint
 from hookline.hosts.host import Host
+from hookline.hosts.install.survey import Proof, hooked, note_proof
+from hookline.hosts.prove.agents import AGENTS
+from hookline.hosts.prove.proof import Finding, Proven, prove
 from hookline.hosts.table import HOSTS, find
-from hookline.install.survey import Proof, hooked, note_proof
-from hookline.prove.agents import AGENTS
-from hookline.prove.proof import Finding, Proven, prove
 
 _EXAMPLES = """examples:
   hookline prove                    every agent that is hooked here

@@ -16,7 +16,7 @@ from hookline.cli.options import add_json, add_sources, hooks_of, parser
 from hookline.cli.style import counted, paint
 from hookline.display import one_line
 from hookline.errors import HooklineError, extra
-from hookline.replay.compare import Flip, Report, pieces, replay
+from hookline.records.replay.compare import Flip, Report, pieces, replay
 
 _EXAMPLES = """examples:
   hookline replay audit.jsonl

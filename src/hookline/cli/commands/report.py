@@ -26,7 +26,7 @@ def main(argv: list[str]) -> int:
     if args.most < 1:
         raise HooklineError(f"--most: expected a number from 1 on, got `{args.most}`")
 
-    from hookline.console.report import report
+    from hookline.records.console.report import report
 
     job = replay_job(args)
     if job is not None:

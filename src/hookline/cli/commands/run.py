@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 from hookline.agent.run_options import CLAUDE_CODE_VERSION, RunOptions
 from hookline.cli.run_flags import parse, tell
 from hookline.errors import HooklineError
-from hookline.process.stdout import claim_stdout
+from hookline.processes.stdout import claim_stdout
 
 if TYPE_CHECKING:
     from hookline.agent.factory import Made
     from hookline.agent.session.results import Result
     from hookline.api import Hooks
-    from hookline.settings.trust import Policy
+    from hookline.settings.trust.store import Policy
 
 Write = Callable[[bytes], None]
 FAILED, INTERRUPTED, TERMINATED = 1, 130, 143

@@ -16,7 +16,7 @@ from hookline.cli.options import add_json, parser
 from hookline.cli.style import paint
 from hookline.display import one_line
 from hookline.errors import HooklineError
-from hookline.service import address, client, control
+from hookline.processes.service import address, client, control
 
 NOT_RUNNING = 3
 WIDEST = 120

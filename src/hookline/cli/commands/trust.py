@@ -11,7 +11,7 @@ import msgspec
 from hookline.cli.options import add_json, add_sources, load, parser
 from hookline.cli.trust_review import review, shown, trusted_by_command
 from hookline.display import one_line
-from hookline.settings.trust import Status, Trust
+from hookline.settings.trust.store import Status, Trust
 
 _TRUSTED = "trusted from now on; any change will be asked about again"
 _EXAMPLES = """examples:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from hookline.cli.options import parser
+from hookline.hosts.install.commands import uninstall
 from hookline.hosts.table import HOSTS, find
-from hookline.install.wire_up import uninstall
 
 
 def main(argv: list[str]) -> int:

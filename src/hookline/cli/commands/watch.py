@@ -17,8 +17,8 @@ from hookline.cli.style import colour_of, paint
 from hookline.errors import HooklineError
 
 if TYPE_CHECKING:
-    from hookline.console.tail import Tail
-    from hookline.console.watch import WatchScreen
+    from hookline.records.console.tail import Tail
+    from hookline.records.console.watch import WatchScreen
 
 _EXAMPLES = """examples:
   hookline watch audit.jsonl
@@ -40,8 +40,8 @@ def main(argv: list[str]) -> int:
     flags.add_argument("files", nargs="*", metavar="AUDIT.jsonl|FOLDER", help="logs (default: those in this folder)")
     args = flags.parse_args(argv)
 
-    from hookline.console.tail import Tail
-    from hookline.console.watch import WatchScreen
+    from hookline.records.console.tail import Tail
+    from hookline.records.console.watch import WatchScreen
 
     tail, screen = Tail(_watched(args.files)), WatchScreen(paint, colour_of)
     try:
@@ -136,13 +136,13 @@ class _Service:
 
 
 def _service_log() -> Path | None:
-    from hookline.service import address, control
+    from hookline.processes.service import address, control
 
     return Path(control.log_path()) if address.instance() else None
 
 
 def _service() -> str:
-    from hookline.service import address, control
+    from hookline.processes.service import address, control
 
     if not address.instance():
         return ""

@@ -22,7 +22,7 @@ from typing import Any, Self
 
 import msgspec
 
-from hookline.engine import HookSet
+from hookline.core.engine import HookSet
 from hookline.errors import ClaudeError, CliSilent, HooksIgnored
 from hookline.hosts.claude_code.argv import Options, argv
 from hookline.hosts.claude_code.find import Cli, Command, find_cli, too_old, version_of

@@ -14,11 +14,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from hookline.engine import Engine, HookSet
+from hookline.core.engine import Engine, HookSet
+from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.matcher import Matcher, parse_matcher
 from hookline.errors import HooksNotHonoured, MatcherError
 from hookline.events import CATALOG, Event, spec_of
-from hookline.hooks.hook import Hook
-from hookline.hooks.matcher import Matcher, parse_matcher
 from hookline.hosts.claude_code.messages import CallbackMatcher
 from hookline.hosts.claude_code.quirks import CALLBACK_NEVER_CALLED
 

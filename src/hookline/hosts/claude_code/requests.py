@@ -16,9 +16,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from hookline.engine import HookSet, Verdict
-from hookline.engine.coroutine_driver import UNWANTED
-from hookline.engine.fires import FiresAsync
+from hookline.core.engine import HookSet, Verdict
+from hookline.core.engine.coroutine_driver import UNWANTED
+from hookline.core.engine.fires import FiresAsync
+from hookline.core.wire import claude
 from hookline.errors import RequestClosed
 from hookline.events import Event
 from hookline.hosts.answer import answer as answer_hooks
@@ -29,7 +30,6 @@ from hookline.hosts.claude_code.protocol import Connection
 from hookline.hosts.claude_code.registration import Registration
 from hookline.hosts.dialect_lines import LineCodec
 from hookline.replies import NOTHING, Decision, Reply, deny
-from hookline.wire import claude
 
 log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
 

@@ -13,14 +13,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from hookline.engine import HookSet, Verdict
-from hookline.engine.coroutine_driver import UNWANTED
+from hookline.core.engine import HookSet, Verdict
+from hookline.core.engine.coroutine_driver import UNWANTED
+from hookline.core.wire import claude
 from hookline.errors import extra
 from hookline.events import Event
 from hookline.hosts.answer import answer, fails_closed, refusal
 from hookline.hosts.claude_code.registration import plan
 from hookline.replies import Reply, deny
-from hookline.wire import claude
 
 Callback = Callable[[Any, str | None, Any], Awaitable[Any]]
 

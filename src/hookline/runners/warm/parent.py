@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hookline.process.spawn import Child, Pipes, ProcessSpec, entries_of, watch, when_gone
-from hookline.process.tree import MARKER
+from hookline.processes.spawn import Child, Pipes, ProcessSpec, entries_of, watch, when_gone
+from hookline.processes.tree import MARKER
 from hookline.runners.warm.plan import Interpreter, WarmPlan
 
 BOOT = Path(__file__).with_name("_boot") / "importlib_bootstrap.py"

@@ -7,7 +7,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from hookline.process.spawn import Child, ProcessSpec, entries_of, spawn
+from hookline.processes.spawn import Child, ProcessSpec, entries_of, spawn
 from hookline.runners.warm.parent import BOOT, WarmParent, shell_reports_signals
 from hookline.runners.warm.plan import Interpreter, plan
 

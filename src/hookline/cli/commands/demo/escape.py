@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from hookline.confine.policy import Policy
-from hookline.guards.confining import launcher, unavailable
+from hookline.guards.sandboxing import launcher, unavailable
+from hookline.sandbox.policy import Policy
 
 LINE = "sh setup.sh"
 SCRIPT = "echo 'hello' > ../outside.txt\n"

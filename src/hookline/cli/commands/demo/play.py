@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 
 from hookline.agent import Agent
-from hookline.audit.log import AuditLog
 from hookline.cli.commands import audit as audit_command
 from hookline.cli.commands.demo.escape import attempt
 from hookline.cli.commands.demo.hooks import hooks
@@ -21,7 +20,8 @@ from hookline.cli.commands.demo.project import run_tests, write_project
 from hookline.cli.commands.demo.script import OUTSIDE, PROMPT, model
 from hookline.cli.commands.demo.story import Played, missing, summary
 from hookline.cli.commands.demo.timeline import Show
-from hookline.permissions import read_rules
+from hookline.guards.permissions import read_rules
+from hookline.records.audit.log import AuditLog
 from hookline.testing import Recorder
 
 RULES: dict[str, list[str]] = {

@@ -12,7 +12,7 @@ from hookline.agent import Result
 from hookline.agent.models.scripted import Scripted
 from hookline.cli.commands.demo.project import PYTHON, Tests
 from hookline.cli.commands.demo.script import OUTSIDE
-from hookline.engine import Status, Verdict
+from hookline.core.engine import Status, Verdict
 from hookline.replies import Decision
 
 

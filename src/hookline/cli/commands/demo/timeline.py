@@ -13,9 +13,9 @@ import msgspec
 from hookline.cli.commands.demo.escape import Escape
 from hookline.cli.commands.demo.story import Summary
 from hookline.cli.style import colour_of, counted, paint, say
+from hookline.core.engine import Notice, Verdict
+from hookline.core.hooks import Hook
 from hookline.display import one_line
-from hookline.engine import Notice, Verdict
-from hookline.hooks import Hook
 
 MOST_COLUMNS = 110
 LEAST_ROOM = 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hookline.cli.commands.fleet import at_the_hub, on_a_machine
+from hookline.cli.commands.fleet import hub, machine
 from hookline.cli.options import parser
 
 _EXAMPLES = """examples:
@@ -14,7 +14,7 @@ _EXAMPLES = """examples:
   hookline fleet push policy/ --canary 10%          try a policy on some machines
   hookline fleet promote                            then on all
   hookline fleet machines                           what is in force where"""
-COMMANDS = at_the_hub.COMMANDS | on_a_machine.COMMANDS
+COMMANDS = hub.COMMANDS | machine.COMMANDS
 
 
 def main(argv: list[str]) -> int:

@@ -1,5 +1,0 @@
-"""The audit log: one chained line per verdict, and proof that none is missing."""
-
-from hookline.audit.log import AuditFile, AuditLog, Break, Link, read
-
-__all__ = ["AuditFile", "AuditLog", "Break", "Link", "read"]

@@ -1,0 +1,279 @@
+"""`hookline fleet` for whoever runs the hub: tokens, policies, machines, their audit logs."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hookline.cli.commands.fleet.waiting import until_asked_to_stop, until_one_ends
+from hookline.cli.export import add_export, export
+from hookline.cli.options import add_json
+from hookline.cli.style import counted, paint
+from hookline.core.files import state_folder
+from hookline.display import one_line
+from hookline.errors import FleetError
+
+if TYPE_CHECKING:
+    from hookline.fleet.hub import Hub
+    from hookline.fleet.overview import MachineRow
+
+
+def _folder_flag(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument(
+        "--folder", type=Path, default=None, metavar="DIR", help="the hub's folder (default: in the state folder)"
+    )
+
+
+def _folder(args: argparse.Namespace) -> Path:
+    folder: Path = args.folder or state_folder() / "hub"
+    return folder
+
+
+def _hub_flags(flags: argparse.ArgumentParser) -> None:
+    _folder_flag(flags)
+    flags.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
+    flags.add_argument("--port", type=int, default=4222, metavar="N", help="the port to listen on (default: 4222)")
+    flags.add_argument("--nats", default="", metavar="URL", help="use this NATS cluster instead of a server of our own")
+    flags.add_argument("--durable", action="store_true", help="survive a loss of power: slower, every write is synced")
+
+
+async def _hub(args: argparse.Namespace) -> int:
+    from hookline.fleet.hub import Hub
+    from hookline.fleet.server import Server
+
+    folder = _folder(args)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    server = None if args.nats else Server(folder, host=args.host, port=args.port, sync=args.durable)
+    hub = Hub(folder, server=server, url=args.nats)
+    try:
+        await hub.start()
+        print(f"the hub runs at {hub.url}; its folder is {folder}")
+        if not hub.own_server:
+            print(f"{hub.users_path} has the cluster's users; reload the cluster when a machine has joined or left")
+        print("let a machine in with `hookline fleet token`; Ctrl-C stops the hub", flush=True)
+        await until_asked_to_stop()
+    finally:
+        await hub.stop()
+    return 0
+
+
+def _token_flags(flags: argparse.ArgumentParser) -> None:
+    _folder_flag(flags)
+    flags.add_argument("--hours", type=float, default=24.0, metavar="N", help="how long it can be used (default: 24)")
+
+
+async def _token(args: argparse.Namespace) -> int:
+    async with _running(args) as hub:
+        token = hub.registry.token(hub.key.public, args.hours)
+        print(f"hookline fleet join {hub.url} --token {token}")
+    return 0
+
+
+def _push_flags(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument("policy", type=Path, metavar="FOLDER", help="the folder with `hooks.py`, `settings.json`, …")
+    _folder_flag(flags)
+    flags.add_argument("--canary", type=_share, default=1.0, metavar="SHARE", help="first only for this share, as 10%%")
+    flags.add_argument("-m", "--message", default="", help="what changes, in a line")
+    flags.add_argument("--no-replay", action="store_true", help="do not look at what it would have changed last week")
+    flags.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"expected a share such as 10% or 0.1, got `{text}`")
+    return value
+
+
+async def _push(args: argparse.Namespace) -> int:
+    from hookline.fleet.bundle import read_folder
+    from hookline.fleet.check import check_in_process
+
+    files = read_folder(args.policy)
+    problems = await asyncio.to_thread(check_in_process, args.policy)
+    if problems:
+        print("\n".join(f"{args.policy}: {problem}" for problem in problems), file=sys.stderr)
+        return 1
+    async with _running(args) as hub:
+        if not args.no_replay:
+            await asyncio.to_thread(_show_flips, hub.folder / "audit", args.policy)
+        if not args.yes and not _agreed(f"push to {_of_all(args.canary)}?"):
+            print("nothing was pushed")
+            return 1
+        rollout = await hub.push(files, share=args.canary, message=args.message)
+        print(
+            f"version {rollout.version} goes to {_of_all(rollout.share)}; `hookline fleet machines` shows where it is"
+        )
+    return 0
+
+
+def _of_all(share: float) -> str:
+    return "all machines" if share >= 1 else f"{share:.0%} of the machines"
+
+
+def _show_flips(audit: Path, policy: Path) -> None:
+    """What the policy would have decided differently about everything the hub has recorded in the last week."""
+    from hookline.fleet.preview import preview
+
+    report = preview(audit, policy)
+    if report is None:
+        print("no recorded calls to replay yet")
+        return
+    for flip in report.flips[:20]:
+        change = paint(f"{flip.was.upper()} → {flip.now.upper()}", "red" if flip.loosened else "green")
+        print(f"{change}  {one_line(flip.tool or flip.event)} {one_line(flip.what, 60)}  {one_line(flip.reason, 60)}")
+    print(f"{report.calls:,} recorded calls, {report.flipped:,} would be decided differently")
+
+
+def _agreed(question: str) -> bool:
+    if not sys.stdin.isatty():
+        raise FleetError(f"{question} nobody can be asked here; say --yes")
+    return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
+
+
+def _promote_flags(flags: argparse.ArgumentParser) -> None:
+    _folder_flag(flags)
+    flags.add_argument(
+        "share", nargs="?", type=_share, default=1.0, help="to this share of the machines (default: all)"
+    )
+
+
+async def _promote(args: argparse.Namespace) -> int:
+    async with _running(args) as hub:
+        rollout = await hub.promote(args.share)
+        print(f"version {rollout.version} goes to {_of_all(rollout.share)}")
+    return 0
+
+
+async def _rollback(args: argparse.Namespace) -> int:
+    async with _running(args) as hub:
+        rollout = await hub.rollback()
+        print(f"{rollout.message}, as version {rollout.version}, for all machines")
+    return 0
+
+
+def _machines_flags(flags: argparse.ArgumentParser) -> None:
+    _folder_flag(flags)
+    add_json(flags)
+
+
+async def _machines(args: argparse.Namespace) -> int:
+    import msgspec
+
+    async with _running(args) as hub:
+        rows = await hub.rows()
+        rollout = await hub.rollout()
+    if args.json:
+        print(msgspec.json.encode({"rollout": rollout, "machines": rows}).decode())
+    else:
+        if rollout:
+            print(f"version {rollout.version} for {_of_all(rollout.share)}")
+        print("\n".join(map(_row_text, rows)) or "no machines yet; `hookline fleet token` lets one in")
+    return 0 if all(row.ok for row in rows) else 1
+
+
+def _row_text(row: MachineRow) -> str:
+    mark = paint("✓", "green") if row.ok else paint("✗", "red")
+    seen = "silent" if row.silent else "reports"
+    policy = f"policy {row.policy}" if row.policy == row.wanted else f"policy {row.policy}, wants {row.wanted}"
+    agents = f", {row.proven} of {counted(row.hooked, 'hooked agent')} proven" if row.hooked else ", no agent hooked"
+    first = f"{mark} {one_line(row.name, 24):<24} {seen:<8} {policy:<20} {counted(row.records, 'record')}{agents}"
+    return "\n".join([first, *(f"    {one_line(problem)}" for problem in row.problems)])
+
+
+def _revoke_flags(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument("machine", help="its name or id")
+    _folder_flag(flags)
+
+
+async def _revoke(args: argparse.Namespace) -> int:
+    async with _running(args) as hub:
+        print(f"{hub.revoke(args.machine)} is revoked")
+        if not hub.own_server:
+            print(f"reload your NATS cluster now: until then the machine gets in ({hub.users_path} is up to date)")
+    return 0
+
+
+async def _verify(args: argparse.Namespace) -> int:
+    """Follow every mirrored chain once more, from its first record."""
+    from hookline.fleet.ledger import Ledger
+    from hookline.records.audit import AuditFile
+
+    ledger = Ledger(_folder(args) / "audit")
+    wrong = 0
+    for machine in ledger.machines():
+        mirror = ledger.mirror(machine)
+        found = [str(one) for one in AuditFile(mirror.path).verify()] or [str(one) for one in mirror.problems()]
+        wrong += bool(found)
+        print(f"{machine}: {counted(mirror.last.seq, 'record')}, {'whole' if not found else found[0]}")
+    return 1 if wrong else 0
+
+
+def _export_flags(flags: argparse.ArgumentParser) -> None:
+    _folder_flag(flags)
+    add_export(flags)
+
+
+async def _export(args: argparse.Namespace) -> int:
+    from hookline.fleet.ledger import Ledger
+
+    ledger = Ledger(_folder(args) / "audit")
+    return export([(machine, ledger.mirror(machine).path) for machine in ledger.machines()], args)
+
+
+def _console_flags(flags: argparse.ArgumentParser) -> None:
+    _folder_flag(flags)
+    flags.add_argument("--port", type=int, default=0, metavar="N", help="the port (default: a free one)")
+    flags.add_argument("--no-open", action="store_true", help="do not open the browser, only print the address")
+
+
+async def _console(args: argparse.Namespace) -> int:
+    from hookline.cli.commands.console import ready
+    from hookline.fleet.pages import FleetPages
+    from hookline.records.console.run import serve
+
+    pages = FleetPages(_folder(args))
+    shown = serve(
+        pages.logs(), port=args.port, on_ready=lambda address: ready(address, open_it=not args.no_open),
+        more={"machines": pages.machines, "rollouts": pages.rollouts}, find_logs=pages.logs,
+    )  # fmt: skip
+    await until_one_ends(shown, pages.follow(), until_asked_to_stop())
+    return 0
+
+
+class _running:  # noqa: N801 - reads as the function it stands for
+    """The hub of this folder, connected to for one command."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._folder = _folder(args)
+
+    async def __aenter__(self) -> Hub:
+        from hookline.fleet.hub import Hub
+
+        self._hub = await Hub.of(self._folder)
+        return self._hub
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._hub.stop()
+
+
+Command = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[Any], Awaitable[int]]]
+COMMANDS: dict[str, Command] = {
+    "hub": ("run a hub for a team", _hub_flags, _hub),
+    "token": ("make a token that lets one machine in", _token_flags, _token),
+    "push": ("check, replay, sign and roll out a policy", _push_flags, _push),
+    "promote": ("bring the newest policy to more machines", _promote_flags, _promote),
+    "rollback": ("give all machines the last stable policy again", _folder_flag, _rollback),
+    "machines": ("what is in force where, and what is wrong", _machines_flags, _machines),
+    "revoke": ("cut a machine off", _revoke_flags, _revoke),
+    "verify": ("prove that no mirrored audit log has a gap", _folder_flag, _verify),
+    "console": ("the fleet in the browser: machines, rollouts, every event", _console_flags, _console),
+    "export": ("every machine's records, for other systems", _export_flags, _export),
+}

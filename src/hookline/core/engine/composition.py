@@ -1,0 +1,98 @@
+"""How several answers become one verdict, and whether it counts: profiles, unanimity, who lifts an ask, evaluation."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, Literal
+
+import msgspec
+
+from hookline.core.engine.outcome import Outcome
+from hookline.core.engine.verdict import Verdict
+from hookline.errors import HookError, did_you_mean
+from hookline.replies import NOTHING, Decision, Reply, allow, deny
+
+log: logging.Logger = logging.getLogger("hookline.engine")
+
+Order = Literal[
+    "sequential", "parallel", "sequential/first_deny", "sequential/run_all", "parallel/strictest", "parallel/unanimous",
+]  # fmt: skip
+"""How the hooks of an event are asked; the names with a slash are those of AGENT-HOOKS' composition profiles."""
+
+Mode = Literal["enforce", "evaluate_only"]
+"""Whether verdicts count, or are only made and recorded."""
+
+Resolution = Reply | bool | None
+OnAsk = Callable[[Verdict], Resolution | Awaitable[Resolution]]
+"""Somebody who can say yes: gets the verdict of `ask`, answers `True`, `False` or a reply: `deny("not today")`."""
+
+RUN_ALL: Final = "sequential/run_all"
+UNANIMOUS: Final = "parallel/unanimous"
+_SHORT: Mapping[str, Order] = MappingProxyType({
+    "sequential": "sequential", "sequential/first_deny": "sequential", RUN_ALL: RUN_ALL,
+    "parallel": "parallel", "parallel/strictest": "parallel", UNANIMOUS: UNANIMOUS,
+})  # fmt: skip
+_MODES = ("enforce", "evaluate_only")
+
+
+def checked_order(order: str) -> Order:
+    """The order by its short name; an unknown one is refused."""
+    if order not in _SHORT:
+        known = ", ".join(f"`{name}`" for name in _SHORT)
+        raise HookError(f"order must be one of {known}, got `{order}`{did_you_mean(order, _SHORT)}")
+    return _SHORT[order]
+
+
+def checked_mode(mode: str) -> Mode:
+    """The mode; an unknown one is refused."""
+    if mode not in _MODES:
+        raise HookError(f"mode must be `enforce` or `evaluate_only`, got `{mode}`")
+    return mode  # type: ignore[return-value]
+
+
+def disagreement(outcomes: Sequence[Outcome]) -> Reply:
+    """A deny if hooks that decided something did not all decide the same; silence is not a vote."""
+    said = {
+        outcome.hook: "rewrite" if outcome.reply.input is not None else str(outcome.decision)
+        for outcome in outcomes
+        if outcome.reply.input is not None or outcome.decision is not Decision.PASS
+    }
+    inputs = [outcome.reply.input for outcome in outcomes if outcome.reply.input is not None]
+    if len(set(said.values())) < 2 and all(one == inputs[0] for one in inputs):
+        return NOTHING
+    return deny(f"the hooks disagree: {', '.join(f'`{hook}` says {word}' for hook, word in said.items())}")
+
+
+async def lifted(verdict: Verdict, on_ask: OnAsk, seconds: float | None = None) -> Verdict:
+    """The verdict of `ask` as somebody has resolved it: let through, or denied; who does not answer has denied."""
+    try:
+        async with asyncio.timeout(seconds):
+            answer = on_ask(verdict)
+            answer = await answer if inspect.isawaitable(answer) else answer
+    except TimeoutError:
+        answer = deny("nobody answered in time")
+    except Exception as problem:
+        log.exception("on_ask failed")
+        answer = deny(f"on_ask failed: {type(problem).__name__}: {problem}")
+    if answer is True:
+        answer = allow()
+    if not isinstance(answer, Reply) or (answer.decision is not Decision.ALLOW or answer.stop):
+        reason = answer.reason if isinstance(answer, Reply) else ""
+        return _resolved(verdict, deny(f"not approved: {reason or verdict.reason or 'a hook asked'}"))
+    return _resolved(verdict, answer)
+
+
+def _resolved(verdict: Verdict, answer: Reply) -> Verdict:
+    """The verdict with the answer in place of its question; what else the hooks said stays."""
+    asked = msgspec.structs.replace(verdict.reply, decision=Decision.PASS, reasons=())
+    outcome = Outcome(hook="on_ask", source="", event=verdict.event.event_name, reply=answer)
+    return Verdict(verdict.event, asked | answer, known=(*verdict.outcomes, outcome))
+
+
+def unenforced(verdict: Verdict) -> Verdict:
+    """The verdict as it is handed out where nothing is enforced: it says nothing, and keeps what it would have said."""
+    return msgspec.structs.replace(verdict, reply=NOTHING, known=verdict.outcomes, evaluated=verdict.reply)

@@ -1,0 +1,221 @@
+"""What a hook is handed besides the event."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+import msgspec
+
+from hookline.core.engine.outcome import Outcome
+from hookline.core.engine.verdict import Verdict
+from hookline.core.hooks.actions import Function
+from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.signature import can_wait
+from hookline.errors import HookError
+from hookline.events import Event
+
+_firing: ContextVar[tuple[Hook, ...]] = ContextVar("_firing", default=())
+"""The hooks whose `ctx.fire` led to where we are."""
+
+
+class Cancelled:
+    """Set when the hook's answer is no longer wanted; may be asked from any thread, and awaited on the loop."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def is_set(self) -> bool:
+        """Whether the hook should stop what it is doing."""
+        return self.reason is not None
+
+    __bool__ = is_set
+
+    def set(self, reason: str) -> None:
+        """Tell the hook; only the engine does this, on the loop."""
+        self.reason = self.reason or reason
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            with suppress(RuntimeError):  # the loop it was awaited on is closed
+                future.get_loop().call_soon_threadsafe(_resolve, future)
+
+    async def wait(self) -> None:
+        """Return once the hook's answer is no longer wanted."""
+        if self.reason is None:
+            future = asyncio.get_running_loop().create_future()
+            self._waiting.append(future)
+            await future
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+class InvokeOptions(msgspec.Struct):
+    """What most runs never need: a deadline of the whole `fire`, somebody who watches, a cancellation."""
+
+    fire_deadline: float | None = None
+    hook_id: str = ""
+    on_progress: Callable[[str, str], None] | None = None
+    cancelled: Cancelled | None = None
+
+
+class HookScope(Protocol):
+    """What a run may know of the set of hooks it belongs to."""
+
+    timeout: float | None
+    env: Mapping[str, str] | None
+    grace: float
+    clock: Callable[[], float]
+    on_late: Callable[[Outcome], Any] | None
+
+    @property
+    def project_dir(self) -> str:
+        """What conditions on paths are relative to, or the empty string."""
+
+    def fire(self, event: Event) -> Coroutine[Any, Any, Verdict]:
+        """Send an event through the set."""
+
+    def applies_to(self, hook: Hook, event: Event) -> bool:
+        """Whether the hook would be asked about the event."""
+
+
+class Binding(msgspec.Struct, frozen=True):
+    """A hook in its set, with what can be known before it runs.
+
+    `call` is the function of a plain hook, which needs no runner; `waits` says whether it may ever have to wait.
+    """
+
+    hook: Hook
+    scope: HookScope
+    limit: float
+    call: Callable[..., Any] | None = None
+    wants_context: bool = False
+    waits: bool = True
+
+
+def bind(hook: Hook, scope: HookScope) -> Binding:
+    """Settle what does not depend on the event."""
+    action, limit = hook.action, float(hook.limit(scope.timeout))
+    if not hook.plain or not isinstance(action, Function):
+        return Binding(hook, scope, limit)
+    return Binding(hook, scope, limit, action.call, action.takes_context, can_wait(action.call))
+
+
+class Context(msgspec.Struct):
+    """Where and when a hook runs; made for each run, most of it looked up only when asked for."""
+
+    event: Event
+    binding: Binding
+    started: float | None = None
+    options: InvokeOptions | None = None
+
+    @property
+    def hook(self) -> Hook:
+        """The hook that runs."""
+        return self.binding.hook
+
+    @property
+    def scope(self) -> HookScope:
+        """The set of hooks it runs in."""
+        return self.binding.scope
+
+    @property
+    def project_dir(self) -> str:
+        """The project that the set of hooks belongs to, or the empty string."""
+        return self.scope.project_dir
+
+    @property
+    def can_wake(self) -> bool:
+        """Whether somebody is there to be told of what a background hook says late."""
+        return self.scope.on_late is not None
+
+    def with_options(self) -> InvokeOptions:
+        """What else there is to know of this run, to be filled in."""
+        if self.options is None:
+            self.options = InvokeOptions()
+        return self.options
+
+    @property
+    def session_id(self) -> str:
+        """The session the event belongs to."""
+        return self.event.session_id
+
+    @property
+    def cwd(self) -> str:
+        """The folder the agent works in."""
+        return self.event.cwd
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The environment that hooks of this set see."""
+        return self.scope.env if self.scope.env is not None else os.environ
+
+    @property
+    def tool_use_id(self) -> str:
+        """The tool call the event is about, or the empty string."""
+        return getattr(self.event, "tool_use_id", "")
+
+    @property
+    def timeout(self) -> float:
+        """Seconds this run may take."""
+        return self.binding.limit
+
+    @property
+    def deadline(self) -> float:
+        """When the answer is due, in the event loop's time."""
+        if self.started is None:
+            self.started = self.binding.scope.clock()
+        due, options = self.started + self.binding.limit, self.options
+        return due if options is None or options.fire_deadline is None else min(due, options.fire_deadline)
+
+    @property
+    def fire_deadline(self) -> float | None:
+        """When all hooks of this `fire` have to be done, if somebody said so."""
+        return None if self.options is None else self.options.fire_deadline
+
+    @property
+    def cancelled(self) -> Cancelled:
+        """Ask `ctx.cancelled.is_set()`, or `await ctx.cancelled.wait()`."""
+        options = self.with_options()
+        if options.cancelled is None:
+            options.cancelled = Cancelled()
+        return options.cancelled
+
+    @property
+    def log(self) -> logging.Logger:
+        """A logger of the hook's own: `hookline.hook.<name>`."""
+        return logging.getLogger(f"hookline.hook.{self.hook.name}")
+
+    async def fire(self, event: Event) -> Verdict:
+        """Send another event through the same set of hooks; not one that this hook, or one that led here, handles."""
+        chain = (*_firing.get(), self.hook)
+        looping = next((hook for hook in chain if self.scope.applies_to(hook, event)), None)
+        if looping is not None:
+            raise HookError(f"hook `{looping.name}` fires `{event.event_name}`, which it handles itself: a loop")
+        token = _firing.set(chain)
+        try:
+            return await self.scope.fire(event)
+        finally:
+            _firing.reset(token)
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody wants to know what the hook prints."""
+        return self.options is not None and self.options.on_progress is not None
+
+    def progress(self, stream: str, text: str) -> None:
+        """Tell observers what the hook printed so far."""
+        if self.options is not None and self.options.on_progress is not None:
+            self.options.on_progress(stream, text)
+
+    def cancel(self, reason: str) -> None:
+        """The answer is no longer wanted; only the engine says so."""
+        self.cancelled.set(reason)

@@ -1,0 +1,248 @@
+"""Driving one hook's coroutine: the first step by hand, a timer only for those that suspend.
+
+A hook that answers without waiting for anything never meets a timer, a task or a future. One that waits goes on in the
+same task (what it started stays its own), with an alarm set to cancel it. A hook that swallows its cancellation
+gets a moment to clean up, is cancelled again, and is then closed: its late answer is nobody's.
+
+A coroutine that is stepped by `send` brings its answer in an exception, which costs more than the hook. So a generator
+steps it, as `await` would, and says `SILENT` or what was `Answered`; those that are done wait for the next coroutine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from types import BuiltinMethodType, coroutine
+from typing import Any, cast
+
+import msgspec
+
+from hookline.core.engine.thread_timer import alarm_of
+from hookline.errors import HookCancelled, HookFailed, HookTimeout
+
+_MOST_CANCELS = 2
+"""How often a hook is asked to stop before it is closed."""
+
+UNWANTED = "the answer is no longer wanted"
+"""Cancel a task that fires with this message and the hook hears of it before it is thrown out of its `await`."""
+
+
+Stepper = BuiltinMethodType
+"""What takes the steps of coroutines: the `send` of a generator, which is its `__self__`."""
+
+
+class Suspended(msgspec.Struct):
+    """A coroutine between two steps: who takes them, and what it waits for."""
+
+    stepper: Stepper
+    waits_for: Any
+
+
+class Raised(msgspec.Struct):
+    """An exception in place of an answer."""
+
+    error: BaseException
+
+
+class Answered(msgspec.Struct):
+    """What a stepper says in place of what its coroutine waits for, once there is an answer."""
+
+    answer: Any
+
+    def take(self) -> Any:
+        """The answer, which the stepper does not keep."""
+        answer, self.answer = self.answer, None
+        return answer
+
+
+SILENT: Any = object()
+"""The same for the answer that most have: `None`."""
+
+
+@coroutine
+def _steps() -> Generator[Any, Any, None]:
+    """Takes the steps of one coroutine after another, and says how each answered."""
+    answer = None
+    while True:
+        while answer is None:
+            answer = yield from (yield SILENT)
+        said, answer = Answered(answer), None
+        answer = yield from (yield said)
+
+
+def new_stepper() -> Stepper:
+    """One more, for when none is idle."""
+    steps = _steps()
+    steps.send(None)
+    return cast("Stepper", steps.send)
+
+
+idle: list[Stepper] = [new_stepper() for _ in range(4)]
+"""Steppers between two coroutines; more than one, since a list that runs empty gives its memory back each time."""
+_MOST_IDLE = 64
+
+
+def start(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """The coroutine's answer, or `Raised`, or `Suspended` if it has to wait."""
+    try:
+        stepper = idle.pop()
+    except IndexError:
+        stepper = new_stepper()
+    try:
+        waits_for = stepper(coroutine)
+    except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by whoever knows which
+        return Raised(error)
+    if waits_for is SILENT:
+        idle.append(stepper)
+        return None
+    if waits_for.__class__ is Answered:
+        idle.append(stepper)
+        return waits_for.take()
+    return Suspended(stepper, waits_for)
+
+
+def _step(suspended: Suspended, resume: Callable[[Any], Any], value: Any) -> Any:
+    """One more step, taken by `send` or `throw`."""
+    try:
+        said: Any = resume(value)
+    except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by whoever knows which
+        return Raised(error)
+    if said is not SILENT and said.__class__ is not Answered:
+        suspended.waits_for = said
+        return suspended
+    if len(idle) < _MOST_IDLE:
+        idle.append(suspended.stepper)
+    return None if said is SILENT else said.take()
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How long a hook may still take, how long it may clean up once told to stop, and the limit people were told."""
+
+    seconds: float
+    grace: float
+    on_cancel: Callable[[str], None]
+    stated: float | None = None
+
+
+class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await drive(suspended, limits)`
+    """Go on with a suspended coroutine until it answers, or to `Raised`: what it raised, or that its time is up.
+
+    Only a cancellation from outside is raised here. Who cancelled is told by counting requests: those from before do
+    not count, our own are taken back, and those of the hook's own `asyncio.timeout` or `TaskGroup` are taken back by
+    them. Any that are left came from outside.
+    """
+
+    def __init__(self, suspended: Suspended, limits: Limits) -> None:
+        self._suspended = suspended
+        self._steps: Generator[Any, Any, None] = suspended.stepper.__self__  # type: ignore[assignment]
+        self._limits = limits
+        self._expired = 0
+        self._hurried = False
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        try:
+            self._task = self._current_task()
+        except HookFailed as problem:
+            return Raised(problem)
+        suspended, self._loop, self._before = self._suspended, self._task.get_loop(), self._task.cancelling()
+        self._due = self._loop.time() + self._limits.seconds
+        self._alarm = alarm_of(self._loop)
+        self._alarm.set(self, self._due)
+        step: Any = suspended
+        try:
+            while step is suspended:  # hand everything between the task and the coroutine to and fro
+                try:
+                    sent = yield suspended.waits_for
+                except GeneratorExit:
+                    self._steps.close()
+                    raise
+                except BaseException as error:  # noqa: BLE001 - it is the coroutine's to handle
+                    self._stepped = self._loop.time()
+                    step = self._thrown(error)
+                else:
+                    self._stepped = self._loop.time()
+                    step = _step(suspended, self._steps.send, sent)
+                if self._hurried or self._task.cancelling() != self._before:
+                    self._hurry()
+        finally:
+            self._alarm.clear(self)
+            outside = self._cancelled_from_outside()
+            for _ in range(min(self._expired, self._task.cancelling() - self._before)):
+                self._task.uncancel()
+        if step.__class__ is not Raised and not outside and not self._expired:
+            return step if self._loop.time() <= self._due else Raised(self._too_late())
+        return self._judged(step, outside=outside)
+
+    def _current_task(self) -> asyncio.Task[Any]:
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:
+            task = None
+        if task is None:
+            self._steps.close()
+            raise HookFailed("has to wait for something, which only works in an asyncio task; fire from within one")
+        return task
+
+    def _cancelled_from_outside(self) -> bool:
+        return self._task.cancelling() - self._before > self._expired
+
+    def _judged(self, answer: Any, *, outside: bool) -> Any:
+        error = answer.error if isinstance(answer, Raised) else None
+        cancelled = isinstance(error, asyncio.CancelledError)
+        if outside or (cancelled and self._before and not self._expired):
+            self._limits.on_cancel("cancelled")
+            raise error if error is not None and cancelled else asyncio.CancelledError from error
+        if self._expired:
+            return _because(
+                HookTimeout(f"gave no reply within {self._limits.stated or self._limits.seconds:g} s"), error
+            )
+        return _because(HookCancelled("cancelled itself before it replied"), error) if cancelled else answer
+
+    def _too_late(self) -> HookTimeout:
+        """It answered, but only after its time; the timer could not ring while the hook held the loop up."""
+        limit = self._limits.stated or self._limits.seconds
+        if self._stepped <= self._due:
+            return blocked_loop(self._loop.time() - self._stepped, limit)
+        return HookTimeout(f"gave no reply within {limit:g} s")
+
+    def expire(self) -> None:
+        """Its time, or its time to clean up, is over."""
+        self._limits.on_cancel("cancelled" if self._cancelled_from_outside() else "timeout")
+        self._expired += 1
+        self._alarm.set(self, self._loop.time() + self._limits.grace)
+        self._task.cancel()
+
+    def _thrown(self, error: BaseException) -> Any:
+        if error.args == (UNWANTED,):  # said by whoever fired: no doubt whose cancellation this is, so tell at once
+            self._limits.on_cancel("cancelled")
+        if self._expired > _MOST_CANCELS and isinstance(error, asyncio.CancelledError):
+            return _closed(self._steps)
+        return _step(self._suspended, self._steps.throw, error)
+
+    def _hurry(self) -> None:
+        """While somebody outside waits for the hook to stop, it has no more than its time to clean up."""
+        hurried = self._cancelled_from_outside()
+        if hurried is self._hurried or self._expired:
+            return
+        self._hurried = hurried
+        soon = self._loop.time() + self._limits.grace
+        self._alarm.set(self, min(self._due, soon) if hurried else self._due)
+
+
+def blocked_loop(seconds: float, limit: float) -> HookTimeout:
+    """A hook that did its work without awaiting anything, for longer than it may take."""
+    return HookTimeout(f"gave no reply within {limit:g} s: it blocked the event loop for {seconds:.3g} s")
+
+
+def _closed(steps: Generator[Any, Any, None]) -> Raised:
+    """Take a coroutine that will not stop out of service."""
+    try:
+        steps.close()
+    except RuntimeError as stubborn:
+        return Raised(stubborn)
+    return Raised(asyncio.CancelledError())
+
+
+def _because(error: HookFailed, cause: BaseException | None) -> Raised:
+    error.__cause__ = cause
+    return Raised(error)

@@ -1,0 +1,268 @@
+"""SELECTED → OUTCOMES → VERDICT: one event through the hooks chosen for it, one after another or all at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from hookline.core.engine.answers import as_failure, failure_outcome, parse_answer
+from hookline.core.engine.background import Background, as_coroutine
+from hookline.core.engine.composition import RUN_ALL, UNANIMOUS, Order, disagreement
+from hookline.core.engine.context import Context, HookScope, InvokeOptions, bind
+from hookline.core.engine.coroutine_driver import Limits, Raised, Suspended, blocked_loop, drive, start
+from hookline.core.engine.merge import asked_late, judged_again, merge
+from hookline.core.engine.observers import Observers, announce_start, response_of
+from hookline.core.engine.outcome import Outcome, RunnerResult, Status
+from hookline.core.engine.registry import Registry
+from hookline.core.engine.runner import RunnerPool
+from hookline.core.engine.select import HookIndex, applies_to, select
+from hookline.core.engine.verdict import Verdict, ended_by
+from hookline.core.hooks.actions import Command
+from hookline.core.hooks.hook import Hook
+from hookline.errors import HookCancelled, HooklineError, HookTimeout
+from hookline.events import Event, spec_of
+from hookline.replies import NOTHING, Decision, Reply
+
+log: logging.Logger = logging.getLogger("hookline.engine")
+
+
+class EventRun(msgspec.Struct):
+    """One event on its way through the hooks chosen for it, `among` those that were there when it was fired."""
+
+    event: Event
+    chosen: Sequence[Hook]
+    among: HookIndex
+    deadline: float | None = None
+
+
+class StartedRun(msgspec.Struct):
+    """A hook whose first step was taken already, on the fast path: what it answered, raised or waits for."""
+
+    ctx: Context
+    step: Any
+
+
+class Dispatcher:
+    """Asks hooks: what each of them comes to is an outcome, and the outcomes are merged."""
+
+    def __init__(self, scope: HookScope, registry: Registry, runners: RunnerPool, observers: Observers) -> None:
+        self.scope = scope
+        self.observers = observers
+        self.background: Background = Background()
+        self._registry = registry
+        self._runners = runners
+
+    async def dispatch(self, run: EventRun, order: Order, done: Iterable[Outcome] = (),
+                       started: StartedRun | None = None) -> Verdict:  # fmt: skip
+        """One verdict of all hooks. `done` and `started` are how far the fast path came, if it began."""
+        if order not in ("parallel", UNANIMOUS) or len(run.chosen) < 2:
+            outcomes = await self._sequential(run, list(done), started, run_all=order == RUN_ALL)
+            return merge(run.event, outcomes)
+        asked = await self._ask_all(run)
+        verdict = merge(run.event, await self._settle(run, list(asked)))
+        if order == UNANIMOUS:
+            verdict.reply = verdict.reply | disagreement(asked)
+        return verdict
+
+    # -- one after another, or all at once -----------------------------------------------------------------------
+
+    async def _sequential(
+        self, run: EventRun, outcomes: list[Outcome], started: StartedRun | None, *, run_all: bool = False
+    ) -> list[Outcome]:
+        """One after another, each seeing the input as rewritten so far.
+
+        A deny or a stop ends it, unless all are to run.
+        """
+        event, rewriter = run.event, -1
+        for position in range(len(outcomes), len(run.chosen)):
+            hook = run.chosen[position]
+            if event is not run.event and not applies_to(hook, event, run.among):
+                outcomes.append(_skipped(hook, event, "does not apply to the rewritten input"))
+                continue
+            outcome = await self._ask(run, hook, event, started)
+            started = None
+            outcomes.append(outcome)
+            if outcome.reply.input is not None:
+                event, rewriter = _rewritten(event, outcome.reply.input), position
+            if not run_all and (outcome.reply.decision is Decision.DENY or outcome.reply.stop):
+                why = ended_by(outcome.hook, outcome.reply)
+                return [*outcomes, *(_skipped(hook, event, why) for hook in run.chosen[position + 1 :])]
+        return outcomes if rewriter < 0 else await self._judge_again(run, event, outcomes, stale=range(rewriter))
+
+    async def _ask_all(self, run: EventRun) -> list[Outcome]:
+        """All at once on the input as it came; in configured order, whoever finishes first."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._ask(run, hook, run.event)) for hook in run.chosen]
+        return [task.result() for task in tasks]
+
+    async def _settle(self, run: EventRun, outcomes: list[Outcome]) -> list[Outcome]:
+        """The outcomes of hooks that were asked at once, on the input that will run: the last rewrite counts."""
+        rewriters = [position for position, outcome in enumerate(outcomes) if outcome.reply.input is not None]
+        if not rewriters:
+            return outcomes
+        event = _rewritten(run.event, outcomes[rewriters[-1]].reply.input or {})
+        stale = [position for position in range(len(outcomes)) if position != rewriters[-1]]
+        return await self._judge_again(run, event, outcomes, stale)
+
+    async def _judge_again(
+        self, run: EventRun, event: Event, outcomes: list[Outcome], stale: Iterable[int]
+    ) -> list[Outcome]:
+        """Law 4: whoever judged an older input, or was not asked because of it, judges the one that will run."""
+        for position in stale:
+            hook, first = run.chosen[position], outcomes[position]
+            if first.status in (Status.BACKGROUND, Status.SKIPPED):
+                continue
+            again = hook.rejudge and applies_to(hook, event, run.among)
+            second = await self.invoke(hook, event, run.deadline) if again else None
+            outcomes[position] = judged_again(first, second, event)
+        known = {hook.name for hook in run.chosen}
+        newcomers = [hook for hook in select(event, run.among) if hook.name not in known]
+        if not newcomers:
+            return outcomes
+        late = [asked_late(await self._ask(run, hook, event)) for hook in newcomers]
+        places = {hook.name: place for place, hook in enumerate(run.among.hooks)}
+        return sorted([*outcomes, *late], key=lambda outcome: places[outcome.hook])
+
+    # -- one hook, once ------------------------------------------------------------------------------------------
+
+    async def _ask(self, run: EventRun, hook: Hook, event: Event, started: StartedRun | None = None) -> Outcome:
+        """A hook's turn has come; one declared `once` may have had it before."""
+        if not hook.once:
+            return await self.invoke(hook, event, run.deadline, started)
+        if not self._registry.acquire_once(hook):
+            return _skipped(hook, event, "it has run before")
+        outcome = await self.invoke(hook, event, run.deadline)
+        refused = isinstance(hook.action, Command) and outcome.exit_code
+        if not outcome.ok or refused:
+            self._registry.release_once(hook)
+        return outcome
+
+    async def invoke(
+        self, hook: Hook, event: Event, deadline: float | None = None, started: StartedRun | None = None
+    ) -> Outcome:
+        """One hook, once: its answer or its failure, as an outcome. Cancellation from outside goes through."""
+        if started is not None:
+            return await self._outcome(started.ctx, started)
+        options = None if deadline is None else InvokeOptions(deadline)
+        ctx = Context(event, bind(hook, self.scope), self.scope.clock(), options)
+        if not self.observers.detailed:
+            return await self._outcome(ctx)
+        announce_start(ctx, self.observers)
+        outcome = await self._outcome(ctx)
+        self.observers.notify(response_of(ctx, outcome))
+        return outcome
+
+    async def _outcome(self, ctx: Context, started: StartedRun | None = None) -> Outcome:
+        hook, event = ctx.binding.hook, ctx.event
+        if hook.background:
+            return self._detach(ctx, None)
+        try:
+            result = parse_answer(await self._answer(ctx, started), event, spec_of(event))
+        except Exception as error:  # noqa: BLE001 - a failure is an outcome
+            outcome = failure_outcome(hook, event, spec_of(event), error, self._ms(ctx))
+            _log_failure(outcome, error)
+            return outcome
+        if result.reply is not None and result.reply.background:
+            return self._detach(ctx, result.reply)
+        return _replied(ctx, result, self._ms(ctx))
+
+    async def _answer(self, ctx: Context, started: StartedRun | None = None) -> Any:
+        """The hook's raw answer within its time, or what it raised."""
+        step = self._start(ctx) if started is None else started.step
+        if isinstance(step, Suspended):
+            step = await drive(step, limits(ctx))
+        elif started is None and not isinstance(step, Raised) and self.scope.clock() > ctx.deadline:
+            raise blocked_loop(self.scope.clock() - (ctx.started or 0.0), ctx.timeout)
+        return _unwrapped(step)
+
+    def _start(self, ctx: Context) -> Any:
+        """Take the first step of a hook."""
+        last, binding, hook = ctx.fire_deadline, ctx.binding, ctx.binding.hook
+        if last is not None and last <= self.scope.clock():
+            raise HookTimeout("was not asked: the deadline had passed")
+        if binding.call is None:
+            return start(self._runners.of(hook).run(hook, ctx.event, ctx))
+        return start(binding.call(ctx.event, ctx) if binding.wants_context else binding.call(ctx.event))
+
+    def _ms(self, ctx: Context) -> float:
+        return (self.scope.clock() - (ctx.started or 0.0)) * 1000
+
+    # -- in the background ---------------------------------------------------------------------------------------
+
+    def _detach(self, ctx: Context, reply: Reply | None) -> Outcome:
+        """Let a hook go on by itself; its late outcome is collected by `pending()` and `drain()`.
+
+        What else `reply` says counts now.
+        """
+        self.background.start(self._late_outcome(ctx, reply), self.scope.on_late)
+        now = msgspec.structs.replace(reply or NOTHING, background=False, background_timeout=None, later=None)
+        return Outcome(
+            hook=ctx.hook.name, source=ctx.hook.source, event=ctx.event.event_name, status=Status.BACKGROUND,
+            reply=NOTHING if now == NOTHING else now, ms=self._ms(ctx),
+        )  # fmt: skip
+
+    async def _late_outcome(self, ctx: Context, reply: Reply | None) -> Outcome:
+        hook, event, spec = ctx.hook, ctx.event, spec_of(ctx.event)
+        options = ctx.options and msgspec.structs.replace(ctx.options, fire_deadline=None)
+        late = msgspec.structs.replace(ctx, started=self.scope.clock(), options=options)
+        try:
+            answer = await (self._answer(late) if reply is None else self._work(late, reply))
+            result = parse_answer(answer, event, spec)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a late failure is an outcome too
+            cancelled = isinstance(error, asyncio.CancelledError)
+            lenient = msgspec.structs.replace(hook, on_failure="continue")
+            failed = HookCancelled("was cancelled in the background") if cancelled else error
+            return failure_outcome(lenient, event, spec, failed, self._ms(late))
+        return _replied(late, result, self._ms(late))
+
+    async def _work(self, late: Context, reply: Reply) -> Any:
+        """What a reply of `background(work)` left to do."""
+        step = start(as_coroutine(reply.later))
+        if isinstance(step, Suspended):
+            seconds = reply.background_timeout or late.timeout
+            step = await drive(step, Limits(seconds, self.scope.grace, late.cancel))
+        return _unwrapped(step)
+
+
+def limits(ctx: Context) -> Limits:
+    """How long a hook that has to wait may still take."""
+    due, scope = ctx.deadline, ctx.binding.scope
+    return Limits(max(due - scope.clock(), 0.0), scope.grace, ctx.cancel, due - (ctx.started or due))
+
+
+def _unwrapped(step: Any) -> Any:
+    """An answer, or what was raised in its place."""
+    if not isinstance(step, Raised):
+        return step
+    error = as_failure(step.error)
+    raise error from (None if error is step.error else step.error)
+
+
+def _rewritten(event: Event, tool_input: dict[str, Any]) -> Event:
+    return msgspec.structs.replace(event, tool_input=tool_input)
+
+
+def _replied(ctx: Context, result: RunnerResult, ms: float) -> Outcome:
+    hook = ctx.binding.hook
+    return Outcome(
+        hook=hook.name, source=hook.source, event=ctx.event.event_name, reply=result.reply or NOTHING, ms=ms,
+        exit_code=result.exit_code, stdout=result.stdout, stderr=result.stderr,
+    )  # fmt: skip
+
+
+def _skipped(hook: Hook, event: Event, why: str) -> Outcome:
+    return Outcome(hook=hook.name, source=hook.source, event=event.event_name, status=Status.SKIPPED, note=why)
+
+
+def _log_failure(outcome: Outcome, error: Exception) -> None:
+    """A crash in full; a failure that somebody expected in one line, unless the verdict tells of it anyway."""
+    where = f"hook `{outcome.hook}` on {outcome.event}"
+    if not isinstance(error, HooklineError):
+        log.error("%s crashed", where, exc_info=error)
+    elif outcome.reply is NOTHING:
+        level = logging.INFO if outcome.exit_code is not None else logging.WARNING
+        log.log(level, "%s %s", where, str(outcome.error).partition("\n")[0])

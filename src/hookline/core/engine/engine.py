@@ -1,0 +1,182 @@
+"""`Engine`: input → select → execute → merge → verdict, and the parts that do it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import msgspec
+
+from hookline.core.engine.background import Background
+from hookline.core.engine.composition import Mode, OnAsk, Order, checked_mode, checked_order, lifted, unenforced
+from hookline.core.engine.dispatch import Dispatcher, EventRun
+from hookline.core.engine.fast_path import FastPaths, Fire
+from hookline.core.engine.observers import Observers
+from hookline.core.engine.outcome import Outcome
+from hookline.core.engine.registry import Registry
+from hookline.core.engine.runner import RunnerFactory, RunnerPool
+from hookline.core.engine.select import HookIndex, applies_to, select
+from hookline.core.engine.verdict import Verdict
+from hookline.core.hooks.hook import Hook, check_seconds
+from hookline.core.wire.dialects import detect, dialect
+from hookline.errors import Closed
+from hookline.events import Event
+from hookline.replies import NOTHING, Decision
+
+log: logging.Logger = logging.getLogger("hookline")
+_warned_off = False
+
+
+class Engine:
+    """What is behind a set of hooks: a registry, a dispatcher, runners and observers.
+
+    Which runner performs which kind of action is handed in (`runners`), made at first use and closed with the set.
+    """
+
+    def __init__(
+        self,
+        *,
+        order: Order = "sequential",
+        timeout: float | None = None,
+        runners: RunnerFactory | None = None,
+        env: Mapping[str, str] | None = None,
+        project_dir: str = "",
+        grace: float = 1.0,
+        clock: Callable[[], float] = perf_counter,
+        mode: Mode = "enforce",
+        on_ask: OnAsk | None = None,
+    ) -> None:
+        if timeout is not None:
+            check_seconds(timeout, "timeout")
+        if grace:
+            check_seconds(grace, "grace")
+        self.order = checked_order(order)
+        self.mode = checked_mode(mode)
+        self.on_ask = on_ask
+        self.timeout = timeout
+        self.env = env
+        self.grace = grace
+        self.clock = clock
+        self.on_late: Callable[[Outcome], Any] | None = None
+        """Told of each late outcome as it comes, by a host that can wake its agent; `pending()` has it all the same."""
+        self.fast: dict[Any, Fire] = {}
+        """What takes an event of a kind through its hooks at once; what is not in here takes `fire`."""
+        self.unheard: Collection[type[Event]] = ()
+        """Kinds of events that need not be made, or not be sent to an event loop: nobody hears of them."""
+        self._refresh: Callable[[], Any] | None = None
+        self._closed = False
+        self._enabled = _switched_on()
+        self.observers: Observers = Observers(changed=self._forget)
+        self.runners: RunnerPool = RunnerPool(runners)
+        self.registry: Registry = Registry(project_dir, str(Path.home()), self._forget)
+        self.dispatcher: Dispatcher = Dispatcher(self, self.registry, self.runners, self.observers)
+        self.background: Background = self.dispatcher.background
+        self._forget()
+
+    @property
+    def project_dir(self) -> str:
+        """What conditions on paths are relative to, or the empty string."""
+        return self.registry.project_dir
+
+    @property
+    def enabled(self) -> bool:
+        """Whether hooks are asked at all; `HOOKLINE_ENABLED=0` in the environment switches them off."""
+        return self._enabled
+
+    @enabled.setter
+    def enabled(self, on: bool) -> None:
+        self._enabled = on
+        self._forget()
+
+    def _forget(self) -> None:
+        """Something changed: nothing that was cached holds for events from now on."""
+        self._paths = FastPaths(self.dispatcher, self._fire)
+        self.fast = {} if self._refresh is not None else self._paths.of
+        self.unheard = () if self._refresh is not None else self._paths.unheard
+
+    def refresh_with(self, refresh: Callable[[], Any]) -> None:
+        """Call `refresh` before every event: a set that follows its settings files looks for edits there."""
+        self._refresh = refresh
+        self._forget()
+
+    # -- firing --------------------------------------------------------------------------------------------------
+
+    def fire(
+        self, event: Event | Mapping[str, Any], deadline: float | None = None, only: str | None = None
+    ) -> Coroutine[Any, Any, Verdict]:
+        """Send an event through the hooks it concerns."""
+        if self._refresh is not None:
+            self._refresh()
+        return self._fire(event, deadline, only)
+
+    async def _fire(
+        self, event: Event | Mapping[str, Any], deadline: float | None = None, only: str | None = None
+    ) -> Verdict:
+        if isinstance(event, Mapping):
+            event = dialect(detect(event)).decode_event(event)
+        paths, among = self._paths, self._among(only)
+        chosen = self.registry.unspent(select(event, among))
+        if only is None and self._enabled and self._fast_path_allowed(chosen):
+            path = paths.remember(event, chosen, among, self.notify if self.observers else None)
+            if path is not None and deadline is None:
+                return await path(event)
+        run = EventRun(event, chosen, among, None if deadline is None else self.clock() + deadline)
+        verdict = await self.dispatcher.dispatch(run, self.order)
+        if self.mode == "evaluate_only":
+            verdict.evaluated = verdict.reply  # observers are told what it would be
+            return unenforced(self.notify(verdict) if self.observers else verdict)
+        if self.on_ask is not None and verdict.decision is Decision.ASK:
+            verdict = await lifted(verdict, self.on_ask, run.deadline and run.deadline - self.clock())
+        return self.notify(verdict) if self.observers else verdict
+
+    def _fast_path_allowed(self, chosen: tuple[Hook, ...]) -> bool:
+        if self.observers.detailed or self.mode != "enforce" or self.on_ask is not None:
+            return False
+        return self.order == "sequential" or len(chosen) <= 1
+
+    def _among(self, only: str | None) -> HookIndex:
+        """The hooks an event may meet."""
+        if self._closed:
+            raise Closed("these hooks were closed; make a new set")
+        if not self._enabled:
+            return HookIndex()
+        return self.registry.index if only is None else self.registry.only(only)
+
+    def notify(self, verdict: Verdict) -> Verdict:
+        """The verdict, once the observers know it and have added what they must."""
+        added = self.observers.notify(verdict)
+        return verdict if added is NOTHING else msgspec.structs.replace(verdict, reply=verdict.reply | added)
+
+    def applies_to(self, hook: Hook, event: Event) -> bool:
+        """Whether `hook` would be asked about `event`."""
+        return applies_to(hook, event, self.registry.index)
+
+    # -- ending --------------------------------------------------------------------------------------------------
+
+    async def end_background(self, limit: float = 0.0) -> list[Outcome]:
+        """Give background hooks `limit` more seconds, then cancel those that still run; the set stays open."""
+        late = await self.background.drain(limit)
+        return late + await self.background.aclose()
+
+    async def aclose(self, limit: float = 5.0) -> list[Outcome]:
+        """Wait for background hooks up to `limit` seconds, cancel the rest, end every runner; safe to call twice."""
+        late = await self.background.drain(limit)
+        self._closed = True
+        self._forget()
+        late += await self.background.aclose()
+        await self.runners.aclose()
+        await self.observers.aclose()
+        return late
+
+
+def _switched_on() -> bool:
+    global _warned_off  # noqa: PLW0603 - one warning a process is what was asked for
+    off = os.environ.get("HOOKLINE_ENABLED", "1").strip().lower() in ("0", "false", "no", "off")
+    if off and not _warned_off:
+        _warned_off = True
+        log.warning("hooks are switched off: HOOKLINE_ENABLED is 0, so nothing is judged or blocked")
+    return not off

@@ -1,0 +1,48 @@
+"""A set of hooks as the rest of the house sees it: whoever fires events asks for this, not for a class."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping
+from typing import Any, Protocol
+
+from hookline.core.engine.engine import Engine
+from hookline.core.engine.observers import Observer
+from hookline.core.engine.outcome import Outcome
+from hookline.core.engine.verdict import Verdict
+from hookline.core.hooks.hook import Hook
+from hookline.events import Event
+
+
+class HookSet(Protocol):
+    """What `hookline.Hooks` is to an agent, a host or a replay."""
+
+    @property
+    def engine(self) -> Engine:
+        """The parts behind it."""
+
+    @property
+    def hooks(self) -> tuple[Hook, ...]:
+        """All hooks, in the order they run."""
+
+    def add(self, *things: Any, **options: Any) -> tuple[Hook, ...]:
+        """Register hooks."""
+
+    def remove(self, name: str) -> Hook:
+        """Take a hook out of the set."""
+
+    def fire(
+        self, event: Event | Mapping[str, Any], deadline: float | None = None, only: str | None = None
+    ) -> Coroutine[Any, Any, Verdict]:
+        """Send an event through the hooks it concerns."""
+
+    def observe(self, observer: Observer, *, inline: bool = False) -> Observer:
+        """Tell `observer` of every hook and of every verdict."""
+
+    def pending(self) -> list[Outcome]:
+        """Late outcomes of background hooks since the last time somebody asked."""
+
+    async def drain(self, timeout: float | None = None) -> list[Outcome]:  # noqa: ASYNC109 - it bounds the waiting only
+        """Wait for background hooks that still run."""
+
+    async def aclose(self, limit: float = 5.0) -> list[Outcome]:
+        """End the set."""

@@ -1,0 +1,245 @@
+"""A Python function as a tool that hooks govern: asked about before it runs, told about afterwards."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import uuid
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Literal
+
+import msgspec
+
+from hookline.core.engine.fires import Fires
+from hookline.core.engine.verdict import Verdict
+from hookline.errors import HookError, ToolDenied
+from hookline.events import Event, PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse
+from hookline.replies import Decision
+
+OnDeny = Literal["raise", "return"]
+Approve = Callable[[Verdict], bool | Awaitable[bool]]
+"""Whoever can say yes to a call that a hook wants somebody to be asked about."""
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """A function that is about to be wrapped, and how its calls are announced."""
+
+    function: Callable[..., Any]
+    name: str
+    signature: inspect.Signature
+    exclude: Collection[str] = ()
+    on_deny: OnDeny = "raise"
+    approve: Approve | None = None
+    on_verdict: Callable[[Verdict], Any] | None = None
+    session_id: str = ""
+    cwd: str | None = None
+
+
+class _Call:
+    """One call of a tool: what is announced, and with what arguments it is made in the end."""
+
+    def __init__(self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.tool = tool
+        self.bound = tool.signature.bind(*args, **kwargs)
+        self.bound.apply_defaults()
+        self._variadic = {p.name for p in tool.signature.parameters.values() if p.kind is p.VAR_KEYWORD}
+        self.input = self._visible()
+        self._id = f"toolu_{uuid.uuid4().hex}"
+
+    def event(self, cls: Callable[..., Event], **fields: Any) -> Event:
+        """An event about this call, with the input as it is now."""
+        tool = self.tool
+        if cls is not PermissionRequest:
+            fields["tool_use_id"] = self._id
+        return cls(
+            session_id=tool.session_id, cwd=tool.cwd or str(Path.cwd()), tool_name=tool.name, tool_input=self.input,
+            **fields,
+        )  # fmt: skip
+
+    def noted(self, verdict: Verdict) -> Verdict:
+        """The verdict, once whoever wants to know of it does."""
+        if self.tool.on_verdict is not None:
+            self.tool.on_verdict(verdict)
+        return verdict
+
+    def _visible(self) -> dict[str, Any]:
+        """The arguments that hooks see, by name; `**options` are arguments like all others."""
+        seen: dict[str, Any] = {}
+        for name, value in self.bound.arguments.items():
+            if name in self._variadic:
+                seen.update(value)
+            elif name not in self.tool.exclude:
+                seen[name] = list(value) if isinstance(value, tuple) else value
+        return seen
+
+    def rewrite(self, given: Mapping[str, Any]) -> None:
+        """Make the call with other arguments; those that hooks do not see stay as they are."""
+        self.input = dict(given)
+        rest = dict(given)
+        hidden = {name: value for name, value in self.bound.arguments.items() if name in self.tool.exclude}
+        bound = inspect.BoundArguments(self.tool.signature, {})
+        for name, parameter in self.tool.signature.parameters.items():
+            if name in hidden:
+                bound.arguments[name] = hidden[name]
+            elif name in self._variadic:
+                bound.arguments[name], rest = rest, {}
+            elif name in rest:
+                value = rest.pop(name)
+                bound.arguments[name] = tuple(value) if parameter.kind is parameter.VAR_POSITIONAL else value
+        if rest:
+            raise TypeError(f"it has no parameter `{next(iter(rest))}`")
+        self.tool.signature.bind(*bound.args, **bound.kwargs)
+        self.bound = bound
+
+
+class _Stopped(Exception):
+    """The call ends here, with what the caller is told."""
+
+    def __init__(self, denied: ToolDenied) -> None:
+        super().__init__(str(denied))
+        self.denied = denied
+
+
+_NOBODY = "somebody has to approve this call, and nobody can be asked here; pass approve= to `wrap_tool`"
+_RUN = object()
+Steps = Generator[Any, Any, Any]
+"""What a call does, step by step: an event to fire, `_RUN` to call the function, or what `approve` answered."""
+
+
+def _steps(call: _Call) -> Steps:
+    try:
+        yield from _before(call)
+        started = perf_counter()
+        try:
+            result = yield _RUN
+        except Exception as error:
+            yield call.event(PostToolUseFailure, error=f"{type(error).__name__}: {error}", duration_ms=_ms(started))
+            raise
+        verdict = yield call.event(PostToolUse, tool_response=result, duration_ms=_ms(started))
+        if verdict.blocked or verdict.stop:
+            raise _stopped(call, verdict)
+    except _Stopped as stopped:
+        if call.tool.on_deny == "return":
+            return stopped.denied.reason
+        raise stopped.denied from stopped.__cause__
+    return result if verdict.reply.output is msgspec.UNSET else verdict.reply.output
+
+
+def _before(call: _Call) -> Steps:
+    """Ask whether the call may be made, and with what."""
+    verdict: Verdict = yield call.event(PreToolUse)
+    if verdict.blocked:
+        raise _stopped(call, verdict)
+    _apply(call, verdict)
+    if verdict.decision in (Decision.ASK, Decision.DEFER) and not (yield from _approved(call, verdict)):
+        raise _stopped(call, verdict, verdict.reason or _NOBODY)
+
+
+def _approved(call: _Call, verdict: Verdict) -> Steps:
+    """Hooks on PermissionRequest decide first, then whoever was handed in as `approve`; else the answer is no."""
+    if verdict.decision is Decision.DEFER:
+        return False
+    answer: Verdict = yield call.event(PermissionRequest)
+    if answer.blocked:
+        raise _stopped(call, answer)
+    _apply(call, answer)
+    if answer.decision is Decision.ALLOW:
+        return True
+    approve = call.tool.approve
+    return approve is not None and (yield approve(verdict)) is True
+
+
+def _apply(call: _Call, verdict: Verdict) -> None:
+    if verdict.reply.input is None:
+        return
+    try:
+        call.rewrite(verdict.reply.input)
+    except TypeError as error:
+        reason = f"a hook rewrote the input of `{call.tool.name}` to what it does not take: {error}"
+        raise _stopped(call, verdict, reason) from error
+
+
+def _stopped(call: _Call, verdict: Verdict, reason: str = "") -> _Stopped:
+    return _Stopped(ToolDenied(call.tool.name, reason or verdict.reason, verdict))
+
+
+def _ms(started: float) -> float:
+    return (perf_counter() - started) * 1000
+
+
+# -- the same steps, taken with and without await --------------------------------------------------------------------
+
+
+async def _taken(call: _Call, perform: Callable[[_Call, Any], Awaitable[Any]]) -> Any:
+    """Take the steps of a call, one after another; what it returns."""
+    steps = _steps(call)
+    resume, value = steps.send, None
+    while True:
+        try:
+            step = resume(value)
+        except StopIteration as done:
+            return done.value
+        try:
+            resume, value = steps.send, await perform(call, step)
+        except Exception as error:  # noqa: BLE001 - handed to the steps, which raise it again
+            resume, value = steps.throw, error
+
+
+def _async(hooks: Fires, tool: Tool) -> Callable[..., Any]:
+    async def perform(call: _Call, step: Any) -> Any:
+        if isinstance(step, Event):
+            return call.noted(await hooks.fire(step))
+        if step is _RUN:
+            return await tool.function(*call.bound.args, **call.bound.kwargs)
+        return await step if inspect.isawaitable(step) else step
+
+    async def call_tool(*args: Any, **kwargs: Any) -> Any:
+        return await _taken(_Call(tool, args, kwargs), perform)
+
+    return call_tool
+
+
+def _sync(hooks: Fires, tool: Tool) -> Callable[..., Any]:
+    async def perform(call: _Call, step: Any) -> Any:  # awaits nothing
+        if isinstance(step, Event):
+            return call.noted(hooks.fire_sync(step))
+        if step is _RUN:
+            return tool.function(*call.bound.args, **call.bound.kwargs)
+        if inspect.iscoroutine(step):
+            step.close()
+            raise HookError(f"`{tool.name}` is a plain function, so approve= must be one too")
+        return step
+
+    def call_tool(*args: Any, **kwargs: Any) -> Any:
+        try:
+            _taken(_Call(tool, args, kwargs), perform).send(None)
+        except StopIteration as done:
+            return done.value
+        raise AssertionError("a plain function has nothing to wait for")  # pragma: no cover - `perform` awaits nothing
+
+    return call_tool
+
+
+def wrap_tool(hooks: Fires, function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """The function under its own name and signature, with hooks around every call."""
+    if not callable(function):
+        raise HookError(f"wrap_tool takes a function, got `{type(function).__name__}`")
+    name = options.pop("name", None) or getattr(function, "__name__", None) or type(function).__name__
+    tool = Tool(function=function, name=name, signature=inspect.signature(function), **options)
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise HookError(f"`{name}` is a generator; wrap_tool takes a function that returns its result")
+    if tool.on_deny not in ("raise", "return"):
+        raise HookError(f"on_deny must be `raise` or `return`, got `{tool.on_deny}`")
+    called = getattr(function, "__call__", None)  # noqa: B004 - an object whose call is a coroutine function
+    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+    return _like((_async if is_async else _sync)(hooks, tool), tool)
+
+
+def _like(call_tool: Callable[..., Any], tool: Tool) -> Callable[..., Any]:
+    """Under the tool's own name, documentation and signature."""
+    functools.update_wrapper(call_tool, tool.function)
+    call_tool.__name__ = tool.name if not hasattr(tool.function, "__name__") else call_tool.__name__
+    call_tool.__signature__ = tool.signature  # type: ignore[attr-defined]  # what `inspect` looks at first
+    return call_tool

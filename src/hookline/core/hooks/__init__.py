@@ -1,0 +1,25 @@
+"""What to run, and when."""
+
+from hookline.core.hooks.actions import Action, AgentCheck, Cedar, Command, Function, Http, McpTool, Prompt, Rego
+from hookline.core.hooks.declare import declared, hook, make_hook
+from hookline.core.hooks.hook import Hook, HookLike
+from hookline.core.hooks.matcher import Matcher, parse_matcher
+
+__all__ = [
+    "Action",
+    "AgentCheck",
+    "Cedar",
+    "Command",
+    "Function",
+    "Hook",
+    "HookLike",
+    "Http",
+    "Matcher",
+    "McpTool",
+    "Prompt",
+    "Rego",
+    "declared",
+    "hook",
+    "make_hook",
+    "parse_matcher",
+]

@@ -1,0 +1,345 @@
+"""Rules such as `Bash(git *)` or `Write(src/**)`: what they say, and whether a tool call falls under them.
+
+One matcher, three readings. A hook's `if` runs the hook unless the rule plainly does not apply (`Rule.matches`). A deny
+or ask rule catches a call when any part of it falls under the rule, and says so when that cannot be told
+(`Rule.catches`). An allow rule covers a call only when every part of it is known and falls under a rule (`covers`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from enum import IntEnum
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from hookline.core.globs import States, Token, name_expression, path_matches, text_expression, tokens
+from hookline.core.hooks.tools import ALIASES, ARGUMENTS, GROUPS, ToolArgument, canonical
+from hookline.core.paths import absolute
+from hookline.core.shell import ShellLine, SimpleCommand, parse_line
+from hookline.errors import ConditionError, did_you_mean
+
+_TOOL = re.compile(r"mcp__[\w.*-]+|[A-Za-z_][\w.-]*")
+_STAR = "*"
+_UNSEEN = "\x00"
+
+
+class PathContext(msgspec.Struct, frozen=True):
+    """Where paths in rules and calls are read from."""
+
+    cwd: str = "/"
+    project_dir: str = "/"
+    home: str = "/"
+
+
+class Catch(IntEnum):
+    """Whether a call falls under a rule."""
+
+    NO = 0
+    MAYBE = 1
+    YES = 2
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """A tool, and perhaps a pattern over its main argument; with a `problem` it matches nothing."""
+
+    text: str
+    tool: str = ""
+    pattern: str | None = None
+    problem: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Itself; several are an `AnyRule`."""
+        return (self,)
+
+    @property
+    def bare(self) -> bool:
+        """Whether the rule speaks of every call of its tool."""
+        return self.pattern is None or self.pattern == _STAR
+
+    def matches(self, tool_name: str, tool_input: Mapping[str, Any], *, cwd: str, project_dir: str, home: str) -> bool:
+        """As a hook's `if`: whether the hook should run. When in doubt it should."""
+        if self.problem or canonical(tool_name) != self.tool:
+            return False
+        if self.pattern is None or self.pattern == _STAR:
+            return True
+        field = ARGUMENTS.get(self.tool)
+        if field is None or field.kind == "name":
+            return False
+        value = tool_input.get(field.name)
+        if field.kind == "command":
+            command = value if isinstance(value, str) else ""
+            return parse_line(command).substitutes or _command_caught(self.pattern, command) is not Catch.NO
+        place = PathContext(cwd, project_dir, home)
+        return self.holds(field, value, place, wide=True) or (field.kind == "path" and _spelled(self.pattern, value))
+
+    def catches(self, tool_name: str, tool_input: Mapping[str, Any], place: PathContext) -> Catch:
+        """As a deny or ask rule: whether some part of the call falls under it."""
+        if not self.names(tool_name):
+            return Catch.NO
+        if self.pattern is None or self.pattern == _STAR:
+            return Catch.YES
+        field = ARGUMENTS.get(canonical(tool_name))
+        if field is None:
+            return Catch.NO
+        value = tool_input.get(field.name)
+        if field.kind == "command":
+            return _command_caught(self.pattern, value if isinstance(value, str) else "")
+        return Catch.YES if self.holds(field, value, place, wide=True) else Catch.NO
+
+    def names(self, tool_name: str) -> bool:
+        """Whether a permission rule speaks of this tool at all: by name, alias, MCP server or group."""
+        name = canonical(tool_name)
+        if self.problem:
+            return False
+        if name == self.tool:
+            return True
+        if self.tool.startswith("mcp__"):
+            return self.pattern in (None, _STAR) and _mcp_names(self.tool, name)
+        return not self.bare and name in GROUPS.get(self.tool, ())
+
+    def holds(self, field: ToolArgument, value: object, place: PathContext, *, wide: bool) -> bool:
+        """Whether an argument falls under the pattern; `wide` reads it from the project too, whatever its capitals."""
+        pattern = self.pattern or ""
+        if field.kind == "folder" and not isinstance(value, str):
+            value = place.cwd
+        if not isinstance(value, str):
+            return False
+        if field.kind == "domain":
+            return _domain_matches(pattern, value)
+        if field.kind == "name":
+            return _glob(pattern).fullmatch(value) is not None
+        bases = (place.cwd, place.project_dir) if wide else (place.cwd,)
+        path = absolute(value, place.cwd, place.home)
+        return path_matches(pattern, path, bases=bases, project_dir=place.project_dir, home=place.home, any_case=wide)
+
+
+class AnyRule(msgspec.Struct, frozen=True):
+    """Several rules of which one has to match."""
+
+    rules: tuple[Rule, ...]
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def text(self) -> str:
+        """The rules as one text."""
+        return " | ".join(rule.text for rule in self.rules)
+
+    def matches(self, tool_name: str, tool_input: Mapping[str, Any], *, cwd: str, project_dir: str, home: str) -> bool:
+        """Whether one of the rules does."""
+        return any(r.matches(tool_name, tool_input, cwd=cwd, project_dir=project_dir, home=home) for r in self.rules)
+
+
+def _spelled(pattern: str, value: object) -> bool:
+    """Whether an `if` names the argument as it is written, wherever that lies: `Read(*.txt)` speaks of `/x/a.txt`."""
+    if not isinstance(value, str):
+        return False
+    return value == pattern or (not pattern.startswith(("/", "~")) and _glob(pattern).fullmatch(value) is not None)
+
+
+def parse_rule(text: str) -> Rule:
+    """Read `Tool` or `Tool(pattern)`; a text that is neither raises ConditionError with its position."""
+    stripped = text.strip()
+    name, opening, rest = stripped.partition("(")
+    if not name:
+        raise ConditionError(text, "the name of the tool is missing", 0)
+    found = _TOOL.match(name)
+    if not found or found.end() < len(name):
+        at = found.end() if found else 0
+        raise ConditionError(text, f"`{name[at]}` cannot be part of a tool's name", text.index(name) + at)
+    if opening and not rest.endswith(")"):
+        raise ConditionError(text, "`(` is never closed", text.index("("))
+    return Rule(text, canonical(name), rest[:-1].strip() or None)
+
+
+def parse_rules(*texts: str) -> Rule | AnyRule:
+    """Read one rule or several, given one by one or joined by `|`; a `|` inside parentheses is the pattern's own."""
+    rules = tuple(parse_rule(part) for text in texts for part in _alternatives(text))
+    return rules[0] if len(rules) == 1 else AnyRule(rules)
+
+
+def _alternatives(text: str) -> list[str]:
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char == "(") - (char == ")" and depth > 0)
+        if char == "|" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return parts
+
+
+def read_rule(text: str) -> Rule:
+    """Like `parse_rule`, but a text that cannot be read becomes a rule that matches nothing and says why."""
+    try:
+        return parse_rule(text)
+    except ConditionError as error:
+        return Rule(text, problem=str(error))
+
+
+def advice(rule: Rule | AnyRule, tools: Sequence[str] = ()) -> str:
+    """What `hookline check` should say of a rule in an `if`; empty when it can match."""
+    if isinstance(rule, AnyRule):
+        return next(filter(None, (advice(one, tools) for one in rule.rules)), "")
+    known = {*ARGUMENTS, *ALIASES, *tools}
+    if rule.problem:
+        return rule.problem
+    if rule.tool.startswith("mcp__"):
+        if "*" in rule.tool or rule.tool.count("__") < 2:
+            return f"`{rule.text}` never matches; write the tool's whole name, such as `mcp__server__tool`"
+        return "" if rule.bare else f"`{rule.text}` never matches; an MCP tool takes no pattern but `*`"
+    if rule.tool not in known and did_you_mean(rule.tool, known):
+        return f"no tool is called `{rule.tool}`{did_you_mean(rule.tool, known)}"
+    field = ARGUMENTS.get(rule.tool)
+    if not rule.bare and (field is None or field.kind == "name"):
+        return f"`{rule.text}` never matches; `{rule.tool}` takes no pattern here"
+    return ""
+
+
+def covers(rules: Sequence[Rule], tool_name: str, tool_input: Mapping[str, Any], place: PathContext) -> Rule | None:
+    """As allow rules: the rule that covers the call, or None. Together they must cover every part of it."""
+    speaking = [rule for rule in rules if rule.names(tool_name)]
+    for rule in speaking:
+        if rule.bare:
+            return rule
+    field = ARGUMENTS.get(canonical(tool_name))
+    if field is None or not speaking:
+        return None
+    value = tool_input.get(field.name)
+    if field.kind == "command":
+        return _line_covered(speaking, value if isinstance(value, str) else "")
+    for rule in speaking:
+        if rule.holds(field, value, place, wide=False):
+            return rule
+    return None
+
+
+def _line_covered(rules: Sequence[Rule], command: str) -> Rule | None:
+    for rule in rules:
+        if rule.pattern == command.strip() and _STAR not in rule.pattern:
+            return rule
+    line = parse_line(command)
+    if line.undecidable or line.evaluates or not line.commands or _enters_repository(line):
+        return None
+    first: Rule | None = None
+    for part in line.commands:
+        if not harmless(part):
+            rule_ = _covering(rules, part)
+            if rule_ is None:
+                return None
+            first = first or rule_
+    return first
+
+
+def _enters_repository(line: ShellLine) -> bool:
+    """Whether git runs in a folder that the line enters: a repository there may have git run anything it likes."""
+    names = {part.name for part in line.commands}
+    if "git" not in names:
+        return False
+    entered = (part.words[1:] for part in line.commands if part.name in ("cd", "pushd", "popd", "chdir"))
+    return any(words not in ((".",), ("./",)) for words in entered)
+
+
+def harmless(part: SimpleCommand) -> bool:
+    """A part that needs no rule of its own: a mere assignment, or a wrapper whose inner command is judged anyway."""
+    from hookline.core.shell.programs.launchers import TRANSPARENT
+
+    if any(redirect.writes for redirect in part.redirects):
+        return False
+    return not part.words or (part.wraps and part.name in TRANSPARENT and part.words[0] == part.name)
+
+
+def _covering(rules: Sequence[Rule], part: SimpleCommand) -> Rule | None:
+    if any(redirect.writes for redirect in part.redirects):
+        return None
+    unknown = frozenset(part.unknown)
+    text = " ".join(_UNSEEN if index in unknown else word for index, word in enumerate(part.words))
+    for rule in rules:
+        if _glob(rule.pattern or "").fullmatch(text):
+            return rule
+    return None
+
+
+def _command_caught(pattern: str, command: str) -> Catch:
+    if command.strip() == pattern:
+        return Catch.YES
+    line = parse_line(command)
+    caught = max((part_caught(pattern, part) for part in line.commands), default=Catch.NO)
+    return max(caught, Catch.MAYBE) if line.undecidable else caught
+
+
+def part_caught(pattern: str, part: SimpleCommand) -> Catch:
+    """Whether one simple command falls under a command pattern."""
+    if not part.words:
+        return Catch.NO
+    expression = _glob(pattern)
+    named = (part.name, *part.words[1:])
+    if any(expression.fullmatch(text) for text in (part.text, " ".join(named), part.raw)):
+        return Catch.YES
+    return Catch.MAYBE if part.unknown and _could_match(pattern, named, part.unknown) else Catch.NO
+
+
+def _could_match(pattern: str, words: Sequence[str], unknown: Collection[int]) -> bool:
+    """Whether some values of the unknown words would make the pattern match."""
+    states = States(_letters(pattern))
+    unknown = frozenset(unknown)
+    for index, word in enumerate(words):
+        if index in unknown:
+            if index:
+                states.feed_perhaps(" ")
+            states.feed_unknown()
+        else:
+            states.feed(f" {word}" if index else word)
+    return states.matched
+
+
+@lru_cache(maxsize=1024)
+def _letters(pattern: str) -> tuple[Token, ...]:
+    """The pattern letter by letter; a closing ` *` may be absent altogether."""
+    pattern = re.sub(r":\*$", " *", pattern)
+    return tokens(pattern[:-2] + _STAR if pattern.endswith(" *") else pattern)
+
+
+@lru_cache(maxsize=1024)
+def _glob(pattern: str) -> re.Pattern[str]:
+    """`*` is any text; a closing ` *` or `:*` also takes the bare prefix."""
+    pattern = re.sub(r":\*$", " *", pattern)
+    if pattern.endswith(" *") and not pattern.endswith("\\ *"):
+        return text_expression(tokens(pattern[:-2]), r"(?:\s.*)?")
+    return text_expression(tokens(pattern))
+
+
+def domain_of(url: str) -> str:
+    """The host of an address as a `domain:` pattern spells it; nothing if it has none."""
+    from urllib.parse import urlsplit
+
+    try:
+        host = urlsplit(url if "//" in url else "//" + url).hostname or ""
+    except ValueError:
+        return ""
+    return host.rstrip(".").lower()
+
+
+def _domain_matches(pattern: str, url: str) -> bool:
+    domain = pattern.removeprefix("domain:").strip().lower()
+    host = domain_of(url)
+    if not pattern.startswith("domain:") or not host:
+        return False
+    if domain.startswith("*."):
+        return host.endswith(domain[1:])
+    return host == domain
+
+
+def _mcp_names(rule: str, tool_name: str) -> bool:
+    """`mcp__server` and `mcp__server__*` speak for every tool of a server."""
+    if "*" in rule:
+        return name_expression(rule).fullmatch(tool_name) is not None
+    return rule.count("__") == 1 and tool_name.startswith(rule + "__")

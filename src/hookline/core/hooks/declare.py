@@ -1,0 +1,219 @@
+"""From what a user writes (a function, a class, an object) to `Hook`. Pure."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from types import UnionType
+from typing import Any, TypedDict, TypeVar, Unpack, cast, get_args, overload
+
+from hookline.core.hooks.actions import Action
+from hookline.core.hooks.condition import AnyRule, Rule, parse_rules
+from hookline.core.hooks.hook import Hook, HookLike, OnFailure
+from hookline.core.hooks.matcher import Test, parse_matcher
+from hookline.core.hooks.signature import annotated_events, function, name_of
+from hookline.errors import HookError, did_you_mean
+from hookline.events import Event, spec_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+EventLike = type[Event] | str
+When = Callable[[Any], bool] | str | Sequence[str] | None
+"""A condition: a predicate over the event, a rule such as `Bash(git *)`, or several rules of which one must hold."""
+_MARK = "__hookline_declarations__"
+
+
+class Options(TypedDict, total=False):
+    """What may be said of a hook besides its events and what it runs; `matcher` is another name for `match`."""
+
+    match: str | Test | None
+    matcher: str | Test | None
+    when: When
+    priority: int
+    timeout: float | None
+    on_failure: OnFailure | None
+    background: bool
+    once: bool
+    rejudge: bool
+    inline: bool
+    name: str
+    source: str
+    status_message: str | None
+
+
+def make_hook(events: Iterable[EventLike], run: Action | Callable[..., Any], **options: Unpack[Options]) -> Hook:
+    """A hook of `events` that runs a function or an action; without events, of those the function is annotated with.
+
+    Whatever is wrong with it is said here, in one line, and not when the first event fires.
+    """
+    action = _action(run)
+    name = options.get("name") or name_of(run)
+    _check_options(name, options)
+    condition, when = _condition(options.get("when"))
+    given = tuple(events)
+    limits: dict[str, Any] = {key: value for key, value in options.items() if key not in _READ_HERE}
+    return Hook(
+        name=name,
+        events=_classes(given) if given else annotated_events(run),
+        action=action,
+        matcher=parse_matcher(options.get("match", options.get("matcher"))),
+        condition=condition,
+        when=when,
+        **limits,
+    )
+
+
+_READ_HERE = ("name", "match", "matcher", "when")
+
+
+def _action(run: Any) -> Action:
+    if isinstance(run, get_args(Action)):
+        return _checked(cast("Action", run))
+    if not callable(run) or isinstance(run, type):
+        raise HookError(f"`{_shown(run)}` cannot be run; pass a function, or an action such as `Command(command=…)`")
+    return function(run)
+
+
+_TEXTS = ("command", "url", "prompt", "server", "tool", "policies")
+
+
+def _checked(action: Action) -> Action:
+    """An action whose text says what to run."""
+    for name in _TEXTS:
+        text = getattr(action, name, None)
+        if hasattr(action, name) and (not isinstance(text, str) or not text.strip() or "\0" in text):
+            kind = type(action).__name__
+            raise HookError(f"{kind}: `{name}` must be a text that says what to run, got `{_shown(text)}`")
+    return action
+
+
+def _check_options(name: str, options: Mapping[str, Any]) -> None:
+    known = Options.__annotations__
+    unknown = next((key for key in options if key not in known), None)
+    if unknown is not None:
+        raise HookError(f"hook `{name}`: there is no option `{unknown}`{did_you_mean(unknown, known)}")
+    if "match" in options and "matcher" in options:
+        raise HookError(f"hook `{name}`: `match` and `matcher` are the same; keep one")
+
+
+def _classes(events: tuple[Any, ...]) -> tuple[type[Event], ...]:
+    for event in events:
+        if not is_event(event):
+            raise HookError(f"`{_shown(event)}` is not an event; write its class or its name, such as `PreToolUse`")
+    return _known_classes(events)
+
+
+@lru_cache(maxsize=1024)
+def _known_classes(events: tuple[EventLike, ...]) -> tuple[type[Event], ...]:
+    """Each class once; hooks of the same events share one tuple."""
+    return tuple(dict.fromkeys(spec_of(event).cls for event in events))
+
+
+def is_event(thing: object) -> bool:
+    """Whether this names an event: its class, or a text."""
+    return isinstance(thing, str) or (isinstance(thing, type) and issubclass(thing, Event))
+
+
+def _shown(thing: object) -> str:
+    text = str(getattr(thing, "__name__", None) or repr(thing))
+    text = type(thing).__name__ if text.startswith("<") else text
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def _condition(when: When) -> tuple[Rule | AnyRule | None, Callable[[Any], bool] | None]:
+    if when is None or callable(when):
+        return None, when
+    if isinstance(when, str):
+        return (parse_rules(when) if when else None), None
+    if isinstance(when, (list, tuple)) and when and all(isinstance(text, str) for text in when):
+        return parse_rules(*when), None
+    raise HookError(f"when must be a rule, a list of rules or a function of the event, got `{_shown(when)}`")
+
+
+@overload
+def hook(*events: EventLike, **options: Unpack[Options]) -> Callable[[F], F]: ...
+
+
+@overload
+def hook(call: F, /) -> F: ...
+
+
+def hook(*events: Any, **options: Unpack[Options]) -> Any:
+    """Mark a method as a hook; `hooks.add(object)` registers all marked methods of the object.
+
+    Without parentheses, and without events, those count that the method's parameter is annotated with.
+    """
+    if is_bare(events):
+        return hook(**options)(events[0])
+
+    def mark(method: F) -> F:
+        declared = [*getattr(method, _MARK, ()), (events, options)]
+        setattr(method, _MARK, declared)
+        return method
+
+    return mark
+
+
+def is_bare(events: Sequence[Any]) -> bool:
+    """Whether a decorator was written without parentheses, so that what it got is the function."""
+    return len(events) == 1 and inspect.isroutine(events[0])
+
+
+def declared(thing: object) -> list[Hook]:
+    """The hooks that an object stands for: itself, its `hooks` list, its marked methods, or the `HookLike` it is."""
+    if isinstance(thing, Hook):
+        return [thing]
+    if isinstance(thing, (list, tuple)):
+        return [found for item in thing for found in declared(item)]
+    if inspect.isclass(thing) and not issubclass(thing, Event):
+        return declared(thing())
+    if inspect.isroutine(thing):
+        return [make_hook((), thing)]
+    if is_event(thing) or isinstance(thing, UnionType):
+        raise HookError(f"`{_shown(thing)}` is not a hook; name events one by one: `hooks.add(PreToolUse, Stop, run)`")
+    found = [*_listed(thing), *_marked(thing)]
+    if not found and isinstance(thing, HookLike):
+        found = [_from_object(thing)]
+    if not found:
+        raise HookError(
+            f"`{_shown(thing)}` is not a hook; mark its methods with `@hook(PreToolUse)`, give it a `hooks` list, or "
+            "`name`, `events` and `execute(event, ctx)`"
+        )
+    return found
+
+
+def _listed(thing: object) -> Iterator[Hook]:
+    hooks = getattr(thing, "hooks", None)
+    if isinstance(hooks, Iterable) and not isinstance(hooks, (str, bytes)):
+        for item in hooks:
+            yield from declared(item)
+
+
+def _marked(thing: object) -> Iterator[Hook]:
+    prefix = type(thing).__name__
+    for attribute, method in inspect.getmembers(type(thing), inspect.isroutine):
+        for events, options in getattr(method, _MARK, ()):
+            named: dict[str, Any] = {"name": f"{prefix}.{attribute}", **options}
+            yield make_hook(events, getattr(thing, attribute), **named)
+
+
+_READ = ("priority", "timeout", "on_failure", "background", "once", "rejudge", "inline", "match", "when")
+_ALSO = {"tool_matcher": "match", "timeout_secs": "timeout"}
+"""Other names that hook objects have for an option (seeds/002)."""
+
+
+def _from_object(thing: HookLike) -> Hook:
+    found = {_ALSO.get(key, key): _value(thing, key) for key in (*_ALSO, *_READ) if hasattr(thing, key)}
+    options: dict[str, Any] = {key: value for key, value in found.items() if value is not None}
+    if isinstance(options.get("match"), re.Pattern):
+        options["match"] = options["match"].search
+    events = _value(thing, "events")
+    listed = (events,) if is_event(events) else tuple(events)
+    return make_hook(listed, thing.execute, name=str(_value(thing, "name")), **options)
+
+
+def _value(thing: object, key: str) -> Any:
+    """An attribute, or what the method of that name returns; predicates (`match`, `when`) are values themselves."""
+    value = getattr(thing, key)
+    return value() if inspect.ismethod(value) and key not in ("match", "when") else value

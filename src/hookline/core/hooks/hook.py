@@ -1,0 +1,98 @@
+"""A hook: when it applies, what it runs, and its limits."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import msgspec
+
+from hookline.core.hooks.actions import DEFAULT_TIMEOUTS, Action, Function
+from hookline.core.hooks.condition import AnyRule, Rule
+from hookline.core.hooks.matcher import EVERYTHING, Matcher
+from hookline.errors import HookError
+from hookline.events import Event
+
+OnFailure = Literal["block", "continue"]
+
+
+class Hook(msgspec.Struct, frozen=True, kw_only=True):
+    """One registered hook.
+
+    `on_failure=None` takes the event's default: a gate is closed, an observer's failure is only recorded. `source`
+    says where the hook was declared. `rejudge=False` is for hooks that only watch (law 4). `confines` marks a guard
+    that has shell lines run confined where the kernel can.
+    """
+
+    name: str
+    events: tuple[type[Event], ...]
+    action: Action
+    matcher: Matcher = EVERYTHING
+    condition: Rule | AnyRule | None = None
+    when: Callable[[Any], bool] | None = None
+    priority: int = 0
+    timeout: float | None = None
+    on_failure: OnFailure | None = None
+    background: bool = False
+    once: bool = False
+    rejudge: bool = True
+    inline: bool = False
+    source: str = "code"
+    status_message: str | None = None
+    confines: bool = False
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None:
+            check_seconds(self.timeout, f"hook `{self.name}`: timeout")
+        for name, fits, expected in _EXPECTED:
+            if not fits(getattr(self, name)):
+                raise HookError(f"hook `{self.name}`: {name} must be {expected}, got `{getattr(self, name)!r}`")
+        if not self.events:
+            raise HookError(f"hook `{self.name}` names no event; write `@hooks.on(PreToolUse)`")
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is an async function that may take the engine's fast path."""
+        return type(self.action) is Function and self.action.is_async and not (self.background or self.once)
+
+    def limit(self, default: float | None) -> float:
+        """Seconds one run may take: the hook's own, else the set's, else the kind's."""
+        return self.timeout or default or DEFAULT_TIMEOUTS[type(self.action)]
+
+
+def check_seconds(value: Any, what: str) -> None:
+    """Raise `HookError` unless `value` is a time a hook could be given."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise HookError(f"{what} must be a number of seconds, got `{value!r}`; write `5` or `0.5`")
+    if not value > 0:
+        raise HookError(f"{what} must be more than 0 seconds, got `{value}`")
+    if value > sys.float_info.max and value != math.inf:
+        raise HookError(f"{what} must be a number of seconds, got one of {len(str(value))} digits; write `5` or `0.5`")
+
+
+def _is_bool(value: Any) -> bool:
+    return value.__class__ is bool
+
+
+_EXPECTED: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    ("priority", lambda value: value.__class__ is int, "a whole number such as `10`"),
+    ("on_failure", lambda value: value in (None, "block", "continue"), "`block` or `continue`"),
+    ("name", lambda value: value.__class__ is str, "a text"),
+    *((flag, _is_bool, "True or False") for flag in ("background", "once", "rejudge", "inline")),
+)
+
+
+@runtime_checkable
+class HookLike(Protocol):
+    """Any object with these is a hook too; `match`, `priority`, `timeout` and the rest are read if it has them.
+
+    Each may be an attribute or a method without arguments.
+    """
+
+    name: Any
+    events: Any
+
+    def execute(self, event: Any, ctx: Any) -> Any:
+        """Answer the event: `None`, a `Reply`, or a mapping in the wire format."""

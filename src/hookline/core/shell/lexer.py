@@ -1,0 +1,321 @@
+r"""Reading shell words one after another: quoting, expansions, substitutions.
+
+Written for this job: a highlighter's grammar is built to be lenient, and reads `[ a | rm -rf / ]` as one test and
+`r\\⏎m` as two words. Here every character is accounted for, and what is not plainly understood stops the reading.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+from hookline.core.shell.shell_line import MAX_DEPTH, Undecidable
+from hookline.core.shell.words import UNKNOWN, ansi_c, expand_braces, mask, unmask
+
+_PLAIN = re.compile(r"[^\s;&|<>()\\'\"$`]+")
+_IN_QUOTES = re.compile(r'[^"\\$`]+')
+_NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
+_BRACED_NAME = re.compile(r"\{([A-Za-z_]\w*)\}")
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+_ANSI_STRING = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_BACKTICKS = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL)
+_ARITHMETIC = re.compile(r"[\w\s+\-*/%<>=!&|^~?:,.#\[\]]+")
+_ARITHMETIC_NAME = re.compile(r"(?<![\w$#{])[A-Za-z_]\w*")
+_DEFAULT_VALUE = re.compile(r"\$\{(\w+)(?:\[[^]}]*\])?:?=")
+_COUNTED = re.compile(r"\$\{[!#]?\w+(?:\[(?![@*]\]|\d+\])|(?:\[[^]}]*\])?:(?![-=?+])(?! *-?\d+(?::-?\d+)?\}))")
+_BLANK = re.compile(r"(?:[ \t]|\\\n)+")
+
+
+# Builtins that may set a variable without its name standing in the line, and braces, which may spell such a builtin.
+_HIDES_NAMES = re.compile(
+    r"\b(?:eval|source|read|printf|declare|typeset|local|export|mapfile|readarray|getopts|let|trap|alias)\b"
+    r"|(?:^|[\s;&|(])\.\s|(?<!\$)\{"
+)
+_KNOWN = {"HOME": "~", "PWD": "."}
+"""Variables that have another spelling, as long as the line does not set them."""
+_NO_QUOTES = {ord(char): None for char in "'\"\\"}
+
+
+class Word(NamedTuple):
+    """One word as it was read: masked text, and where its first quoting or expansion starts (-1: nowhere)."""
+
+    text: str
+    bare_until: int
+    start: int
+    end: int
+    split: tuple[str, ...] = ()
+
+    @property
+    def bare(self) -> str:
+        """The word if it has no quoting at all, else nothing: only such a word can be a keyword."""
+        return self.text if self.bare_until < 0 else ""
+
+    def expanded(self) -> list[tuple[str, bool]]:
+        """What the command receives, and whether it is known."""
+        if self.split:
+            return [(part, True) for part in self.split]
+        texts = expand_braces(self.text) if "{" in self.text else [self.text]
+        return [(unmask(text), UNKNOWN not in text) for text in texts]
+
+    @property
+    def globs(self) -> bool:
+        """Whether the shell replaces it by the names of files."""
+        return any(char in self.text for char in "*?[")
+
+
+class WordReader(ABC):
+    """A place in a shell line, and the reading of words from there."""
+
+    def __init__(self, source: str, depth: int) -> None:
+        self.source = source
+        self.at: int = 0
+        self.depth: int = depth - 1
+        self.constants: dict[str, str] = {}
+        self._mentions: dict[str, int] = {}
+        self.deeper()
+
+    def deeper(self) -> None:
+        """Enter one more level of nesting, if that is still sane."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise Undecidable("commands are nested too deeply")
+
+    def peek(self, length: int = 1) -> str:
+        return self.source[self.at : self.at + length]
+
+    def skip_blank(self) -> None:
+        found = _BLANK.match(self.source, self.at)
+        if found:
+            self.at = found.end()
+
+    def word(self) -> Word | None:
+        """The word that starts here, or None when an operator, a newline or the end does."""
+        start, out, bare_until = self.at, list[str](), -1
+        while self.at < len(self.source):
+            plain = _PLAIN.match(self.source, self.at)
+            if plain:
+                out.append(plain[0])
+                self.at = plain.end()
+                continue
+            if self.peek(2) == "\\\n":
+                self.at += 2
+                continue
+            length = sum(map(len, out)) if bare_until < 0 else bare_until
+            if not self._special(out):
+                break
+            bare_until = length
+        if self.at == start:
+            return None
+        return Word("".join(out), bare_until, start, self.at, self._split(start))
+
+    def _split(self, start: int) -> tuple[str, ...]:
+        """The words that an unquoted `$x` with a constant value stands for."""
+        found = _VARIABLE.fullmatch(self.source, start, self.at) if self.constants else None
+        return tuple(self.constants.get(found[1] or found[2], "").split()) if found else ()
+
+    def _special(self, out: list[str]) -> bool:
+        """Read one quoted or expanded piece; False when an operator or a blank ends the word."""
+        char, two = self.peek(), self.peek(2)
+        if two in ("<(", ">("):
+            self.at += 2
+            self.substitution(")")
+            out.append(UNKNOWN + mask(two + "…)"))
+        elif char == "\\":
+            self._backslash(out)
+        elif char == "'":
+            out.append(mask(self._until_quote(self.at + 1)))
+        elif char == '"':
+            self._double(out)
+        elif two == "$'":
+            out.append(mask(self._ansi()))
+        elif two == '$"':
+            self.at += 1
+            self._double(out)
+        elif char in "$`":
+            self._expansion(out, quoted=False)
+        elif char.isspace() and char not in " \t\n":
+            raise Undecidable("the line holds an unusual white-space character")
+        else:
+            return False
+        return True
+
+    def _backslash(self, out: list[str]) -> None:
+        if self.at + 1 >= len(self.source):
+            raise Undecidable("the line ends in a backslash")
+        char = self.source[self.at + 1]
+        out.append(mask(char))
+        self.at += 2
+
+    def _until_quote(self, start: int) -> str:
+        end = self.source.find("'", start)
+        if end < 0:
+            raise Undecidable("a single quote is never closed")
+        self.at = end + 1
+        return self.source[start:end]
+
+    def _ansi(self) -> str:
+        found = _ANSI_STRING.match(self.source, self.at)
+        if not found:
+            raise Undecidable("`$'` is never closed")
+        self.at = found.end()
+        return ansi_c(found[1])
+
+    def _double(self, out: list[str]) -> None:
+        self.at += 1
+        self.quoted(out, '"', '$`"\\')
+
+    def quoted(self, out: list[str], closing: str, escapes: str) -> None:
+        """Read up to the closing quote (a here-document has none: up to the end)."""
+        while self.peek() != closing:
+            plain = _IN_QUOTES.match(self.source, self.at)
+            char = self.peek()
+            if plain:
+                out.append(mask(plain[0]))
+                self.at = plain.end()
+            elif not char:
+                raise Undecidable("a double quote is never closed")
+            elif char == "\\":
+                self._backslash_in_quotes(out, escapes)
+            elif char == '"':
+                out.append(char)
+                self.at += 1
+            else:
+                self._expansion(out, quoted=True)
+        self.at += len(closing)
+
+    def _backslash_in_quotes(self, out: list[str], escapes: str) -> None:
+        char = self.source[self.at + 1 : self.at + 2]
+        if char != "\n":
+            out.append(mask(char if char in escapes else "\\" + char))
+        self.at += 2
+
+    def _expansion(self, out: list[str], *, quoted: bool) -> None:
+        """Read what starts with `$` or a backtick, and note that its value is not known (or is, for a constant)."""
+        start = self.at
+        self.deeper()
+        if self.peek() == "`":
+            self._backticks(quoted=quoted)
+        elif self.peek(3) == "$((":
+            self.at += 3
+            self.arithmetic("))")
+        elif self.peek(2) == "$(":
+            self.at += 2
+            self.substitution(")")
+        elif self.peek(2) == "${":
+            self._parameter(quoted=quoted)
+        elif self.peek(2) == "$[":
+            raise Undecidable("`$[…]` is arithmetic in an old form")
+        else:
+            name = _NAME.match(self.source, self.at + 1)
+            self.at = name.end() if name else self.at + 1
+            if self.peek(2) == "\\\n":
+                raise Undecidable("a line is continued inside an expansion")
+        self.depth -= 1
+        out.append(
+            "$"
+            if self.at == start + 1
+            else self._value(self.source[start : self.at], at_start=not any(out), quoted=quoted)
+        )
+
+    def _value(self, source: str, *, at_start: bool, quoted: bool) -> str:
+        name = source.strip("${}")
+        constant = self.constants.get(name)
+        if constant and (quoted or " " not in constant):
+            return mask(constant)
+        if name in _KNOWN and at_start and self.only_read(name):
+            return _KNOWN[name]
+        return UNKNOWN + mask(source)
+
+    def only_read(self, name: str, writes: int = 0) -> bool:
+        """Whether the line mentions the variable as `$name` only, but for `writes` assignments."""
+        if name not in self._mentions:
+            plain = self.source.translate(_NO_QUOTES)
+            hidden = MAX_DEPTH if _HIDES_NAMES.search(plain) or "$'" in self.source else 0
+            self._mentions[name] = hidden + len(re.findall(rf"(?<![$\w])(?<!\$\{{){name}(?!\w)", plain))
+        return self._mentions[name] == writes
+
+    def _backticks(self, *, quoted: bool) -> None:
+        found = _BACKTICKS.match(self.source, self.at)
+        if not found:
+            raise Undecidable("a backtick is never closed")
+        self.at = found.end()
+        self.nested(re.sub(r'\\([\\`$"])' if quoted else r"\\([\\`$])", r"\1", found[1]))
+
+    def _parameter(self, *, quoted: bool) -> None:
+        simple = _BRACED_NAME.match(self.source, self.at + 1)
+        if simple:
+            self.at = simple.end()
+            return
+        self._sets_or_evaluates()
+        self.at += 2
+        if self.peek() in (" ", "\t", "\n", "|", ""):
+            raise Undecidable("`${ …}` runs commands")
+        ignored: list[str] = []
+        while self.peek() not in ("}", ""):
+            char = self.peek()
+            if char == "\\":
+                self._backslash(ignored)
+            elif char == '"':
+                self._double(ignored)
+            elif char == "'" and not quoted:
+                self._until_quote(self.at + 1)
+            elif char in "$`":
+                self._expansion(ignored, quoted=quoted)
+            elif char == "'" or self.peek(2) in ("@P", "<(", ">("):
+                raise Undecidable("`${…}` holds something that may run a command")
+            else:
+                self.at += 1
+        if not self.peek():
+            raise Undecidable("`${` is never closed")
+        self.at += 1
+
+    def _sets_or_evaluates(self) -> None:
+        """Note what `${x:=…}` sets, and that `${x:y}`, `${x[y]}` and `${!x}` take a text for an expression."""
+        assigned = _DEFAULT_VALUE.match(self.source, self.at)
+        if assigned:
+            self.sets(assigned[1])
+        if _COUNTED.match(self.source, self.at) or self.peek(3) == "${!":
+            self.evaluates("`${…}` takes a text for a number or a name")
+
+    def arithmetic(self, closing: str) -> None:
+        """Read `((…))` up to its end; only what can be nothing but arithmetic is accepted."""
+        depth, start = 0, self.at
+        while depth or self.peek(2) != closing:
+            plain = _ARITHMETIC.match(self.source, self.at)
+            char = self.peek()
+            if plain:
+                self.at = plain.end()
+            elif char and char in "$`":
+                self._expansion([], quoted=True)
+            elif char == "(":
+                depth, self.at = depth + 1, self.at + 1
+            elif char == ")" and depth:
+                depth, self.at = depth - 1, self.at + 1
+            else:
+                raise Undecidable("`((` does not hold plain arithmetic")
+        self.calculates(self.source[start : self.at])
+        self.at += 2
+
+    def calculates(self, text: str) -> None:
+        """Note what arithmetic sets, and that it takes the value of a variable or an expansion for an expression."""
+        for name in _ARITHMETIC_NAME.findall(text):
+            self.sets(name)
+        if _ARITHMETIC_NAME.search(text) or "$" in text or "`" in text:
+            self.evaluates(f"arithmetic takes what stands in `{text.strip()[:60]}` for an expression")
+
+    @abstractmethod
+    def substitution(self, closing: str) -> None:
+        """Read the commands of `$(…)` or `<(…)` from here up to its end."""
+
+    @abstractmethod
+    def sets(self, name: str) -> None:
+        """Note that the line gives a variable a value."""
+
+    @abstractmethod
+    def evaluates(self, reason: str) -> None:
+        """Note that a text is read as an expression."""
+
+    @abstractmethod
+    def nested(self, source: str) -> None:
+        """Read the commands of a substitution that was unquoted already."""

@@ -1,0 +1,149 @@
+"""Code in other languages that a line carries: interpreters, awk, editors, databases, make.
+
+Such code may run any command, so it is named in `code`; a file of code is a note only, for its own rule to judge. Awk,
+databases and pagers are asked about only when their text holds something that runs commands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from hookline.core.shell.nested_commands import Given, Inside
+from hookline.core.shell.programs.launchers import CODE_MODULES, INTERPRETER_VALUED, INTERPRETERS, VERSIONED
+from hookline.core.shell.words import UNKNOWN
+
+_VERSION = frozenset({"-V", "--version", "-v", "--help", "-h", "-version", "--test", "--watch"})
+
+
+def language_of(name: str) -> str:
+    """`python3.12` is python; empty when the program is not an interpreter."""
+    versioned = VERSIONED.fullmatch(name)
+    language = versioned[1] if versioned else name
+    return language if language in INTERPRETERS else ""
+
+
+def interpreter(name: str, given: Given) -> Inside:
+    """Code on the command line or from the input may run anything; a file of code is noted."""
+    flags = INTERPRETERS[language_of(name)].split()
+    at, texts = 0, given.texts
+    while at < len(texts) and texts[at].startswith("-") and texts[at] != "-":
+        word = texts[at]
+        if word == "-m" and at + 1 < len(texts) and texts[at + 1] not in CODE_MODULES:
+            return Inside(notes=(f"`{name}` runs the program `{texts[at + 1]}`",))
+        if word == "-m" or (_carries(word, flags) and not (name == "perl" and _only_replaces(given, at))):
+            return code(name)
+        at += 2 if word in INTERPRETER_VALUED else 1
+    if at < len(texts) and (texts[at] in flags or not given.words[at + 1][1]):
+        return code(name)
+    if at < len(texts) and texts[at] != "-" and not texts[at].startswith(("/dev/", "/proc/")):
+        return Inside(notes=(f"`{name}` runs the program `{texts[at]}`",))
+    if texts and all(word in _VERSION for word in texts):
+        return Inside()
+    reason = f"`{name}` runs code in another language, which it reads from its input"
+    return Inside(notes=(reason,), code=(reason,))
+
+
+_REPLACES = re.compile(r"\s*(?:s|tr|y)([/|#,!])(?:(?!\1)[^@{}`\\\n]|\\.)*\1(?:(?!\1)[^@{}`\\\n]|\\.)*\1[gimsx]*;?\s*")
+
+
+def _only_replaces(given: Given, at: int) -> bool:
+    """`perl -pi -e 's/a/b/'`: code that can do nothing but replace text."""
+    word, known = given.words[at + 2] if at + 2 < len(given.words) else ("", False)
+    return known and re.fullmatch(r"-[pnlai0]*e", given.texts[at]) is not None and _REPLACES.fullmatch(word) is not None
+
+
+def _carries(word: str, flags: list[str]) -> bool:
+    """Whether an option carries code: `-c`, `-Ic`, `-e…`, `--eval=…`."""
+    return any(
+        word == flag
+        or (flag.startswith("--") and word.startswith(flag + "="))
+        or (len(flag) == 2 and not word.startswith("--") and flag[1] in word[1:])
+        for flag in flags
+    )
+
+
+def code(name: str) -> Inside:
+    """Code in another language, which may run anything."""
+    reason = f"`{name}` runs code in another language"
+    return Inside(notes=(reason,), code=(reason,))
+
+
+_AWK_REGEX = re.compile(r'(^\s*!?|~\s*|&&\s*!?|\|\|\s*!?|\}\s*)/[^/"\\\n]*/')
+_AWK_RUNS = re.compile(r"system|\||@|getline\s*$")
+_AWK_VALUED = frozenset({"-F", "-v", "--field-separator", "--assign"})
+
+
+def awk(name: str, given: Given) -> Inside:
+    """Awk runs commands by `system` and pipes only; text without them is as harmless as sed's."""
+    note = (f"`{name}` runs code in another language",)
+    texts, known = given.texts, [known for _, known in given.words[1:]]
+    at = 0
+    while at < len(texts) and texts[at].startswith("-") and texts[at] != "--":
+        if not known[at] or re.match(r"-[^Fv-]|--(?!version|posix|csv|re-interval|field|assign)", texts[at]):
+            file = re.match(r"-f|--file", texts[at]) and not re.search(
+                r"(?:^| )-f ?(?:-|/dev/|<\(|\$)", " ".join(texts)
+            )
+            return Inside(notes=note) if file else code(name)
+        at += 2 if texts[at] in _AWK_VALUED else 1
+    at += texts[at : at + 1] == ["--"]
+    if at >= len(texts):
+        return Inside()
+    runs = not known[at] or _AWK_RUNS.search(_AWK_REGEX.sub(r"\1", texts[at]).replace("||", ""))
+    return code(name) if runs else Inside(notes=note)
+
+
+def _when(pattern: str, *, quiet: str = "") -> Callable[[str, Given], Inside]:
+    """A program whose words or input hold something that runs commands, as the pattern tells."""
+    risky = re.compile(pattern)
+    harmless = re.compile(quiet) if quiet else None
+
+    def look(name: str, given: Given) -> Inside:
+        words = [word for word in given.texts if not (harmless and harmless.fullmatch(word))]
+        unread = given.stdin == UNKNOWN or (given.fed == "|" and given.stdin is None)
+        piped = any(word.startswith("<(") for word in given.texts)
+        if unread or piped or any(risky.search(text) for text in (*words, given.stdin or "")):
+            return code(name)
+        unknown = not all(known for _, known in given.words)
+        return Inside(notes=(f"`{name}` is given text that is known only when it runs",)) if unknown else Inside()
+
+    return look
+
+
+def quietly(look: Callable[[str, Given], Inside]) -> Callable[[str, Given], Inside]:
+    """The same for a program that does not read commands from its input."""
+    return lambda name, given: look(name, given._replace(stdin=None, fed=""))
+
+
+_EDITOR = _when(r"^(?:-c.*|--cmd.*|-es?|-s|-S.*|--command.*|\+(?!\d*$|/).*)$|!")
+
+_GDB = r"^-{1,2}(?:ex|x|eval|o|O|s|S|k|args|command|source|one-line|batch)"
+_SQLITE = r"(?:^|\n|\s)\.[a-z]|load_extension|edit\s*\(|writefile|^-cmd$"
+_SQLITE_QUIET = r"\.mode \w+|\.tables|\.schema.*|\.headers \w+|\.dump.*"
+_MYSQL = r"(?:^|[;\n\s])(?:system|source|pager|edit|\\[.eP])\b|\\!|--pager"
+_TRANSFER = r"!|^-[ceb]$|(?i:proxycommand|localcommand)|^-S|system|^-D$"
+_MAKE = r"^--eval|^-E|^\.?SHELL|^-f-|^/dev/|^--shell|\$[({](?:shell|eval)|!=|^-$"
+
+LANGUAGES: dict[str, Callable[[str, Given], Inside]] = {
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk", "original-awk"), awk),
+    **dict.fromkeys(("vi", "vim", "nvim", "view", "gvim", "vimdiff", "ex"), _EDITOR),
+    **dict.fromkeys(("ed", "red"), _when(r"!|(?:^|\n)[^\n]*[wW]q?\s*\S")),
+    **dict.fromkeys(
+        ("emacs", "emacsclient"), quietly(_when(r"^-{1,2}(?:eval|execute|e|l|load|f|funcall|script|x|batch)(?:=|$)"))
+    ),
+    **dict.fromkeys(("gdb", "lldb"), quietly(_when(_GDB))),
+    "sqlite3": _when(_SQLITE, quiet=_SQLITE_QUIET),
+    "psql": _when(r"\\[!gosiwe]|\\copy|(?i:\bprogram\b)|^-v.*|^--set.*|`"),
+    **dict.fromkeys(("mysql", "mariadb"), _when(_MYSQL)),
+    **dict.fromkeys(("ftp", "lftp", "sftp", "telnet", "gnuplot"), _when(_TRANSFER)),
+    **dict.fromkeys(
+        ("nc", "ncat", "netcat", "socat"), quietly(_when(r"(?i)^-[a-z]*[ec]$|exec|system:|shell:|^-e.|^-c."))
+    ),
+    **dict.fromkeys(
+        ("less", "more", "most", "man"), quietly(_when(r"^\+.*[!|]|^-P|^--pager|^-k.|^--lesskey|^-H|^--html"))
+    ),
+    **dict.fromkeys(("make", "gmake", "ninja", "just"), quietly(_when(_MAKE))),
+    **dict.fromkeys(("split", "gsplit"), quietly(_when(r"^--filter"))),
+    "m4": _when(r"syscmd|esyscmd|^-$|^/dev/"),
+}
+"""Programs with a language of their own, and when its text may run commands."""

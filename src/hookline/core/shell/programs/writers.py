@@ -1,0 +1,360 @@
+"""The programs people write files with, and which of their words are those files. One row per program.
+
+A program that is in no table may write anything; that is for its own rule to judge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from hookline.core.shell.arguments import LATER, arguments, value_of
+from hookline.core.shell.programs.launchers import sed_flags
+from hookline.core.shell.shell_line import SimpleCommand
+
+HARMLESS = re.compile(r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
+
+
+def _every(command: SimpleCommand) -> list[str]:
+    words = arguments(command)
+    return [*words.given, *words.values]
+
+
+def _but_first(command: SimpleCommand) -> list[str]:
+    words = arguments(command)
+    given = words.given if words.has(r"--reference=.*") else words.given[1:]
+    return [*given, *words.values]
+
+
+def _last(command: SimpleCommand) -> list[str]:
+    words = arguments(command)
+    if words.has(r"-\w*t.*|--target-directory.*|-d|--directory"):
+        return [*words.given, *words.values]
+    return [*words.given[-1:], *words.values]
+
+
+def _remote_last(command: SimpleCommand) -> list[str]:
+    local = [word for word in _last(command) if not re.match(r"[^/]*:", word)]
+    return [*local, *value_of(command, "--log-file", "--backup-dir", "--partial-dir", "--temp-dir")]
+
+
+def _copy(command: SimpleCommand) -> list[str]:
+    """What a copy is made to; with `--link` the copy is the same file as its source."""
+    words = arguments(command)
+    return _every(command) if words.has(r"-[a-zA-Z]*l[a-zA-Z]*|--link") else _last(command)
+
+
+def _link(command: SimpleCommand) -> list[str]:
+    """A symbolic link is one new file; a hard link is another name of its source, so that counts as well."""
+    words = arguments(command)
+    if not words.has(r"-[a-zA-Z]*s[a-zA-Z]*|--symbolic"):
+        return _every(command) if len(words.given) > 1 else [*_every(command), "."]
+    if len(words.given) == 1:
+        return [words.given[0].rstrip("/").rsplit("/", 1)[-1], *words.values]
+    return _last(command)
+
+
+def _dd(command: SimpleCommand) -> list[str]:
+    found = []
+    for index, word in enumerate(command.words[1:], 1):
+        if word.startswith("of=") or index in command.unknown:
+            found.append((LATER if index in command.unknown else "") + word.removeprefix("of="))
+    return found
+
+
+def _sed_writes(script: str) -> bool:
+    if re.search(r"(?:^|[;{}\s\d$/,!|#])w\s+\S", script):
+        return True
+    return any(re.match(r"[gpiImMe0-9]*w\s*\S", flags) for flags in sed_flags(script))
+
+
+def _in_place(command: SimpleCommand) -> list[str]:
+    words = arguments(command)
+    inside = [LATER + "a file named in the script"] if any(map(_sed_writes, words.given)) else []
+    if not words.has(r"-[a-hj-zA-Z]*i.*|--in-place.*"):
+        return inside
+    return [*inside, *(words.given if words.has(r"-\w*[ef].*|--expression.*|--file.*") else words.given[1:])]
+
+
+def _tar(command: SimpleCommand) -> list[str]:
+    mode = "".join(word.lstrip("-") for word in command.words[1:2])
+    long = " ".join(command.words)
+    archives = value_of(command, "--file")
+    for index, word in enumerate(command.words[1:-1], 1):
+        bundled = re.fullmatch(r"-?[A-Za-z]*f", word) and (index == 1 or word.startswith("-"))
+        if bundled and command.words[index + 1] not in archives:
+            archives.append((LATER if index + 1 in command.unknown else "") + command.words[index + 1])
+    folders = value_of(command, "-C", "--directory", "--one-top-level")
+    if "x" in mode or "--extract" in long or "--get" in long or re.search(r"\s-[a-zA-Z]*x", long):
+        absolute = ["/"] if "P" in mode or re.search(r"\s-[a-zA-Z]*P|--absolute-names", long) else []
+        return [*(folders or ["."]), *absolute]
+    reads = "t" in mode or "--list" in long
+    return [] if reads else archives
+
+
+def _unzip(command: SimpleCommand) -> list[str]:
+    return [] if arguments(command).has(r"-\w*[lptZ]\w*") else value_of(command, "-d") or ["."]
+
+
+def _curl(command: SimpleCommand) -> list[str]:
+    files = value_of(
+        command, "-o", "--output", "--output-dir", "-D", "--dump-header", "-c", "--cookie-jar", "--trace",
+        "--trace-ascii",
+        "--stderr", "--hsts", "--alt-svc", "--etag-save", "--libcurl",
+    )  # fmt: skip
+    words = arguments(command)
+    here = ["."] if words.has(r"-[a-zA-Z]*[OJ][a-zA-Z]*|--remote-name.*") else []
+    bundled = [
+        command.words[index + 1]
+        for index, word in enumerate(command.words[1:-1], 1)
+        if re.fullmatch(r"-[a-zA-Z]+[oDc]", word)
+    ]
+    config = [LATER + "a file named in a curl configuration"] if words.has(r"-K.*|--config.*") else []
+    return [*files, *bundled, *here, *config]
+
+
+def _wget(command: SimpleCommand) -> list[str]:
+    files = value_of(
+        command, "-O", "--output-document", "-P", "--directory-prefix", "-o", "--output-file", "-a", "--append-output",
+        "--save-cookies", "--warc-file", "--rejected-log", "--hsts-file",
+    )  # fmt: skip
+    bundled = [
+        command.words[index + 1]
+        for index, word in enumerate(command.words[1:-1], 1)
+        if re.fullmatch(r"-[a-zA-Z]+[OPoa]", word)
+    ]
+    return (
+        [*files, *bundled]
+        if any("-O" in word or "document" in word for word in command.words)
+        else [*files, *bundled, "."]
+    )
+
+
+_GIT_READS = frozenset(
+    [
+        "status",
+        "log",
+        "diff",
+        "show",
+        "blame",
+        "grep",
+        "rev-parse",
+        "ls-files",
+        "ls-remote",
+        "describe",
+        "cat-file",
+        "remote",
+        "help",
+        "version",
+    ]
+)
+
+
+def _git(command: SimpleCommand) -> list[str]:
+    folders = value_of(command, "-C", "--git-dir", "--work-tree", "--separate-git-dir")
+    files = value_of(command, "--output", "-o", "--output-directory", "--file", "-f")
+    words = arguments(command)
+    given = [word for word in words.given if word not in folders and word not in files]
+    name, rest = (given[0], given[1:]) if given else ("", [])
+    if name == "config":
+        places = {"--global": "~/.gitconfig", "--system": "/etc/gitconfig"}
+        return [*(place for option, place in places.items() if option in words.options), *files, *(folders or ["."])]
+    if name in ("clone", "init"):
+        return [
+            *(rest[1:] if name == "clone" and len(rest) > 1 else rest if name == "init" and rest else ["."]),
+            *folders,
+        ]
+    if name == "worktree":
+        return [*(word for word in rest[1:2]), *folders]
+    if not name or name in _GIT_READS:
+        return [
+            value for option, value in ((o, o.partition("=")[2]) for o in words.options) if "output" in option and value
+        ]
+    return [*(folders or ["."]), *files, *(word for word in rest if word.startswith(("/", "~", "..")))]
+
+
+def _find(command: SimpleCommand) -> list[str]:
+    files = value_of(command, "-fprint", "-fprint0", "-fprintf", "-fls")
+    return [*files, *(find_roots(command) if "-delete" in command.words else [])]
+
+
+def find_roots(command: SimpleCommand) -> list[str]:
+    """The folders that `find` goes through."""
+    roots = []
+    for index, word in enumerate(command.words[1:], 1):
+        if word in ("-H", "-L", "-P"):
+            continue
+        if index not in command.unknown and (word.startswith("-") or word in ("(", "!")):
+            break
+        roots.append((LATER if index in command.unknown else "") + word)
+    return roots or ["."]
+
+
+_AWK_PRINTS = re.compile(r'\bprintf?\b[^;}\n>]*>>?\s*(?:"([^"\\]*)"\s*(?=[;}\n]|$))?')
+
+
+def _awk(command: SimpleCommand) -> list[str]:
+    """`print > "file"`; a name that awk works out is known only when it runs."""
+    inside: list[str] = []
+    for word in command.words[1:]:
+        names = (found[1] for found in _AWK_PRINTS.finditer(word))
+        inside += [LATER + "a file that awk names" if each is None else each for each in names]
+    return [target for target in inside if not HARMLESS.fullmatch(target)]
+
+
+def _here(command: SimpleCommand) -> list[str]:
+    """Programs that write beside what they read, in the folder they run in or under a name they are given."""
+    return [*_every(command), "."]
+
+
+def _output_option(command: SimpleCommand) -> list[str]:
+    return value_of(command, "-o", "--output", "--out", "-out", "--outfile", "-f")
+
+
+def _options(*names: str) -> Callable[[SimpleCommand], list[str]]:
+    """A program that writes where these options say."""
+    return lambda command: value_of(command, *names)
+
+
+def guess(command: SimpleCommand) -> list[str]:
+    """What a program that is in no table most likely writes: where its output options point."""
+    if command.name in _OTHER_O:
+        return []
+    return value_of(
+        command, "-o", "--output", "--out", "--outfile", "--output-file", "--output-dir", "--outdir", "--out-dir",
+        "--log-file",         "--logfile", "--export", "--save",
+    )  # fmt: skip
+
+
+_OTHER_O = frozenset(
+    """
+    grep egrep fgrep zgrep rg ag ack ps ls test [ [[ ssh mount set shopt pgrep pkill lsof ip apt apt-get column
+    join od kubectl docker podman top free stat df du netstat ss nm objdump dnf yum echo printf jq yq pytest
+    bash sh zsh dash ksh
+    """.split()  # noqa: SIM905 - reads better than a column of quotes
+)
+"""Programs whose `-o` is not a file."""
+
+
+def _copied_from_container(command: SimpleCommand) -> list[str]:
+    return _remote_last(command) if "cp" in command.words[1:] else []
+
+
+def _cargo(command: SimpleCommand) -> list[str]:
+    places = value_of(command, "--target-dir", "--root", "--out-dir", "--path")
+    return [*places, *(arguments(command).given[1:] if command.words[1:2] in (("new",), ("init",)) else [])]
+
+
+def _python(command: SimpleCommand) -> list[str]:
+    """`python -m venv x` and the like write where their last words say."""
+    words = arguments(command)
+    return words.given[1:] if "-m" in words.options and words.given[:1] and words.given[0] in _MAKERS else []
+
+
+_MAKERS = frozenset({"venv", "virtualenv", "zipfile", "tarfile", "zipapp", "gzip", "cookiecutter"})
+
+
+def _second(command: SimpleCommand) -> list[str]:
+    return arguments(command).given[1:2]
+
+
+WRITERS: dict[str, Callable[[SimpleCommand], list[str]]] = {
+    **dict.fromkeys(
+        [
+            "tee",
+            "touch",
+            "mkdir",
+            "rm",
+            "rmdir",
+            "unlink",
+            "truncate",
+            "shred",
+            "mkfifo",
+            "sponge",
+            "fallocate",
+            "gzip",
+            "gunzip",
+            "bzip2",
+            "bunzip2",
+            "xz",
+            "unxz",
+            "zstd",
+            "unzstd",
+            "zip",
+            "wipe",
+            "srm",
+            "trash",
+            "rename",
+            "mkfs",
+            "mkswap",
+            "wipefs",
+            "nano",
+            "vi",
+            "vim",
+            "nvim",
+            "ed",
+            "ex",
+            "emacs",
+            "trash-put",
+            "mktemp",
+        ],
+        _every,
+    ),
+    **dict.fromkeys(("chmod", "chown", "chgrp", "chattr", "setfacl", "mknod"), _but_first),
+    **dict.fromkeys(("cp", "gcp"), _copy),
+    "install": _last,
+    "mv": _every,
+    "ln": _link,
+    "link": _every,
+    **dict.fromkeys(("rsync", "scp", "rclone"), _remote_last),
+    "dd": _dd,
+    **dict.fromkeys(("sed", "gsed", "perl", "ruby"), _in_place),
+    **dict.fromkeys(("tar", "bsdtar", "gtar"), _tar),
+    "unzip": _unzip,
+    "curl": _curl,
+    "wget": _wget,
+    "git": _git,
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk),
+    **dict.fromkeys(("patch", "split", "csplit"), _here),
+    "find": _find,
+    **dict.fromkeys(
+        [
+            "sort",
+            "tree",
+            "gcc",
+            "cc",
+            "clang",
+            "g++",
+            "openssl",
+            "ssh-keygen",
+            "pandoc",
+            "shuf",
+            "go",
+            "rustc",
+            "ld",
+            "objcopy",
+            "age",
+            "gpg",
+            "base64",
+        ],
+        _output_option,
+    ),
+    **dict.fromkeys(("uniq", "xxd"), _second),
+    **dict.fromkeys(("make", "gmake", "ninja"), _options("-C", "--directory")),
+    **dict.fromkeys(("npm", "pnpm", "yarn"), _options("--prefix", "-C", "--dir", "--cwd")),
+    **dict.fromkeys(
+        ("pip", "pip3", "uv"), _options("--target", "-t", "--prefix", "--root", "--directory", "--project")
+    ),
+    **dict.fromkeys(("docker", "podman", "kubectl"), _copied_from_container),
+    "cargo": _cargo,
+    **dict.fromkeys(("python", "python3"), _python),
+    **dict.fromkeys(("script", "ar", "virtualenv", "cookiecutter"), _every),
+    **dict.fromkeys(("strace", "ltrace", "time"), _options("-o", "--output")),
+    "less": _options("-o", "-O", "--log-file", "--LOG-FILE"),
+    "tcpdump": _options("-w"),
+    "logrotate": _options("-s", "--state", "-l", "--log"),
+    "cpio": _options("-D", "--directory", "-O", "-F", "--file"),
+    "7z": lambda command: [*_every(command), *_options("-o")(command)],
+    **dict.fromkeys(("mount", "umount", "ffmpeg", "convert", "magick"), _last),
+}
+"""Program → the files among its words that it writes."""

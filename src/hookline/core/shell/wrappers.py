@@ -1,0 +1,383 @@
+"""What a command runs in turn: the command it wraps, the script it is handed, code in another language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from hookline.core.shell.nested_commands import Given, Inner, Inside, Look, Words
+from hookline.core.shell.nested_commands import script as _script
+from hookline.core.shell.programs.languages import LANGUAGES, interpreter, language_of
+from hookline.core.shell.programs.launchers import (
+    CODE_VARIABLES,
+    EVALUATES_SUBSCRIPTS,
+    LOADER,
+    OWN_SYNTAX,
+    SETS_BY_NAME,
+    SHELL_VALUED,
+    SHELLS,
+    WRAPPERS,
+    Options,
+    options_of,
+)
+from hookline.core.shell.programs.tools import TOOLS
+from hookline.core.shell.shell_line import SimpleCommand
+from hookline.core.shell.words import UNKNOWN
+
+
+def look_inside(command: SimpleCommand, stdin: str | None) -> Inside:
+    """What else a command runs: the command it wraps, the script it is handed, code in another language."""
+    undecidable = [
+        f"`{name}=…` changes what later commands run"
+        for name, _ in command.assignments
+        if CODE_VARIABLES.fullmatch(name)
+    ]
+    if not command.words:
+        return Inside(undecidable=tuple(undecidable))
+    unknown = frozenset(command.unknown)
+    words = [(word, index not in unknown) for index, word in enumerate(command.words)]
+    if not words[0][1]:
+        return Inside(
+            undecidable=(*undecidable, f"which program `{command.words[0][:60]}` names is known only when it runs")
+        )
+    name, shown = command.name, command.words[0][:60]
+    if name not in ("[", "[[") and any(char in name for char in "*?["):
+        return Inside(undecidable=(*undecidable, f"`{shown}` depends on the files there are"))
+    if "~" in command.words[0][:1]:
+        undecidable.append(f"`{shown}` is a program in a home directory")
+    fed = "|" if command.after in ("|", "|&") else "<" if any(each.op == "<" for each in command.redirects) else ""
+    inside = _by_name(name, Given(words, stdin, fed))
+    return inside._replace(
+        undecidable=(*undecidable, *inside.undecidable, *_subscripts(name, words), *_named(name, words))
+    )
+
+
+def _by_name(name: str, given: Given) -> Inside:
+    words, stdin, fed = given
+    if name == "ssh" and (fed or stdin == UNKNOWN):
+        return Inside(
+            undecidable=(f"`{name}` may run commands that it reads from its input",),
+            notes=_ssh(name, words, stdin).notes,
+        )
+    if name in SHELLS:
+        inside = _shell(name, words, stdin)
+        return inside._replace(code=(f"`{name}` reads a syntax of its own",)) if name in OWN_SYNTAX else inside
+    if LOADER.fullmatch(name):
+        return Inside((Inner(name, words[1:]),)) if len(words) > 1 else Inside()
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(name, words, stdin)
+    if name in WRAPPERS:
+        return _wrapper(name, words, stdin)
+    if name in LANGUAGES:
+        return LANGUAGES[name](name, given)
+    return interpreter(name, given) if language_of(name) else Inside()
+
+
+def _subscripts(name: str, words: Words) -> Iterable[str]:
+    """A literal such as `a[$(rm x)]` is run when a builtin takes it for the name of a variable."""
+    if name in EVALUATES_SUBSCRIPTS and any("[" in word and ("$(" in word or "`" in word) for word, _ in words[1:]):
+        yield f"`{name}` may run the command in a subscript"
+
+
+def _named(name: str, words: Words) -> Iterable[str]:
+    """Builtins that set a variable by its bare name: `read PATH`, `printf -v PATH …`, `let PATH=1`."""
+    texts = [word for word, _ in words[1:]]
+    if name == "printf":
+        texts = [text[2:] or after for text, after in zip(texts, [*texts[1:], ""], strict=True) if text[:2] == "-v"]
+    elif name not in SETS_BY_NAME:
+        return
+    for variable in (found for text in texts for found in re.findall(r"(?<!\w)[A-Za-z_]\w*", text)):
+        if CODE_VARIABLES.fullmatch(variable):
+            yield f"`{name}` sets `{variable}`, which changes what later commands run"
+
+
+def _unsure(name: str) -> Inside:
+    return Inside(undecidable=(f"which command `{name}` runs cannot be told from its options",))
+
+
+def strip_options(words: Words, options: Options) -> Words | None:
+    """The words after the options of a wrapper; None when an option is not known."""
+    at = 1
+    while at < len(words):
+        word, known = words[at]
+        if not known:
+            return None
+        if options.assignments and re.match(r"[A-Za-z_]\w*=", word):
+            at += 1
+        elif word == "--":
+            at += 1
+            break
+        elif not word.startswith("-") and word not in options.flags:
+            break
+        else:
+            step = _option_width(word, options)
+            if not step:
+                return None
+            at += step
+    while options.assignments and at < len(words) and re.match(r"[A-Za-z_]\w*=", words[at][0]):
+        at += 1
+    return words[at + options.skip :]
+
+
+def _option_width(word: str, options: Options) -> int:
+    """How many words an option takes; 0 when it is not known."""
+    if word in options.flags:
+        return 1
+    if word in options.valued:
+        return 2
+    if word.startswith("--"):
+        name = word.split("=", 1)[0]
+        return int("=" in word and (name in options.valued or name in options.flags))
+    for index, char in enumerate(word[1:], 2):
+        if "-" + char in options.valued:
+            return 1 if index < len(word) else 2
+        if "-" + char not in options.flags:
+            return int(word[1:].lstrip("+-").isdigit())
+    return 1
+
+
+def _wrapper(name: str, words: Words, stdin: str | None) -> Inside:
+    inner = strip_options(words, WRAPPERS[name])
+    if inner is None:
+        return _unsure(name)
+    codes = tuple(
+        f"`{word.split('=')[0]}=…` changes what later commands run"
+        for word, _ in words[1 : len(words) - len(inner)]
+        if "=" in word and CODE_VARIABLES.fullmatch(word.split("=")[0])
+    )
+    return Inside((Inner(name, inner, stdin=stdin),) if inner else (), codes)
+
+
+def _sudo(name: str, words: Words, stdin: str | None) -> Inside:
+    inside = _wrapper(name, words, stdin)
+    if not inside.runs and any(re.fullmatch(r"-\w*[si]\w*|--shell|--login", word) for word, _ in words[1:]):
+        return Inside(undecidable=(f"`{name}` starts a shell that reads its input",))
+    return inside
+
+
+def _shell(name: str, words: Words, stdin: str | None) -> Inside:
+    at, script = 1, False
+    while at < len(words) and words[at][1] and words[at][0][:1] in ("-", "+") and words[at][0] not in ("-", "--"):
+        word = words[at][0]
+        if word in ("--version", "--help"):
+            return Inside()
+        script = script or bool(re.fullmatch(r"[-+]\w*c\w*|--command", word))
+        at += 2 if word in SHELL_VALUED else 1
+    at += at < len(words) and words[at][0] in ("-", "--")
+    if script:
+        return _script(f"{name} -c", words[at : at + 1], name) if at < len(words) else Inside()
+    if at < len(words) and not words[at][1]:
+        return Inside(undecidable=(f"which file `{name}` runs is known only when it runs",))
+    if at < len(words) and not words[at][0].startswith(("/dev/", "/proc/")) and not _reads_input(words):
+        return Inside(notes=(f"`{name}` runs the script `{words[at][0]}`",))
+    if stdin is None or stdin == UNKNOWN:
+        return Inside(undecidable=(f"`{name}` runs commands that it reads from its input",))
+    return Inside((Inner(f"{name} <<", [], stdin, shell=name),))
+
+
+def _reads_input(words: Words) -> bool:
+    return any(re.fullmatch(r"-\w*s\w*", word) for word, _ in words[1:])
+
+
+def _eval(name: str, words: Words, stdin: str | None) -> Inside:
+    rest = words[2:] if len(words) > 1 and words[1][0] == "--" else words[1:]
+    return _script(name, rest) if rest else Inside()
+
+
+def _source(name: str, words: Words, stdin: str | None) -> Inside:
+    return Inside(undecidable=(f"`{name}` runs the commands in `{' '.join(word for word, _ in words[1:])}`",))
+
+
+def _alias(name: str, words: Words, stdin: str | None) -> Inside:
+    bodies = [(word.split("=", 1)[1], known) for word, known in words[1:] if "=" in word]
+    if not bodies:
+        return Inside()
+    inside = [_script("alias", [body]) for body in bodies]
+    return Inside(
+        tuple(inner for each in inside for inner in each.runs),
+        ("`alias` changes what a later word means", *(reason for each in inside for reason in each.undecidable)),
+    )
+
+
+def _trap(name: str, words: Words, stdin: str | None) -> Inside:
+    rest = [word for word in words[1:] if word[0] not in ("-p", "-l", "--", "-lp")]
+    return _script("trap", rest[:1]) if len(rest) > 1 and rest[0][0] != "-" else Inside()
+
+
+def _find(name: str, words: Words, stdin: str | None) -> Inside:
+    """`find … -exec command {} ;`, several times perhaps."""
+    runs: list[Inner] = []
+    index = 1
+    while index < len(words):
+        flag, _ = words[index]
+        index += 1
+        if flag not in ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"):
+            continue
+        inner: Words = []
+        while index < len(words) and words[index][0] not in (";", "+"):
+            word, known = words[index]
+            inner.append((word, known and "{}" not in word))
+            index += 1
+        if inner:
+            runs.append(Inner(f"{name} {flag}", inner))
+    unsure = () if all(known for _, known in words) else (f"`{name}` takes options that are known only when it runs",)
+    return Inside(tuple(runs), unsure)
+
+
+def _env(name: str, words: Words, stdin: str | None) -> Inside:
+    for index, (word, _) in enumerate(words[1:], 1):
+        if re.fullmatch(r"-\w*S|--split-string", word):
+            return _script("env -S", words[index + 1 :])
+        if found := re.match(r"-\w*S(.+)|--split-string=(.*)", word, re.DOTALL):
+            return _script("env -S", [(found[1] or found[2], words[index][1]), *words[index + 1 :]])
+        if not word.startswith("-") and "=" not in word:
+            break
+    return _wrapper(name, words, stdin)
+
+
+_REPLACE = re.compile(r"-[Ii](.*)|-J(.*)|--replace(?:=(.*))?", re.DOTALL)
+
+
+def _xargs(name: str, words: Words, stdin: str | None) -> Inside:
+    inner = strip_options(words, WRAPPERS["xargs"])
+    if inner is None:
+        return _unsure(name)
+    if not inner:
+        return Inside()
+    holes = _holes(words[1 : len(words) - len(inner)])
+    filled = ((word, known and not any(hole in word for hole in holes)) for word, known in inner)
+    appended = [] if len(holes) > 1 else [("…", False)]
+    return Inside((Inner(name, [*filled, *appended]),))
+
+
+def _holes(options: Words) -> list[str]:
+    """The texts that `xargs` replaces by what it reads: `{}`, or what `-I` says."""
+    holes = ["{}"]
+    for index, (word, _) in enumerate(options):
+        if found := _REPLACE.fullmatch(word):
+            attached = found[1] or found[2] or found[3]
+            holes.append(attached or (options[index + 1][0] if index + 1 < len(options) else "{}"))
+    return holes
+
+
+def _parallel(name: str, words: Words, stdin: str | None) -> Inside:
+    rest = [word for word in words[1:] if not word[0].startswith("-")]
+    inner = rest[: next((i for i, (word, _) in enumerate(rest) if word.startswith(":::")), len(rest))]
+    unsure = (f"`{name}` builds commands from its input",)
+    if not inner or not all(known for _, known in inner):
+        return Inside(undecidable=unsure)
+    return _script(name, inner)._replace(undecidable=unsure)
+
+
+def _watch(name: str, words: Words, stdin: str | None) -> Inside:
+    options = options_of(
+        "-b -c -d -e -g -p -t -x -w -C -r -n: -q: --beep --color --differences --errexit --interval: --exec"
+    )
+    inner = strip_options(words, options)
+    if inner is None:
+        return _unsure(name)
+    return _script(name, inner, "sh") if inner else Inside()
+
+
+def _ssh(name: str, words: Words, stdin: str | None) -> Inside:
+    options = options_of(
+        "-4 -6 -A -a -C -f -G -g -K -k -M -N -n -q -s -T -t -tt -V -v -vv -vvv -X -x -Y -y -B: -b: -c: -D: -E: -e: "
+        "-F: -I: "
+        "-i: -J: -L: -l: -m: -O: -o: -p: -Q: -R: -S: -W: -w:",
+        skip=1,
+    )
+    inner = strip_options(words, options)
+    note = (f"`{name}` runs commands on another machine",)
+    risky = tuple(
+        f"`{name}` runs the command in its options"
+        for word, _ in words
+        if re.search(r"(?i)proxycommand|localcommand", word)
+    )
+    if inner is None:
+        return Inside(undecidable=(*_unsure(name).undecidable, *risky), notes=note)
+    if not inner and stdin is not None:
+        return Inside((Inner(f"{name} <<", [], stdin),), risky, note)
+    if not inner:
+        return Inside(undecidable=risky, notes=note)
+    return _script(name, inner)._replace(notes=note) if not risky else Inside(undecidable=risky, notes=note)
+
+
+def _dash_c(name: str, words: Words, stdin: str | None) -> Inside:
+    """`su -c TEXT`, `script -c TEXT`, `flock FILE -c TEXT`, `runuser -c TEXT`: a text for a shell."""
+    for index, (word, _) in enumerate(words[1:], 1):
+        if re.fullmatch(r"-\w*c|--command|--session-command|--run", word):
+            return _script(f"{name} -c", words[index + 1 : index + 2])
+        if word.startswith(("--command=", "--session-command=")):
+            return _script(f"{name} -c", [(word.split("=", 1)[1], words[index][1])])
+    if name == "flock":
+        return _wrapper(name, words, stdin)
+    return Inside(undecidable=(f"`{name}` starts a shell or a program that its words do not name plainly",))
+
+
+def _reads_commands(name: str, words: Words, stdin: str | None) -> Inside:
+    return Inside(undecidable=(f"`{name}` runs commands later or elsewhere, which its words do not show",))
+
+
+def _command_builtin(name: str, words: Words, stdin: str | None) -> Inside:
+    if any(word in ("-v", "-V") for word, _ in words[1:2]):
+        return Inside()
+    return _wrapper(name, words, stdin)
+
+
+def _hash(name: str, words: Words, stdin: str | None) -> Inside:
+    risky = {
+        "hash": "-p",
+        "enable": "-f",
+        "bind": "-x",
+        "complete": "-C",
+        "compgen": "-C",
+        "mapfile": "-C",
+        "readarray": "-C",
+        "set": "",
+        "shopt": "",
+    }[name]
+    if risky and any(word == risky or (word.startswith(risky) and len(word) > 2) for word, _ in words[1:]):
+        return Inside(undecidable=(f"`{name} {risky}` makes a later word run something else",))
+    return Inside()
+
+
+def _declare(name: str, words: Words, stdin: str | None) -> Inside:
+    reasons = [
+        f"`{word.split('=')[0]}=…` changes what later commands run"
+        for word, _ in words[1:]
+        if "=" in word and CODE_VARIABLES.fullmatch(word.split("=")[0].removesuffix("+"))
+    ]
+    if name in ("declare", "typeset", "local") and any(re.fullmatch(r"-\w*n\w*", word) for word, _ in words[1:]):
+        reasons.append(f"`{name} -n` gives a variable a second name")
+    if not all(known or "=" in word for word, known in words[1:]):
+        reasons.append(f"which variable `{name}` sets is known only when it runs")
+    return Inside(undecidable=tuple(reasons))
+
+
+_SPECIAL: dict[str, Look] = {
+    "eval": _eval,
+    "source": _source,
+    ".": _source,
+    "alias": _alias,
+    "trap": _trap,
+    "find": _find,
+    "fd": _find,
+    "fdfind": _find,
+    "env": _env,
+    "xargs": _xargs,
+    "parallel": _parallel,
+    "watch": _watch,
+    "ssh": _ssh,
+    "sudo": _sudo,
+    "doas": _sudo,
+    "command": _command_builtin,
+    **dict.fromkeys(("su", "script", "flock", "runuser", "nix-shell", "sg", "newgrp", "machinectl"), _dash_c),
+    **dict.fromkeys(
+        ("at", "batch", "crontab", "tmux", "screen", "nsenter", "bwrap", "firejail", "start-stop-daemon", "fc"),
+        _reads_commands,
+    ),
+    **TOOLS,
+    **dict.fromkeys(("hash", "enable", "bind", "complete", "compgen", "mapfile", "readarray", "set", "shopt"), _hash),
+    **dict.fromkeys(("export", "declare", "typeset", "local", "readonly", "read", "unset"), _declare),
+}

@@ -1,0 +1,183 @@
+"""The wire format of Claude Code's hooks (`contract/events.json`): events and replies, both ways. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
+from typing import Any
+
+import msgspec
+
+from hookline.core.wire.decode import reply_of
+from hookline.core.wire.encode import output_object
+from hookline.core.wire.json_text import is_blank, parse_object, write
+from hookline.core.wire.output_types import explained, typed
+from hookline.errors import EventError, ReplyError
+from hookline.events import CATALOG, Event, spec_of
+from hookline.replies import NOTHING, Reply
+
+_NAME = "hook_event_name"
+_OURS = ("timestamp", "extra")
+"""Fields of every event that are not on the wire; what comes under their names is the sender's own, so extra."""
+
+
+# -- events ------------------------------------------------------------------------------------------------------
+
+
+def decode_event(data: bytes | str | Mapping[str, Any]) -> Event:
+    """The event that a JSON object describes; fields it does not know stay readable in `event.extra`."""
+    return event_from(parse_object(data))
+
+
+def event_from(payload: Mapping[str, Any]) -> Event:
+    """The event of an object that was parsed already."""
+    name = payload.get(_NAME)
+    if name.__class__ is not str:
+        raise EventError(f"event: `{_NAME}` is missing; write the event's name, such as `PreToolUse`")
+    cls = spec_of(name).cls
+    try:
+        event = msgspec.convert(payload, cls)
+    except msgspec.ValidationError:
+        event = _with_extra(payload, cls)  # an unknown field, or a wrong value: the careful way tells which
+    if event.subject_field == "tool_name" and "tool_name" not in payload:
+        # A tool call without a tool's name would pass every matcher by unseen.
+        raise EventError(f"{name}: `tool_name` is missing; write the tool's name, such as `Bash`")
+    return event
+
+
+def _with_extra(payload: Mapping[str, Any], cls: type[Event]) -> Event:
+    names, _ = _written(cls)
+    extra = {key: value for key, value in payload.items() if key not in names and key != _NAME}
+    fields = {key: value for key, value in payload.items() if key not in extra}
+    try:
+        return msgspec.structs.replace(msgspec.convert(fields, cls), extra=extra)
+    except msgspec.ValidationError as problem:
+        raise EventError(f"{cls.event_name}: {explained(str(problem))}") from None
+
+
+def decode_trusted(raw: bytes) -> Event:
+    """The event in bytes that a JSON writer made, such as the Claude CLI: keys given twice are not looked for.
+
+    Everything else is as in `decode_event`, several times as fast.
+    """
+    start = raw.find(_KEY) + len(_KEY)
+    name = raw[start : raw.find(b'"', start)]
+    try:
+        event = (_DECODERS.get(name) or _decoder(name)).decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
+        return decode_event(raw)  # an unknown field, or something wrong: the careful way tells which
+    if event.subject_field == "tool_name" and not event.tool_name:
+        return decode_event(raw)
+    return event  # type: ignore[no-any-return]
+
+
+def trusted_reader(cls: type[Event]) -> Callable[[Any], Event]:
+    """`decode_trusted` for those who know which event comes: a host that registered a callback for it."""
+    decode = _decoder(cls.event_name.encode()).decode
+    of_a_tool = cls.subject_field == "tool_name"
+
+    def read(raw: Any) -> Event:
+        try:
+            event = decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return decode_event(bytes(raw))
+        return decode_event(bytes(raw)) if of_a_tool and not event.tool_name else event
+
+    return read
+
+
+_KEY = b'"hook_event_name":"'
+_DECODERS: dict[bytes, msgspec.json.Decoder[Any]] = {}
+
+
+def _decoder(name: bytes) -> msgspec.json.Decoder[Any]:
+    """Decodes straight into the event's class; made when the event is first met."""
+    _DECODERS[name] = msgspec.json.Decoder(CATALOG[name.decode("ascii", "replace")].cls)
+    return _DECODERS[name]
+
+
+def event_object(event: Event) -> dict[str, Any]:
+    """The event as the object that goes over the wire."""
+    names, said = _written(type(event))
+    body: dict[str, Any] = {}
+    for name in names:
+        if name == _NAME:  # where Claude Code has it: after what all events share, before the event's own
+            body[_NAME] = event.event_name
+            continue
+        value = getattr(event, name)
+        if value is not None or name in said:
+            body[name] = int(value) if value.__class__ is float and value.is_integer() else value  # as JavaScript does
+    for key, value in event.extra.items():
+        body.setdefault(key, value)
+    return body
+
+
+@cache
+def _written(cls: type[Event]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The fields of an event that are on the wire, in its order, and those that are written even when they are null."""
+    shared = [name for name in cls.__struct_fields__ if name in Event.__struct_fields__ and name not in _OURS]
+    own = [name for name in cls.__struct_fields__ if name not in Event.__struct_fields__]
+    return (*shared, _NAME, *own), spec_of(cls).nulls
+
+
+def encode_event(event: Event) -> bytes:
+    """The event as one line of JSON, without the newline."""
+    return write(event_object(event), event.event_name, EventError)
+
+
+def encoded(value: Any) -> str:
+    """Any JSON value as text."""
+    return write(value, "value", EventError).decode()
+
+
+# -- replies -----------------------------------------------------------------------------------------------------
+
+
+def event_name(event: Event | str) -> str:
+    """The name of an event, given as such or by its name."""
+    return event if isinstance(event, str) else event.event_name
+
+
+def decode_reply(data: bytes | str | Mapping[str, Any], event: Event | str) -> Reply:
+    """The reply that a hook's JSON output means on `event`; unknown keys are ignored, wrong values are not.
+
+    No output at all is no answer, and `"continue": true` says nothing: it is what happens anyway.
+    """
+    if is_blank(data):
+        return NOTHING
+    name = event if isinstance(event, str) else event.event_name
+    if data.__class__ is str and len(data) <= _SHORT:
+        known = _short_reply(data, name)
+        if known is not None:
+            return known
+    return _reply(data, name)
+
+
+def _reply(data: bytes | str | Mapping[str, Any], name: str) -> Reply:
+    said = parse_object(data, f"reply to {name}", ReplyError)
+    return reply_of(typed(said, name), name) if said else NOTHING
+
+
+_SHORT = 500
+"""Characters of an output that is worth remembering: hooks say the same few things again and again."""
+
+
+@lru_cache(maxsize=256)
+def _short_reply(text: str, name: str) -> Reply | None:
+    """What a short output means, read once; `None` if it holds something that could be changed in place."""
+    reply = _reply(text, name)
+    changeable = reply.input is not None or reply.output is not msgspec.UNSET or reply.specific is not None
+    return None if changeable else reply
+
+
+def reply_object(reply: Reply, event: Event | str) -> dict[str, Any]:
+    """The reply as the object a hook would have printed; saying nothing is `{}`."""
+    return {} if reply is NOTHING else output_object(reply, event_name(event))
+
+
+def encode_reply(reply: Reply, event: Event | str) -> bytes:
+    """The reply as one line of JSON, without the newline."""
+    if reply is NOTHING:
+        return b"{}"
+    name = event_name(event)
+    return write(output_object(reply, name), f"reply to {name}", ReplyError)

@@ -1,0 +1,178 @@
+"""A model of the OpenAI Agents SDK that hooks speak through: context into its requests, feedback after its answers."""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from collections.abc import AsyncIterator, Mapping
+from contextvars import ContextVar
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from hookline.errors import RunStopped
+from hookline.frameworks.agent_runs import AgentRun
+from hookline.frameworks.hook_client import Asking
+from hookline.frameworks.steps import end, finish
+from hookline.frameworks.values import text_of
+from hookline.frameworks.versions import require
+
+require("openai-agents")
+
+from agents import Model, ModelResponse, Usage
+from openai.types.responses import (
+    Response,
+    ResponseCompletedEvent,
+    ResponseOutputMessage,
+    ResponseOutputText,
+)
+
+_requesting: ContextVar[Mapping[int, AgentRun]] = ContextVar("hookline_requests", default=MappingProxyType({}))
+"""The run whose request is being made, as each set of hooks knows it."""
+
+
+def requesting(asking: Asking, run: AgentRun) -> None:
+    """The next request in this task is one of `run`."""
+    _requesting.set({**_requesting.get(), id(asking): run})
+
+
+_SPEECH = ("message", "reasoning")
+
+
+class GuardedModel(Model):
+    """Passes requests on to the agent's own model."""
+
+    def __init__(self, asking: Asking, inner: Model) -> None:
+        self._asking = asking
+        self._inner = inner
+        self._inserted: WeakKeyDictionary[AgentRun, list[tuple[int, Any]]] = WeakKeyDictionary()
+
+    def belongs_to(self, asking: Asking) -> bool:
+        """Whether these hooks speak through this model, or through one inside it."""
+        inner = self._inner
+        return self._asking is asking or (isinstance(inner, GuardedModel) and inner.belongs_to(asking))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    def get_retry_advice(self, request: Any) -> Any:
+        return self._inner.get_retry_advice(request)
+
+    async def get_response(self, system_instructions: Any, input: Any, *args: Any, **options: Any) -> ModelResponse:
+        run = _requesting.get().get(id(self._asking))
+        if run is None:
+            return await self._inner.get_response(system_instructions, input, *args, **options)
+        if run.stopped is not None:
+            return ModelResponse(output=[_spoken(run, _schema(args, options))], usage=Usage(), response_id=None)
+        items, answers = self._items(run, input), []
+        while True:
+            try:
+                response = await self._inner.get_response(system_instructions, items, *args, **options)
+            except (Exception, CancelledError) as error:
+                await end(self._asking, run, error)
+                raise
+            answers.append(response)
+            told = await self._told(run, response.output)
+            if told is None:
+                return _joined(answers)
+            items = self._going_on(run, items, response.output, told)
+
+    async def stream_response(
+        self, system_instructions: Any, input: Any, *args: Any, **options: Any
+    ) -> AsyncIterator[Any]:
+        run = _requesting.get().get(id(self._asking))
+        if run is None:
+            async for event in self._inner.stream_response(system_instructions, input, *args, **options):
+                yield event
+            return
+        if run.stopped is not None:
+            yield _completed([_spoken(run, _schema(args, options))])
+            return
+        items = self._items(run, input)
+        said: list[Any] = []
+        last: Any = None
+        told: str | None = ""
+        while told is not None:
+            last = None
+            async for event in self._stream(run, system_instructions, items, *args, **options):
+                if event.type == "response.completed":
+                    last = event  # the SDK takes it for the end of the answer, and hooks have not been asked yet
+                else:
+                    yield event
+            output = [] if last is None else last.response.output
+            said += output
+            told = None if last is None else await self._told(run, output)
+            if told is not None:
+                items = self._going_on(run, items, output, told)
+        if last is not None:
+            yield last.model_copy(update={"response": last.response.model_copy(update={"output": said})})
+
+    async def _stream(self, run: AgentRun, *args: Any, **options: Any) -> AsyncIterator[Any]:
+        try:
+            async for event in self._inner.stream_response(*args, **options):
+                yield event
+        except (Exception, CancelledError) as error:
+            await end(self._asking, run, error)
+            raise
+
+    def _items(self, run: AgentRun, input: Any) -> list[Any]:
+        """The request's input with what hooks have said so far, each at the place where it was said."""
+        items = [_user(input)] if isinstance(input, str) else list(input)
+        inserted = self._inserted.setdefault(run, [])
+        notes = run.take_notes()
+        if notes:
+            inserted.append((len(items) + len(inserted), _user(notes)))
+        for position, item in inserted:
+            if position <= len(items):
+                items.insert(position, item)
+        return items
+
+    def _going_on(self, run: AgentRun, items: list[Any], output: Any, told: str) -> list[Any]:
+        spoken = [*items, *(item.model_dump(exclude_unset=True) for item in output)]
+        self._inserted[run].append((len(spoken), _user(told)))
+        return [*spoken, _user(told)]
+
+    async def _told(self, run: AgentRun, output: list[Any]) -> str | None:
+        """What to say to an agent whose answer is its last, if a hook wants it to keep going."""
+        if any(getattr(item, "type", "") not in _SPEECH for item in output):
+            return None
+        texts = [text_of(item.content) for item in output if item.type == "message"]
+        return await finish(self._asking, run, "\n".join(texts))
+
+
+def _user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def _joined(answers: list[ModelResponse]) -> ModelResponse:
+    """The answers of an agent that was sent back to work, as one; most often there is but one."""
+    *earlier, last = answers
+    if not earlier:
+        return last
+    usage = Usage()
+    for one in answers:
+        usage.add(one.usage)
+    return replace(last, output=[item for one in answers for item in one.output], usage=usage)
+
+
+def _schema(args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    return options.get("output_schema", args[2] if len(args) > 2 else None)
+
+
+def _spoken(run: AgentRun, schema: Any) -> ResponseOutputMessage:
+    """The answer of a run that a hook has stopped; one whose output is not text cannot give it."""
+    if schema is not None and not schema.is_plain_text():
+        raise RunStopped(run.stopped or "")
+    text = ResponseOutputText(type="output_text", text=run.stopped or "", annotations=[])
+    return ResponseOutputMessage(id="hookline", type="message", role="assistant", status="completed", content=[text])
+
+
+def _completed(output: list[Any]) -> ResponseCompletedEvent:
+    response = Response(
+        id="hookline", created_at=0, model="hookline", object="response", output=output,
+        parallel_tool_calls=False, tool_choice="auto", tools=[],
+    )  # fmt: skip
+    return ResponseCompletedEvent(type="response.completed", sequence_number=0, response=response)

@@ -1,0 +1,236 @@
+"""Hookline inside Microsoft Agent Framework: `Agent(client, tools=[…], middleware=[HooklineMiddleware(hooks)])`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+from hookline.core.engine.composition import OnAsk
+from hookline.core.engine.fires import Fires
+from hookline.frameworks.agent_runs import AgentRun, current_run, inside
+from hookline.frameworks.hook_client import Asking
+from hookline.frameworks.steps import CallResult, begin, end, failed, finish, judge, succeeded
+from hookline.frameworks.values import plain
+from hookline.frameworks.versions import require
+
+require("agent-framework")
+
+from agent_framework import (
+    AgentContext,
+    AgentMiddleware,
+    AgentResponse,
+    AgentResponseUpdate,
+    ChatContext,
+    ChatMiddleware,
+    Content,
+    FunctionInvocationContext,
+    FunctionMiddleware,
+    Message,
+    MiddlewareBundle,
+    MiddlewareException,
+    MiddlewareTermination,
+    ResponseStream,
+)
+
+__all__ = ["HooklineMiddleware"]
+
+Next = Callable[[], Awaitable[None]]
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # bundles are marked experimental; which versions have them is checked above
+
+    class _Bundle(MiddlewareBundle):
+        """Middleware of several kinds as one object."""
+
+
+class HooklineMiddleware(_Bundle):
+    """Sends an agent's prompts, tool calls and endings through `hooks`; put it last in the list of middleware.
+
+    A hook's `ask` is a deny unless `on_ask` says yes: it gets the verdict and returns `True`, `False` or a reply.
+    The session is the `AgentSession` the agent runs with, else one per run.
+    """
+
+    def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
+        require("agent-framework")
+        asking = Asking(hooks, on_ask)
+        super().__init__([_Runs(asking), _Requests(asking), _Calls(asking)])
+
+
+class _Runs(AgentMiddleware):
+    """Around a run: the session, the prompt, and whether the agent may stop."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+
+    async def process(self, context: AgentContext, call_next: Next) -> None:
+        session = context.session
+        run = self._asking.new_run(
+            session_id=session.session_id if session is not None else None, agent=context.agent.name
+        )
+        prompt = "\n".join(one.text for one in context.messages if one.role == "user")
+        if not await begin(self._asking, run, prompt, resumed=bool(session and session.state)):
+            await end(self._asking, run)
+            context.result = _streamed(run) if context.stream else AgentResponse(messages=[_says(run.stopped)])
+            return
+        notes = run.take_notes()
+        if notes:
+            context.messages = [*context.messages, _asks(notes)]
+        if context.stream:
+            context.result = _Streaming(self._asking, run, context, call_next).stream()
+        else:
+            await self._run(run, context, call_next)
+
+    async def _run(self, run: AgentRun, context: AgentContext, call_next: Next) -> None:
+        messages: list[Message] = []
+        try:
+            while True:
+                with inside(run):
+                    await call_next()
+                messages += context.result.messages
+                told = await finish(self._asking, run, context.result.text)
+                if told is None:
+                    break
+                context.messages = _continued(context, context.result, told)
+        except BaseException as error:
+            await end(self._asking, run, error)
+            raise
+        await end(self._asking, run)
+        if run.stopped is not None:
+            messages.append(_says(run.stopped))
+        context.result.messages[:] = messages
+
+
+class _Streaming:
+    """The same for a run whose updates are consumed as they come."""
+
+    def __init__(self, asking: Asking, run: AgentRun, context: AgentContext, call_next: Next) -> None:
+        self._asking = asking
+        self._run = run
+        self._context = context
+        self._call_next = call_next
+
+    def stream(self) -> Any:
+        return ResponseStream(self._updates(), finalizer=AgentResponse.from_updates)
+
+    async def _updates(self) -> AsyncIterator[AgentResponseUpdate]:
+        run = self._run
+        try:
+            told: str | None = ""
+            while told is not None:
+                with inside(run):
+                    await self._call_next()
+                inner = self._context.result
+                async for update in self._inner(inner):
+                    yield update
+                final = await inner.get_final_response()
+                told = await finish(self._asking, run, final.text)
+                if told is not None:
+                    self._context.messages = _continued(self._context, final, told)
+        except BaseException as error:
+            await end(self._asking, run, error)
+            raise
+        await end(self._asking, run)
+        if run.stopped is not None:
+            yield AgentResponseUpdate(role="assistant", contents=[Content.from_text(run.stopped)])
+
+    async def _inner(self, stream: Any) -> AsyncIterator[AgentResponseUpdate]:
+        """The updates of one pass; the run is the current one while the agent works, not while the consumer does."""
+        updates = aiter(stream)
+        while True:
+            outer = self._run.enter()
+            try:
+                update = await anext(updates, None)
+            except MiddlewareTermination:
+                return
+            finally:
+                self._run.leave(outer)
+            if update is None:
+                return
+            yield update
+
+
+class _Requests(ChatMiddleware):
+    """Before a model call: the model is told what hooks had to say."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+
+    async def process(self, context: ChatContext, call_next: Next) -> None:
+        run = current_run(self._asking.hooks)
+        notes = run.take_notes() if run is not None else ""
+        if notes:
+            context.messages = [*context.messages, _asks(notes)]
+        await call_next()
+
+
+class _Calls(FunctionMiddleware):
+    """Around a tool call."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+
+    async def process(self, context: FunctionInvocationContext, call_next: Next) -> None:
+        run = current_run(self._asking.hooks)
+        if run is None:
+            run = self._asking.new_run(session_id=context.session.session_id if context.session else None)
+        asking, name, use_id = self._asking, context.function.name, context.metadata.get("call_id", "")
+        call = await judge(asking, run, name, context.arguments, use_id)
+        if call.refused is not None:
+            context.result = call.refused
+            return _go_on_unless_stopped(run, context)
+        if call.rewritten:
+            context.arguments = call.arguments
+        try:
+            with inside(run):
+                await call_next()
+        except MiddlewareException:
+            raise
+        except Exception as error:
+            said = await failed(asking, run, call, error)
+            run.notes += said.notes
+            raise
+        said = await succeeded(asking, run, call, context.result, _output)
+        if said.changes:
+            context.result = _result(said, context.result)
+        return _go_on_unless_stopped(run, context)
+
+
+def _go_on_unless_stopped(run: AgentRun, context: FunctionInvocationContext) -> None:
+    if run.stopped is not None:
+        raise MiddlewareTermination(run.stopped, result=context.result)
+
+
+def _says(text: str | None) -> Message:
+    return Message(role="assistant", contents=[Content.from_text(text or "")])
+
+
+def _asks(text: str) -> Message:
+    return Message(role="user", contents=[Content.from_text(text)])
+
+
+def _streamed(run: AgentRun) -> Any:
+    async def once() -> AsyncIterator[AgentResponseUpdate]:
+        yield AgentResponseUpdate(role="assistant", contents=[Content.from_text(run.stopped or "")])
+
+    return ResponseStream(once(), finalizer=AgentResponse.from_updates)
+
+
+def _continued(context: AgentContext, result: AgentResponse[Any], told: str) -> list[Message]:
+    """What the agent is given to go on with; a session knows what was said before."""
+    return [_asks(told)] if context.session is not None else [*context.messages, *result.messages, _asks(told)]
+
+
+def _output(result: Any) -> Any:
+    """What the tool returned, as text where it is text."""
+    if isinstance(result, Sequence) and not isinstance(result, str) and all(isinstance(one, Content) for one in result):
+        texts = [one.text for one in result]
+        return "\n".join(texts) if all(isinstance(text, str) for text in texts) else plain(result)
+    return plain(result)
+
+
+def _result(said: CallResult, own: Any) -> Any:
+    if said.replaces or not isinstance(own, list):
+        return said.text(_output(own))
+    return [*own, *(Content.from_text(note) for note in said.notes)]

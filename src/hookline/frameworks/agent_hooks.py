@@ -1,0 +1,283 @@
+"""AGENT-HOOKS-0.1, in both directions.
+
+`HooklineInterceptor(hooks)` puts Hookline's hooks into any host of AGENT-HOOKS; `Interceptions(emitter)` lets
+Hookline's agent be such a host, whose interceptors, composition profile, approval resolver, identity provider and mode
+(`enforce` or `evaluate_only`) are the emitter's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import MappingProxyType
+from typing import Any
+
+from hookline.core.engine import Verdict
+from hookline.core.engine.composition import OnAsk
+from hookline.core.engine.fires import Fires
+from hookline.core.hooks.declare import make_hook
+from hookline.core.hooks.hook import Hook
+from hookline.events import (
+    Event,
+    PostModelCall,
+    PostToolUse,
+    PostToolUseFailure,
+    PreModelCall,
+    PreOutput,
+    PreToolUse,
+    SessionEnd,
+    SessionStart,
+    UserPromptSubmit,
+)
+from hookline.frameworks.hook_client import Asking
+from hookline.frameworks.values import plain, text_of
+from hookline.frameworks.versions import require
+from hookline.replies import NOTHING, Decision, Reply, deny, replace_output, rewrite
+
+require("agent-hooks")
+
+from agent_hooks import AgentContextBuilder, InterceptionEmitter
+
+__all__ = ["HooklineInterceptor", "Interceptions"]
+
+_TIMEOUT = 600.0
+"""Seconds for a whole emission; the emitter has limits of its own for interceptors and resolver."""
+_FINISH = MappingProxyType({"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length"})
+
+
+# -- our hooks in their hosts -------------------------------------------------------------------------------------
+
+
+class HooklineInterceptor:
+    """An interceptor that asks `hooks`: `emitter.register(HooklineInterceptor(hooks))`.
+
+    A deny is a deny; `ask` is a deny that the host's approval resolver may lift (or `on_ask`, if given); a rewritten
+    input or replaced output is a transform; context and messages are warnings on the record.
+    """
+
+    def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
+        require("agent-hooks")
+        self._asking = Asking(hooks, on_ask)
+
+    async def intercept(self, context: Any) -> dict[str, Any]:
+        """The verdict of all hooks on one interception, in the wire form."""
+        event = _EVENTS[context["interception_point"]](context)
+        verdict = await self._asking.fire(event)
+        if verdict.decision is Decision.ASK and self._asking.on_ask is not None:
+            answer = await self._asking.ask(verdict)
+            return _wire(verdict, approved=_approves(answer))
+        return _wire(verdict)
+
+
+def _approves(answer: Any) -> bool:
+    return answer.decision is Decision.ALLOW if isinstance(answer, Reply) else answer is True
+
+
+def _wire(verdict: Verdict, *, approved: bool | None = None) -> dict[str, Any]:
+    warnings = [{"reason": "hookline:context", "message": text} for text in (*verdict.context, *verdict.messages)]
+    noted: dict[str, Any] = {"warnings": warnings} if warnings else {}
+    reason, asks = verdict.reason or "denied by a hook", verdict.decision in (Decision.ASK, Decision.DEFER)
+    if verdict.blocked or (asks and not approved):
+        liftable: dict[str, Any] = {"approval": {}} if asks and approved is None and not verdict.blocked else {}
+        return {
+            "decision": "deny",
+            "reason": f"hookline:{verdict.decided_by or 'hooks'}",
+            "message": reason,
+            **liftable,
+            **noted,
+        }
+    if verdict.keep_going:
+        return {"decision": "deny", "reason": f"hookline:{verdict.decided_by}", "message": reason, **noted}
+    change = _change(verdict)
+    return {"decision": "allow", **noted} if change is None else {"decision": "transform", "transform": change, **noted}
+
+
+def _change(verdict: Verdict) -> dict[str, Any] | None:
+    if verdict.reply.input is not None:
+        return {"path": "$target", "value": plain(verdict.reply.input)}
+    if verdict.reply.output == NOTHING.output:
+        return None
+    path = "$target" if isinstance(verdict.event, PostToolUse) else "$target.content"
+    return {"path": path, "value": plain(verdict.reply.output)}
+
+
+def _who(context: Any) -> dict[str, Any]:
+    return {"session_id": context["session"]["id"], "agent_type": context["agent"].get("name")}
+
+
+def _startup(context: Any) -> Event:
+    return SessionStart(**_who(context))
+
+
+def _prompt(context: Any) -> Event:
+    return UserPromptSubmit(**_who(context), prompt=text_of(context["input"]["content"]))
+
+
+def _pre_model(context: Any) -> Event:
+    return PreModelCall(**_who(context), model=context["model"]["id"], messages=context["messages"])
+
+
+def _post_model(context: Any) -> Event:
+    response = context["response"]
+    return PostModelCall(
+        **_who(context), model=context["model"]["id"], text=text_of(response["content"]),
+        tool_calls=response["tool_calls"], stop_reason=response["finish_reason"],
+    )  # fmt: skip
+
+
+def _call(context: Any) -> dict[str, Any]:
+    call = context["tool_call"]
+    return {**_who(context), "tool_name": call["name"], "tool_input": call["args"], "tool_use_id": call["id"]}
+
+
+def _pre_tool(context: Any) -> Event:
+    return PreToolUse(**_call(context))
+
+
+def _post_tool(context: Any) -> Event:
+    result = context["tool_result"]
+    if result.get("is_error"):
+        return PostToolUseFailure(**_call(context), error=text_of(result["value"]))
+    return PostToolUse(**_call(context), tool_response=result["value"], duration_ms=result.get("duration_ms"))
+
+
+def _output(context: Any) -> Event:
+    return PreOutput(**_who(context), text=text_of(context["output"]["content"]))
+
+
+def _shutdown(context: Any) -> Event:
+    return SessionEnd(**_who(context), reason="other")
+
+
+_EVENTS: dict[str, Callable[[Any], Event]] = {
+    "agent_startup": _startup,
+    "input": _prompt,
+    "pre_model_call": _pre_model,
+    "post_model_call": _post_model,
+    "pre_tool_call": _pre_tool,
+    "post_tool_call": _post_tool,
+    "output": _output,
+    "agent_shutdown": _shutdown,
+}
+"""What each interception point is as an event of ours."""
+
+
+# -- their interceptors in our agent ------------------------------------------------------------------------------
+
+
+class Interceptions:
+    """Hooks that emit an agent's steps to interceptors: `hooks.add(Interceptions(emitter, tools=["Bash", "Read"]))`.
+
+    They run after all others (priority -1000), so interceptors judge what other hooks have made of a call. One object
+    serves one session.
+    """
+
+    def __init__(self, emitter: InterceptionEmitter, *, agent_id: str = "hookline", tools: Iterable[str] = ()) -> None:
+        require("agent-hooks")
+        self.emitter = emitter
+        self._agent_id = agent_id
+        self._tools = sorted(tools)
+        self._builder: Any = None
+        self._blocked = False
+
+    @property
+    def hooks(self) -> list[Hook]:
+        """One hook per interception point."""
+        steps: dict[type[Event], Callable[..., Any]] = {
+            SessionStart: self._startup,
+            UserPromptSubmit: self._input,
+            PreModelCall: self._pre_model,
+            PostModelCall: self._post_model,
+            PreToolUse: self._pre_tool,
+            PostToolUse: self._post_tool,
+            PostToolUseFailure: self._failed_tool,
+            PreOutput: self._output,
+            SessionEnd: self._shutdown,
+        }
+        return [
+            make_hook(
+                [event], step, name=f"agent-hooks:{event.event_name}", priority=-1000, rejudge=False, timeout=_TIMEOUT
+            )
+            for event, step in steps.items()
+        ]
+
+    async def _emitted(self, context: Any, *, ends: bool = True) -> Reply | None:
+        """A deny if the step must not happen; `ends` if the whole run then ends."""
+        record = await self.emitter.emit_unchecked(context)
+        if record.proceeds:
+            return None
+        self._blocked = self._blocked or ends
+        verdict = record.verdict
+        return deny(" ".join(filter(None, (verdict.reason, verdict.message))) or "denied by an interceptor")
+
+    async def _startup(self, event: SessionStart) -> Reply | None:
+        self._builder = AgentContextBuilder(
+            agent_id=self._agent_id, framework="hookline", session_id=event.session_id, agent_name=event.agent_type
+        )
+        return await self._emitted(self._builder.agent_startup(tools_registered=self._tools))
+
+    async def _input(self, event: UserPromptSubmit) -> Reply | None:
+        return await self._unchanged(self._builder.input(content=event.prompt), event.prompt, "input")
+
+    async def _pre_model(self, event: PreModelCall) -> Reply | None:
+        messages = [dict(message) for message in event.messages]
+        context = self._builder.pre_model_call(model_id=event.model, messages=messages)
+        refused = await self._emitted(context)
+        changed = context["messages"] != event.messages
+        return refused or (deny("an interceptor rewrites the messages, which cannot be done here") if changed else None)
+
+    async def _unchanged(self, context: Any, text: str, key: str) -> Reply | None:
+        refused = await self._emitted(context)
+        changed = context[key]["content"] != text
+        return refused or (deny(f"an interceptor rewrites the {key}, which cannot be done here") if changed else None)
+
+    async def _post_model(self, event: PostModelCall) -> Reply | None:
+        calls = [dict(call) for call in event.tool_calls]
+        finish = _FINISH.get(event.stop_reason or "", event.stop_reason or "stop")
+        context = self._builder.post_model_call(
+            model_id=event.model, content=event.text or None, tool_calls=calls, finish_reason=finish
+        )
+        refused = await self._emitted(context)
+        response = context["response"]
+        if refused is not None:
+            return refused
+        if response["tool_calls"] != event.tool_calls:
+            return deny("an interceptor rewrites the model's tool calls, which cannot be done here")
+        return replace_output(response["content"]) if response["content"] != (event.text or None) else None
+
+    async def _pre_tool(self, event: PreToolUse) -> Reply | None:
+        given = plain(event.tool_input)
+        context = self._builder.pre_tool_call(call_id=event.tool_use_id, name=event.tool_name, args=given)
+        refused = await self._emitted(context, ends=False)
+        judged = context["tool_call"]["args"]
+        return refused or (rewrite(judged) if judged != event.tool_input else None)
+
+    async def _post_tool(self, event: PostToolUse) -> Reply | None:
+        value = plain(event.tool_response)
+        context = self._builder.post_tool_call(
+            call_id=event.tool_use_id, name=event.tool_name, args=plain(event.tool_input), value=value,
+            duration_ms=event.duration_ms,
+        )  # fmt: skip
+        refused = await self._emitted(context, ends=False)
+        if refused is not None:
+            return replace_output(f"blocked: {refused.reason}")  # a denied result never reaches the model
+        result = context["tool_result"]["value"]
+        return replace_output(result) if result != plain(event.tool_response) else None
+
+    async def _failed_tool(self, event: PostToolUseFailure) -> Reply | None:
+        context = self._builder.post_tool_call(
+            call_id=event.tool_use_id, name=event.tool_name, args=plain(event.tool_input), value=event.error,
+            is_error=True, duration_ms=event.duration_ms,
+        )  # fmt: skip
+        return await self._emitted(context, ends=False)
+
+    async def _output(self, event: PreOutput) -> Reply | None:
+        context = self._builder.output(content=event.text)
+        refused = await self._emitted(context)
+        content = context["output"]["content"]
+        return refused or (replace_output(content) if content != event.text else None)
+
+    async def _shutdown(self, event: SessionEnd) -> None:
+        if self._builder is not None:
+            await self.emitter.emit_unchecked(
+                self._builder.agent_shutdown(reason="error" if self._blocked else "completed")
+            )

@@ -1,0 +1,212 @@
+"""Hookline inside Google's Agent Development Kit: `Runner(agent=…, plugins=[HooklinePlugin(hooks)], …)`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hookline.core.engine.composition import OnAsk
+from hookline.core.engine.fires import Fires
+from hookline.frameworks.agent_runs import AgentRun
+from hookline.frameworks.hook_client import Asking
+from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded
+from hookline.frameworks.versions import require
+
+require("google-adk")
+
+from google.adk.models import LlmRequest, LlmResponse
+from google.adk.plugins.base_plugin import BasePlugin
+from google.genai import types
+
+__all__ = ["HooklinePlugin"]
+
+_FEEDBACK = "feedback of a hook, which keeps the agent going: "
+_CONTEXT = "hook_context"
+_Call = tuple[Any, ToolCall, AgentRun, AgentRun | None]
+"""A call that was let through: its context, what was judged, its run, and the run around that."""
+
+
+class _Invocation:
+    """One invocation: the run of its first agent, and those of the agents it hands over to."""
+
+    def __init__(self, run: AgentRun) -> None:
+        self.run = run
+        self.agents: dict[str, AgentRun] = {}
+
+    def run_of(self, agent: str) -> AgentRun:
+        return self.agents.get(agent, self.run)
+
+    def has(self, run: AgentRun) -> bool:
+        return run is self.run or run in self.agents.values()
+
+
+class HooklinePlugin(BasePlugin):
+    """Sends prompts, tool calls and endings of a runner's agents through `hooks`.
+
+    A hook's `ask` is a deny unless `on_ask` says yes: it gets the verdict and returns `True`, `False` or a reply.
+    The session is ADK's own. Callbacks that an agent declares for itself run after those of plugins: what they change
+    is not judged again.
+    """
+
+    def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None, name: str = "hookline") -> None:
+        require("google-adk")
+        super().__init__(name=name)
+        self._asking = Asking(hooks, on_ask)
+        self._invocations: dict[str, _Invocation] = {}
+        self._calls: dict[int, _Call] = {}  # by their context, which all callbacks of a call share
+
+    def _invocation(self, context: Any) -> _Invocation:
+        """The invocation a context belongs to; one that resumes begins without a message."""
+        found = self._invocations.get(context.invocation_id)
+        if found is None:
+            run = self._asking.new_run(session_id=context.session.id)
+            found = self._invocations[context.invocation_id] = _Invocation(run)
+        return found
+
+    # -- the run -------------------------------------------------------------------------------------------------
+
+    async def on_user_message_callback(self, *, invocation_context: Any, user_message: types.Content) -> Any:
+        run = self._invocation(invocation_context).run
+        run.agent_type = getattr(invocation_context.agent, "name", None)
+        resumed = bool(invocation_context.session.events)
+        if not await begin(self._asking, run, _text(user_message), resumed=resumed):
+            return _content("user", "(a prompt that was refused)")  # it must not reach the model in a later run either
+        notes = run.take_notes()
+        if not notes:
+            return None
+        return types.Content(role=user_message.role, parts=[*(user_message.parts or ()), types.Part(text=notes)])
+
+    async def before_run_callback(self, *, invocation_context: Any) -> types.Content | None:
+        run = self._invocation(invocation_context).run
+        return None if run.stopped is None else _content("model", run.stopped)
+
+    async def after_run_callback(self, *, invocation_context: Any) -> None:
+        await self._end(invocation_context, None)
+
+    async def on_run_error_callback(self, *, invocation_context: Any, error: Exception) -> None:
+        await self._end(invocation_context, error)
+
+    async def _end(self, context: Any, error: Exception | None) -> None:
+        invocation = self._invocations.pop(context.invocation_id, None)
+        if invocation is not None:
+            for key in [key for key, (_, _, run, _) in self._calls.items() if invocation.has(run)]:
+                del self._calls[key]  # it never returned: it was cancelled, or waits for somebody to say yes
+            await end(self._asking, invocation.run, error)
+
+    async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> types.Content | None:
+        """The first agent is the run's own; those it hands over to are subagents."""
+        invocation = self._invocation(callback_context)
+        if not invocation.agents:
+            invocation.agents[agent.name] = invocation.run
+            invocation.run.agent_type = agent.name
+        if invocation.run_of(agent.name) is not invocation.run or agent.name in invocation.agents:
+            return None
+        run = invocation.agents[agent.name] = AgentRun(self._asking.hooks, agent=agent.name, parent=invocation.run)
+        admitted = await begin(self._asking, run, "")
+        return None if admitted else _content("model", run.stopped or "")
+
+    # -- a model call --------------------------------------------------------------------------------------------
+
+    async def before_model_callback(self, *, callback_context: Any, llm_request: LlmRequest) -> LlmResponse | None:
+        """Tell the model what hooks had to say, or answer in its place when one of them ended the run."""
+        run = self._invocation(callback_context).run_of(callback_context.agent_name)
+        if run.stopped is not None:
+            return LlmResponse(content=_content("model", run.stopped))
+        llm_request.contents = [part for content in llm_request.contents for part in _with_feedback(content)]
+        notes = run.take_notes()
+        if notes:
+            llm_request.contents.append(_content("user", notes))
+        return None
+
+    async def after_model_callback(self, *, callback_context: Any, llm_response: LlmResponse) -> LlmResponse | None:
+        """A final answer is the agent's wish to stop.
+
+        ADK calls the model again after an answer that ends with the result of code it ran: that is how a hook's
+        feedback travels; `before_model_callback` turns it into a message of the user.
+        """
+        if not _is_final(llm_response):
+            return None
+        run = self._invocation(callback_context).run_of(callback_context.agent_name)
+        told = await finish(self._asking, run, _text(llm_response.content))
+        if told is None:
+            return None
+        result = types.CodeExecutionResult(outcome=types.Outcome.OUTCOME_OK, output=_FEEDBACK + told)
+        parts = [*(llm_response.content.parts or ()), types.Part(code_execution_result=result)]
+        return llm_response.model_copy(update={"content": types.Content(role="model", parts=parts)})
+
+    # -- a tool call ---------------------------------------------------------------------------------------------
+
+    async def before_tool_callback(self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
+        run = self._invocation(tool_context).run_of(tool_context.agent_name)
+        call = await judge(self._asking, run, tool.name, tool_args, tool_context.function_call_id or "")
+        if call.refused is not None:
+            return {"error": call.refused}
+        if call.rewritten:
+            tool_args.clear()
+            tool_args.update(call.arguments)
+        self._calls[id(tool_context)] = (tool_context, call, run, run.enter())
+        return None
+
+    async def after_tool_callback(
+        self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
+    ) -> dict[str, Any] | None:
+        """What hooks make of a result; a refusal, which ADK shows here too, is nobody's result."""
+        begun = self._returned(tool_context)
+        if begun is None:
+            return None
+        call, run = begun
+        said = await succeeded(self._asking, run, call, result)
+        return _response(said, result) if said.changes else None
+
+    async def on_tool_error_callback(
+        self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, error: Exception
+    ) -> dict[str, Any] | None:
+        begun = self._returned(tool_context)
+        if begun is not None:
+            call, run = begun
+            said = await failed(self._asking, run, call, error)
+            run.notes += said.notes
+        return None
+
+    def _returned(self, tool_context: Any) -> tuple[ToolCall, AgentRun] | None:
+        """The call that is over, and its run; none if it was refused."""
+        begun = self._calls.pop(id(tool_context), None)
+        if begun is None:
+            return None
+        _, call, run, outer = begun
+        run.leave(outer)
+        return call, run
+
+
+def _text(content: types.Content | None) -> str:
+    return "\n".join(part.text for part in (content.parts if content else None) or () if part.text)
+
+
+def _content(role: str, text: str) -> types.Content:
+    return types.Content(role=role, parts=[types.Part(text=text)])
+
+
+def _is_final(response: LlmResponse) -> bool:
+    parts = (response.content.parts if response.content else None) or ()
+    return bool(parts) and not response.partial and not any(part.function_call for part in parts)
+
+
+def _with_feedback(content: types.Content) -> list[types.Content]:
+    """The content, and after it as the user's message what a hook had to say to it."""
+    parts = content.parts or []
+    told = [part.code_execution_result.output for part in parts if _is_feedback(part)]
+    if not told:
+        return [content]
+    rest = types.Content(role=content.role, parts=[part for part in parts if not _is_feedback(part)])
+    return [rest, *(_content("user", text.removeprefix(_FEEDBACK)) for text in told)]
+
+
+def _is_feedback(part: types.Part) -> bool:
+    result = part.code_execution_result
+    return result is not None and (result.output or "").startswith(_FEEDBACK)
+
+
+def _response(said: CallResult, own: Any) -> dict[str, Any]:
+    """The function response, which is always an object."""
+    value = said.output if said.replaces else own
+    body = value if isinstance(value, dict) else {"result": value}
+    return {**body, _CONTEXT: "\n\n".join(said.notes)} if said.notes else body

@@ -1,0 +1,256 @@
+"""Hookline inside LangChain agents: `create_agent(model, tools, middleware=[HooklineMiddleware(hooks)])`.
+
+Put it last in the list: the last middleware is the innermost, so what it judged is what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
+from typing import Annotated, Any, NotRequired
+
+from hookline.core.engine.composition import OnAsk
+from hookline.core.engine.fires import Fires
+from hookline.events.frozen import thaw
+from hookline.frameworks.agent_runs import AgentRun, inside
+from hookline.frameworks.hook_client import Asking, SyncAsking, done
+from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded
+from hookline.frameworks.values import text_of
+from hookline.frameworks.versions import require
+
+require("langchain")
+
+from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
+from langchain.agents.middleware.types import ModelRequest, PrivateStateAttr, ToolCallRequest
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
+from langgraph.channels.untracked_value import UntrackedValue
+from langgraph.config import get_config
+from langgraph.errors import GraphBubbleUp
+from langgraph.types import Command
+
+__all__ = ["HooklineMiddleware"]
+
+_RUNS = "hookline_runs"
+Update = dict[str, Any] | None
+
+
+class HooklineState(AgentState[Any]):
+    """The agent's state, with the run of each set of hooks; never checkpointed, never shown."""
+
+    hookline_runs: NotRequired[Annotated[dict[str, AgentRun], UntrackedValue, PrivateStateAttr]]  # type: ignore[valid-type]
+
+
+class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Sends a LangChain agent's prompts, tool calls and endings through `hooks`; works with `invoke` and `ainvoke`.
+
+    A hook's `ask` is a deny unless `on_ask` says yes: it gets the verdict and returns `True`, `False` or a reply.
+    The session is the thread (`configurable.thread_id`), else one per run. Of two sets of hooks in one agent, the
+    second needs a `name`.
+    """
+
+    state_schema = HooklineState
+    name = "HooklineMiddleware"
+
+    def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None, name: str = name) -> None:
+        super().__init__()
+        require("langchain")
+        self.name = name
+        self._asking = Asking(hooks, on_ask)
+        self._sync = SyncAsking(hooks, on_ask)
+        self._resumed: dict[str, AgentRun] = {}
+
+    # -- the run -------------------------------------------------------------------------------------------------
+
+    @hook_config(can_jump_to=["end"])
+    def before_agent(self, state: Any, runtime: Any) -> Update:
+        return done(self._begin(self._sync, state))
+
+    @hook_config(can_jump_to=["end"])
+    async def abefore_agent(self, state: Any, runtime: Any) -> Update:
+        return await self._begin(self._asking, state)
+
+    async def _begin(self, asking: Asking, state: Any) -> Update:
+        run = self._new_run()
+        messages = state["messages"]
+        prompts = _prompts(messages)
+        resumed = len(messages) > len(prompts)
+        if await begin(asking, run, "\n".join(text_of(one.content) for one in prompts), resumed=resumed):
+            return {_RUNS: {**state.get(_RUNS, {}), self.name: run}}
+        unseen = [RemoveMessage(id=one.id) for one in prompts if one.id]  # nor may it be seen in a later run
+        return {
+            _RUNS: {**state.get(_RUNS, {}), self.name: run},
+            "messages": [*unseen, AIMessage(run.stopped or "")],
+            "jump_to": "end",
+        }
+
+    def _new_run(self) -> AgentRun:
+        return self._asking.new_run(session_id=_thread(), agent=get_config().get("metadata", {}).get("lc_agent_name"))
+
+    def _run_of(self, state: Any) -> AgentRun:
+        """The run that a state belongs to; after an interrupt the graph resumes without one."""
+        runs = state.get(_RUNS) if isinstance(state, dict) else None
+        return runs[self.name] if runs and self.name in runs else self._resumed_run()
+
+    def _resumed_run(self) -> AgentRun:
+        thread = _thread()
+        run = self._resumed.get(thread) if thread is not None else None
+        if run is None or not run.open:
+            run = self._new_run()
+            run.open = True
+            if thread is not None:
+                self._resumed[thread] = run
+        return run
+
+    @hook_config(can_jump_to=["end"])
+    def before_model(self, state: Any, runtime: Any) -> Update:
+        return self._prepare(state)
+
+    @hook_config(can_jump_to=["end"])
+    async def abefore_model(self, state: Any, runtime: Any) -> Update:
+        return self._prepare(state)
+
+    def _prepare(self, state: Any) -> Update:
+        """Tell the model what hooks had to say, or end the run that one of them stopped."""
+        run = self._run_of(state)
+        if run.stopped is not None:
+            return {"messages": [AIMessage(run.stopped)], "jump_to": "end"}
+        notes = run.take_notes()
+        return {"messages": [HumanMessage(notes)]} if notes else None
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
+        try:
+            return handler(request)
+        except GraphBubbleUp:
+            raise
+        except BaseException as error:
+            done(end(self._sync, self._run_of(request.state), error))
+            raise
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Awaitable[Any]]) -> Any:
+        try:
+            return await handler(request)
+        except GraphBubbleUp:
+            raise
+        except BaseException as error:
+            await end(self._asking, self._run_of(request.state), error)
+            raise
+
+    @hook_config(can_jump_to=["model"])
+    def after_model(self, state: Any, runtime: Any) -> Update:
+        return done(self._finish(self._sync, state)) if _is_final(state) else None
+
+    @hook_config(can_jump_to=["model"])
+    async def aafter_model(self, state: Any, runtime: Any) -> Update:
+        return await self._finish(self._asking, state) if _is_final(state) else None
+
+    async def _finish(self, asking: Asking, state: Any) -> Update:
+        told = await finish(asking, self._run_of(state), text_of(state["messages"][-1].content))
+        return None if told is None else {"messages": [HumanMessage(told)], "jump_to": "model"}
+
+    def after_agent(self, state: Any, runtime: Any) -> Update:
+        done(end(self._sync, self._run_of(state)))
+        return self._forget(state)
+
+    async def aafter_agent(self, state: Any, runtime: Any) -> Update:
+        await end(self._asking, self._run_of(state))
+        return self._forget(state)
+
+    def _forget(self, state: Any) -> Update:
+        self._resumed.pop(_thread() or "", None)
+        return {_RUNS: {name: run for name, run in state.get(_RUNS, {}).items() if name != self.name}}
+
+    # -- a tool call ---------------------------------------------------------------------------------------------
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
+        run, asking = self._run_of(request.state), self._sync
+        call = done(_judge(asking, run, request))
+        if call.refused is not None:
+            return _refusal(call)
+        try:
+            with inside(run):
+                answer = handler(_request(request, call))
+        except GraphBubbleUp:
+            raise
+        except BaseException as error:
+            done(_died(asking, run, call, error))
+            raise
+        return done(_answered(asking, run, call, answer))
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
+    ) -> Any:
+        run, asking = self._run_of(request.state), self._asking
+        call = await _judge(asking, run, request)
+        if call.refused is not None:
+            return _refusal(call)
+        try:
+            with inside(run):
+                answer = await handler(_request(request, call))
+        except GraphBubbleUp:
+            raise
+        except BaseException as error:
+            await _died(asking, run, call, error)
+            raise
+        return await _answered(asking, run, call, answer)
+
+
+def _thread() -> str | None:
+    thread = get_config().get("configurable", {}).get("thread_id")
+    return None if thread is None else str(thread)
+
+
+def _prompts(messages: list[Any]) -> list[Any]:
+    """The messages that the user added for this run: those since the model last spoke."""
+    since = next((at for at in range(len(messages), 0, -1) if isinstance(messages[at - 1], AIMessage)), 0)
+    return [one for one in messages[since:] if isinstance(one, HumanMessage)]
+
+
+def _is_final(state: Any) -> bool:
+    last = state["messages"][-1]
+    if state.get("structured_response") is not None:
+        return True
+    return isinstance(last, AIMessage) and not last.tool_calls
+
+
+def _judge(asking: Asking, run: AgentRun, request: ToolCallRequest) -> Coroutine[Any, Any, ToolCall]:
+    call = request.tool_call
+    return judge(asking, run, call["name"], call["args"], call.get("id") or "")
+
+
+def _request(request: ToolCallRequest, call: ToolCall) -> ToolCallRequest:
+    """The request with what was judged, whoever holds the original."""
+    return request.override(tool_call={**request.tool_call, "args": thaw(call.arguments)})
+
+
+def _refusal(call: ToolCall) -> ToolMessage:
+    return ToolMessage(call.refused or "", tool_call_id=call.id, name=call.name, status="error")
+
+
+async def _died(asking: Asking, run: AgentRun, call: ToolCall, error: BaseException) -> None:
+    """The tool raised what the agent does not handle: the run ends with it."""
+    await failed(asking, run, call, error)
+    await end(asking, run, error)
+
+
+async def _answered(asking: Asking, run: AgentRun, call: ToolCall, answer: Any) -> Any:
+    """What the tool answered, as hooks leave it: a message, or a command with a message in it."""
+    if isinstance(answer, ToolMessage):
+        return await _message(asking, run, call, answer)
+    if isinstance(answer, Command) and isinstance(answer.update, dict):
+        messages = list(answer.update.get("messages", ()))
+        for position, one in enumerate(messages):
+            if _answers(one, call):
+                messages[position] = await _message(asking, run, call, one)
+        return replace(answer, update={**answer.update, "messages": messages}) if messages else answer
+    await succeeded(asking, run, call, answer)
+    return answer
+
+
+def _answers(message: Any, call: ToolCall) -> bool:
+    return isinstance(message, ToolMessage) and message.tool_call_id == call.id
+
+
+async def _message(asking: Asking, run: AgentRun, call: ToolCall, message: ToolMessage) -> ToolMessage:
+    judged = failed if message.status == "error" else succeeded
+    result: CallResult = await judged(asking, run, call, message.content)
+    return message.model_copy(update={"content": result.text(message.content)}) if result.changes else message

@@ -1,0 +1,316 @@
+"""Hookline inside the OpenAI Agents SDK: `Runner.run(guarded(agent, hooks), "…")`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import weakref
+from typing import Any
+
+from hookline.core.engine.composition import OnAsk
+from hookline.core.engine.fires import Fires
+from hookline.errors import HookError, RunRefused, RunStopped
+from hookline.frameworks._openai_model import GuardedModel, requesting
+from hookline.frameworks.agent_runs import AgentRun, current_run, inside
+from hookline.frameworks.hook_client import Asking
+from hookline.frameworks.steps import begin, end, failed, finish, judge, succeeded
+from hookline.frameworks.values import plain, text_of
+from hookline.frameworks.versions import require
+
+require("openai-agents")
+
+import agents
+from agents.tool_context import ToolContext
+
+__all__ = ["guarded"]
+
+log: logging.Logger = logging.getLogger("hookline.adapters")
+_RUNS_ELSEWHERE = (
+    agents.FileSearchTool, agents.WebSearchTool, agents.HostedMCPTool, agents.CodeInterpreterTool,
+    agents.ImageGenerationTool,
+)  # fmt: skip
+"""Tools that run on the model provider's side: there is nothing here to stop."""
+_GUARDS = "_hookline_guards"
+_HANDLED = "_function_tool_default_failure_handled"
+"""Where the SDK notes that it made a text of what a tool raised."""
+
+
+def guarded(agent: agents.Agent[Any], hooks: Fires, *, on_ask: OnAsk | None = None) -> Any:
+    """A copy of `agent`, and of the agents it hands off to, whose prompts and tool calls go through `hooks`.
+
+    A hook's `ask` is a deny unless `on_ask` says yes: it gets the verdict and returns `True`, `False` or a reply.
+    A refused prompt ends the run with the SDK's `InputGuardrailTripwireTriggered`. Sending the agent back to work
+    needs an agent with a `Model` object; one that names its model only ends. What the copy is given later is guarded as
+    well. An agent that is used as a tool of another has to be guarded before `as_tool()`; else it is refused.
+    """
+    require("openai-agents")
+    return _Guard(Asking(hooks, on_ask)).agent(agent)
+
+
+class _Record:
+    """One run of the SDK: the run of its first agent, and those of the agents it hands off to."""
+
+    def __init__(self, run: AgentRun) -> None:
+        self.run = run
+        self.agents: dict[str, AgentRun] = {}
+
+    def run_of(self, name: str) -> AgentRun:
+        return self.agents.get(name, self.run)
+
+
+class _Guard:
+    """What all agents share that were guarded together."""
+
+    def __init__(self, asking: Asking) -> None:
+        self.asking = asking
+        self._gate: Any = agents.InputGuardrail(guardrail_function=self._admit, name="hookline", run_in_parallel=False)
+        self._copies: dict[int, tuple[Any, Any]] = {}
+        self._records: dict[tuple[int, int], _Record] = {}
+
+    # -- copies of agents and tools ------------------------------------------------------------------------------
+
+    def agent(self, agent: agents.Agent[Any]) -> Any:
+        """The guarded copy of an agent; agents may hand off to each other in a circle."""
+        if self.guards(agent):
+            return agent
+        if id(agent) in self._copies:
+            return self._copies[id(agent)][1]
+        fields = {field.name: getattr(agent, field.name) for field in dataclasses.fields(agent) if field.init}
+        fields |= {"tools": [*agent.tools], "handoffs": [*agent.handoffs]}
+        copy = _guarded_class(type(agent), self)(**fields)
+        self._copies[id(agent)] = (agent, copy)
+        self.refresh(copy)
+        return copy
+
+    def dress(self, agent: Any) -> None:
+        """Put the gate for prompts first, and learn when the agent starts and ends, whatever it brings of its own."""
+        if self._gate not in agent.input_guardrails:
+            agent.input_guardrails = [self._gate, *agent.input_guardrails]
+        if not (isinstance(agent.hooks, _Hooks) and agent.hooks.tells(self)):
+            agent.hooks = _Hooks(self, agent.hooks)
+
+    def guards(self, thing: Any) -> bool:
+        """Whether an agent, or the function behind a tool or a handoff, is one of ours."""
+        return self in getattr(thing, _GUARDS, ())
+
+    def refresh(self, agent: Any) -> None:
+        """Put hooks around what the agent calls and hands off to, also what it was given since it was guarded."""
+        agent.tools[:] = [self.tool(tool) for tool in agent.tools]
+        agent.handoffs[:] = [self._handoff(handoff) for handoff in agent.handoffs]
+        if isinstance(agent.model, agents.Model) and not (
+            isinstance(agent.model, GuardedModel) and agent.model.belongs_to(self.asking)
+        ):
+            agent.model = GuardedModel(self.asking, agent.model)
+
+    def _handoff(self, handoff: Any) -> Any:
+        if isinstance(handoff, agents.Agent):
+            return self.agent(handoff)
+        original = handoff.on_invoke_handoff
+        if self.guards(original):
+            return handoff
+
+        async def invoke(context: Any, arguments: str) -> Any:
+            return self.agent(await original(context, arguments))
+
+        return dataclasses.replace(handoff, on_invoke_handoff=self._marked(invoke, original))
+
+    def tool(self, tool: Any) -> Any:
+        """The tool with hooks around it, unless it has them."""
+        if isinstance(tool, _RUNS_ELSEWHERE):
+            return tool
+        if not isinstance(tool, agents.FunctionTool):
+            raise HookError(
+                f"`{type(tool).__name__}` cannot be guarded: the SDK has no point where a hook could be asked; "
+                "offer it as a function tool"
+            )
+        inner = getattr(tool, "_agent_instance", None)
+        if inner is not None and not hasattr(inner, _GUARDS):
+            raise HookError(
+                f"`{tool.name}` is an agent whose own tools nobody would judge; guard it before `as_tool()`"
+            )
+        original = tool.on_invoke_tool
+        if self.guards(original):
+            return tool
+
+        async def invoke(context: Any, raw: str) -> Any:
+            return await self._call(original, context, raw)
+
+        invoke.__annotations__ = {"context": ToolContext}  # which the SDK reads at every call: texts it would compile
+        return dataclasses.replace(tool, on_invoke_tool=self._marked(invoke, original))
+
+    def _marked(self, invoke: Any, original: Any) -> Any:
+        setattr(invoke, _GUARDS, (self, *getattr(original, _GUARDS, ())))
+        return invoke
+
+    # -- runs ----------------------------------------------------------------------------------------------------
+
+    def record(self, context: Any) -> _Record:
+        """The run a context belongs to.
+
+        All contexts of a run share one `usage`; the run of an agent that is called as a tool shares it too, but is
+        inside a run of ours.
+        """
+        outer = current_run(self.asking.hooks)
+        key = (id(context.usage), id(outer) if outer is not None else 0)
+        found = self._records.get(key)
+        if found is None:
+            trace = agents.get_current_trace()
+            found = _Record(self.asking.new_run(session_id=getattr(trace, "group_id", None)))
+            self._records[key] = found
+            weakref.finalize(context.usage, self._records.pop, key, None)
+        return found
+
+    async def _admit(self, context: Any, agent: Any, input: Any) -> agents.GuardrailFunctionOutput:
+        """The prompt reaches the model only if hooks let it."""
+        record = self.record(context)
+        run = record.run
+        if run.open:
+            return agents.GuardrailFunctionOutput(output_info=None, tripwire_triggered=False)
+        run.agent_type = agent.name
+        record.agents[agent.name] = run
+        items = [{"role": "user", "content": input}] if isinstance(input, str) else input
+        admitted = await begin(self.asking, run, _prompt(items), resumed=_has_history(items))
+        if not admitted:
+            await end(self.asking, run)
+        return agents.GuardrailFunctionOutput(output_info=run.stopped, tripwire_triggered=not admitted)
+
+    async def started(self, context: Any, agent: Any) -> None:
+        """An agent takes over: one that was handed off to is a subagent."""
+        record = self.record(context)
+        if not record.agents:
+            record.agents[agent.name] = record.run
+        if agent.name in record.agents:
+            return
+        run = record.agents[agent.name] = AgentRun(self.asking.hooks, agent=agent.name, parent=record.run)
+        if not await begin(self.asking, run, ""):
+            await end(self.asking, record.run)
+            raise RunRefused(run.stopped or "")
+
+    async def ended(self, context: Any, agent: Any, output: Any) -> None:
+        record = self.record(context)
+        if _by_name(agent):
+            told = await finish(self.asking, record.run_of(agent.name), text_of(plain(output)))
+            if told is not None:
+                log.warning("a hook wants `%s` to keep going; give the agent a Model object for that", agent.name)
+        await end(self.asking, record.run)
+
+    def before_request(self, context: Any, agent: Any) -> AgentRun:
+        """The run that is about to call its model; one that a hook stopped must not."""
+        run = self.record(context).run_of(agent.name)
+        if run.stopped is not None and _by_name(agent):
+            raise RunStopped(run.stopped)
+        return run
+
+    # -- tool calls ----------------------------------------------------------------------------------------------
+
+    async def _call(self, original: Any, context: Any, raw: str) -> Any:
+        record, asking = self.record(context), self.asking
+        run = record.run_of(context.agent.name if context.agent is not None else "")
+        call = await judge(asking, run, context.tool_name, _arguments(raw), context.tool_call_id)
+        if call.refused is not None:
+            return call.refused
+        try:
+            with inside(run):
+                output = await original(context, json.dumps(call.arguments) if call.rewritten else raw)
+        except BaseException as error:
+            said = await failed(asking, run, call, error)
+            run.notes += said.notes
+            if isinstance(error, Exception):  # it ends the run; a call that was cancelled may only have taken too long
+                await end(asking, record.run, error)
+            raise
+        judged = failed if getattr(context, _HANDLED, False) else succeeded
+        said = await judged(asking, run, call, output)
+        return said.text(output) if said.changes else output
+
+
+def _by_name(agent: Any) -> bool:
+    """Whether the agent only names its model, so that there is none to speak through."""
+    return not isinstance(agent.model, agents.Model)
+
+
+def _guarded_class(cls: type[Any], guard: _Guard) -> type[Any]:
+    """The agent's class with hooks in it; copies that the agent or the SDK makes of it have them, too."""
+
+    class GuardedAgent(cls):
+        def __post_init__(self) -> None:
+            """Asked for every copy: `clone()` may have been given other guardrails and hooks."""
+            super().__post_init__()
+            guard.dress(self)
+
+        async def get_all_tools(self, run_context: Any) -> list[Any]:
+            """Asked before every request, in the task that makes it: the model learns here whose request it is."""
+            guard.refresh(self)
+            requesting(guard.asking, guard.before_request(run_context, self))
+            found = await super().get_all_tools(run_context)
+            return [guard.tool(tool) for tool in found]  # MCP servers bring tools of their own
+
+        async def get_system_prompt(self, run_context: Any) -> str | None:
+            """Without a `Model` object to add messages for, hooks speak through the instructions."""
+            own: str | None = await super().get_system_prompt(run_context)
+            run = guard.before_request(run_context, self)
+            if not _by_name(self) or not run.notes:
+                return own
+            return "\n\n".join([own, *run.notes] if own else run.notes)
+
+    setattr(GuardedAgent, _GUARDS, (guard, *getattr(cls, _GUARDS, ())))
+    return GuardedAgent
+
+
+class _Hooks(agents.AgentHooks[Any]):
+    """Tells of agents that start and end, and passes everything on to the agent's own hooks."""
+
+    def __init__(self, guard: _Guard, inner: Any) -> None:
+        self._guard = guard
+        self._inner = inner if inner is not None else agents.AgentHooks()
+
+    def tells(self, guard: _Guard) -> bool:
+        """Whether this guard hears of it, here or further inside."""
+        inner = self._inner
+        return self._guard is guard or (isinstance(inner, _Hooks) and inner.tells(guard))
+
+    async def on_start(self, context: Any, agent: Any) -> None:
+        await self._guard.started(context, agent)
+        await self._inner.on_start(context, agent)
+
+    async def on_end(self, context: Any, agent: Any, output: Any) -> None:
+        await self._inner.on_end(context, agent, output)
+        await self._guard.ended(context, agent, output)
+
+    async def on_handoff(self, context: Any, agent: Any, source: Any) -> None:
+        await self._inner.on_handoff(context, agent, source)
+
+    async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
+        await self._inner.on_tool_start(context, agent, tool)
+
+    async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
+        await self._inner.on_tool_end(context, agent, tool, result)
+
+    async def on_llm_start(self, context: Any, agent: Any, system_prompt: Any, input_items: Any) -> None:
+        await self._inner.on_llm_start(context, agent, system_prompt, input_items)
+
+    async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
+        await self._inner.on_llm_end(context, agent, response)
+
+
+def _arguments(raw: str) -> dict[str, Any]:
+    """The arguments as the model wrote them; what is not an object is shown to hooks as it is."""
+    try:
+        value = json.loads(raw) if raw else {}
+    except ValueError:
+        value = raw
+    return value if isinstance(value, dict) else {"input": value}
+
+
+def _prompt(items: list[Any]) -> str:
+    """What the user said since the model last spoke."""
+    since = next((at for at in range(len(items), 0, -1) if not _is_user(items[at - 1])), 0)
+    return "\n".join(text_of(item["content"]) for item in items[since:])
+
+
+def _is_user(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("role") == "user"
+
+
+def _has_history(items: list[Any]) -> bool:
+    return any(not _is_user(item) for item in items)

@@ -1,0 +1,216 @@
+"""Hookline inside pydantic-ai agents: `Agent(model, capabilities=[HooklineCapability(hooks)])`."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+from hookline.core.engine.composition import OnAsk
+from hookline.core.engine.fires import Fires
+from hookline.errors import RunRefused, RunStopped
+from hookline.frameworks.agent_runs import AgentRun, inside
+from hookline.frameworks.hook_client import Asking
+from hookline.frameworks.steps import ToolCall, begin, end, failed, finish, judge, succeeded
+from hookline.frameworks.values import plain, text_of
+from hookline.frameworks.versions import require
+
+require("pydantic-ai")
+
+from pydantic import ValidationError
+from pydantic_ai import ModelRequestNode, RunContext
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+from pydantic_ai.exceptions import (
+    ModelRetry,
+    SkipModelRequest,
+    SkipToolExecution,
+    ToolFailed,
+    ToolFailedError,
+    ToolRetryError,
+)
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturn,
+    UserPromptPart,
+)
+from pydantic_graph import End
+
+__all__ = ["HooklineCapability"]
+
+_FAILURES = (ModelRetry, ToolFailed, ToolRetryError, ToolFailedError, ValidationError)
+
+
+class HooklineCapability(AbstractCapability[Any]):
+    """Sends a pydantic-ai agent's prompts, tool calls and endings through `hooks`.
+
+    A hook's `ask` is a deny unless `on_ask` says yes: it gets the verdict and returns `True`, `False` or a reply.
+    The session is the conversation (`conversation_id`). Where the agent's output is not text, a refused prompt raises
+    `RunRefused`, and a hook that stops the agent raises `RunStopped`.
+    """
+
+    def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
+        require("pydantic-ai")
+        self._asking = Asking(hooks, on_ask)
+        self._run: AgentRun | None = None
+        self._calls: dict[str, ToolCall] = {}
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Innermost: whatever other capabilities change, they change before hooks judge it."""
+        return CapabilityOrdering(position="innermost")
+
+    async def for_run(self, ctx: RunContext[Any]) -> HooklineCapability:
+        """Each run has an identity and tool calls of its own."""
+        agent = ctx.agent.name if ctx.agent is not None else None
+        mine = copy.copy(self)
+        mine.__dict__.update(
+            _run=self._asking.new_run(session_id=ctx.conversation_id or ctx.run_id, agent=agent), _calls={}
+        )
+        return mine
+
+    @property
+    def _own_run(self) -> AgentRun:
+        assert self._run is not None, "pydantic-ai calls `for_run` before any hook"
+        return self._run
+
+    # -- the run -------------------------------------------------------------------------------------------------
+
+    async def wrap_run(self, ctx: RunContext[Any], *, handler: Any) -> Any:
+        run, asking = self._own_run, self._asking
+        admitted = await begin(asking, run, _prompt(ctx), resumed=bool(ctx.messages), model=_model_name(ctx))
+        if not admitted and not _answers_text(ctx):
+            await end(asking, run)
+            raise RunRefused(run.stopped or "")
+        try:
+            result = await handler()
+        except BaseException as error:
+            await end(asking, run, None if isinstance(error, RunStopped) else error)
+            raise
+        await end(asking, run)
+        return result
+
+    async def before_model_request(self, ctx: RunContext[Any], request_context: Any) -> Any:
+        """Tell the model what hooks had to say, or answer in its place when one of them ended the run."""
+        run = self._own_run
+        if run.stopped is not None:
+            if not _answers_text(ctx):
+                raise RunStopped(run.stopped)
+            if run.refused:
+                _forget_prompt(ctx.messages)
+            raise SkipModelRequest(ModelResponse(parts=[TextPart(run.stopped)]))
+        notes = run.take_notes()
+        if notes:
+            _add(ctx.messages, notes)
+            if request_context.messages is not ctx.messages:
+                _add(request_context.messages, notes)
+        return request_context
+
+    async def after_node_run(self, ctx: RunContext[Any], *, node: Any, result: Any) -> Any:
+        """The agent is done, unless a hook sends it back to work."""
+        if not isinstance(result, End):
+            return result
+        told = await finish(self._asking, self._own_run, text_of(plain(result.data.output)))
+        return result if told is None else ModelRequestNode(request=ModelRequest(parts=[UserPromptPart(told)]))
+
+    # -- a tool call ---------------------------------------------------------------------------------------------
+
+    async def wrap_tool_execute(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any, handler: Any
+    ) -> Any:
+        run = self._own_run
+        try:
+            with inside(run):
+                return await handler(args)
+        except _FAILURES as error:
+            await self._failed(call, error)
+            raise
+        finally:
+            self._calls.pop(call.tool_call_id, None)
+
+    async def before_tool_execute(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: dict[str, Any]
+    ) -> dict[str, Any]:
+        judged = await judge(self._asking, self._own_run, call.tool_name, args, call.tool_call_id)
+        if judged.refused is not None:
+            raise SkipToolExecution(judged.refused)
+        self._calls[call.tool_call_id] = judged
+        return _validated(ctx, judged) if judged.rewritten else args
+
+    async def after_tool_execute(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any, result: Any
+    ) -> Any:
+        judged = self._calls.get(call.tool_call_id)
+        if judged is None:
+            return result
+        own = result.return_value if isinstance(result, ToolReturn) else result
+        said = await succeeded(self._asking, self._own_run, judged, own)
+        if not said.changes:
+            return result
+        if isinstance(own, str) or isinstance(said.output, str):
+            own = said.text(own)
+        else:
+            own = said.output if said.replaces else own
+            self._own_run.notes += said.notes
+        return replace(result, return_value=own) if isinstance(result, ToolReturn) else own
+
+    async def on_tool_execute_error(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any, error: Exception
+    ) -> Any:
+        await self._failed(call, error)
+        raise error
+
+    async def _failed(self, call: ToolCallPart, error: Exception) -> None:
+        """Tell hooks of a tool that failed; what they add goes into the next request."""
+        judged = self._calls.pop(call.tool_call_id, None)
+        if judged is not None:
+            said = await failed(self._asking, self._own_run, judged, error)
+            self._own_run.notes += said.notes
+
+
+def _prompt(ctx: RunContext[Any]) -> Any:
+    prompt = ctx.prompt
+    if prompt is None or isinstance(prompt, str):
+        return prompt
+    return "\n".join(one if isinstance(one, str) else text_of(plain(one)) for one in prompt)
+
+
+def _model_name(ctx: RunContext[Any]) -> str | None:
+    return getattr(ctx.model, "model_name", None)
+
+
+def _answers_text(ctx: RunContext[Any]) -> bool:
+    return ctx.agent is None or ctx.agent.output_type is str
+
+
+def _add(messages: list[ModelMessage], text: str) -> None:
+    """Put `text` into the request that is about to be made."""
+    last = messages[-1]
+    assert isinstance(last, ModelRequest)
+    messages[-1] = replace(last, parts=[*last.parts, UserPromptPart(text)])
+
+
+def _forget_prompt(messages: list[ModelMessage]) -> None:
+    """A refused prompt must not reach the model with the history of a later run either."""
+    last = messages[-1] if messages else None
+    if isinstance(last, ModelRequest):
+        kept = [part for part in last.parts if not isinstance(part, UserPromptPart)]
+        messages[-1] = replace(last, parts=[*kept, UserPromptPart("(a prompt that was refused)")])
+
+
+def _validated(ctx: RunContext[Any], call: ToolCall) -> dict[str, Any]:
+    """The arguments that hooks put in place of the model's, checked as the model's were."""
+    tool = ctx.tool_manager.tools.get(call.name) if ctx.tool_manager and ctx.tool_manager.tools else None
+    if tool is None:
+        return call.arguments
+    try:
+        checked: dict[str, Any] = tool.args_validator.validate_python(
+            call.arguments, allow_partial="off", context=ctx.validation_context
+        )
+    except ValidationError as problem:
+        raise SkipToolExecution(
+            f"`{call.name}` was denied: a hook's rewrite does not fit the tool: {problem}"
+        ) from None
+    return checked

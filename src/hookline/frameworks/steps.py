@@ -1,0 +1,236 @@
+"""What every adapter is made of: the steps of an agent's run, which ask hooks and say what to do.
+
+They wait for nothing but the hooks, and not even for these where an adapter asks with `SyncAsking`: so the same steps
+serve frameworks that call their extensions with `await` and those that do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import msgspec
+
+from hookline.core.engine import Verdict
+from hookline.core.engine.composition import Resolution
+from hookline.core.engine.fires import is_unheard
+from hookline.events import (
+    Event,
+    PermissionRequest,
+    PostToolUse,
+    PostToolUseFailure,
+    PreToolUse,
+    SessionEnd,
+    SessionStart,
+    Stop,
+    StopFailure,
+    SubagentStart,
+    SubagentStop,
+    UserPromptSubmit,
+)
+from hookline.frameworks.agent_runs import AgentRun
+from hookline.frameworks.hook_client import Asking
+from hookline.frameworks.values import plain, plain_input, text_of
+from hookline.replies import NOTHING, Decision, Reply
+
+UNSET = msgspec.UNSET
+
+
+class ToolCall(msgspec.Struct):
+    """A call that hooks have judged.
+
+    `refused` is what the model reads instead of a result; without it, the tool runs with `arguments`, which are a copy
+    that can be changed only if they were `rewritten`.
+    """
+
+    name: str
+    arguments: dict[str, Any]
+    id: str = ""
+    refused: str | None = None
+    rewritten: bool = False
+    notes: tuple[str, ...] = ()
+    started: float = 0.0
+
+    @property
+    def ms(self) -> float:
+        """Milliseconds since the call was let through."""
+        return (perf_counter() - self.started) * 1000
+
+
+class CallResult(msgspec.Struct, frozen=True):
+    """What the model gets of a call: `output` replaces the tool's own unless it is `UNSET`; `notes` follow it."""
+
+    output: Any = UNSET
+    notes: tuple[str, ...] = ()
+
+    @property
+    def replaces(self) -> bool:
+        """Whether hooks put another output in place of the tool's."""
+        return self.output is not UNSET
+
+    @property
+    def changes(self) -> bool:
+        """Whether the framework's own result has to be touched at all."""
+        return self.output is not UNSET or bool(self.notes)
+
+    def text(self, own: Any) -> str:
+        """The result as one text, for frameworks whose results are texts."""
+        body = text_of(own if self.output is UNSET else self.output)
+        return "\n\n".join((body, *self.notes)) if self.notes else body
+
+
+_AS_IT_IS = CallResult()
+
+
+# -- the run -----------------------------------------------------------------------------------------------------
+
+
+async def begin(asking: Asking, run: AgentRun, prompt: Any, *, resumed: bool = False, model: str | None = None) -> bool:
+    """Whether the run may start and its prompt reach the model.
+
+    If not, `run.refused` is set and `run.stopped` is what the user is told instead; what hooks add is in `run.notes`.
+    """
+    run.open = True
+    if run.parent is not None:
+        return await _admitted(asking, run, SubagentStart(**run.identity), "The subagent")
+    source = "resume" if resumed else "startup"
+    start = SessionStart(**run.identity, source=source, model=model)
+    if not await _admitted(asking, run, start, "The session"):
+        return False
+    return await _admitted(asking, run, UserPromptSubmit(**run.identity, prompt=text_of(prompt)), "The prompt")
+
+
+async def _admitted(asking: Asking, run: AgentRun, event: Event, what: str) -> bool:
+    verdict = await asking.fire(event)
+    run.stop(verdict)
+    if verdict.blocked:
+        run.refused = True
+        run.stopped = f"{what} was refused: {verdict.reason or 'a hook denied it'}"
+    run.notes += verdict.context
+    return run.stopped is None
+
+
+async def finish(asking: Asking, run: AgentRun, message: str | None) -> str | None:
+    """The agent thinks it is done; returns what to say to it if it has to keep going."""
+    if run.stopped is not None:
+        return None
+    kind = Stop if run.parent is None else SubagentStop
+    event = kind(**run.identity, stop_hook_active=run.continued > 0, last_assistant_message=message)
+    verdict = await asking.fire(event)
+    run.stop(verdict)
+    if verdict.stop:
+        return None
+    told = [*verdict.context]
+    if verdict.keep_going:
+        told += verdict.reply.keep_going_reasons or ("A hook asked you to keep going.",)
+    if not told:
+        return None
+    run.continued += 1
+    return "\n\n".join(told)
+
+
+async def end(asking: Asking, run: AgentRun, error: BaseException | None = None) -> None:
+    """The run is over; a second call says nothing."""
+    if not run.open:
+        return
+    run.open = False
+    if error is not None:
+        await asking.fire(StopFailure(**run.identity, error_details=f"{type(error).__name__}: {error}"))
+    if run.parent is None:
+        await asking.fire(SessionEnd(**run.identity, reason="other"))
+
+
+# -- a tool call -------------------------------------------------------------------------------------------------
+
+
+async def judge(asking: Asking, run: AgentRun, name: str, arguments: Any, id: str = "") -> ToolCall:
+    """Whether this tool may be called, and with which arguments; a run that a hook stopped calls none any more."""
+    given = plain_input(arguments)
+    if run.stopped is not None:
+        return ToolCall(name, given, id, refused=f"`{name}` was denied: {run.stopped}")
+    event = PreToolUse(  # for every call, so in the way that is quickest
+        session_id=run.session_id, cwd=run.cwd, prompt_id=run.prompt_id, agent_id=run.agent_id,
+        agent_type=run.agent_type, tool_name=name, tool_input=given, tool_use_id=id,
+    )  # fmt: skip
+    verdict = await asking.fire(event)
+    if verdict.reply is NOTHING:  # as most often
+        return ToolCall(name, given, id, started=perf_counter())
+    run.stop(verdict)
+    refused = _refusal(name, verdict)
+    if refused is None and verdict.decision is Decision.ASK:
+        verdict, refused = _answered(name, verdict, await _asked(asking, run, verdict))
+    if refused is not None:
+        text = "\n\n".join((refused, *verdict.context))
+        return ToolCall(name, given, id, refused=text)
+    rewritten = verdict.reply.input is not None
+    judged = verdict.input if rewritten and verdict.input is not None else given
+    return ToolCall(name, judged, id, rewritten=rewritten, notes=verdict.context, started=perf_counter())
+
+
+async def _asked(asking: Asking, run: AgentRun, verdict: Verdict) -> Resolution:
+    """PermissionRequest hooks decide; if they leave it open, whoever can be asked does."""
+    event = verdict.event
+    assert isinstance(event, PreToolUse)
+    request = PermissionRequest(**run.identity, tool_name=event.tool_name, tool_input=verdict.input or {})
+    permission = await asking.fire(request)
+    run.stop(permission)
+    if permission.decision is Decision.PASS and not permission.stop:
+        return await asking.ask(verdict)
+    return permission.reply
+
+
+def _refusal(name: str, verdict: Verdict) -> str | None:
+    if verdict.blocked or verdict.decision is Decision.DEFER:
+        return f"`{name}` was denied: {verdict.reason or 'a hook denied it'}"
+    return None
+
+
+def _answered(name: str, verdict: Verdict, answer: Resolution) -> tuple[Verdict, str | None]:
+    """What somebody said to a question: `None` means that nobody could be asked."""
+    why = verdict.reason or "a hook wants somebody to say yes"
+    if isinstance(answer, Reply):
+        if answer.decision is Decision.ALLOW and not answer.stop:
+            merged = (
+                verdict.reply if answer.input is None else msgspec.structs.replace(verdict.reply, input=answer.input)
+            )
+            return msgspec.structs.replace(verdict, reply=merged), None
+        return verdict, f"`{name}` was not approved: {answer.reason or why}"
+    if answer is True:
+        return verdict, None
+    if answer is None:
+        return verdict, f"`{name}` needs approval, and nobody could be asked: {why}"
+    return verdict, f"`{name}` was not approved: {why}"
+
+
+async def succeeded(
+    asking: Asking, run: AgentRun, call: ToolCall, result: Any, output_of: Callable[[Any], Any] = plain
+) -> CallResult:
+    """The tool returned; hooks may replace what it returned, or add to it. `output_of` reads the framework's result."""
+    if is_unheard(run.hooks, PostToolUse):
+        return CallResult(notes=call.notes) if call.notes else _AS_IT_IS
+    event = PostToolUse(
+        **run.identity, tool_name=call.name, tool_input=call.arguments, tool_use_id=call.id,
+        tool_response=plain(output_of(result)), duration_ms=call.ms,
+    )  # fmt: skip
+    verdict = await asking.fire(event)
+    run.stop(verdict)
+    return CallResult(output=verdict.reply.output, notes=(*call.notes, *_remarks(verdict)))
+
+
+async def failed(asking: Asking, run: AgentRun, call: ToolCall, error: BaseException | str) -> CallResult:
+    """The tool raised, or answered with an error; hooks may add to what the model reads."""
+    text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    event = PostToolUseFailure(
+        **run.identity, tool_name=call.name, tool_input=call.arguments, tool_use_id=call.id,
+        error=text, is_interrupt=False, duration_ms=call.ms,
+    )  # fmt: skip
+    verdict = await asking.fire(event)
+    run.stop(verdict)
+    return CallResult(notes=(*call.notes, *_remarks(verdict)))
+
+
+def _remarks(verdict: Verdict) -> tuple[str, ...]:
+    """What the model is told beside a result: objections first, then context."""
+    objections = verdict.reply.reasons if verdict.decision is Decision.DENY else ()
+    return (*objections, *verdict.context)

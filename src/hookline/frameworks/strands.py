@@ -1,0 +1,149 @@
+"""Hookline inside Strands agents: `Agent(model=…, tools=[…], hooks=[HooklineProvider(hooks)])`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from hookline.core.engine.composition import OnAsk
+from hookline.core.engine.fires import Fires
+from hookline.frameworks.agent_runs import AgentRun
+from hookline.frameworks.hook_client import Asking
+from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded
+from hookline.frameworks.values import text_of
+from hookline.frameworks.versions import require
+
+require("strands")
+
+from strands.hooks import (
+    AfterInvocationEvent,
+    AfterToolCallEvent,
+    AfterToolsEvent,
+    BeforeInvocationEvent,
+    BeforeToolCallEvent,
+    HookProvider,
+    HookRegistry,
+)
+from strands.hooks.registry import HookOrder
+
+__all__ = ["HooklineProvider"]
+
+_FINISHED = ("end_turn", "stop_sequence")
+_Call = tuple[Any, ToolCall, AgentRun, AgentRun | None]
+"""A call that was let through: its use, what was judged, its run, and the run around that."""
+
+
+class HooklineProvider(HookProvider):
+    """Sends a Strands agent's prompts, tool calls and endings through `hooks`.
+
+    A hook's `ask` is a deny unless `on_ask` says yes: it gets the verdict and returns `True`, `False` or a reply.
+    The session is the agent's session manager's, else one for as long as the `Agent` object lives.
+    """
+
+    def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
+        require("strands")
+        self._asking = Asking(hooks, on_ask)
+        self._sessions: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+        self._runs: WeakKeyDictionary[Any, AgentRun] = WeakKeyDictionary()
+        self._calls: dict[int, _Call] = {}  # by the use itself: a model may repeat ids
+
+    def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
+        """Last before a tool is called and first after it, so that hooks judge what really runs."""
+        registry.add_callback(BeforeInvocationEvent, self._before_invocation)
+        registry.add_callback(AfterInvocationEvent, self._after_invocation)
+        registry.add_callback(BeforeToolCallEvent, self._before_tool, order=HookOrder.SDK_LAST)
+        registry.add_callback(AfterToolCallEvent, self._after_tool, order=HookOrder.SDK_FIRST)
+        registry.add_callback(AfterToolsEvent, self._after_tools)
+
+    # -- the run -------------------------------------------------------------------------------------------------
+
+    async def _before_invocation(self, event: BeforeInvocationEvent) -> None:
+        if event.agent in self._runs:
+            return  # a hook sent the agent back to work: the run goes on
+        run = self._runs[event.agent] = self._new_run(event.agent)
+        prompt = "\n".join(_text(message["content"]) for message in event.messages or ())
+        if not await begin(self._asking, run, prompt, resumed=bool(event.agent.messages)):
+            event.cancel = run.stopped or True
+            return
+        notes = run.take_notes()
+        if notes:
+            event.messages = _with_text(event.messages or [], notes)
+
+    def _new_run(self, agent: Any) -> AgentRun:
+        manager = getattr(agent, "_session_manager", None)
+        session = getattr(manager, "session_id", None) or self._sessions.setdefault(agent, str(uuid4()))
+        return self._asking.new_run(session_id=session, agent=agent.name)
+
+    async def _after_invocation(self, event: AfterInvocationEvent) -> None:
+        run = self._runs.get(event.agent)
+        if run is None:
+            return
+        if event.result is not None and event.result.stop_reason in _FINISHED:
+            told = await finish(self._asking, run, str(event.result).strip())
+            if told is not None:
+                event.resume = told
+                return
+        del self._runs[event.agent]
+        error = sys.exception() if event.result is None and not run.refused else None
+        await end(self._asking, run, error)
+
+    # -- a tool call ---------------------------------------------------------------------------------------------
+
+    async def _before_tool(self, event: BeforeToolCallEvent) -> None:
+        use = event.tool_use
+        run = self._runs.get(event.agent) or self._new_run(event.agent)  # a direct call: `agent.tool.shell(…)`
+        arguments = use["input"] if isinstance(use["input"], dict) else {"input": use["input"]}
+        call = await judge(self._asking, run, use["name"], arguments, use["toolUseId"])
+        if call.refused is not None:
+            event.cancel_tool = call.refused
+            return
+        if call.rewritten:
+            use = event.tool_use = {**use, "input": call.arguments}
+        self._calls[id(use)] = (use, call, run, run.enter())
+
+    async def _after_tool(self, event: AfterToolCallEvent) -> None:
+        begun = self._calls.pop(id(event.tool_use), None)
+        if begun is None:
+            return
+        _, call, run, outer = begun
+        run.leave(outer)
+        result = event.result
+        content = result["content"]
+        if event.exception is not None or result["status"] == "error":
+            said = await failed(self._asking, run, call, text_of(_output(content)))
+        else:
+            said = await succeeded(self._asking, run, call, content, _output)
+        if said.changes:
+            event.result = {**result, "content": _content(said, content)}
+
+    async def _after_tools(self, event: AfterToolsEvent) -> None:
+        run = self._runs.get(event.agent)
+        if run is not None and run.stopped is not None:
+            event.end_turn = run.stopped
+
+
+def _text(content: Any) -> str:
+    return "\n".join(block["text"] for block in content if "text" in block)
+
+
+def _with_text(messages: Any, text: str) -> Any:
+    """The messages with a text at the end of the last one."""
+    if not messages:
+        return [{"role": "user", "content": [{"text": text}]}]
+    last = messages[-1]
+    return [*messages[:-1], {**last, "content": [*last["content"], {"text": text}]}]
+
+
+def _output(content: Any) -> Any:
+    """What the tool returned: a single text as text, a single value as that value, else the blocks."""
+    if len(content) != 1:
+        return content
+    [block] = content
+    return block.get("text", block.get("json", content))
+
+
+def _content(said: CallResult, own: Any) -> list[Any]:
+    body = [{"text": text_of(said.output)}] if said.replaces else own
+    return [*body, *({"text": note} for note in said.notes)]

@@ -1,0 +1,30 @@
+"""May the agent do this? Rules, modes and one pure function that decides."""
+
+from hookline.guards.permissions.decide import Permission, decide
+from hookline.guards.permissions.modes import MODES, Mode, edits_only
+from hookline.guards.permissions.readonly_commands import reads_only
+from hookline.guards.permissions.rules import (
+    Applied,
+    Rules,
+    apply,
+    read_rules,
+    removed_tools,
+    split_rules,
+    suggestions,
+)
+
+__all__ = [
+    "MODES",
+    "Applied",
+    "Mode",
+    "Permission",
+    "Rules",
+    "apply",
+    "decide",
+    "edits_only",
+    "read_rules",
+    "reads_only",
+    "removed_tools",
+    "split_rules",
+    "suggestions",
+]

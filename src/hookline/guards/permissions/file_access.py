@@ -1,0 +1,255 @@
+"""Whether a call reads or writes a file that a path rule speaks of: by a glob, a link, a folder it goes through.
+
+A rule such as `Read(./.env)` names a file; this is about every other way to that file: `cat .en?`, `grep -r key .`,
+`tar c .`, a symbolic or hard link, a search over the folder it lies in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from hookline.core.files import identity, other_names
+from hookline.core.hooks.condition import Catch, PathContext, Rule
+from hookline.core.hooks.tools import canonical
+from hookline.core.paths import absolute
+from hookline.core.shell import SimpleCommand, parse_line, writes
+from hookline.core.shell.folders import join, placed
+from hookline.guards.permissions import path_on_disk
+
+_OPENS = frozenset(
+    """
+    cat head tail wc stat grep egrep fgrep zgrep rg ag ack diff sdiff cmp comm cut tr nl realpath readlink
+    md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum strings od hexdump xxd column jq yq
+    tac rev fold paste join ls find fd tree file sort base64 base32 tsort expand unexpand fmt pr uniq shuf cp mv
+    sed awk gawk mawk less more most source . bat batcat view vim vi nano emacs ed ex tar bsdtar zip 7z gzip
+    bzip2 xz zstd zcat rsync scp sftp dd install ln link curl wget openssl gpg age iconv split csplit dos2unix
+    look ptx hd perl ruby python python3 node php lua cpio ar pandoc m4 envsubst nc ncat socat base58
+    qrencode mapfile readarray
+    """.split()  # noqa: SIM905 - a column of quotes would not read better
+)
+"""Programs that show, copy or hand on what is in the files among their words."""
+_PATTERN_FIRST = frozenset({"grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "sed", "awk", "gawk", "mawk", "jq"})
+_GOES_DOWN = {
+    **dict.fromkeys(("grep", "egrep", "fgrep", "zgrep"), ("-r", "-R", "--recursive", "--dereference-recursive")),
+    **dict.fromkeys(("cp", "scp"), ("-r", "-R", "-a", "--recursive", "--archive")),
+    "diff": ("-r", "--recursive"),
+    "zip": ("-r", "--recurse-paths"),
+    "rsync": ("-r", "-a", "--recursive", "--archive"),
+    **dict.fromkeys(("rg", "ag", "ack", "tar", "bsdtar", "7z", "mv"), ()),
+}
+"""Programs that read what is below a folder, and the options that make them; without options they always do."""
+_SEARCHES = frozenset({"rg", "ag", "ack", "grep", "egrep", "fgrep"})
+_LIKE_GREP = frozenset({"Grep", "Search"})
+
+
+class _Reading(NamedTuple):
+    path: str
+    deep: bool = False
+    """Whether what lies below it is read as well."""
+    without: tuple[str, ...] = ()
+    """Names that are passed over on the way."""
+    only: tuple[str, ...] = ()
+
+
+def touches(
+    tool_name: str, tool_input: Mapping[str, Any], command: str | None, rule: Rule, place: PathContext
+) -> Catch:
+    """Whether a call reaches a file that a path rule speaks of; MAYBE when there is too much to look through."""
+    if rule.bare or rule.problem or rule.tool not in ("Read", "Edit", "Write"):
+        return Catch.NO
+    tool = "Read" if rule.tool == "Read" else "Write"
+    if command is not None:
+        found = _read_by(command, place) if tool == "Read" else _written_by(command, place)
+    elif not rule.names(tool_name):
+        return Catch.NO
+    else:
+        found = _read_by_tool(tool_name, tool_input, place)
+    try:
+        return Catch.YES if any(_reaches(each, rule, tool, place) for each in found) else Catch.NO
+    except path_on_disk.TooMany:
+        return Catch.MAYBE
+
+
+def reads_from(tool_name: str, tool_input: Mapping[str, Any], path: str | None) -> list[str]:
+    """The places that a reading tool looks at: the path it is given, and where its glob starts."""
+    pattern = tool_input.get("pattern") if canonical(tool_name) == "Glob" else None
+    if not isinstance(pattern, str):
+        return [path] if path else []
+    start = pattern[: min((pattern.find(sign) for sign in path_on_disk.GLOB if sign in pattern), default=len(pattern))]
+    climbs = ".." in pattern.split("/")
+    return [*([path] if path else ()), *([join(path or "", "/" if climbs else start)] if start or climbs else ())]
+
+
+# -- what a call reads -----------------------------------------------------------------------------------------------
+
+
+def _read_by_tool(tool_name: str, tool_input: Mapping[str, Any], place: PathContext) -> Iterator[_Reading]:
+    for field in ("file_path", "notebook_path", "path"):
+        value = tool_input.get(field)
+        if isinstance(value, str) and value:
+            yield _Reading(_absolute(value, place))
+    name = canonical(tool_name)
+    if name not in ("Grep", "Glob"):
+        return
+    root = tool_input.get("path") if isinstance(tool_input.get("path"), str) else ""
+    only = tool_input.get("glob") if name == "Grep" else tool_input.get("pattern")
+    names = (only,) if isinstance(only, str) and only else ()
+    if name == "Grep" or names:
+        yield _Reading(_absolute(root or ".", place), deep=True, only=names)
+
+
+def _read_by(command: str, place: PathContext) -> Iterator[_Reading]:
+    for part, bases in placed(parse_line(command)):
+        for base in bases or [""]:
+            for redirect in part.redirects:
+                if redirect.op in ("<", "<>") and redirect.known:
+                    yield from _each(redirect.target, base, place, deep=False)
+            if part.name in _OPENS or part.name == "git":
+                yield from _operands(part, base, place)
+
+
+def _operands(part: SimpleCommand, base: str, place: PathContext) -> Iterator[_Reading]:
+    words = [word for at, word in enumerate(part.words) if at and at not in part.unknown]
+    options = [word for word in words if word.startswith("-")]
+    given = [word for word in words if not word.startswith("-")]
+    deep = _goes_down(part.name, options)
+    without = tuple(value for word in options for name, _, value in [word.partition("=")] if name in _EXCLUDES)
+    operands = given
+    if part.name in _PATTERN_FIRST and not any(word[:2] in ("-e", "-f") or word in _PATTERNS for word in options):
+        operands = given[1:]
+    for word in (*operands, *_values(word for word in words if word.partition("=")[0] not in _EXCLUDES)):
+        yield from _each(word, base, place, deep=deep, without=without)
+    if deep and part.name in _SEARCHES and not operands:
+        yield _Reading(_absolute(join(base, "."), place), deep=True, without=without)
+
+
+_EXCLUDES = frozenset({"--exclude", "--exclude-dir"})
+_PATTERNS = frozenset({"--regexp", "--file", "--files"})
+
+
+def _goes_down(name: str, options: Iterable[str]) -> bool:
+    needed = _GOES_DOWN.get(name)
+    if not needed:
+        return needed is not None
+    short = {option[1] for option in needed if not option.startswith("--")}
+    return any(
+        (word.startswith("--") and any(word != "--" and long.startswith(word) for long in needed))
+        or (not word.startswith("--") and bool(short & set(word[1:])))
+        for word in options
+    )
+
+
+def _values(words: Iterable[str]) -> Iterator[str]:
+    """What may be a file inside a word: `--file=x`, `-fx`, `if=x`, `data=@x`, `HEAD:x`."""
+    for word in words:
+        for sign in ("=", "@", ":"):
+            if sign in word:
+                yield word.rpartition(sign)[2]
+        if word.startswith("-") and not word.startswith("--") and len(word) > 2:
+            yield word[2:]
+
+
+def _each(word: str, base: str, place: PathContext, *, deep: bool, without: tuple[str, ...] = ()) -> Iterator[_Reading]:
+    folder = _absolute(base or ".", place)
+    for one in path_on_disk.expand(word, folder) if word else ():
+        yield _Reading(_absolute(join(base, one), place), deep=deep, without=without)
+    if path_on_disk.GLOB & set(word):
+        yield _Reading(_absolute(join(base, word), place))
+
+
+def _written_by(command: str, place: PathContext) -> Iterator[_Reading]:
+    for target in writes(command).targets:
+        yield from _each(target, "", place, deep=False)
+
+
+def _absolute(word: str, place: PathContext) -> str:
+    """The path from the root, `..` and links as they stand."""
+    if word == "~" or word.startswith("~/"):
+        return place.home + word[1:]
+    return word if word.startswith("/") else f"{place.cwd}/{word}"
+
+
+# -- whether that is what a rule speaks of -----------------------------------------------------------------------------
+
+
+def _reaches(reading: _Reading, rule: Rule, tool: str, place: PathContext) -> bool:
+    if not reading.only and (_is_meant(reading.path, rule, tool, place) or _may_stand_for(reading.path, rule, place)):
+        return True
+    if not reading.deep or not path_on_disk.is_folder(reading.path):
+        return False
+    return _meets(reading, rule, tool, place)
+
+
+def _meets(reading: _Reading, rule: Rule, tool: str, place: PathContext) -> bool:
+    """Whether a walk through a folder comes upon such a file: by its name, a link, or another name of it."""
+    places = _places(place)
+    inodes = {same[1] for name in _literal(rule, place) if (same := identity(name))}
+    for path, inode, link in path_on_disk.below(path_on_disk.real(reading.path)):
+        if inode in inodes or link or _speaks_of(path, rule, tool, places):
+            meant = inode in inodes or _speaks_of(path, rule, tool, places) or _is_meant(path, rule, tool, place)
+            if meant and not _passed_over(path, reading):
+                return True
+    return False
+
+
+def _passed_over(path: str, reading: _Reading) -> bool:
+    names = path.split("/")
+    if any(fnmatchcase(name, skipped) for skipped in reading.without for name in names):
+        return True
+    wanted = [pattern.rpartition("/")[2] for pattern in reading.only]
+    return bool(wanted) and not any(fnmatchcase(names[-1], pattern) or "{" in pattern for pattern in wanted)
+
+
+def _is_meant(path: str, rule: Rule, tool: str, place: PathContext) -> bool:
+    """Whether a rule speaks of this file, under the name it is given or any other it has."""
+    names = dict.fromkeys((path, path_on_disk.real(path)))
+    if any(_caught(name, rule, tool, place) for name in names):
+        return True
+    return other_names(path) and _same_as_meant(path, rule, tool, place)
+
+
+def _caught(path: str, rule: Rule, tool: str, place: PathContext) -> bool:
+    return _speaks_of(path, rule, tool, _places(place))
+
+
+def _places(place: PathContext) -> list[PathContext]:
+    """Where paths are read from, as it is written and where its links lead."""
+    led = PathContext(path_on_disk.real(place.cwd), path_on_disk.real(place.project_dir), path_on_disk.real(place.home))
+    return list(dict.fromkeys((place, led)))
+
+
+def _speaks_of(path: str, rule: Rule, tool: str, places: Iterable[PathContext]) -> bool:
+    return any(rule.catches(tool, {"file_path": path}, each) is Catch.YES for each in places)
+
+
+def _same_as_meant(path: str, rule: Rule, tool: str, place: PathContext) -> bool:
+    """Whether one of a file's other names, in the project or written in the rule, is what the rule speaks of."""
+    wanted = identity(path)
+    if wanted is None or any(identity(name) == wanted for name in _literal(rule, place)):
+        return wanted is not None
+    return any(
+        each.inode == wanted[1] and _caught(each.path, rule, tool, place)
+        for each in path_on_disk.below(path_on_disk.real(place.project_dir))
+    )
+
+
+def _literal(rule: Rule, place: PathContext) -> list[str]:
+    """The files that a rule names outright."""
+    pattern = rule.pattern or ""
+    if path_on_disk.GLOB & set(pattern):
+        return []
+    if pattern.startswith("//"):
+        return [pattern[1:]]
+    if pattern.startswith("/"):
+        return [place.project_dir + pattern]
+    return [absolute(pattern, folder, place.home) for folder in dict.fromkeys((place.cwd, place.project_dir))]
+
+
+def _may_stand_for(path: str, rule: Rule, place: PathContext) -> bool:
+    """Whether a glob in a shell line matches a file that a rule names outright, be it there or not."""
+    if not path_on_disk.GLOB & set(path):
+        return False
+    pattern = absolute(path, place.cwd, place.home).lower().replace("[^", "[!")
+    return any(fnmatchcase(name.lower(), pattern) for name in _literal(rule, place))

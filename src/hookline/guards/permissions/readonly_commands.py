@@ -1,0 +1,175 @@
+"""Which shell lines only read, and only inside the working folders.
+
+The rule is an allow-list: a program that is known to read, called with options that are known to do nothing else. All
+that is not known is asked about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from hookline.core.paths import absolute, inside_any
+from hookline.core.shell import ShellLine, SimpleCommand, parse_line
+from hookline.core.shell.folders import join, placed
+from hookline.guards.permissions import path_on_disk
+from hookline.guards.permissions.git_reader_table import BEFORE, GIT, asks_gpg
+from hookline.guards.permissions.options import ReadOnlyOptions, Taken, take
+from hookline.guards.permissions.reader_table import (
+    FORMS,
+    HARMLESS,
+    READERS,
+    compares_only,
+    filters_only,
+    find_files,
+    prints_only,
+    shows_date,
+)
+
+_WRAPPERS = {"builtin": 1, "command": 1, "xargs": 1, "timeout": 2}
+"""Programs that run another one, and how many words it takes to get there; what they run is looked at by itself."""
+_HARMLESS_VARIABLES = re.compile(r"LC_[A-Z]+|LANG|LANGUAGE|TZ|NO_COLOR|CLICOLOR(?:_FORCE)?|FORCE_COLOR|COLUMNS")
+_NO_FILES = frozenset({"", "-", "/dev/null"})
+
+
+class WorkingFolders(NamedTuple):
+    """Where a line starts, and the folders in which an agent may look around."""
+
+    cwd: str
+    dirs: Sequence[str]
+    home: str
+
+    def path(self, word: str, base: str = "") -> str:
+        """The absolute path that a word names, links and `..` as they stand."""
+        word = join(base, word)
+        if word == "~" or word.startswith("~/"):
+            return self.home + word[1:]
+        return word if word.startswith("/") else f"{self.cwd}/{word}"
+
+    def hold(self, word: str, base: str = "") -> bool:
+        """Whether what a word names lies inside, both as it is written and where its links lead."""
+        word = join(base, word)
+        if word.startswith("~") and word != "~" and not word.startswith("~/"):
+            return False
+        here = inside_any(absolute(word, self.cwd, self.home), self.dirs)
+        return here and inside_any(path_on_disk.real(self.path(word)), [*self.dirs, *map(path_on_disk.real, self.dirs)])
+
+
+def reads_only(command: str, *, cwd: str, dirs: Sequence[str], home: str) -> bool:
+    """Whether a shell line does nothing but read, and only inside the working folders."""
+    line, folders = parse_line(command), WorkingFolders(cwd, dirs, home)
+    return plain(line) and all(reads(part, bases, folders) for part, bases in placed(line))
+
+
+def plain(line: ShellLine) -> bool:
+    """Whether all that a line runs is known."""
+    return bool(line.commands) and not (line.undecidable or line.notes or line.code or line.evaluates)
+
+
+def reads(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders, *, writing: bool = False) -> bool:
+    """Whether a command does nothing but read, and only inside the working folders; `writing` lets it redirect."""
+    if not part.words or part.words[0] != part.name:
+        return False
+    if not all(_HARMLESS_VARIABLES.fullmatch(name) for name, _ in part.assignments):
+        return False
+    if any(redirect.writes for redirect in part.redirects) and not writing:
+        return False
+    inputs = [redirect for redirect in part.redirects if redirect.op == "<"]
+    if not all(each.known and _inside(each.target, bases, folders) for each in inputs):
+        return False
+    if part.name in HARMLESS or (part.name == "printf" and _prints(part)) or (not writing and _wraps(part)):
+        return True
+    if part.unknown or not bases:
+        return False
+    return all(_reads_from(part, base, folders) for base in bases)
+
+
+def _prints(part: SimpleCommand) -> bool:
+    return 1 not in part.unknown and 1 not in part.globs and prints_only(list(part.words[1:]))
+
+
+def _wraps(part: SimpleCommand) -> bool:
+    steps = _WRAPPERS.get(part.name)
+    return part.wraps and steps is not None and not any(word.startswith("-") for word in part.words[1 : steps + 1])
+
+
+def _inside(word: str, bases: Sequence[str], folders: WorkingFolders) -> bool:
+    return bool(bases) and all(_files_inside([word], base, folders) for base in bases)
+
+
+def _reads_from(part: SimpleCommand, base: str, folders: WorkingFolders) -> bool:
+    """Whether a command that runs in this folder only reads."""
+    words = spelled_out(part, base, folders)
+    files = None if words is None else _files(part.name, words, base, folders)
+    return files is not None and _files_inside(files, base, folders)
+
+
+def spelled_out(part: SimpleCommand, base: str, folders: WorkingFolders) -> list[str] | None:
+    """The words after the program's name as it receives them, globs replaced; None when there are too many."""
+    words: list[str] = []
+    for index, word in enumerate(part.words[1:], 1):
+        try:
+            words += path_on_disk.expand(word, folders.path(".", base)) if index in part.globs else [word]
+        except path_on_disk.TooMany:
+            return None
+    return words
+
+
+def _files_inside(files: Iterable[str], base: str, folders: WorkingFolders) -> bool:
+    return all(word in _NO_FILES or folders.hold(word, base) for word in files)
+
+
+def _files(name: str, words: list[str], base: str, folders: WorkingFolders) -> Iterable[str] | None:
+    """The files that a program reads with these words; None when it may do more than read."""
+    if name == "git" and _in_another_repository(base, folders):
+        return None
+    if name == "find":
+        return find_files(words)
+    if name == "cd":
+        return words if len(words) == 1 and not words[0].startswith("-") else None
+    if name in ("test", "["):
+        return () if compares_only(words) else None
+    row, words = row_of(name, words)
+    if row is None:
+        return _form_files(name, words)
+    taken = understood(name, words, row)
+    return None if taken is None else taken.files
+
+
+def row_of(name: str, words: list[str]) -> tuple[ReadOnlyOptions | None, list[str]]:
+    """The row of a program that reads (for git, of its subcommand), and the words that the row is about."""
+    if name != "git":
+        return READERS.get(name), words
+    while words and words[0] in BEFORE:
+        words = words[1:]
+    row = GIT.get(words[0]) if words else None
+    return row, words if row is None else words[1:]
+
+
+def understood(name: str, words: list[str], row: ReadOnlyOptions) -> Taken | None:
+    """The words, sorted, if the program does nothing but read when it is called with them."""
+    taken = take(words, row)
+    return taken if taken is not None and (name not in _FURTHER or _FURTHER[name](taken)) else None
+
+
+_FURTHER: dict[str, Callable[[Taken], bool]] = {
+    "date": lambda taken: shows_date(taken.operands),
+    "jq": lambda taken: filters_only(taken.operands),
+    "git": lambda taken: not asks_gpg(taken.options),
+}
+"""What has to hold besides the options."""
+
+
+def _in_another_repository(base: str, folders: WorkingFolders) -> bool:
+    """Whether a line has entered a repository, whose configuration could have git run anything."""
+    place = path_on_disk.real(folders.path(".", base))
+    return place != path_on_disk.real(folders.cwd) or path_on_disk.in_bare_repository(place)
+
+
+def _form_files(name: str, words: list[str]) -> list[str] | None:
+    """Every word that may be a path, of a program that is called in one of the few ways it is known by."""
+    form = FORMS.get(name)
+    if form is None or " " in "".join(words) or re.fullmatch(form, " ".join(words)) is None:
+        return None
+    return [word.partition("=")[2] if word.startswith("-") else word for word in words]

@@ -1,0 +1,173 @@
+"""Permission rules as values: from settings and flags, changed by updates, suggested for a call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from hookline.core.hooks.condition import Rule, domain_of, read_rule
+from hookline.core.hooks.tools import ARGUMENTS, EDITING
+from hookline.core.shell import parse_line
+from hookline.guards.permissions.modes import Mode, mode_named
+
+_BEHAVIOURS = ("allow", "ask", "deny")
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """What is allowed, asked about and denied; a rule that cannot be read is kept with its `problem`."""
+
+    allow: tuple[Rule, ...] = ()
+    ask: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+
+    def __or__(self, other: Rules) -> Rules:
+        return Rules(self.allow + other.allow, self.ask + other.ask, self.deny + other.deny)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the rules that cannot be read."""
+        return tuple(rule.problem for rule in self.allow + self.ask + self.deny if rule.problem)
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """Rules, mode and working folders after some updates; `problems` names the updates that made no sense."""
+
+    rules: Rules
+    mode: Mode
+    dirs: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+
+
+def read_rules(
+    permissions: Mapping[str, Any] = {}, *, allowed: Iterable[str] = (), disallowed: Iterable[str] = ()
+) -> Rules:
+    """The rules of a settings file's `permissions`, with those of `--allowedTools` and `--disallowedTools`."""
+    listed = {key: _texts(permissions.get(key)) for key in _BEHAVIOURS}
+    flags = [rule for text in allowed for rule in split_rules(text)]
+    against = [rule for text in disallowed for rule in split_rules(text)]
+    return Rules(
+        allow=tuple(map(read_rule, [*listed["allow"], *flags])),
+        ask=tuple(map(read_rule, listed["ask"])),
+        deny=tuple(map(read_rule, [*listed["deny"], *against])),
+    )
+
+
+def _texts(value: object) -> list[str]:
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list | tuple) else []
+
+
+def split_rules(text: str) -> list[str]:
+    """The rules in one flag, separated by commas or spaces that stand outside parentheses."""
+    rules, current, depth = [], "", 0
+    for char in text:
+        depth += (char == "(") - (char == ")" and depth > 0)
+        if char in ", \t\n" and not depth:
+            rules.append(current)
+            current = ""
+        else:
+            current += char
+    return [rule for rule in [*rules, current] if rule]
+
+
+def removed_tools(rules: Rules, names: Iterable[str]) -> frozenset[str]:
+    """Those of these tools that a bare deny rule, of a tool or an MCP server, takes away from the model altogether."""
+    bare = [rule for rule in rules.deny if rule.bare]
+    return frozenset(name for name in names if any(rule.names(name) for rule in bare))
+
+
+def apply(updates: Sequence[Mapping[str, Any]], rules: Rules, mode: Mode, dirs: Sequence[str]) -> Applied:
+    """Rules, mode and folders after the updates of a hook or a host, in the wire's form, in order."""
+    state = Applied(rules, mode, tuple(dirs))
+    for update in updates:
+        change = _UPDATES.get(str(update.get("type")))
+        if change is None:
+            state = _problem(
+                state, f"unknown permission update `{update.get('type')}`; write one of {', '.join(_UPDATES)}"
+            )
+        else:
+            state = change(state, update)
+    return state
+
+
+def _problem(state: Applied, problem: str) -> Applied:
+    return Applied(state.rules, state.mode, state.dirs, (*state.problems, problem))
+
+
+def _change_rules(state: Applied, update: Mapping[str, Any]) -> Applied:
+    behaviour, kind = update.get("behavior"), update["type"]
+    if behaviour not in _BEHAVIOURS:
+        return _problem(state, f"permission update `{kind}` has behavior `{behaviour}`; write allow, ask or deny")
+    given = tuple(map(rule_from, update.get("rules") or ()))
+    old = getattr(state.rules, behaviour)
+    gone = {(rule.tool, rule.pattern) for rule in given}
+    new = {
+        "addRules": (*old, *(rule for rule in given if rule not in old)),
+        "replaceRules": given,
+        "removeRules": tuple(rule for rule in old if (rule.tool, rule.pattern) not in gone),
+    }[kind]
+    fields = {key: getattr(state.rules, key) for key in _BEHAVIOURS} | {behaviour: new}
+    return Applied(Rules(**fields), state.mode, state.dirs, state.problems)
+
+
+def rule_from(value: object) -> Rule:
+    """A rule from the wire's `{"toolName": …, "ruleContent": …}` or its text."""
+    if isinstance(value, Mapping):
+        content = value.get("ruleContent")
+        return read_rule(f"{value.get('toolName', '')}({content})" if content else str(value.get("toolName", "")))
+    return read_rule(str(value))
+
+
+def _change_mode(state: Applied, update: Mapping[str, Any]) -> Applied:
+    mode = mode_named(update.get("mode"))
+    if mode is None:
+        return _problem(state, f"unknown permission mode `{update.get('mode')}`; write one of {', '.join(Mode)}")
+    return Applied(state.rules, mode, state.dirs, state.problems)
+
+
+def _change_dirs(state: Applied, update: Mapping[str, Any]) -> Applied:
+    given = tuple(_texts(update.get("directories")))
+    if update["type"] == "addDirectories":
+        dirs = (*state.dirs, *(folder for folder in given if folder not in state.dirs))
+    else:
+        dirs = tuple(folder for folder in state.dirs if folder not in given)
+    return Applied(state.rules, state.mode, dirs, state.problems)
+
+
+_UPDATES = {
+    "addRules": _change_rules,
+    "replaceRules": _change_rules,
+    "removeRules": _change_rules,
+    "setMode": _change_mode,
+    "addDirectories": _change_dirs,
+    "removeDirectories": _change_dirs,
+}
+
+
+def suggestions(tool_name: str, tool_input: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The updates that would let calls like this one pass, in the wire's form, for `permission_suggestions`."""
+    if tool_name in EDITING:
+        return [{"type": "setMode", "mode": "acceptEdits", "destination": "session"}]
+    argument = ARGUMENTS.get(tool_name)
+    if argument is not None and argument.kind == "domain":
+        host = domain_of(str(tool_input.get(argument.name, "")))
+        return [_add([{"toolName": tool_name, "ruleContent": f"domain:{host}"}])] if host else []
+    if tool_name != "Bash":
+        return [_add([{"toolName": tool_name}])]
+    line = parse_line(str(tool_input.get("command", "")))
+    if line.undecidable or not line.commands:
+        return []
+    prefixes = dict.fromkeys(_prefix(part.words) for part in line.commands if part.words and not part.via)
+    return [_add([{"toolName": "Bash", "ruleContent": prefix} for prefix in prefixes])]
+
+
+def _add(rules: list[dict[str, str]]) -> dict[str, Any]:
+    return {"type": "addRules", "rules": rules, "behavior": "allow", "destination": "localSettings"}
+
+
+def _prefix(words: Sequence[str]) -> str:
+    """`git push origin` suggests `git push *`; a second word that is an option or a path is left out."""
+    second = words[1] if len(words) > 1 else ""
+    plain = second.replace("-", "").isalnum() and not second.startswith("-") and len(words) > 2
+    return f"{words[0]} {second} *" if plain else f"{words[0]} *"

@@ -1,0 +1,134 @@
+"""Where a path really leads: every link on the way followed, every way of spelling it considered.
+
+Texts, not `Path` objects: those fold `//` and `/./` before anyone has looked.
+"""
+
+# ruff: noqa: PTH111, PTH115, PTH118
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from urllib.parse import unquote
+
+from hookline.core.paths import inside_any
+from hookline.guards.confusables import plain
+
+_MOST_LINKS = 40
+_MOST_CHARACTERS = 4096
+_NO_REAL_FOLDERS = ("/proc", "/dev/fd", "/dev/pts", "/sys", "/dev/stdin", "/dev/tcp", "/dev/udp")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\[^\\]")
+
+
+class Astray(Exception):
+    """The path cannot be judged; the text says why. Never leaves the guard."""
+
+
+def spellings(path: str, cwd: str) -> Iterator[str]:
+    """Every path that a program may take this text for, from `/`; the plainest reading first."""
+    yield from dict.fromkeys(_from_root(one, cwd) for one in _readings(path))
+
+
+def _readings(path: str) -> Iterator[str]:
+    yield os.path.expanduser(path)
+    stripped = plain(path).strip().strip("\"'")
+    yield os.path.expanduser(stripped)
+    if stripped.lower().startswith("file:"):
+        yield re.sub(r"^/*(?:localhost(?=/))?", "/", unquote(stripped[5:]))
+    if "%" in stripped:
+        yield os.path.expanduser(unquote(stripped))
+    if "\\" in stripped:
+        yield os.path.expanduser(stripped.replace("\\", "/"))
+    if "$" in stripped:
+        yield os.path.expandvars(os.path.expanduser(stripped))
+
+
+def _from_root(path: str, cwd: str) -> str:
+    return path if path.startswith("/") else f"{cwd.rstrip('/')}/{path}"
+
+
+def checked(path: object) -> str:
+    """The path as a text that can be looked at; anything else is astray."""
+    if not isinstance(path, str) or not path.strip():
+        raise Astray("no path was given, so it cannot be told where this would write")
+    if any(ord(char) < 32 or char == "\x7f" for char in path):
+        raise Astray(f"{path[:200]!r} holds control characters; no honest path does")
+    if len(path) > _MOST_CHARACTERS:
+        raise Astray(f"a path of {len(path)} characters is longer than any system takes")
+    if os.sep == "/" and _DRIVE.match(path):
+        raise Astray(f"`{path}` is a path of another system")
+    return path
+
+
+def resolved(path: str) -> str:
+    """Where an absolute path leads, links followed one by one, also where nothing lies yet."""
+    todo = [part for part in reversed(path.split("/")) if part not in ("", ".")]
+    here, links = "", 0
+    while todo:
+        part = todo.pop()
+        if part == "..":
+            here = here.rpartition("/")[0]
+            continue
+        step = f"{here}/{part}"
+        if inside_any(step, _NO_REAL_FOLDERS):
+            raise Astray(f"`{path}` is not a place of its own: it leads wherever a process happens to be")
+        target = _link(step, path)
+        if target is None:
+            here = step
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise Astray(f"`{path}` leads in a circle")
+        here = "" if target.startswith("/") else here
+        todo += [each for each in reversed(target.split("/")) if each not in ("", ".")]
+    return here or "/"
+
+
+def _link(step: str, path: str) -> str | None:
+    """Where a link points; None for what is no link, or not there."""
+    try:
+        return os.readlink(step)
+    except PermissionError:
+        raise Astray(f"`{path}` leads through `{step}`, which may not be looked at") from None
+    except (OSError, ValueError):
+        return None
+
+
+class Matches:
+    """The files that wildcards stand for, as far as a bounded look at folders tells."""
+
+    def __init__(self, cwd: str, most: int = 5_000) -> None:
+        self._cwd, self._left = cwd, most
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there was more to look at than is looked at."""
+        return self._left <= 0
+
+    def of(self, target: str) -> list[str]:
+        """What there is that a target with wildcards stands for; nothing for a target without."""
+        if not any(char in target for char in "*?["):
+            return []
+        places = ["/"]
+        for part in _from_root(os.path.expanduser(target), self._cwd).split("/"):
+            if part in ("", "."):
+                continue
+            if any(char in part for char in "*?["):
+                places = [found for place in places for found in self._children(place, part)]
+            else:
+                places = [os.path.join(place, part) for place in places]
+        return [place for place in places if os.path.lexists(place)]
+
+    def _children(self, folder: str, pattern: str) -> Iterator[str]:
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    self._left -= 1
+                    if self._left <= 0:
+                        return
+                    if fnmatchcase(entry.name, pattern):
+                        yield entry.path
+        except OSError:
+            return

@@ -1,0 +1,214 @@
+"""Handing a shell line to the kernel: where it can be held, a guard has that done instead of asking about it.
+
+Our own agent is told the policy and holds the line to it as it runs. Any other host is given another line to run:
+`hookline confine … -- bash -c '<line>'`. What the guard's text reading is sure of it still denies at
+once; what reading cannot tell is left to the kernel, which judges every program as it starts and every file as it is
+opened. What was refused there is told after the call, as the guard's answer to PostToolUse.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import sys
+import time
+from contextlib import suppress
+from contextvars import ContextVar
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from hookline.core.files import state_folder
+from hookline.core.shell import parse_line
+from hookline.errors import HookError
+from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
+from hookline.replies import Reply, context, rewrite
+from hookline.sandbox.main import UsageError, parse
+from hookline.sandbox.policy import Policy
+
+Confine = Literal["auto", "off"] | None
+TOOL = "Bash"
+"""The tool whose lines run in a shell of this machine; hosts' other names for it are turned into this one."""
+AFTERWARDS = (PostToolUse, PostToolUseFailure)
+host_rewrites: ContextVar[bool] = ContextVar("host_rewrites", default=True)
+"""Whether whoever asks can be given another command to run; a host that cannot gets the answer of the text alone."""
+
+
+class HeldLine:
+    """What guards hold one shell line of our agent to; the line itself stays as it is."""
+
+    def __init__(self) -> None:
+        self._said: list[tuple[Policy, str]] = []
+
+    def add(self, policy: Policy, call: str) -> None:
+        """Hold the line to one more policy; `call` is where refusals are noted. Guards may say this from any thread."""
+        self._said.append((policy, call))
+
+    @property
+    def policy(self) -> Policy | None:
+        """What all guards allow, or nothing if none of them held it."""
+        joined = None
+        for policy, call in tuple(self._said):
+            joined = (joined or Policy(None)).narrowed(policy)
+            joined.call = call
+        return joined
+
+
+by_agent: ContextVar[HeldLine | Literal[False] | None] = ContextVar("by_agent", default=None)
+"""The line of our own agent, which confines unless a guard says `off`; False where the agent was told not to."""
+
+_MOVES = frozenset({"cd", "pushd", "popd"})
+_FOLLOW = ("{ d=$(", ' 9>&1 1>&8 8>&-); } 8>&1; s=$?; cd "${d:-.}"; (exit $s)')
+"""Put around a line that changes the folder, so that the shell it came from follows."""
+_MOST_LINES = 20
+_KEPT = 24 * 3600.0
+
+
+def checked(confine: Confine) -> Confine:
+    """What a guard was told; anything but `auto`, `off` and nothing is refused at registration."""
+    if confine not in ("auto", "off", None):
+        raise HookError(f"confine must be `auto` or `off`, got `{confine}`")
+    return confine
+
+
+def wanted(confine: Confine) -> bool:
+    """Whether a guard that was told this has lines confined for whoever asks now."""
+    asked = by_agent.get()
+    return asked is not False and (confine == "auto" or (confine is None and asked is not None))
+
+
+def unavailable() -> str:
+    """Why lines cannot be confined here, or nothing."""
+    from hookline.sandbox.check import missing, no_notifications
+
+    return missing(Policy()) or no_notifications()
+
+
+def applies_to(event: PreToolUse, confine: Confine) -> bool:
+    """Whether a call is a shell line that is to be held, and can be."""
+    return (
+        wanted(confine)
+        and event.tool_name == TOOL
+        and isinstance(event.tool_input.get("command"), str)
+        and host_rewrites.get()
+        and not unavailable()
+    )
+
+
+def line_of(event: PreToolUse) -> str:
+    """The line that was asked for, without a confinement that is already around it."""
+    command: str = event.tool_input["command"]
+    found = unwrapped(command)
+    return command if found is None else found[1]
+
+
+def hold(event: PreToolUse, policy: Policy) -> Reply | None:
+    """The same call, held to a policy and to what already holds it; None if its line does not have to change."""
+    command: str = event.tool_input["command"]
+    found = unwrapped(command)
+    agent = by_agent.get()
+    if agent:
+        agent.add(policy, call_file(event, command if found is None else found[1]))
+        return None
+    before, line = found if found is not None else (Policy(None), command)
+    joined = before.narrowed(policy)
+    joined.call = call_file(event, line)
+    note_policy(joined.call, policy)
+    if found is not None and joined == before:
+        return None
+    return rewrite({**event.tool_input, "command": wrapped(line, joined)})
+
+
+# -- the line as text --------------------------------------------------------------------------------------------
+
+
+def launcher() -> list[str]:
+    """The `hookline` of this interpreter, by its whole path: a project's own `hookline` must not be taken for it."""
+    script = Path(sys.executable).with_name("hookline")
+    return [str(script), "confine"] if script.exists() else [sys.executable, "-m", "hookline", "confine"]
+
+
+def wrapped(line: str, policy: Policy) -> str:
+    """The line as it is to be run."""
+    moves = any(part.name in _MOVES and not part.scope for part in parse_line(line).commands)
+    flags = [*policy.arguments(), *(["--tell-folder", "9"] if moves else [])]
+    text = shlex.join([*launcher(), *flags, "--", "bash", "-c", line])
+    return text.join(_FOLLOW) if moves else text
+
+
+def unwrapped(command: str) -> tuple[Policy, str] | None:
+    """The policy and the line inside a command that `wrapped` made, or one that reads exactly like it."""
+    if command.startswith(_FOLLOW[0]) and command.endswith(_FOLLOW[1]):
+        command = command[len(_FOLLOW[0]) : -len(_FOLLOW[1])]
+    words = launcher()
+    if not command.startswith(shlex.join(words) + " "):
+        return None
+    try:
+        policy, inner = parse([*_words(command)[len(words) :]])
+    except (ValueError, UsageError):
+        return None
+    if inner[:2] != ["bash", "-c"] or len(inner) != 3 or _canonical(words, policy, inner, command) is None:
+        return None
+    return policy, inner[2]
+
+
+@lru_cache(8)  # guards ask about the same command several times before it runs
+def _words(command: str) -> tuple[str, ...]:
+    return tuple(shlex.split(command))
+
+
+def _canonical(words: list[str], policy: Policy, inner: list[str], command: str) -> str | None:
+    """The command, if it says the policy and the line and nothing besides."""
+    for extra in ([], ["--tell-folder", "9"]):
+        if command == shlex.join([*words, *policy.arguments(), *extra, "--", *inner]):
+            return command
+    return None
+
+
+# -- afterwards ----------------------------------------------------------------------------------------------------
+
+
+def call_file(event: PreToolUse | PostToolUse | PostToolUseFailure, line: str) -> str:
+    """Where a call's policies and refusals are noted, without an ending; outside of what the line may write to."""
+    name = "".join(char for char in event.tool_use_id if char.isalnum() or char in "_-")[:128]
+    name = name or hashlib.sha256(f"{event.session_id}\0{line}".encode("utf-8", "replace")).hexdigest()[:32]
+    folder = state_folder() / "confine"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _tidy(folder)
+    return str(folder / name)
+
+
+def _tidy(folder: Path) -> None:
+    """Once a day, drop the notes of calls that nobody asked about afterwards."""
+    mark, now = folder.with_suffix(".tidied"), time.time()
+    with suppress(OSError):
+        if now - mark.stat().st_mtime < _KEPT:
+            return
+    mark.touch()
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if now - path.stat().st_mtime > _KEPT:
+                path.unlink()
+
+
+def note_policy(call: str, policy: Policy) -> None:
+    """Leave a policy for whoever runs the call: where two guards rewrite at once, one rewrite is lost."""
+    with Path(f"{call}.policy").open("ab") as file:
+        file.write(policy.record())
+
+
+def afterwards(event: PostToolUse | PostToolUseFailure, guard: str) -> Reply | None:
+    """What the kernel refused of a call on this guard's behalf, which the text of the line had not shown."""
+    command = event.tool_input.get("command")
+    if event.tool_name != TOOL or not isinstance(command, str):
+        return None
+    found = unwrapped(command)
+    call = call_file(event, command if found is None else found[1])
+    Path(f"{call}.policy").unlink(missing_ok=True)
+    path = Path(f"{call}.{guard}")
+    if not path.is_file():
+        return None
+    lines = path.read_text(errors="replace").splitlines()
+    path.unlink(missing_ok=True)
+    told = "\n".join(dict.fromkeys(lines[:_MOST_LINES]))
+    return context(f"{guard} refused this while the line ran; its text had not shown it:\n{told}")

@@ -1,0 +1,199 @@
+"""A host's payload becomes events: its names translated, its own words kept in `event.extra["host"]`. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from posixpath import normpath
+from shlex import quote
+from typing import Any
+
+import msgspec
+
+from hookline.core.wire.claude import event_from
+from hookline.errors import EventError, did_you_mean
+from hookline.events import Event
+from hookline.hosts.host import Host, Tool
+from hookline.hosts.patches import in_heredoc, touched
+
+_KEPT = "host"
+_TOOL_EVENTS = frozenset({"PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied"})
+
+
+def decode(host: Host, payload: Mapping[str, Any], *, event: str = "", cwd: str = "") -> tuple[Event, ...]:
+    """The events in a payload: one, or one for each file that a single call touches; every one must be judged.
+
+    `event` is the host's name for the event, for payloads that do not say; `cwd` is the project's folder, for hosts
+    that report the folder of the command instead.
+    """
+    fields = host.unwrap(dict(payload)) if host.unwrap else dict(payload)
+    theirs = fields.pop(host.event_field, None) or event
+    if theirs in host.unjudged:
+        return ()
+    ours = _event_name(host, theirs)
+    fields = {host.names.get(name, name): value for name, value in fields.items()}
+    fields["hook_event_name"] = ours
+    kept: dict[str, Any] = {"name": host.name, "event": theirs}
+    if ours not in _TOOL_EVENTS:
+        return (_made(fields, kept),)
+    kept |= {"tool_name": fields.get("tool_name"), "tool_input": fields.get("tool_input")}
+    if host.roams and cwd and fields.get("cwd") not in (None, cwd):
+        _settle(fields, cwd)
+    return tuple(_made({**fields, **call}, kept) for call in _calls(host, fields))
+
+
+def _event_name(host: Host, theirs: Any) -> str:
+    if not isinstance(theirs, str) or not theirs:
+        raise EventError(f"{host.title}: `{host.event_field}` is missing, so there is no telling what is to be judged")
+    ours = host.ours(theirs)
+    if ours is None:
+        near = did_you_mean(theirs, host.events) or f"; known are {', '.join(host.events)}"
+        raise EventError(f"{host.title}: unknown event `{theirs}`{near}")
+    return ours
+
+
+def _made(fields: Mapping[str, Any], kept: Mapping[str, Any]) -> Event:
+    known = {name: value for name, value in fields.items() if value is not None}
+    event = event_from(known)
+    return msgspec.structs.replace(event, extra={**event.extra, _KEPT: kept})
+
+
+def _settle(fields: dict[str, Any], cwd: str) -> None:
+    """Say the command's folder where guards look for it, and leave `cwd` to the project."""
+    given = fields.get("tool_input")
+    if isinstance(given, dict):
+        fields["tool_input"] = {"cwd": fields["cwd"], **given}
+    fields["cwd"] = cwd
+
+
+def original(event: Event) -> Mapping[str, Any]:
+    """What the host itself called the event, the tool and its input."""
+    kept = event.extra.get(_KEPT)
+    return kept if isinstance(kept, Mapping) else {}
+
+
+# -- tools --------------------------------------------------------------------------------------------------------
+
+
+def tool_row(host: Host, name: Any, given: Any) -> Tool | None:
+    """The row of a tool, or of its variant."""
+    row = host.tools.get(name) if isinstance(name, str) else None
+    if row is not None and row.by and isinstance(given, dict):
+        return row.variants.get(str(given.get(row.by)), row)
+    return row
+
+
+def _calls(host: Host, fields: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The tool calls of a payload, in our words; a file is named by its whole path."""
+    given = fields.get("tool_input", {})
+    for call in _translated(host, fields, given):
+        base = given.get("cwd") if isinstance(given, dict) else None
+        yield _with_whole_path(call, base or fields.get("cwd"))
+
+
+def _with_whole_path(call: dict[str, Any], base: Any) -> dict[str, Any]:
+    found = call.get("tool_input", {})
+    path = found.get("file_path")
+    if not isinstance(path, str) or not isinstance(base, str) or path[:1] in ("", "~"):
+        return call
+    if PurePath(path).is_absolute() or not PurePath(base).is_absolute():
+        return call
+    return {**call, "tool_input": {**found, "file_path": normpath(PurePath(base, path))}}
+
+
+def _translated(host: Host, fields: Mapping[str, Any], given: Any) -> Iterator[dict[str, Any]]:
+    name = fields.get("tool_name")
+    row = tool_row(host, name, given)
+    if not isinstance(given, dict):
+        yield {}
+    elif row is None:
+        inner = _mcp_input(host, given) if (names := _mcp_names(host, name, fields)) else {}
+        yield from [{"tool_name": each, "tool_input": inner} for each in names] or [{}]
+    elif row.lines:
+        yield {"tool_name": row.name, "tool_input": _one_command(host, row, given)}
+    elif row.each:
+        yield from _one_by_one(host, row, given)
+    elif row.patch:
+        yield from ({"tool_name": tool, "tool_input": call} for tool, call in touched(given.get(row.patch)))
+    else:
+        yield {"tool_name": row.name, "tool_input": _renamed(row, given)}
+        yield from ({"tool_name": tool, "tool_input": call} for tool, call in in_heredoc(given.get(row.heredoc)))
+
+
+def _mcp_names(host: Host, name: Any, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    return host.mcp(name, fields) if host.mcp is not None and isinstance(name, str) else ()
+
+
+def _mcp_input(host: Host, given: dict[str, Any]) -> dict[str, Any]:
+    if not host.mcp_input:
+        return given
+    inner = given.get(host.mcp_input)
+    if not isinstance(inner, dict):
+        raise EventError(f"{host.title}: `{host.mcp_input}` of an MCP tool's call is not an object")
+    return inner
+
+
+def _renamed(row: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
+    return {row.fields.get(name, name): value for name, value in given.items()}
+
+
+def _one_by_one(host: Host, row: Tool, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    items = given.get(row.each)
+    if not isinstance(items, list) or not items:
+        raise EventError(f"{host.title}: `{row.each}` is not a list of what `{row.name}` works on")
+    rest = {name: value for name, value in given.items() if name != row.each}
+    for item in items:
+        call = item if isinstance(item, dict) else {row.each: item}
+        yield {"tool_name": row.name, "tool_input": _renamed(row, {**rest, **call})}
+
+
+def _one_command(host: Host, row: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
+    items = given.get(row.lines)
+    if isinstance(items, str):
+        items = [items]
+    if not isinstance(items, list):
+        raise EventError(f"{host.title}: `{row.lines}` is not a list of commands")
+    texts = [_command_text(host, item) for item in items]
+    rest = {name: value for name, value in given.items() if name != row.lines}
+    return {**_renamed(row, rest), "command": joined(texts)}
+
+
+def _command_text(host: Host, item: Any) -> str:
+    if isinstance(item, str):
+        return item
+    if isinstance(item, dict) and isinstance(item.get("command"), str):
+        return " ".join([item["command"], *(quote(str(word)) for word in item.get("args") or ())])
+    raise EventError(f"{host.title}: a command that is neither a text nor has a `command`")
+
+
+_HARMLESS = re.compile(
+    r"(?!(?:if|then|else|elif|fi|for|while|until|do|done|case|esac|select|function|time|coproc)\b)[\w./=:,@%+ -]+"
+)
+
+
+def joined(commands: list[str]) -> str:
+    """Commands that run one after another, each in a shell of its own, as one line to judge.
+
+    What could swallow the next line (a quote, a here-document, a keyword) is wrapped, so that every command is seen.
+    """
+    if len(commands) == 1:
+        return commands[0]
+    return "\n".join(text if _HARMLESS.fullmatch(text) else f"bash -c {quote(text)}" for text in commands)
+
+
+def native_input(host: Host, event: Event, changed: Mapping[str, Any]) -> dict[str, Any]:
+    """A rewritten input in the host's words, with what the host had besides."""
+    kept = original(event)
+    before = kept.get("tool_input")
+    row = tool_row(host, kept.get("tool_name"), before)
+    if row is None or not isinstance(before, Mapping):
+        inside = host.mcp_input if getattr(event, "tool_name", None) != kept.get("tool_name") else ""
+        return {**(before or {}), inside: dict(changed)} if inside else dict(changed)
+    back = {ours: theirs for theirs, ours in row.fields.items() if theirs in before or theirs not in changed}
+    renamed = {back.get(name, name): value for name, value in changed.items()}
+    if row.lines:
+        renamed[row.lines] = [renamed.pop("command", "")]
+    if host.roams and "cwd" not in before:
+        renamed.pop("cwd", None)
+    return renamed

@@ -1,0 +1,143 @@
+"""What becomes of each hook on each host: enforced, enforced differently, observed only, or not possible. Pure.
+
+Which answers a hook may give is read off the names its code uses (`deny`, `rewrite`, …); of a hook whose code does
+not tell, the event's own purpose is assumed: a gate's hook denies, a Stop hook sends the agent back to work.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from types import CodeType
+from typing import Any, NamedTuple
+
+from hookline.core.hooks.hook import Hook
+from hookline.events import spec_of
+from hookline.hosts.host import NO_WORDS, Host, able
+from hookline.settings.check import asks_to_confine
+
+
+class Status(IntEnum):
+    """From what holds to what does not."""
+
+    ENFORCED = 0
+    DIFFERENTLY = 1
+    OBSERVED = 2
+    IMPOSSIBLE = 3
+
+    def __str__(self) -> str:
+        return ("enforced", "enforced differently", "observed only", "not possible")[self]
+
+
+class Loss(NamedTuple):
+    """What becomes of one kind of answer of one hook on one event."""
+
+    hook: str
+    event: str
+    kind: str
+    status: Status
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, str]:
+        """As JSON says it."""
+        return {"hook": self.hook, "event": self.event, "kind": self.kind, "status": str(self.status),
+                "reason": self.reason}  # fmt: skip
+
+
+_KINDS = {"deny": "deny", "ask": "ask", "defer": "defer", "rewrite": "rewrite", "context": "context", "stop": "stop",
+          "replace_output": "replace", "keep_going": "keep_going"}  # fmt: skip
+_SERVER = re.compile(r"mcp__\w")
+_FIELDS = {"input": "rewrite", "output": "replace"}
+
+
+def report(hooks: Iterable[Hook], host: Host, unconfined: str = "") -> list[Loss]:
+    """One line for each hook, event and kind of answer; `unconfined` is why this machine cannot confine lines."""
+    found = [loss for hook in hooks for event in sorted(hook.events, key=_name) for loss in _losses(hook, event, host)]
+    return [*found, *(_confinement(hook, host, unconfined) for hook in hooks if asks_to_confine(hook))]
+
+
+def _name(event: Any) -> str:
+    return event if isinstance(event, str) else str(event.event_name)
+
+
+def _losses(hook: Hook, event: Any, host: Host) -> Iterator[Loss]:
+    name = _name(event)
+    if not host.native_events(name):
+        yield Loss(hook.name, name, "", Status.IMPOSSIBLE, f"{host.title} has no such event")
+        return
+    if not host.tells_servers and _SERVER.search(hook.matcher.pattern):
+        reason = f"{host.title} does not say which MCP server a tool belongs to: match `mcp__.*__TOOL`"
+        yield Loss(hook.name, name, "", Status.IMPOSSIBLE, reason)
+    for kind in sorted(kinds(hook, name)):
+        status, reason = _status(host, name, kind)
+        if status is Status.ENFORCED and name == "PreToolUse" and _ends_run(hook, host):
+            status, reason = Status.DIFFERENTLY, f"{host.title} ends the run on a refused call that is not a command"
+        yield Loss(hook.name, name, kind, status, reason)
+
+
+def _confinement(hook: Hook, host: Host, unconfined: str) -> Loss:
+    """What becomes of a guard that has shell lines confined: that takes a host that runs another line instead."""
+    why = unconfined or ("" if able(host, "rewrite") else f"{host.title} cannot `rewrite` a call")
+    reason = f"{why}: shell lines are judged by their text alone" if why else ""
+    return Loss(hook.name, "PreToolUse", "confine", Status.DIFFERENTLY if why else Status.ENFORCED, reason)
+
+
+def _ends_run(hook: Hook, host: Host) -> bool:
+    others = {tool.name for tool in host.tools.values()} - {"Bash"}
+    return host.refuses_commands_only and ("mcp__" in hook.matcher.pattern or any(map(hook.matcher.matches, others)))
+
+
+def kinds(hook: Hook, event: str) -> set[str]:
+    """The kinds of answer a hook may give to an event."""
+    spec = spec_of(event)
+    used = {_KINDS[name] for name in _names(getattr(hook.action, "call", None)) if name in _KINDS}
+    known = {"stop", *spec.decisions, *(_FIELDS.get(name, name) for name in spec.fields)}
+    fitting = used & known
+    purposes = ("deny",) if spec.gate else ("keep_going", "context")
+    return fitting or {next((kind for kind in purposes if kind in known), "observe")}
+
+
+def _names(call: Any) -> set[str]:
+    """Every name that a function's code uses, inner functions included."""
+    call = getattr(call, "func", call)  # a partial
+    call = getattr(call, "__wrapped__", call)
+    function = getattr(call, "__func__", call)
+    if not hasattr(function, "__code__"):  # an object that can be called
+        function = vars(type(call)).get("__call__")
+    code = getattr(function, "__code__", None)
+    found: set[str] = set()
+    pending = [code] if isinstance(code, CodeType) else []
+    while pending:
+        one = pending.pop()
+        found.update(one.co_names)
+        pending += [inner for inner in one.co_consts if isinstance(inner, CodeType)]
+    return found
+
+
+_UNHEARD = {
+    "context": "the model will not read it",
+    "replace": "the model reads the tool's own output",
+    "keep_going": "the agent stops all the same",
+    "stop": "the agent's turn goes on",
+    "deny": "nothing can be prevented there",
+}
+
+
+def _status(host: Host, event: str, kind: str) -> tuple[Status, str]:
+    words = host.says.get(event, NO_WORDS)
+    gate = spec_of(event).gate
+    if kind == "observe" or (kind in words and not (gate and kind == "stop")):
+        return Status.ENFORCED, ""
+    if gate and "deny" in words and kind in ("ask", "defer", "rewrite", "stop"):
+        if kind == "stop" and "stop" in words:
+            return Status.ENFORCED, ""
+        return Status.DIFFERENTLY, f"{host.title} cannot `{kind}`: it becomes a deny"
+    if kind == "stop" and "deny" in words:
+        return Status.DIFFERENTLY, f"{host.title} cannot stop there: the model is told instead"
+    return Status.OBSERVED, f"{host.title} does not listen: {_UNHEARD.get(kind, 'nothing comes of it')}"
+
+
+def worst(losses: Iterable[Loss]) -> Status:
+    """The worst that becomes of any hook."""
+    return max((loss.status for loss in losses), default=Status.ENFORCED)

@@ -1,0 +1,216 @@
+"""Each host's configuration with our entries in it, and without them. Pure: texts in, texts out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+from zlib import crc32
+
+from hookline.errors import HooklineError
+from hookline.hosts.host import Host
+from hookline.hosts.install import jsonc, toml_block
+from hookline.hosts.install.entries import HookEntry, is_ours
+from hookline.hosts.install.plugin import plugin
+
+
+def with_entries(host: Host, text: str, entries: list[HookEntry]) -> str:
+    """A host's configuration file with our entries, in place of older ones of ours."""
+    return _WRITE[host.config.shape](host, without_entries(host, text), entries)
+
+
+def without_entries(host: Host, text: str) -> str:
+    """A host's configuration file without our entries; nobody else's are touched."""
+    if host.config.shape == "toml":
+        return toml_block.without(text)
+    if host.config.shape == "plugin":
+        return ""
+    return _cut_json(host, text)
+
+
+def our_commands(host: Host, text: str) -> list[tuple[str, str]]:
+    """Our entries in a configuration file: the host's event, and the command."""
+    return [(event, command) for event, command in all_commands(host, text) if is_ours(command, host)]
+
+
+def all_commands(host: Host, text: str) -> list[tuple[str, str]]:
+    """Every command in a host's hook file, whoever wrote it: the host's event, and the command."""
+    found: list[tuple[Any, Any]]
+    if host.config.shape == "toml":
+        rows = toml_block.checked(text).get("hooks", [])
+        found = [(row.get("event") or row.get("type"), row.get("command")) for row in rows if isinstance(row, dict)]
+    elif host.config.shape == "plugin":
+        pairs = json.loads(text.partition("/*commands*/")[2].partition("/*end*/")[0] or "[]")
+        found = [(event, command) for event, command in pairs]
+    else:
+        value = jsonc.parse(text).value
+        found = _commands(value.get("hooks")) if isinstance(value, dict) else []
+    return [(str(event), command) for event, command in found if isinstance(command, str)]
+
+
+def _commands(value: Any, event: str = "") -> list[tuple[Any, Any]]:
+    """Every command in a file, with the key or the trigger it stands under."""
+    found: list[tuple[Any, Any]] = []
+    if isinstance(value, dict):
+        event = value.get("trigger", event) if isinstance(value.get("trigger"), str) else event
+        found += [(event, value[key]) for key in ("command", "bash") if isinstance(value.get(key), str)]
+        for key, inner in value.items():
+            found += _commands(inner, key if key[:1].isalpha() and key not in ("hooks", "action") else event)
+    elif isinstance(value, list):
+        for inner in value:
+            found += _commands(inner, event)
+    return found
+
+
+# -- JSON -----------------------------------------------------------------------------------------------------------
+
+
+def _nested(host: Host, text: str, entries: list[HookEntry]) -> str:
+    for entry in entries:
+        hook: dict[str, Any] = {"type": "command", "command": entry.command, "timeout": entry.timeout}
+        if host.config.named:
+            hook = {"name": "hookline", **hook}
+        if host.name == "claude" and entry.gate:
+            hook["onFailure"] = "block"
+        group: dict[str, Any] = {"hooks": [hook]}
+        if host.name == "openhands":
+            group = {"matcher": "*", **group}
+        text = jsonc.append(text, ("hooks", entry.event), group)
+    return text
+
+
+def _copilot(host: Host, text: str, entries: list[HookEntry]) -> str:
+    text = _versioned(text, 1)
+    for entry in entries:
+        hook = {"type": "command", "bash": entry.command, "timeoutSec": entry.timeout}
+        text = jsonc.append(text, ("hooks", entry.event), hook)
+    return text
+
+
+def _flat(host: Host, text: str, entries: list[HookEntry]) -> str:
+    if host.name == "cursor":
+        text = _versioned(text, 1)
+    for entry in entries:
+        hook: dict[str, Any] = {"command": entry.command}
+        if host.name != "windsurf":
+            hook["timeout"] = entry.timeout
+        if host.name == "cursor" and entry.gate:
+            hook["failClosed"] = True
+        text = jsonc.append(text, ("hooks", entry.event), hook)
+    return text
+
+
+def _kiro(host: Host, text: str, entries: list[HookEntry]) -> str:
+    text = _versioned(text, "v1")
+    for entry in entries:
+        action = {"type": "command", "command": entry.command}
+        hook = {"name": f"hookline-{entry.event}", "trigger": entry.event, "action": action, "timeout": entry.timeout}
+        text = jsonc.append(text, ("hooks",), {**hook, "enabled": True})
+    return text
+
+
+def _versioned(text: str, version: Any) -> str:
+    return text if "version" in jsonc.parse(text).members else jsonc.put(text, ("version",), version)
+
+
+def _cut_json(host: Host, text: str) -> str:
+    """Without our commands, without groups they were alone in, without events that are empty then."""
+    while True:
+        root = jsonc.parse(text)
+        if not isinstance(root.value, dict):
+            raise HooklineError("expected an object")
+        found = _ours_in(host, root.members.get("hooks"))
+        if found is None:
+            return text
+        text = jsonc.cut(text, *found)
+
+
+def _ours_in(host: Host, node: jsonc.Node | None) -> tuple[jsonc.Node, jsonc.Node] | None:
+    """One part that is only there for us, with its parent."""
+    for part in node.parts if node else ():
+        if _only_ours(host, part.value):
+            assert node is not None
+            return node, part
+        inner = _ours_in(host, part)
+        if inner is not None:
+            return inner
+    return None
+
+
+def _only_ours(host: Host, value: Any) -> bool:
+    if isinstance(value, list):
+        return bool(value) and all(_only_ours(host, item) for item in value)
+    if not isinstance(value, dict):
+        return False
+    if any(is_ours(value.get(key), host) for key in ("command", "bash")):
+        return True
+    return _only_ours(host, value["hooks"]) if "hooks" in value else _only_ours(host, value.get("action"))
+
+
+# -- TOML, JavaScript -----------------------------------------------------------------------------------------------
+
+
+def _toml(host: Host, text: str, entries: list[HookEntry]) -> str:
+    before = toml_block.checked(text)
+    if not isinstance(before.get("hooks", []), list):
+        raise HooklineError("`hooks` is a table; write `[[hooks]]` tables instead, then install again")
+    rows = [_vibe_row(entry) if host.name == "vibe" else _kimi_row(entry) for entry in entries]
+    made = toml_block.with_block(text, host.name, toml_block.tables("hooks", rows))
+    try:
+        toml_block.checked(made)
+    except HooklineError:
+        raise HooklineError("`hooks` is written as an inline array; write `[[hooks]]` tables instead") from None
+    return made
+
+
+def _kimi_row(entry: HookEntry) -> dict[str, Any]:
+    return {"event": entry.event, "command": entry.command, "timeout": entry.timeout}
+
+
+def _vibe_row(entry: HookEntry) -> dict[str, Any]:
+    """Vibe drops a user's hook that a project's has the name of, so each command has a name of its own."""
+    name = f"hookline-{entry.event}-{crc32(entry.command.encode()):08x}"
+    row = {"name": name, "type": entry.event, "command": entry.command, "timeout": entry.timeout}
+    return {**row, "strict": True} if entry.gate else row
+
+
+def _plugin(host: Host, text: str, entries: list[HookEntry]) -> str:
+    return plugin(entries)
+
+
+_WRITE: dict[str, Callable[[Host, str, list[HookEntry]], str]] = {
+    "nested": _nested,
+    "copilot": _copilot,
+    "flat": _flat,
+    "kiro": _kiro,
+    "toml": _toml,
+    "plugin": _plugin,
+}
+
+
+# -- executables ----------------------------------------------------------------------------------------------------
+
+OTHERS = ".before-hookline"
+"""What another one's executable for an event is called while ours is in its place."""
+
+_SCRIPT = """#!/bin/sh
+# hookline: `hookline uninstall {host}` takes this out
+{command}
+"""
+_CHAIN = """#!/bin/sh
+# hookline: `hookline uninstall {host}` takes this out
+# ours is asked first; if it has nothing to say, the one that was here before answers
+payload=$(cat)
+answer=$(printf '%s' "$payload" | {{ {command}; }})
+status=$?
+if [ -n "$answer" ] || [ "$status" -ne 0 ]; then
+    printf '%s' "$answer"
+    exit "$status"
+fi
+printf '%s' "$payload" | "$0{others}"
+"""
+
+
+def script(host: Host, entry: HookEntry, *, chained: bool) -> str:
+    """The executable for one event."""
+    return (_CHAIN if chained else _SCRIPT).format(host=host.name, command=entry.command, others=OTHERS)

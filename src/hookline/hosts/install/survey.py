@@ -1,0 +1,130 @@
+"""Every host at a glance: is it here, is it hooked, was it proven."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from hookline.core.files import state_folder, write_atomically
+from hookline.errors import HooklineError
+from hookline.hosts.host import ABILITIES, Host, able
+from hookline.hosts.install.entries import HookSource, Scope, config_path, source_of
+from hookline.hosts.install.formats import our_commands
+from hookline.hosts.install.installed import find_binary
+from hookline.hosts.table import HOSTS
+
+
+class Proof(msgspec.Struct):
+    """What the last `hookline prove` said of a host."""
+
+    version: str
+    date: str
+    holds: bool
+
+
+class HostRow(NamedTuple):
+    """One host."""
+
+    host: Host
+    version: str
+    """Of the binary on this machine; empty if there is none."""
+    path: str
+    hooked: tuple[Scope, ...]
+    proof: Proof | None
+
+    @property
+    def proven(self) -> bool:
+        """Whether the version that is here was proven."""
+        return self.proof is not None and self.proof.holds and self.proof.version == self.version
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON says it."""
+        return {
+            "host": self.host.name,
+            "title": self.host.title,
+            "measured": self.host.verified or None,
+            "installed": self.version or None,
+            "path": self.path or None,
+            "hooked": list(self.hooked),
+            "proven": self.proven,
+            "proof": None if self.proof is None else msgspec.to_builtins(self.proof),
+            "abilities": {name: able(self.host, name) for name in ABILITIES},
+            "notes": list(self.host.notes),
+        }
+
+
+def survey(project: Path | None = None) -> list[HostRow]:
+    """All hosts, in the order of the table; versions are asked for at the same time."""
+    proofs = load_proofs()
+    with ThreadPoolExecutor(8) as pool:
+        found = pool.map(find_binary, HOSTS.values())
+    rows = []
+    for host, binary in zip(HOSTS.values(), found, strict=True):
+        version, path = (binary.version, str(binary.path)) if binary else ("", "")
+        rows.append(HostRow(host, version, path, hooked(host, project), proofs.get(host.name)))
+    return rows
+
+
+def hooked(host: Host, project: Path | None = None) -> tuple[Scope, ...]:
+    """The scopes whose files ask Hookline."""
+    return tuple(scope for scope in scopes(host, project) if configured(host, scope, project))
+
+
+def scopes(host: Host, project: Path | None = None) -> tuple[Scope, ...]:
+    """Whose files a host reads here; in the home folder itself the user's and the project's may be the same."""
+    if not host.config.project or config_path(host, "project", project=project) == config_path(host, "user"):
+        return ("user",)
+    return ("user", "project")
+
+
+def configured(host: Host, scope: Scope, project: Path | None = None) -> list[tuple[str, str]]:
+    """Our entries in a host's files: its event and the command; a file that cannot be read has none."""
+    path = config_path(host, scope, project=project)
+    try:
+        if host.config.shape == "scripts":
+            return _scripts(host, path)
+        return our_commands(host, path.read_text())
+    except (OSError, UnicodeDecodeError, HooklineError):
+        return []
+
+
+def silenced(host: Host, event: str, own: HookSource) -> list[HookSource]:
+    """The user's other hooks on an event that are not asked because of a project's file; its entry must ask them."""
+    if not host.config.replaces:
+        return []
+    found = (source_of(command) for theirs, command in configured(host, "user") if theirs == event)
+    return [source for source in dict.fromkeys(found) if source != own]
+
+
+def _scripts(host: Host, folder: Path) -> list[tuple[str, str]]:
+    found = []
+    for event in host.events:
+        path = folder / event
+        if path.is_file() and "# hookline: " in (text := path.read_text()):
+            found.append((event, next(line for line in text.splitlines() if " answer " in line)))
+    return found
+
+
+# -- proofs ---------------------------------------------------------------------------------------------------------
+
+
+def _proofs_path() -> Path:
+    return state_folder() / "proofs.json"
+
+
+def load_proofs() -> dict[str, Proof]:
+    """What the last proofs said, by host."""
+    try:
+        return msgspec.json.decode(_proofs_path().read_bytes(), type=dict[str, Proof])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def note_proof(host: Host, proof: Proof) -> None:
+    """Keep what a proof said."""
+    path = _proofs_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, msgspec.json.format(msgspec.json.encode({**load_proofs(), host.name: proof})))

@@ -1,0 +1,291 @@
+"""How each agent CLI is run headless on the scripted model: what its configuration needs, its flags, its shell tool."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from hookline.hosts.install import jsonc
+from hookline.hosts.install.installed import Binary, lab
+from hookline.hosts.prove.protocols import ModelTurn
+
+ToolCall = tuple[str, dict[str, Any]]
+
+
+class World(NamedTuple):
+    """Where one run takes place: folders that nobody else uses, and the model's address."""
+
+    home: Path
+    project: Path
+    url: str
+    binary: Binary
+
+
+class Agent(NamedTuple):
+    """One agent CLI, as it is run for a proof."""
+
+    argv: Callable[[World, str], list[str]]
+    env: Callable[[World], dict[str, str]]
+    prepare: Callable[[World], None]
+    shell: Callable[[str], ToolCall]
+    """The call of its shell tool for a command."""
+    write: Callable[[str], ToolCall]
+    """The call that writes a file."""
+    copies: tuple[str, ...]
+    """What of the user's home it reads: files and folders, relative to it."""
+    project_copies: tuple[str, ...] = ()
+    ending: tuple[ModelTurn, ...] = ()
+    """Turns that end the run, for an agent that must be told."""
+    clean_up: Callable[[World], None] = lambda world: None
+
+
+def _json(path: Path, *puts: tuple[tuple[str, ...], Any]) -> None:
+    """Set values in a JSON file that may be the user's, comments and all."""
+    text = path.read_text() if path.exists() else ""
+    for key, value in puts:
+        text = jsonc.put(text, key, value)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+_TABLES = "\n# tables of the proof, up to the end\n"
+
+
+def _text(path: Path, top: str, tables: str) -> None:
+    """Set top-level values of a TOML file, which must come before its tables, and add tables at its end.
+
+    A line of the user's that sets the same is dropped from the copy; so are the tables of an earlier run.
+    """
+    text = path.read_text().partition(_TABLES)[0] if path.exists() else ""
+    names = {line.partition("=")[0].strip() for line in top.splitlines()}
+    kept, inside = [], False
+    for line in text.splitlines():
+        inside = inside or line.lstrip().startswith("[")
+        if inside or line.partition("=")[0].strip() not in names:
+            kept.append(line)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join([top, *kept]) + _TABLES + tables)
+
+
+_RISK = {"security_risk": "LOW", "summary": "x"}
+
+
+def _command(name: str, **more: Any) -> Callable[[str], ToolCall]:
+    return lambda command: (name, {"command": command, **more})
+
+
+def _file(name: str, path: str = "file_path", text: str = "content", **more: Any) -> Callable[[str], ToolCall]:
+    return lambda file: (name, {path: file, text: "x\n", **more})
+
+
+def _no_preparation(world: World) -> None:
+    pass
+
+
+# -- the rows -------------------------------------------------------------------------------------------------------
+
+
+def _claude_argv(world: World, prompt: str) -> list[str]:
+    return ["-p", prompt, "--allowedTools=Bash,Write,Read,Edit", "--model", "claude-sonnet-4-5"]
+
+
+def _claude_env(world: World) -> dict[str, str]:
+    return {"ANTHROPIC_BASE_URL": world.url, "ANTHROPIC_API_KEY": "none", "DISABLE_TELEMETRY": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1",
+            "CLAUDE_CONFIG_DIR": str(world.home / ".claude")}  # fmt: skip
+
+
+def _codex_argv(world: World, prompt: str) -> list[str]:
+    return ["exec", "--skip-git-repo-check", prompt]
+
+
+def _codex_env(world: World) -> dict[str, str]:
+    return {"FAKE_KEY": "none", "CODEX_HOME": str(world.home / ".codex")}
+
+
+def _codex_prepare(world: World) -> None:
+    top = (
+        'model = "fake-model"\nmodel_provider = "fake"\napproval_policy = "never"\nsandbox_mode = "danger-full-access"'
+    )
+    provider = (
+        f'\n[model_providers.fake]\nname = "fake"\nbase_url = "{world.url}/v1"\nwire_api = "responses"\n'
+        'env_key = "FAKE_KEY"\nrequires_openai_auth = false\nsupports_websockets = false\n'
+        f'[projects.{json.dumps(str(world.project))}]\ntrust_level = "trusted"\n'
+    )
+    _text(world.home / ".codex/config.toml", top, provider)
+
+
+def _codex_shell(command: str) -> ToolCall:
+    return "exec_command", {"cmd": command}
+
+
+def _codex_write(file: str) -> ToolCall:
+    patch = f"*** Begin Patch\n*** Add File: {file}\n+x\n*** End Patch"
+    return "exec_command", {"cmd": f"apply_patch <<'EOF'\n{patch}\nEOF"}
+
+
+def _gemini_argv(world: World, prompt: str) -> list[str]:
+    return ["-m", "gemini-2.5-flash", "--yolo", "--skip-trust", "-p", prompt]
+
+
+def _gemini_env(world: World) -> dict[str, str]:
+    return {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": world.url, "GEMINI_CLI_NO_RELAUNCH": "true"}
+
+
+def _gemini_prepare(world: World) -> None:
+    _json(world.home / ".gemini/settings.json", (("security", "auth", "selectedType"), "gemini-api-key"),
+          (("security", "folderTrust", "enabled"), False), (("telemetry", "enabled"), False),
+          (("privacy", "usageStatisticsEnabled"), False), (("general", "disableAutoUpdate"), True))  # fmt: skip
+
+
+def _qwen_argv(world: World, prompt: str) -> list[str]:
+    return ["-m", "fake-model", "--yolo", "-p", prompt]
+
+
+def _qwen_env(world: World) -> dict[str, str]:
+    return {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{world.url}/v1", "OPENAI_MODEL": "fake-model"}
+
+
+def _qwen_prepare(world: World) -> None:
+    _json(world.home / ".qwen/settings.json", (("security", "auth", "selectedType"), "openai"),
+          (("security", "folderTrust", "enabled"), False), (("telemetry", "enabled"), False),
+          (("privacy", "usageStatisticsEnabled"), False), (("general", "disableAutoUpdate"), True))  # fmt: skip
+
+
+def _copilot_argv(world: World, prompt: str) -> list[str]:
+    return ["--trust-folder", "--allow-all-tools", "--no-auto-update", "-p", prompt]
+
+
+def _copilot_env(world: World) -> dict[str, str]:
+    return {"COPILOT_OFFLINE": "true", "COPILOT_PROVIDER_BASE_URL": f"{world.url}/v1",
+            "COPILOT_PROVIDER_API_KEY": "none", "COPILOT_MODEL": "fake-model",
+            "COPILOT_HOME": str(world.home / ".copilot"), "COPILOT_PROVIDER_MAX_PROMPT_TOKENS": "100000",
+            "COPILOT_PROVIDER_MAX_OUTPUT_TOKENS": "8000"}  # fmt: skip
+
+
+def _kimi_prepare(world: World) -> None:
+    tables = (
+        f'\n[providers.fake]\ntype = "openai"\nbase_url = "{world.url}/v1"\napi_key = "none"\n'
+        '[models.fake]\nprovider = "fake"\nmodel = "fake-model"\nmax_context_size = 100000\n'
+    )
+    _text(world.home / ".kimi-code/config.toml", 'default_model = "fake"', tables)
+
+
+def _grok_prepare(world: World) -> None:
+    tables = f'\n[model.fake]\nmodel = "fake-model"\nbase_url = "{world.url}/v1"\nname = "Fake"\napi_key = "none"\n'
+    _text(world.home / ".grok/config.toml", "", tables)
+
+
+def _vibe_prepare(world: World) -> None:
+    top = 'active_model = "fake"\nenable_telemetry = false\nenable_update_checks = false'
+    tables = (
+        f'\n[[providers]]\nname = "fake"\napi_base = "{world.url}/v1"\napi_key_env_var = "FAKE_KEY"\n'
+        'backend = "generic"\n[[models]]\nname = "fake-model"\nprovider = "fake"\nalias = "fake"\n'
+    )
+    _text(world.home / ".vibe/config.toml", top, tables)
+
+
+def _openhands_env(world: World) -> dict[str, str]:
+    return {"LLM_API_KEY": "none", "LLM_BASE_URL": f"{world.url}/v1", "LLM_MODEL": "openai/gpt-4.1",
+            "OPENHANDS_SUPPRESS_BANNER": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}  # fmt: skip
+
+
+def _openhands_argv(world: World, prompt: str) -> list[str]:
+    return ["--headless", "--json", "--always-approve", "--override-with-envs", "-t", prompt]
+
+
+def _cline_prepare(world: World) -> None:
+    words = ["auth", "-p", "openai-compatible", "-k", "none", "-m", "fake-model", "-b", f"{world.url}/v1"]
+    env = {"HOME": str(world.home), "PATH": os.environ.get("PATH", ""), "CLINE_TELEMETRY_DISABLED": "1"}
+    subprocess.run(
+        [world.binary.path, *words], env=env, cwd=world.project, capture_output=True, timeout=60, check=False
+    )
+
+
+def _cline_clean_up(world: World) -> None:
+    """Its hub goes on after the run: the one of this project, and no other, is ended."""
+    found = subprocess.run(["pgrep", "-f", f"cline-hub-daemon --cwd {world.project}"], capture_output=True, check=False)
+    for pid in found.stdout.split():
+        with suppress(ProcessLookupError):
+            os.kill(int(pid), 15)
+
+
+def _openhands_clean_up(world: World) -> None:
+    """It leaves a tmux server behind, under a folder of the run."""
+    env = {**os.environ, "HOME": str(world.home), "TMUX_TMPDIR": str(world.home)}
+    subprocess.run(["tmux", "-Lopenhands", "kill-server"], env=env, capture_output=True, check=False)
+
+
+def _opencode_env(world: World) -> dict[str, str]:
+    home = world.home
+    return {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "XDG_CONFIG_HOME": str(home / ".config"), "XDG_DATA_HOME": str(home / ".local/share"),
+            "XDG_CACHE_HOME": str(home / ".cache"), "XDG_STATE_HOME": str(home / ".local/state")}  # fmt: skip
+
+
+def _opencode_prepare(world: World) -> None:
+    options = {"baseURL": f"{world.url}/v1", "apiKey": "none"}
+    models = {"fake-model": {"name": "fake-model", "tool_call": True, "limit": {"context": 100000, "output": 8000}}}
+    provider = {"npm": "@ai-sdk/openai-compatible", "name": "fake", "options": options, "models": models}
+    _json(world.home / ".config/opencode/opencode.json", (("provider", "fake"), provider),
+          (("model",), "fake/fake-model"), (("small_model",), "fake/fake-model"), (("autoupdate",), False),
+          (("share",), "disabled"), (("permission",), "allow"))  # fmt: skip
+
+
+AGENTS: Mapping[str, Agent] = MappingProxyType({
+    "claude": Agent(_claude_argv, _claude_env, _no_preparation, _command("Bash", description="x"), _file("Write"),
+                    (".claude/settings.json",), (".claude/settings.json", ".claude/settings.local.json")),
+    "codex": Agent(_codex_argv, _codex_env, _codex_prepare, _codex_shell, _codex_write,
+                   (".codex/hooks.json", ".codex/config.toml"), (".codex/hooks.json", ".codex/config.toml")),
+    "gemini": Agent(_gemini_argv, _gemini_env, _gemini_prepare, _command("run_shell_command"), _file("write_file"),
+                    (".gemini/settings.json",), (".gemini/settings.json",)),
+    "qwen": Agent(_qwen_argv, _qwen_env, _qwen_prepare,
+                  _command("run_shell_command", is_background=False, description="x"), _file("write_file"),
+                  (".qwen/settings.json",), (".qwen/settings.json",)),
+    "copilot": Agent(_copilot_argv, _copilot_env, _no_preparation, _command("bash", description="x"),
+                     _file("create", "path", "file_text"),
+                     (".copilot/hooks",), (".github/hooks",)),
+    "kimi": Agent(lambda world, prompt: ["-p", prompt],
+                  lambda world: {"KIMI_CODE_HOME": str(world.home / ".kimi-code")}, _kimi_prepare,
+                  _command("Bash", description="x"), _file("Write", "path"), (".kimi-code/config.toml",)),
+    "grok": Agent(lambda world, prompt: ["-m", "fake", "--trust", "--always-approve", "-p", prompt],
+                  lambda world: {"XAI_API_KEY": "none"}, _grok_prepare,
+                  _command("run_terminal_command", description="x"), _file("write"),
+                  (".grok/hooks", ".grok/config.toml", ".claude/settings.json", ".cursor/hooks.json"),
+                  (".grok/hooks",)),
+    "vibe": Agent(lambda world, prompt: ["--trust", "--auto-approve", "-p", prompt],
+                  lambda world: {"FAKE_KEY": "none", "VIBE_HOME": str(world.home / ".vibe")}, _vibe_prepare,
+                  _command("bash"), _file("write_file", "path"), (".vibe/config.toml", ".vibe/hooks.toml"),
+                  (".vibe/hooks.toml",)),
+    "openhands": Agent(_openhands_argv, _openhands_env, _no_preparation,
+                       _command("terminal", **_RISK),
+                       _file("file_editor", "path", "file_text", command="create", **_RISK), (".openhands/hooks.json",),
+                       (".openhands/hooks.json",),
+                       (ModelTurn(tools=(("finish", {"message": "all done", "summary": "x"}),)),), _openhands_clean_up),
+    "cline": Agent(lambda world, prompt: ["-P", "openai-compatible", "-m", "fake-model", "--json", "-t", "60", prompt],
+                   lambda world: {"CLINE_TELEMETRY_DISABLED": "1"}, _cline_prepare,
+                   lambda command: ("run_commands", {"commands": [command]}), _file("editor", "path", "new_text"),
+                   (".cline/hooks",), (".cline/hooks",),
+                   (), _cline_clean_up),
+    "opencode": Agent(lambda world, prompt: ["run", prompt], _opencode_env, _opencode_prepare,
+                      _command("bash", description="x"), _file("write", "filePath"),
+                      (".config/opencode/opencode.json", ".config/opencode/plugin"), (".opencode/plugin",)),
+})  # fmt: skip
+"""Every agent that a proof can be run on."""
+
+
+def environment(world: World, agent: Agent, more: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """What the agent's process gets: a home of its own, the model, and nothing of the user's keys."""
+    node = lab() / "node24" / "node_modules" / "node" / "bin"
+    path = os.environ.get("PATH", "/usr/bin:/bin")
+    if lab() in world.binary.path.parents and node.is_dir():
+        path = f"{node}:{path}"
+    base = {"PATH": path, "HOME": str(world.home), "TERM": "xterm-256color", "LANG": "C.UTF-8",
+            "NO_PROXY": "127.0.0.1", "TMUX_TMPDIR": str(world.home)}  # fmt: skip
+    return {**base, **agent.env(world), **more}

@@ -1,0 +1,98 @@
+"""Canaries: calls that a proof lets the model attempt, and the hook that answers them. Harmless by construction.
+
+`hookline answer` adds the hook when a proof is running (`HOOKLINE_PROVE` names the file to note in). It can only add a
+deny or turn one canary's command into another's; it never allows what another hook refuses.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hookline.core.engine import Verdict
+from hookline.events import Event, PreToolUse, UserPromptSubmit
+from hookline.replies import Reply, deny, rewrite
+
+if TYPE_CHECKING:
+    from hookline.core.engine import HookSet
+
+VARIABLE = "HOOKLINE_PROVE"
+TOKEN = "hookline-canary"  # noqa: S105 - a word to look for, not a secret
+REASON = "a canary was refused on purpose"
+NAME = "canary"
+KINDS = ("allow", "deny", "rewrite", "hang", "crash", "exit")
+PATIENCE = 3.0
+"""Seconds until a canary that hangs is refused."""
+
+
+def command(kind: str, folder: Path) -> str:
+    """The command of a canary: it leaves a file behind if it runs."""
+    return f"touch {folder}/{TOKEN}-{kind}"
+
+
+def ran(kind: str, folder: Path) -> bool:
+    """Whether a canary's command ran."""
+    return (folder / f"{TOKEN}-{kind}").exists()
+
+
+def prompt(kind: str) -> str:
+    """The prompt of a canary."""
+    return f"{TOKEN}-{kind}"
+
+
+def attach(hooks: HookSet, env: Mapping[str, str]) -> None:
+    """Add the canary's hook and note every verdict, if a proof is running."""
+    path = env.get(VARIABLE)
+    if not path:
+        return
+    note(path, hooks={hook.name: hook.matcher.pattern or "*" for hook in hooks.hooks})
+    hooks.add(PreToolUse, _judge_call, name=NAME, inline=True)
+    hooks.add(UserPromptSubmit, _judge_prompt, name=f"{NAME} prompt", inline=True)
+
+    def note_verdict(notice: Any) -> None:
+        if isinstance(notice, Verdict):
+            note(path, event=notice.event.event_name, kind=_kind(notice.event), decided_by=notice.decided_by,
+                 asked=[outcome.hook for outcome in notice.outcomes if outcome.status != "skipped"],
+                 failed={outcome.hook: outcome.error for outcome in notice.failures})  # fmt: skip
+
+    hooks.observe(note_verdict, inline=True)
+
+
+def note(path: str, **what: Any) -> None:
+    """One line in the proof's file."""
+    line = json.dumps(what, default=str) + "\n"
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(descriptor, line.encode())
+    os.close(descriptor)
+
+
+def _kind(event: Event) -> str:
+    if isinstance(event, PreToolUse):
+        found = str(event.tool_input.get("command", "")).rpartition(f"{TOKEN}-")[2]
+        return found if TOKEN in str(event.tool_input.get("command", "")) else ""
+    if isinstance(event, UserPromptSubmit) and TOKEN in event.prompt:
+        return event.prompt.rpartition(f"{TOKEN}-")[2]
+    return ""
+
+
+def _judge_call(event: PreToolUse) -> Reply | None:
+    kind = _kind(event)
+    if kind == "deny":
+        return deny(REASON)
+    if kind == "rewrite":
+        return rewrite({**event.tool_input, "command": event.tool_input["command"].replace("rewrite", "rewritten")})
+    if kind == "hang":
+        time.sleep(3600)
+    if kind == "crash":
+        raise RuntimeError("a canary crashed on purpose")
+    if kind == "exit":
+        os._exit(0)
+    return None
+
+
+def _judge_prompt(event: UserPromptSubmit) -> Reply | None:
+    return deny(REASON) if _kind(event) == "deny" else None

@@ -1,5 +1,0 @@
-"""See `hookline.audit`."""
-
-from hookline.audit import AuditFile, AuditLog, Break, Link, read
-
-__all__ = ["AuditFile", "AuditLog", "Break", "Link", "read"]

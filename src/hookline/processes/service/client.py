@@ -1,0 +1,326 @@
+"""The client in a command hook: have the event answered by the user's service, and know when to answer it oneself."""
+
+import _socket
+import os
+import sys
+
+from hookline.processes.service import address, frames
+
+ACCEPT_LIMIT = 2.0
+"""Seconds in which the service must have passed the event on; after that it counts as hung."""
+START_LIMIT = 4.0
+"""Seconds in which the event's process must have begun."""
+GLANCE = 2.0
+"""Seconds between looks at whether a process that is still working has been stopped."""
+STREAM_GRACE = 0.1
+"""Seconds after a whole line in which stdin must end; if it does not, more events will come."""
+GUARD_LIMIT = 5.0
+"""Seconds that a guard may take: settings written by `hookline init` give it ten."""
+
+WHOLE, PROMPT, STREAM, UNREAD = "whole", "prompt", "stream", "unread"
+"""How stdin is read: to its end · to its end if that comes soon · as lines that may keep coming · not at all."""
+END_LIMIT = 0.5
+"""Seconds in which the end must come for a command that has a deadline of its own and keeps it also without one."""
+
+
+def _guard(words: list[str]) -> str:
+    return "" if any(word.startswith("--l") for word in words) else WHOLE  # --lines stays and answers many
+
+
+def _pipe(words: list[str]) -> str:
+    return STREAM
+
+
+def _fire(words: list[str]) -> str:
+    """Hot with `--json`, if it is plain whether the event comes from stdin."""
+    if "--json" not in words:
+        return ""
+    if words[0] != "-" and not words[0].startswith("-"):
+        return UNREAD
+    return WHOLE if words[0] == "-" or all(word.startswith("-") for word in words) else ""
+
+
+def _answer(words: list[str]) -> str:
+    return PROMPT
+
+
+HOT = {"guard": _guard, "pipe": _pipe, "fire": _fire, "answer": _answer}
+"""The commands that the service answers, and how each reads stdin; nothing: this one not."""
+LIMITS = {"guard": GUARD_LIMIT}
+"""Commands that cannot take long by nature, and how long that is."""
+
+
+class Unanswered(Exception):
+    """The service has not answered, and nothing has been written: answer by yourself."""
+
+
+def way(words: list[str]) -> str:
+    """How a command line reads stdin if the service can answer it, else nothing."""
+    if not words or words[0] not in HOT or not address.instance() or not sys.executable:
+        return ""
+    if any(word == "-h" or (len(word) > 2 and "--help".startswith(word)) for word in words):
+        return ""
+    try:
+        return "" if os.isatty(0) or _turned_off() else HOT[words[0]](words[1:])
+    except OSError:  # no stdin at all
+        return ""
+
+
+def off_switch() -> str:
+    """The file whose existence turns the service off for good: `hookline service off` makes it."""
+    config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.environ.get("HOME") or "/", ".config")
+    return os.path.join(config, "hookline", "service.off")
+
+
+def _turned_off() -> bool:
+    return os.path.exists(off_switch())
+
+
+def take_stdin(how: str) -> bool:
+    """Put what stdin holds into a file that can be read again, as the new stdin; False if more may still come.
+
+    Then nothing is lost: stdin begins with what was read already.
+    """
+    if how == UNREAD:
+        return True
+    chunks, ended = READERS[how]()
+    if not ended:
+        if chunks:
+            _feed(chunks)
+        return False
+    store = buffer("stdin")
+    for chunk in chunks:
+        write_all(store, chunk)
+    os.lseek(store, 0, os.SEEK_SET)
+    os.dup2(store, 0)
+    os.close(store)
+    return True
+
+
+def rewind_stdin() -> None:
+    """Have stdin begin again, however far a process of the service has read it; that one may still be reading."""
+    try:
+        again = os.open("/proc/self/fd/0", os.O_RDONLY)
+    except OSError:
+        os.lseek(0, 0, os.SEEK_SET)
+        return
+    os.dup2(again, 0)
+    os.close(again)
+
+
+def _read_whole() -> tuple[list[bytes], bool]:
+    chunks = []
+    while chunk := os.read(0, 1 << 20):
+        chunks.append(chunk)
+    return chunks, True
+
+
+def _read_promptly() -> tuple[list[bytes], bool]:
+    import select
+    import time
+
+    chunks: list[bytes] = []
+    due = time.monotonic() + END_LIMIT
+    while select.select([0], [], [], max(0.0, due - time.monotonic()))[0]:
+        chunk = os.read(0, 1 << 20)
+        if not chunk:
+            return chunks, True
+        chunks.append(chunk)
+    return chunks, False
+
+
+def _read_stream() -> tuple[list[bytes], bool]:
+    """Until the end, or until a whole line has been there for a while and the end has not."""
+    import select
+
+    chunks: list[bytes] = []
+    lines = False
+    while True:
+        if lines and not select.select([0], [], [], STREAM_GRACE)[0]:
+            return chunks, False
+        chunk = os.read(0, 1 << 20)
+        if not chunk:
+            return chunks, True
+        chunks.append(chunk)
+        lines = lines or b"\n" in chunk
+
+
+READERS = {WHOLE: _read_whole, PROMPT: _read_promptly, STREAM: _read_stream}
+
+
+def _feed(chunks: list[bytes]) -> None:
+    """Make a pipe stdin that begins with what was read; a process of its own keeps filling it while we live."""
+    import select
+
+    inlet, outlet = os.pipe()
+    reader = os.getpid()
+    if os.fork() == 0:
+        try:
+            os.close(inlet)
+            for chunk in chunks:
+                write_all(outlet, chunk)
+            while os.getppid() == reader:
+                if not select.select([0], [], [], 1.0)[0]:
+                    continue
+                chunk = os.read(0, 1 << 16)
+                if not chunk:
+                    break
+                write_all(outlet, chunk)
+        except OSError:
+            pass  # nobody reads any more
+        finally:
+            os._exit(0)
+    os.close(outlet)
+    os.dup2(inlet, 0)
+    os.close(inlet)
+
+
+def buffer(name: str) -> int:
+    """A file without a name, in memory where the system can."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create(f"hookline-{name}", os.MFD_CLOEXEC)
+    path = f"{address.folder()}/{os.getpid()}-{name}"
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
+    os.unlink(path)
+    return fd
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write every byte."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+# ---- asking
+
+
+def connect() -> _socket.socket | None:
+    """A connection to the user's service, if it is there; if not, one is started for the next event."""
+    folder = address.folder()
+    if not address.is_private(folder):
+        _start()
+        return None
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    connection.settimeout(ACCEPT_LIMIT)
+    try:
+        connection.connect(f"{folder}/{address.instance()}.sock")
+    except OSError as problem:  # it is not there, or does not take us: then we answer by ourselves
+        connection.close()
+        if isinstance(problem, (FileNotFoundError, ConnectionRefusedError)):
+            _start()
+        return None
+    return connection
+
+
+def ask(words: list[str], connection: _socket.socket | None) -> int:
+    """The exit code of a command that the service has run, its output written; `Unanswered` if it has not."""
+    if connection is None:
+        raise Unanswered("no service")
+    try:
+        if not address.is_trusted(connection):
+            raise Unanswered("somebody else's service")
+        code, out, err, sizes = _converse(connection, words)
+    except (OSError, frames.Garbled) as problem:
+        raise Unanswered(str(problem)) from None
+    finally:
+        connection.close()
+    _copy(out, 1, sizes[0])
+    _copy(err, 2, sizes[1])
+    return code
+
+
+def _start() -> None:
+    try:
+        from hookline.processes.service import start
+
+        start.start()
+    except OSError:
+        pass  # a full disk, a read-only folder: then every event is answered without a service
+
+
+def _converse(connection: _socket.socket, words: list[str]) -> tuple[int, int, int, tuple[int, int]]:
+    out, err = buffer("stdout"), buffer("stderr")
+    environ = [b"%b=%b" % entry for entry in os.environb.items()]
+    connection.sendall(frames.head(frames.RUN, _route(words, environ)))
+    send_body(connection, words, environ, [0, out, err])
+    worker = _expect(connection, frames.ACCEPTED, address.peer(connection)[0])
+    connection.settimeout(START_LIMIT)
+    process = _expect(connection, frames.STARTED, worker)
+    result = _await_end(connection, process, LIMITS.get(words[0]))
+    code = int.from_bytes(result[:4], "big", signed=True)
+    return code, out, err, (int.from_bytes(result[4:12], "big"), int.from_bytes(result[12:20], "big"))
+
+
+def _route(words: list[str], environ: list[bytes]) -> bytes:
+    """Who is to answer: this interpreter and package, started up in an environment like ours; and what is asked."""
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
+    texts = (sys.executable, home, repr(tuple(sys.flags)), str(sys.flags.utf8_mode), os.getcwd())
+    return frames.join(*map(os.fsencode, texts), *frames.counted(words), *environ)
+
+
+def send_body(connection: _socket.socket, words: list[str], environ: list[bytes], fds: list[int]) -> None:
+    """Say what the process that answers has to become; its stdin, stdout and stderr go along."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    texts = (repr(tuple(sys.flags)), str(mask), os.getcwd(), sys.argv[0])
+    body = frames.join(*map(os.fsencode, texts), *frames.counted(words), *frames.counted(sys.path), *environ)
+    size = len(body).to_bytes(4, "big")
+    sent = connection.sendmsg([size, body], frames.rights(fds)) - len(size)
+    if sent < len(body):
+        connection.sendall(body[sent:])
+
+
+def _expect(connection: _socket.socket, kind: bytes, responsible: int) -> int:
+    """The process that a frame of this kind names; who does not answer in time is ended, for the next event's sake."""
+    try:
+        found, payload = frames.read_frame(connection)
+    except TimeoutError:
+        _end(responsible)
+        raise
+    if found == frames.DECLINED:
+        raise Unanswered(payload.decode(errors="replace"))
+    if found != kind or len(payload) != 4:
+        raise frames.Garbled("not the frame that was due")
+    return int.from_bytes(payload, "big")
+
+
+def _end(process: int) -> None:
+    try:
+        if process > 1:
+            os.kill(process, 9)
+    except OSError:
+        pass
+
+
+def _await_end(connection: _socket.socket, process: int, limit: float | None) -> bytes:
+    """How the event's process ended. It may take its time, but not be stopped."""
+    connection.settimeout(limit or GLANCE)
+    while True:
+        try:
+            kind, payload = frames.read_frame(connection)
+        except TimeoutError:
+            if limit or _stopped(process):
+                raise
+            continue
+        if kind != frames.ENDED or len(payload) != 20:
+            raise frames.Garbled("not how it ended")
+        return payload
+
+
+def _stopped(process: int) -> bool:
+    try:
+        with open(f"/proc/{process}/stat", "rb", buffering=0) as stat:
+            return stat.read(4096).rpartition(b")")[2].split()[0] in b"Tt"
+    except OSError:
+        return sys.platform == "linux"
+
+
+def _copy(source: int, target: int, size: int) -> None:
+    os.lseek(source, 0, os.SEEK_SET)
+    while size > 0:
+        chunk = os.read(source, min(size, 1 << 20))
+        if not chunk:
+            return
+        write_all(target, chunk)
+        size -= len(chunk)

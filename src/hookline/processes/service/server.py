@@ -1,0 +1,286 @@
+"""The service: takes connections, checks who is there, and hands each to the worker that can answer it.
+
+It reads no event and runs no hook. Once a connection is handed over, worker and client are on their own: what becomes
+of the service no longer matters to them. It needs the standard library only, and nothing of any environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Generator
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from hookline.processes.service import address, frames
+from hookline.processes.service.leaf_keeper import LeafKeeper, keepers
+from hookline.processes.service.log import Log
+from hookline.processes.service.pool import Hand, Pool, Route
+from hookline.processes.service.stamps import Inspection, Stamps
+
+IDLE = 15 * 60.0
+"""Seconds without an event after which the service ends."""
+REQUEST_LIMIT = 5.0
+"""Seconds that a client may take to say what it wants."""
+BACKLOG = 1024
+AT_ONCE = 1 << 15
+"""Bytes of a request that are looked at before anybody waits for the rest of it."""
+DROPPED = (OSError, TimeoutError, frames.Garbled, ValueError, IndexError)
+"""What a client that leaves or talks nonsense leads to."""
+
+
+class LookAhead(NamedTuple):
+    """Whether this service's own files are as they were, and a worker whose files are."""
+
+    own: bool
+    fresh_worker: Hand | None
+
+
+class Service:
+    """One user's service; `run` returns when it has been stopped, replaced, or left alone for long."""
+
+    log: Log
+    name: str
+
+    def __init__(self, name: str, log: Log, state: str = "") -> None:
+        self.name, self.log = name, log
+        self.path: str = f"{name}.sock"
+        self.pool: Pool = Pool(log)
+        self.leaves: list[LeafKeeper] = keepers(state, log)
+        self.began: float = time.time()
+        self.used: float = time.monotonic()
+        self.declined: int = 0
+        self.talking: set[asyncio.Task[None]] = set()
+        self.stopping: asyncio.Event = asyncio.Event()
+        self.waiting: list[socket.socket] = []
+        self.confinement: list[object] = address.confinement("self")
+        ours = [file for file in map(_file_of, tuple(sys.modules.values())) if "hookline" in file]
+        self.own: Stamps = Stamps.take(ours, self.began)
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, self.stopping.set)
+        loop.add_signal_handler(signal.SIGCHLD, self.pool.reap)
+        listener = self._listen()
+        keeping: list[asyncio.Task[None]] = []
+        try:
+            self.log(f"started, pid {os.getpid()}, protocol {frames.PROTOCOL}, {sys.executable}")
+            loop.add_reader(listener, self._accept, listener)
+            keeping = [loop.create_task(leaf.run()) for leaf in self.leaves]
+            await self._until_done()
+        finally:
+            for task in keeping:
+                task.cancel()
+            loop.remove_reader(listener)
+            with contextlib.suppress(OSError):
+                os.unlink(self.path)
+            listener.close()
+            await asyncio.gather(*keeping, return_exceptions=True)
+            await self._finish()
+            self.log("ended")
+
+    def _listen(self) -> socket.socket:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | getattr(socket, "SOCK_NONBLOCK", 0))
+        listener.setblocking(False)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)  # we hold the lock, so whoever made it has gone
+        listener.bind(self.path)
+        listener.listen(BACKLOG)
+        return listener
+
+    async def _until_done(self) -> None:
+        while not self.stopping.is_set():
+            left = IDLE - (time.monotonic() - self.used)
+            if left <= 0 and not self.pool.busy and not any(leaf.wanted for leaf in self.leaves):
+                self.log(f"no event in {IDLE / 60:.0f} minutes")
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.stopping.wait(), max(1.0, min(left, 30.0)))
+            self.pool.let_idle_go()
+
+    async def _finish(self) -> None:
+        await self.pool.aclose()
+        for task in self.talking:
+            task.cancel()
+        await asyncio.gather(*self.talking, return_exceptions=True)
+
+    # ---- connections
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as problem:  # no descriptors left: the client answers by itself
+                self.log(f"cannot accept: {problem}")
+                return
+            connection.setblocking(False)
+            self._greet(connection)
+
+    def _greet(self, connection: socket.socket) -> None:
+        """Hand an event over as soon as it is there, as most are before all files have been looked at."""
+        try:
+            if not address.is_trusted(connection, self.confinement):
+                self._decline(connection, "another user, or a process that is confined differently")
+                connection.close()
+                return
+            ahead = Inspection(self._look_ahead())
+            while (route := _sent_already(connection)) is None and ahead.step():
+                pass
+            if route is not None:
+                self._hand_over(connection, Route(route), ahead)
+                connection.close()
+                return
+        except DROPPED as problem:
+            self._drop(connection, problem)
+            return
+        task = asyncio.get_running_loop().create_task(self._talk(connection, ahead))
+        self.talking.add(task)
+        task.add_done_callback(self.talking.discard)
+
+    def _drop(self, connection: socket.socket, problem: BaseException) -> None:
+        self.log(f"a client was dropped: {str(problem) or type(problem).__name__}")
+        connection.close()
+
+    async def _talk(self, connection: socket.socket, ahead: Inspection[LookAhead]) -> None:
+        with connection:
+            try:
+                async with asyncio.timeout(REQUEST_LIMIT):
+                    await self._answer(connection, ahead)
+            except DROPPED as problem:
+                self._drop(connection, problem)
+
+    async def _answer(self, connection: socket.socket, ahead: Inspection[LookAhead]) -> None:
+        protocol, kind, length = frames.read_head(await _exactly(connection, frames.HEAD))
+        if protocol != frames.PROTOCOL:
+            self._decline(connection, f"this service speaks protocol {frames.PROTOCOL}")
+            self._give_way(newer=protocol > frames.PROTOCOL)
+            return
+        route = await _exactly(connection, length)
+        if kind == frames.CONTROL:
+            await self._control(connection, route)
+        else:
+            self._hand_over(connection, Route(route), ahead)
+
+    def _look_ahead(self) -> Generator[None, None, LookAhead]:
+        """Compare files while the client reads its event: ours, and those of the worker that it most likely wants.
+
+        The client has been started by now, so what changes later is as late as it would be for a process of its own.
+        """
+        return LookAhead((yield from self.own.inspect()), (yield from self.pool.look_ahead()))
+
+    def _hand_over(self, connection: socket.socket, route: Route, ahead: Inspection[LookAhead]) -> None:
+        """Give the event to a worker, which gets ready meanwhile and begins only if every file is as it was."""
+        self.used = time.monotonic()
+        handover = self.pool.hand_over(route, connection)
+        own, fresh = ahead.result()
+        reason = self.pool.why_not(route, handover, fresh) if own else "Hookline has changed; a new service follows"
+        if reason:
+            self._decline(connection, reason)
+        if handover:
+            (handover.withdraw if reason else handover.begin)()
+        if not own:
+            self._give_way(newer=True)
+
+    def _give_way(self, *, newer: bool) -> None:
+        if newer:
+            self.log("a newer Hookline is there; making room for its service")
+            self.stopping.set()
+
+    def _decline(self, connection: socket.socket, reason: str) -> None:
+        self.declined += 1
+        self.log(f"declined: {reason}")
+        with contextlib.suppress(OSError):  # it has gone; what it could not be told is short and has room
+            connection.send(frames.frame(frames.DECLINED, reason.encode()))
+
+    # ---- control
+
+    async def _control(self, connection: socket.socket, request: bytes) -> None:
+        answer: dict[str, Any] = {"error": f"no such request: {request.decode(errors='replace')}"}
+        if request == b"status":
+            answer = self.status()
+        elif request == b"stop":
+            answer = {"stopping": True}
+            self.waiting.append(connection.dup())  # whoever asked sees it close when this process has ended
+            self.stopping.set()
+        data = json.dumps(answer).encode()
+        await asyncio.get_running_loop().sock_sendall(connection, frames.frame(frames.RESULT, data))
+
+    def status(self) -> dict[str, Any]:
+        """What runs, since when, how much it has done."""
+        return {
+            "name": self.name,
+            "pid": os.getpid(),
+            "since": self.began,
+            "idle_limit": IDLE,
+            "declined": self.declined,
+            "python": sys.executable,
+            "socket": os.path.abspath(self.path),
+            "fleet": [leaf.status() for leaf in self.leaves if leaf.wanted],
+            **self.pool.status(),
+        }
+
+
+def _file_of(module: object) -> str:
+    return getattr(module, "__file__", None) or ""
+
+
+def _sent_already(connection: socket.socket) -> bytes | None:
+    """The route of an event, if all of it has been sent; if not, nothing is taken from the connection."""
+    try:
+        said = connection.recv(AT_ONCE, socket.MSG_PEEK)
+    except BlockingIOError:
+        return None
+    if len(said) < frames.HEAD:
+        return None
+    protocol, kind, length = frames.read_head(said)
+    if protocol != frames.PROTOCOL or kind != frames.RUN or len(said) < frames.HEAD + length:
+        return None
+    return connection.recv(frames.HEAD + length)[frames.HEAD :]
+
+
+async def _exactly(connection: socket.socket, size: int) -> bytes:
+    loop = asyncio.get_running_loop()
+    data = b""
+    while len(data) < size:
+        more = await loop.sock_recv(connection, size - len(data))
+        if not more:
+            raise frames.Garbled("it left before it had said what it wants")
+        data += more
+    return data
+
+
+def main(name: str, lock: int, state: str = "") -> None:
+    """Run the service that holds the lock; its file goes when the service does."""
+    os.set_inheritable(lock, False)
+    import_module("hookline.__main__")  # compiled once, also for clients that are told to write no bytecode
+    import_module("hookline.processes.service.client")
+    _enter(address.folder())
+    log = Log(f"{name}.log")
+    try:
+        asyncio.run(_serve(name, log, state))
+    except Exception as problem:
+        log(f"failed: {type(problem).__name__}: {problem}")
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(f"{name}.lock")
+
+
+def _enter(folder: str) -> None:
+    """Stay in the folder itself: whoever may write beside it (`/tmp`) can move it and put a link in its place."""
+    os.chdir(folder)
+    if not (address.is_private(folder) and os.path.samestat(os.lstat(folder), os.stat("."))):
+        raise PermissionError(f"{folder}: not a private folder of this user")
+
+
+async def _serve(name: str, log: Log, state: str) -> None:
+    await Service(name, log, state).run()

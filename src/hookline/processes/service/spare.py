@@ -1,0 +1,219 @@
+"""The process that waits for an event, gets ready for it meanwhile, and becomes it.
+
+An event of a guard of ours leaves the process as it was, so it waits for the next one; after any other it ends.
+"""
+
+from __future__ import annotations
+
+import _socket
+import contextlib
+import fcntl
+import gc
+import os
+import resource
+import select
+import socket
+import sys
+import tempfile
+import threading
+from typing import NoReturn
+
+from hookline.core.files import in_fleet
+from hookline.processes import loop
+from hookline.processes.service import client, event_process, frames
+
+EVENT = b"""{"hook_event_name": "PreToolUse", "session_id": "rehearsal", "transcript_path": "", "cwd": "/",
+"tool_name": "Bash", "tool_input": {"command": "cd / && git -C x status -s | grep 'y' > /dev/null"}}"""
+REHEARSALS = (
+    ["guard", "commands", "--block", "rm -rf *", "--only", "git *", "--containing", "secret"],
+    ["guard", "paths", "--confine", "auto", "--temporary", "--block", "sudo *"],
+)
+"""Commands that are run before the first event: what they import, compile and keep is there, and in place."""
+PURE_GUARDS = ("approvals", "commands", "paths", "secrets")
+"""Guards that change nothing in the process that runs them."""
+PADDING = 40
+"""Variables that a client's environment has beyond a worker's, more or less."""
+SETTLE = 0.02
+"""Seconds without an event after which the next command is rehearsed."""
+SEATS = 2
+"""Processes of one worker that wait for events at once."""
+MOST_EVENTS, MOST_MEMORY = 1000, 256 << 20
+"""Events after which a process ends, and bytes: what it has gathered goes with it."""
+TAKEN, THROUGH, AGAIN = b"t", b"e", b"w"
+"""What a process tells its worker: it has an event · the event is through · and it waits for another one."""
+SERVICE_GONE = 71
+
+
+class Spare:
+    """A fork of a worker: waits for an event, answers it, and waits again if it can."""
+
+    run: event_process.Run
+    service: _socket.socket
+    worker: socket.socket
+    seats: int
+
+    def __init__(self, service: _socket.socket, worker: socket.socket, seats: int, run: event_process.Run) -> None:
+        self.service, self.worker, self.seats, self.run = service, worker, seats, run
+        self.seat = -1
+        self.answered = 0
+        self.modules = 0
+        self.pure: bool = False
+
+    def serve(self, asked: list[str]) -> NoReturn:
+        """Answer events until one leaves something behind; what was asked last is rehearsed before the first."""
+        event_process.reset_signals()
+        if not self._sit():
+            os._exit(0)  # others have come back meanwhile
+        self._get_ready(asked)
+        while True:
+            name, words, connection, go = self._receive()
+            self._stand_up()
+            if not self.answered:
+                os.setpgid(0, 0)
+            self._tell(TAKEN, name, words, connection.fileno())
+            event_process.answer(connection, go, self.run, self)
+            self.answered += 1
+            _forget()
+
+    def _get_ready(self, asked: list[str]) -> None:
+        first = asked or REHEARSALS[0]
+        for words in (first, *(each for each in REHEARSALS if each[:2] != first[:2])):
+            if select.select([self.service.fileno()], [], [], SETTLE)[0]:
+                break
+            rehearse(self.run, words)  # writes to its memory now, so that the event finds it copied already
+            loop.prepare()
+        gc.freeze()  # what rehearsals have left is not looked through while somebody waits
+        gc.enable()
+
+    def _receive(self) -> tuple[int, bytes, _socket.socket, int]:
+        try:
+            return receive_handover(self.service)
+        except (OSError, frames.Garbled):
+            os._exit(SERVICE_GONE)
+
+    def _sit(self) -> bool:
+        """Take one of the seats of those who wait; whoever ends leaves it."""
+        for seat in range(SEATS):
+            with contextlib.suppress(OSError):
+                fcntl.lockf(self.seats, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, seat)
+                self.seat = seat
+                return True
+        return False
+
+    def _stand_up(self) -> None:
+        fcntl.lockf(self.seats, fcntl.LOCK_UN, 1, self.seat)
+
+    def _tell(self, what: bytes, name: int = 0, asked: bytes = b"", *fds: int) -> None:
+        """Tell the worker what has become of this process."""
+        message = what + os.getpid().to_bytes(4, "big") + name.to_bytes(8, "big") + asked
+        self.worker.sendmsg([message], frames.rights(list(fds)) if fds else [])
+
+    # ---- around an event
+
+    def begin(self, words: list[str]) -> None:
+        """What is not ours alone may do anything: it does not get hold of the service, and is the last one here."""
+        self.pure = is_pure(words) and not in_fleet()
+        self.modules = len(sys.modules)
+        if not self.pure:
+            self.service.close()
+
+    def is_as_before(self) -> bool:
+        """Whether an event has left nothing in this process that the next one could meet."""
+        return self.pure and len(sys.modules) == self.modules and threading.active_count() == 1 and not _has_children()
+
+    def end(self, *, stays: bool) -> bool:
+        """Tell the worker that the event is through; whether this process waits for another one."""
+        stays = stays and self.answered < MOST_EVENTS and _memory() < MOST_MEMORY and self._sit()
+        with contextlib.suppress(OSError):  # a worker that was killed; the client must hear, or it would judge again
+            self._tell(AGAIN if stays else THROUGH)
+            return stays
+        return False
+
+
+def _has_children() -> bool:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _memory() -> int:
+    """The bytes that this process holds; where the system does not say, the most that it has held.
+
+    The most is also what its parent held when it was started, if that was more.
+    """
+    try:
+        with open("/proc/self/statm", "rb", buffering=0) as file:
+            return int(file.read(256).split()[1]) * resource.getpagesize()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def _forget() -> None:
+    """Hold on to nothing of an event: no folder, no streams, nothing that Python remembers of its environment."""
+    os.chdir("/")
+    tempfile.tempdir = None
+    to_nowhere()
+    loop.prepare()
+
+
+def receive_handover(service: _socket.socket) -> tuple[int, bytes, _socket.socket, int]:
+    """One event from the service: its number, what is asked, the client's connection, and where it says to begin."""
+    start, ancillary, _, _ = service.recvmsg(8 + frames.ASKED, _socket.CMSG_SPACE(2 * 4))
+    fds = frames.attached(ancillary)
+    if len(start) != 8 + frames.ASKED or len(fds) != 2:
+        raise frames.Garbled("no connection was handed over")
+    for fd in fds:
+        os.set_inheritable(fd, False)
+    return int.from_bytes(start[:8], "big"), start[8:].rstrip(b"\0"), _socket.socket(fileno=fds[0]), fds[1]
+
+
+def to_nowhere() -> None:
+    """Our streams have seen that they are not files; from now on nothing is read from them or written to them."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.close(null)
+
+
+def is_pure(words: list[str]) -> bool:
+    """Whether a command is a guard of ours that answers once and leaves its process as it was."""
+    return words[:1] == ["guard"] and words[1:2] != [] and words[1] in PURE_GUARDS and "--lines" not in words
+
+
+def rehearsable(asked: bytes) -> list[str]:
+    """The words of a command, if running it once more changes nothing; else nothing."""
+    words = os.fsdecode(asked.rstrip(b"\0")).split("\0")
+    return words if is_pure(words) else []
+
+
+def rehearse(run: event_process.Run, *commands: list[str]) -> None:
+    """Answer events of our own, sent as a client sends them: the first real one finds everything in place.
+
+    How they end does not matter. Afterwards environment and streams are as they were.
+    """
+    environ, streams = dict(os.environb), (sys.stdin, sys.stdout, sys.stderr)
+    pretended = environ | {b"HOOKLINE_REHEARSAL_%d" % number: b"." * 60 for number in range(PADDING)}
+    for words in commands:
+        fds = [client.buffer("rehearsal") for _ in range(3)]
+        client.write_all(fds[0], EVENT)
+        os.lseek(fds[0], 0, os.SEEK_SET)
+        ours, theirs = _socket.socketpair()
+        client.send_body(theirs, words, [*map(b"=".join, pretended.items())], fds)
+        kept = event_process.become(event_process.receive(ours))
+        with (
+            open(0, closefd=False) as sys.stdin,
+            open(1, "w", closefd=False) as sys.stdout,
+            open(2, "w", closefd=False) as sys.stderr,
+            contextlib.suppress(SystemExit, Exception),
+        ):
+            run(words)
+        ours.close()
+        theirs.close()
+        for fd in (*fds, *kept):
+            os.close(fd)
+    sys.stdin, sys.stdout, sys.stderr = streams
+    event_process.wear(environ)
+    tempfile.tempdir = None  # each environment has its own
+    to_nowhere()

@@ -1,0 +1,301 @@
+"""Start a program: three pipes, a process group of its own, and a future of its return code.
+
+The standard library starts programs well and slowly: a tenth of the time of a small hook goes into `subprocess.Popen`
+(`make bench ARGS="--only commands"`). So the system call behind it is made directly, where it is the one we know; what
+is out of the ordinary, and what fails, is left to `Popen`, which says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from hookline.errors import HookFailed
+from hookline.processes.tree import MARKER
+
+fork_exec: Callable[..., int] | None
+try:
+    from _posixsubprocess import fork_exec
+except ImportError:
+    fork_exec = None
+
+STANDARD = 3
+"""Descriptors below this are stdin, stdout and stderr."""
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+"""The exit codes of a shell that cannot start a program."""
+
+
+class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What to start: the program with its arguments, where, with which environment, and what it reads.
+
+    `marker` is an entry of the environment too: by it everything the program starts can be found.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str | None = None
+    env: Mapping[str, str] | None = None
+    stdin: bytes = b""
+    marker: str = ""
+
+    def environ(self) -> dict[str, str]:
+        """The whole environment, as the program sees it."""
+        env = dict(os.environ if self.env is None else self.env)
+        return {**env, MARKER: self.marker} if self.marker else env
+
+
+class Child(msgspec.Struct):
+    """A started program: our ends of its pipes, and the future of its return code (negative: the signal)."""
+
+    pid: int
+    stdin: int
+    stdout: int
+    stderr: int
+    exit: asyncio.Future[int | None]
+    warm: bool = False
+    last_words: bytes = b""
+    """What a skipped shell would have added to stderr; known when `exit` is."""
+    look: Callable[[], None] | None = None
+    """Looks whether it has ended; if it has not, the loop will tell. Until then nobody watches it, which saves time."""
+
+
+async def spawn(spec: ProcessSpec) -> Child:
+    """Start a program the ordinary way: vfork, its own process group, three pipes."""
+    pipes = Pipes()
+    try:
+        process = _quickly(spec, *pipes.theirs) or _carefully(spec, *pipes.theirs)
+    except BaseException:
+        pipes.close()
+        raise
+    pipes.close_theirs()
+    watch = _Watch(process, asyncio.get_running_loop())
+    return Child(process.pid, *pipes.ours, watch.ended, look=watch.look)
+
+
+def _quickly(spec: ProcessSpec, stdin: int, stdout: int, stderr: int) -> Started | None:
+    """A program that has begun; None if nothing has happened yet and `_carefully` is to be asked."""
+    entries = entries_of(spec)
+    standard = stdin < STANDARD  # we were started without some of them, so that pipes have taken their numbers
+    if fork_exec is None or "/" not in spec.argv[0] or entries is None or standard:
+        return None
+    words = [in_bytes(word) for word in spec.argv]
+    sys.audit("subprocess.Popen", spec.argv[0], spec.argv, spec.cwd, spec.env)
+    heard, said = os.pipe()  # closed when the program begins; if it cannot, that is said here
+    try:
+        pid = fork_exec(
+            words,
+            words[:1],
+            True,  # noqa: FBT003 - close all other descriptors
+            (said,),
+            spec.cwd,
+            entries,
+            stdin, -1, -1, stdout, -1, stderr, heard, said,
+            True,  # noqa: FBT003 - signals that Python ignores are not ignored there
+            False,  # noqa: FBT003
+            0,  # a group, not a new session: the scheduler would make every hook a task group of its own
+            None, None, None, -1, None,
+            True,  # noqa: FBT003 - vfork
+        )  # fmt: skip
+    except TypeError:  # a Python where this call is another one
+        os.close(heard)
+        return None
+    except BaseException:
+        os.close(heard)
+        raise
+    finally:
+        os.close(said)
+    failed = os.read(heard, 1)
+    os.close(heard)
+    if failed:
+        os.waitpid(pid, 0)
+        return None
+    return Started(pid)
+
+
+_ENCODED: dict[int, tuple[Mapping[str, str], list[bytes]]] = {}
+"""Read-only environments that were encoded before, by identity: as a rule the next program's is one of them."""
+_MOST_ENCODED = 64
+
+
+def entries_of(spec: ProcessSpec) -> list[bytes] | None:
+    """The environment as the kernel wants it; None if it cannot be written so."""
+    if not isinstance(spec.env, MappingProxyType) or not spec.marker:
+        return _encoded(spec.environ())
+    known = _ENCODED.get(id(spec.env))
+    if known is None:
+        entries = _encoded({name: value for name, value in spec.env.items() if name != MARKER})
+        if entries is None:
+            return None
+        if len(_ENCODED) >= _MOST_ENCODED:
+            _ENCODED.clear()
+        known = _ENCODED[id(spec.env)] = spec.env, entries
+    return [*known[1], in_bytes(f"{MARKER}={spec.marker}")]
+
+
+def _encoded(env: Mapping[str, str]) -> list[bytes] | None:
+    entries = in_bytes("\0".join([f"{name}={value}" for name, value in env.items()])).split(b"\0")
+    return entries if len(entries) == len(env) and "=" not in "".join(env) else None
+
+
+def in_bytes(text: str) -> bytes:
+    """A text as programs get it; where the locale has no bytes for it (`LC_ALL=C`), in UTF-8."""
+    try:
+        return os.fsencode(text)
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogateescape")
+
+
+def _carefully(spec: ProcessSpec, stdin: int, stdout: int, stderr: int) -> subprocess.Popen[bytes]:
+    """The same by the standard library, whose errors say what is wrong."""
+    argv = [in_bytes(word) for word in spec.argv] if os.name == "posix" else spec.argv
+    env: Mapping[Any, Any] = spec.environ()
+    if os.name == "posix":
+        env = {in_bytes(name): in_bytes(value) for name, value in env.items()}
+    return subprocess.Popen(argv, cwd=spec.cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr, process_group=0)
+
+
+def not_started(spec: ProcessSpec, error: Exception) -> HookFailed:
+    """The failure of a program that could not be started, with the exit code a shell would give it."""
+    if spec.cwd is not None and not Path(spec.cwd).is_dir():
+        return HookFailed(f"cannot run in `{spec.cwd}`: there is no such folder", exit_code=NOT_EXECUTABLE)
+    missing = isinstance(error, FileNotFoundError)
+    problem = getattr(error, "strerror", None) or str(error)
+    said = f"could not be started: `{spec.argv[0]}`: {problem[:1].lower()}{problem[1:]}"
+    return HookFailed(said, exit_code=NOT_FOUND if missing else NOT_EXECUTABLE)
+
+
+class Pipes:
+    """Three pipes: `theirs` are stdin, stdout and stderr of a child, `ours` the other ends, non-blocking."""
+
+    def __init__(self) -> None:
+        self._open: list[int] = []
+        try:
+            for _ in range(3):
+                self._open.extend(os.pipe())
+        except OSError:
+            self.close()
+            raise
+        in_r, in_w, out_r, out_w, err_r, err_w = self._open
+        self.theirs: tuple[int, int, int] = (in_r, out_w, err_w)
+        self.ours: tuple[int, int, int] = (in_w, out_r, err_r)
+        for fd in self.ours:
+            os.set_blocking(fd, False)
+
+    def close_theirs(self) -> None:
+        for fd in self.theirs:
+            os.close(fd)
+
+    def close(self) -> None:
+        for fd in self._open:
+            os.close(fd)
+
+
+# ---- how it ends
+
+
+LOST = sys.maxsize
+"""In place of a return code that somebody else was told: a host that waits for any child at all."""
+
+
+class Started(msgspec.Struct, frozen=True):
+    """A process of ours, asked for its return code as a `Popen` is."""
+
+    pid: int
+
+    def poll(self) -> int | None:
+        return self._asked(os.WNOHANG)
+
+    def wait(self) -> int:
+        code = self._asked(0)
+        return LOST if code is None else code
+
+    def _asked(self, options: int) -> int | None:
+        try:
+            pid, status = os.waitpid(self.pid, options)
+        except ChildProcessError:
+            return LOST
+        return os.waitstatus_to_exitcode(status) if pid else None
+
+
+def watch(process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> asyncio.Future[int | None]:
+    """The return code of a process we started, as a future; the process is reaped when it resolves."""
+    watch = _Watch(process, loop)
+    watch.look()
+    return watch.ended
+
+
+_IN_A_THREAD = -1
+
+
+def when_gone(pid: int, loop: asyncio.AbstractEventLoop, told: Callable[[], None]) -> None:
+    """Call `told` once a process has gone, be it ours or not; at once if it has, or if there is no way to wait."""
+    try:
+        pidfd = os.pidfd_open(pid) if sys.platform == "linux" else -1
+    except OSError:
+        pidfd = -1
+    if pidfd < 0:
+        told()
+        return
+
+    def gone() -> None:
+        loop.remove_reader(pidfd)
+        os.close(pidfd)
+        told()
+
+    loop.add_reader(pidfd, gone)
+
+
+class _Watch:
+    """The future of a return code; it resolves by a look at the right moment, or when the loop tells."""
+
+    def __init__(self, process: Started | subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> None:
+        self.ended: asyncio.Future[int | None] = loop.create_future()
+        self._process, self._loop = process, loop
+        self._pidfd: int | None = None
+        self._over = False
+
+    def look(self) -> None:
+        """Ask whether it has ended, and be told by the loop if it has not."""
+        if self._over or self._pidfd == _IN_A_THREAD:  # its id may be another's by now, or the thread is told
+            return
+        code = self._process.poll()
+        if code is not None:
+            self._over = True
+            self._no_longer()
+            _tell(self.ended, code)
+        elif self._pidfd is None:
+            self._from_now_on()
+
+    def _from_now_on(self) -> None:
+        try:
+            self._pidfd = os.pidfd_open(self._process.pid) if sys.platform == "linux" else _IN_A_THREAD
+        except OSError:
+            self._pidfd = _IN_A_THREAD
+        if self._pidfd == _IN_A_THREAD:
+            threading.Thread(target=self._wait, name=f"hookline-wait-{self._process.pid}", daemon=True).start()
+        else:
+            self._loop.add_reader(self._pidfd, self.look)
+
+    def _no_longer(self) -> None:
+        if self._pidfd is not None:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+
+    def _wait(self) -> None:
+        code = self._process.wait()
+        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nobody listens any more
+            self._loop.call_soon_threadsafe(_tell, self.ended, code)
+
+
+def _tell(ended: asyncio.Future[int | None], code: int) -> None:
+    if not ended.done():
+        ended.set_result(None if code == LOST else code)

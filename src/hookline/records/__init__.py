@@ -1,0 +1,28 @@
+"""What happened: the audit log, metrics and traces, replays, and the console that shows them.
+
+`from hookline.records import AuditLog`; each name is imported when it is first used.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hookline.records.audit.log import AuditFile, AuditLog
+    from hookline.records.telemetry.metrics import Metrics
+    from hookline.records.telemetry.otel import OpenTelemetry
+
+__all__ = ["AuditFile", "AuditLog", "Metrics", "OpenTelemetry"]
+
+_HOME = {
+    "AuditFile": "hookline.records.audit.log",
+    "AuditLog": "hookline.records.audit.log",
+    "Metrics": "hookline.records.telemetry.metrics",
+    "OpenTelemetry": "hookline.records.telemetry.otel",
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):  # noqa: ANN001, ANN202
+        """Import a public name when it is first asked for."""
+        if name in _HOME:
+            return getattr(__import__(_HOME[name], fromlist=(name,)), name)
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")

@@ -1,0 +1,154 @@
+"""What a log has been, remembered elsewhere: so that a log and its head file rolled back together are found out.
+
+A head file lies beside its log; whoever can replace the one can put older copies of both back, signatures and all. An
+anchor is the last record's number and hash in another place: a file in the user's state folder (what a log with a key
+has unless you say differently), a file of your choice on another disk, or a function that sends it away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from hookline.core.files import locked, state_folder, write_at
+from hookline.errors import AuditError
+from hookline.records.audit.chain import Link, digest
+
+_SIZE = 512
+
+
+class Anchor(Protocol):
+    """Somewhere else that remembers where a log stood; `read` gives `None` where nothing was remembered yet."""
+
+    required: bool
+    """Whether a log may not be written when this cannot be."""
+
+    def read(self, key: bytes | None) -> Link | None:
+        """The last record this knows of."""
+
+    def write(self, last: Link, key: bytes | None) -> None:
+        """Remember this one from now on."""
+
+
+class _Mark(msgspec.Struct, frozen=True, kw_only=True):
+    seq: int
+    hash: str
+    mac: str = ""
+
+
+class FileAnchor:
+    """An anchor in a file: as far from the log as you can put it, and where its writers' enemies cannot write."""
+
+    def __init__(self, path: str | Path, *, required: bool = True) -> None:
+        self.path: Path = Path(path)
+        self.required = required
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def read(self, key: bytes | None) -> Link | None:
+        """The last record; raises `AuditError` when the file is damaged, or was signed with another key."""
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as problem:
+            raise AuditError(f"{self.path}: the anchor cannot be read: {problem.strerror}") from None
+        try:
+            mark = msgspec.json.decode(data, type=_Mark)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise AuditError(f"{self.path}: the anchor is damaged") from None
+        if key is not None and not hmac.compare_digest(_signature(mark.seq, mark.hash, key), mark.mac):
+            raise AuditError(f"{self.path}: the anchor was changed, or the key is another one")
+        return Link(mark.seq, mark.hash)
+
+    def write(self, last: Link, key: bytes | None) -> None:
+        """Remember a record, in one write of constant size."""
+        mac = "" if key is None else _signature(last.seq, last.hash, key)
+        data = msgspec.json.encode(_Mark(seq=last.seq, hash=last.hash, mac=mac)).ljust(_SIZE) + b"\n"
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with locked(self.path) as fd:
+                write_at(fd, data, 0)
+        except OSError as problem:
+            raise AuditError(f"{self.path}: the anchor cannot be written: {problem.strerror}") from None
+
+
+class SinkAnchor:
+    """An anchor that a function sends away, to a log collector or a queue: it is told `(seq, hash)` after each write.
+
+    Nothing is read back: compare with `hookline audit verify --expect SEQ:HASH`.
+    """
+
+    required = True
+
+    def __init__(self, send: Callable[[int, str], object]) -> None:
+        self._send = send
+
+    def __str__(self) -> str:
+        return "a function"
+
+    def read(self, key: bytes | None) -> Link | None:
+        """Nothing: what was sent away stays there."""
+        return None
+
+    def write(self, last: Link, key: bytes | None) -> None:
+        """Send it."""
+        try:
+            self._send(last.seq, last.hash)
+        except Exception as problem:
+            raise AuditError(f"the anchor cannot be sent: {type(problem).__name__}: {problem}") from problem
+
+
+class Expected:
+    """An anchor that was written down: `--expect SEQ:HASH`. It is only compared with."""
+
+    required = True
+
+    def __init__(self, last: Link) -> None:
+        self._last = last
+
+    def __str__(self) -> str:
+        return f"record {self._last.seq}"
+
+    def read(self, key: bytes | None) -> Link | None:
+        """What was written down."""
+        return self._last
+
+    def write(self, last: Link, key: bytes | None) -> None:
+        """Nothing is remembered."""
+
+
+AnchorSpec = str | Path | Callable[[int, str], object] | Anchor | bool | None
+"""A file, a function, an anchor of your own, `True` for the state folder, `False` for none; `None` is by the key."""
+
+
+def anchor_for(given: AnchorSpec, log: Path, key: bytes | None) -> Anchor | None:
+    """The anchor of a log: a file's, a function's, your own, or unless switched off the state folder's with a key."""
+    if given is False or (given is None and key is None):
+        return None
+    if given is None or given is True:
+        return state_anchor(log, key)
+    if isinstance(given, (str, Path)):
+        return FileAnchor(given)
+    return SinkAnchor(given) if callable(given) else given
+
+
+def state_anchor(log: Path, key: bytes | None) -> FileAnchor:
+    """The anchor in the user's state folder: one for each log and key."""
+    name = hashlib.sha256(os.path.realpath(log).encode("utf-8", "surrogateescape") + b"\0" + _fingerprint(key))
+    return FileAnchor(state_folder() / "audit" / f"{name.hexdigest()[:40]}.json", required=False)
+
+
+def _fingerprint(key: bytes | None) -> bytes:
+    return b"" if key is None else digest(b"fingerprint", key).encode()
+
+
+def _signature(seq: int, hashed: str, key: bytes) -> str:
+    return digest(f"anchor {seq} {hashed}".encode(), key)

@@ -1,0 +1,341 @@
+"""The audit log: one line per verdict, chained, shared by processes, honest about failing.
+
+On the agent's path a verdict is only copied into a queue; a thread redacts, chains and writes. `sync` says how sure a
+line is before `fire` returns: `batch` (written within moments), `line` (written), `fsync` (on the disk).
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import getpass
+import logging
+import os
+import sys
+import threading
+import weakref
+from collections import deque
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from hookline.core.engine import Notice, Verdict
+from hookline.core.wire.json_text import read_object
+from hookline.errors import AuditError
+from hookline.events import CATALOG
+from hookline.guards.detect import redact as redact_secrets
+from hookline.records.audit.anchor import AnchorSpec
+from hookline.records.audit.chain import Break, Link
+from hookline.records.audit.entry import IDENTITIES, Redactor, kept, record
+from hookline.records.audit.log_file import AuditFile
+from hookline.records.audit.verification import lines_of
+from hookline.replies import Reply, stop
+
+__all__ = ["AuditFile", "AuditLog", "Break", "Link", "read"]
+
+log: logging.Logger = logging.getLogger("hookline.audit")
+Sync = Literal["batch", "line", "fsync"]
+OnError = Literal["stop", "warn"]
+_BATCH_SECONDS = 0.05
+_RETRY_SECONDS = 1.0
+_CLOSE_SECONDS = 30.0
+_BATCH = 500
+_MOST_WAITING = 20_000
+_MOST_UNWRITTEN = 10_000
+
+#: what belongs in the log even if no hook asks for it; SessionStart and SessionEnd the Claude CLI tells no host
+WATCHED = tuple(name for name, spec in CATALOG.items() if spec.audited)
+
+_Entry = tuple[Verdict, dict[str, Any]]
+
+
+class AuditLog:
+    """An observer that writes every verdict: `hooks.observe(AuditLog("audit.jsonl"), inline=True)`.
+
+    When a line cannot be written, `on_error="stop"` blocks and ends the agent's turn at the next verdict until it can;
+    `warn` says so and goes on. Either way what could not be written is kept, up to 10,000 lines, and written once that
+    is possible; beyond that a line says how many are missing. `flush()` returns when everything so far is written.
+
+    Secrets are taken out (`hookline.guards.detect`); pass `redact=` for a way of your own, `redact=str` for none. With
+    a `key` nobody without it can redo the chain. An `anchor` tells a log that was rolled back together with its head: a
+    file elsewhere, or a function that is told `(seq, hash)`; a log with a key has one in the user's state folder unless
+    it is `False`. With `identities` each line has hashes of what was judged and of what was let through. Closing the
+    set of hooks, or ending the program, writes what waits.
+    """
+
+    events = WATCHED
+    verdicts_only = True
+    always_inline = True  # told later, it could neither stop the agent nor be sure to hear of everything
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        sync: Sync = "batch",
+        on_error: OnError = "stop",
+        user: str | None = None,
+        redact: Redactor = redact_secrets,
+        key: bytes | None = None,
+        max_bytes: int | None = None,
+        keep: int | None = None,
+        anchor: AnchorSpec = None,
+        identities: bool = False,
+    ) -> None:
+        _one_of("sync", sync, ("batch", "line", "fsync"))
+        _one_of("on_error", on_error, ("stop", "warn"))
+        self.file: AuditFile = AuditFile(path, key=key, max_bytes=max_bytes, keep=keep, anchor=anchor)
+        self.error: AuditError | None = None
+        self._sync = sync
+        self._on_error = on_error
+        self._user = _user() if user is None else user
+        self._redact = redact
+        self._with_identities = identities
+        self._tried = False
+        self._ending = False
+        self._forget()
+        _logs.add(self)
+
+    def _forget(self) -> None:
+        """Start with nothing in hand; in a forked process what waits is the parent's to write."""
+        self._queue: deque[_Entry | threading.Event] = deque()
+        self._unwritten: list[dict[str, Any]] = []
+        self._missing = 0
+        self._wake = threading.Condition()
+        self._writing = threading.Lock()
+        self._idle = self._hurry = self._closing = False
+        self._finalizer: Any = None
+        self._thread: threading.Thread | None = None
+
+    # -- on the agent's path -------------------------------------------------------------------------------------
+
+    def __call__(self, notice: Notice) -> Reply | None:
+        """Take a verdict; anything else is passed over."""
+        if not isinstance(notice, Verdict):
+            return None
+        if not self._tried:
+            self._try()
+        reply = self._objection()
+        verdict = notice if reply is None else msgspec.structs.replace(notice, reply=notice.reply | reply)
+        entry = (verdict, kept(verdict) | self._identities(verdict))
+        if self._sync == "batch" and not self._ending:
+            self._enqueue(entry)
+            return reply
+        self._write([entry])
+        return self._objection()
+
+    def _identities(self, verdict: Verdict) -> dict[str, Any]:
+        return {name: getattr(verdict, name) for name in IDENTITIES} if self._with_identities else {}
+
+    def _try(self) -> None:
+        """Find out at the first verdict, not at the second, whether the log can be written at all."""
+        self._tried = True
+        try:
+            self.file.append([])
+        except AuditError as problem:
+            self._failed(problem)
+
+    def _objection(self) -> Reply | None:
+        if self.error is None or self._on_error == "warn":
+            return None
+        return stop(f"the audit log cannot be written, so the agent must not go on: {self.error}")
+
+    def _enqueue(self, entry: _Entry | threading.Event) -> None:
+        self._queue.append(entry)
+        if self._thread is None:
+            self._start()
+        elif self._idle:
+            with self._wake:
+                self._wake.notify_all()
+        if len(self._queue) > _MOST_WAITING and not isinstance(entry, threading.Event):
+            self.flush()  # the disk is slower than the agent: it has to wait
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        with self._wake:
+            if self._thread is not None:
+                return
+            self._thread = threading.Thread(target=self._run, name="hookline-audit", daemon=True)
+            self._thread.start()
+        self._finish_at_exit()
+
+    def _finish_at_exit(self) -> None:
+        """Write what waits before the process ends, also where `multiprocessing` ends it, which knows no `atexit`."""
+        atexit.register(self._close_at_exit)
+        util: Any = sys.modules.get("multiprocessing.util")
+        if util is not None:
+            self._finalizer = util.Finalize(None, self._close_at_exit, exitpriority=100)
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                if self._done():
+                    return
+                self._idle = True
+                if not self._queue and not self._hurry:
+                    self._wake.wait(_RETRY_SECONDS if self._unwritten else None)
+                self._idle = False
+                self._wake.wait_for(lambda: self._hurry or self._closing, _BATCH_SECONDS)
+                self._hurry = False
+            self._write_queue()
+
+    def _done(self) -> bool:
+        """Whether to end: asked to, and nothing came in since."""
+        if not self._closing:
+            return False
+        self._thread = None
+        if self._queue:
+            self._thread = threading.current_thread()
+        return self._thread is None
+
+    def _write_queue(self) -> None:
+        while True:
+            entries: list[_Entry] = []
+            reached: list[threading.Event] = []
+            while self._queue and len(entries) < _BATCH:
+                entry = self._queue.popleft()
+                if isinstance(entry, threading.Event):
+                    reached.append(entry)
+                    break
+                entries.append(entry)
+            if entries or self._unwritten:
+                self._write(entries)
+            for mark in reached:
+                mark.set()
+            if not self._queue:
+                return
+
+    def _write(self, entries: list[_Entry]) -> None:
+        with self._writing:
+            self._unwritten += [self._record(*entry) for entry in entries]
+            try:
+                self.file.append(self._all(), fsync=self._sync == "fsync")
+            except AuditError as problem:
+                self._failed(problem)
+                self._correct(entries)
+                return
+            self._unwritten, self._missing = [], 0
+            if self.error is not None:
+                log.warning("%s: the audit log is written again", self.file.path)
+            self.error = None
+
+    def _correct(self, entries: list[_Entry]) -> None:
+        """Where `fire` waits for the line, it is blocked because this one could not be written: record that."""
+        reply = self._objection()
+        if reply is None or self._sync == "batch" or not entries:
+            return
+        verdict, said = entries[-1]
+        stopped = msgspec.structs.replace(verdict, reply=verdict.reply | reply)
+        self._unwritten[-1] = self._record(stopped, said)
+
+    def _all(self) -> list[dict[str, Any]]:
+        """What is to be written, and how much cannot be any more."""
+        if not self._missing:
+            return self._unwritten
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return [{"time": now, "user": self._user, "event": "AuditGap", "missing": self._missing}, *self._unwritten]
+
+    def _failed(self, problem: AuditError) -> None:
+        if self.error is None:
+            log.error("%s", problem)
+        self.error = problem
+        surplus = len(self._unwritten) - _MOST_UNWRITTEN
+        if surplus > 0:
+            self._missing += surplus
+            del self._unwritten[:surplus]
+            log.error("%s: %d verdicts are lost so far", self.file.path, self._missing)
+
+    def _record(self, verdict: Verdict, said: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            return record(verdict, said, user=self._user, redact=self._redact)
+        except Exception as problem:
+            log.exception("%s: a verdict is recorded without what it was about", self.file.path)
+            return {
+                "time": verdict.event.timestamp.isoformat(timespec="milliseconds"),
+                "event": verdict.event.event_name,
+                "decision": str(verdict.decision),
+                "blocked": verdict.blocked,
+                "problem": f"the rest could not be recorded: {type(problem).__name__}",
+            }
+
+    # -- making sure ---------------------------------------------------------------------------------------------
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        """Wait until everything so far is written; `False` if it could not be, or took too long."""
+        if self._sync != "batch" or (self._thread is None and not self._queue):
+            if self._unwritten:
+                self._write([])
+            return self.error is None
+        mark = threading.Event()
+        self._hurry = True
+        self._enqueue(mark)
+        with self._wake:
+            self._wake.notify_all()
+        return mark.wait(timeout) and self.error is None
+
+    def close(self) -> None:
+        """Write what waits and end the thread; raises `AuditError` if it cannot and the log is one that must be kept.
+
+        A verdict that comes later starts it again.
+        """
+        written = self.flush(_CLOSE_SECONDS)
+        with self._wake:
+            self._closing = True
+            self._wake.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join(_CLOSE_SECONDS)
+        self._closing = False
+        atexit.unregister(self._close_at_exit)
+        if self._finalizer is not None:
+            self._finalizer.cancel()
+            self._finalizer = None
+        if written:
+            return
+        problem = self.error or AuditError(f"{self.file.path}: the audit log could not be written in time")
+        if self._on_error == "stop":
+            raise problem
+        log.error("%s (%d verdicts were not recorded)", problem, len(self._unwritten) + self._missing)
+
+    def _close_at_exit(self) -> None:
+        self._ending = True  # no thread from now on
+        with contextlib.suppress(AuditError):  # it was logged, and there is nobody left to stop
+            self.close()
+
+
+_logs: weakref.WeakSet[AuditLog] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    for one in list(_logs):
+        one._forget()  # noqa: SLF001 - part of the class, which a process can have only one hook for
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise AuditError(f"{name} must be {' or '.join(f'`{word}`' for word in known)}, got `{value}`")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no such entry, or a system without users
+        return str(os.getuid()) if hasattr(os, "getuid") else ""
+
+
+def read(path: str | Path) -> Iterator[Mapping[str, Any]]:
+    """The records of one file, oldest first; a line that cannot be read is passed over with a warning."""
+    with Path(path).open("rb") as file:
+        for number, line in enumerate(lines_of(file, sys.maxsize), 1):
+            found = read_object(line)
+            if found is not None:
+                yield found
+            else:
+                log.warning("%s:%d: not a record; run `hookline audit verify`", path, number)

@@ -1,0 +1,372 @@
+"""A chained log on disk: appended to by any number of processes, rotated, repaired after a kill, verified.
+
+Processes take turns by a lock on the head file. A process that is killed while it writes leaves a torn last line at
+most, which nobody was told is written; the next one to write cuts it off. Where the chain stands is what the head says,
+or the anchor if that knows more: nothing is added to a file that ends before that. It is put aside as it is, and a new
+one begins with a record of the break.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from hookline.core.files import locked, read_at
+from hookline.errors import AuditError
+from hookline.records.audit.anchor import Anchor, AnchorSpec, anchor_for
+from hookline.records.audit.chain import Break, Link, follow, link_before, link_of, linked
+from hookline.records.audit.checkpoint import Head, key_problem, read_head, write_head
+from hookline.records.audit.verification import BREAK, MOST_LINE, LogFiles, verified
+
+log: logging.Logger = logging.getLogger("hookline.audit")
+_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_TAIL_BYTES = 1 << 16
+
+
+class _Standing(msgspec.Struct, frozen=True):
+    """Where the chain goes on: the head, the last link, and what is wrong with the file, if anything."""
+
+    head: Head
+    last: Link
+    problem: str = ""
+    torn: int = 0
+
+
+class AuditFile:
+    """One chained log; `append` may be called by any number of processes and threads.
+
+    Beyond `max_bytes` the file is renamed to `NAME.1`, `NAME.2`, … (the oldest has the lowest number) and a new one
+    begun; `keep` says how many of those stay. `anchor` is where the last record is remembered besides: a file, a
+    function that is told `(seq, hash)`, `False` for nowhere; a log with a key has one in the user's state folder.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        key: bytes | None = None,
+        max_bytes: int | None = None,
+        keep: int | None = None,
+        anchor: AnchorSpec = None,
+    ) -> None:
+        self.path: Path = Path(path)
+        self.anchor: Anchor | None = anchor_for(anchor, self.path, key)
+        self._key = key
+        self._max_bytes = max_bytes
+        self._keep = keep
+        self._known: tuple[tuple[int, int, int], Link] | None = None
+        self._warned = False
+
+    @property
+    def head_path(self) -> Path:
+        """The file that is locked while somebody writes."""
+        return self.path.with_name(self.path.name + ".head")
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def append(self, records: Iterable[Mapping[str, Any]], *, fsync: bool = False) -> Link:
+        """Chain and write records; all of them are in the file when this returns, on the disk with `fsync`."""
+        try:
+            with locked(self.head_path) as head_fd:
+                return self._append(head_fd, records, fsync=fsync)
+        except OSError as problem:
+            raise AuditError(f"{self.path}: cannot write the audit log: {problem.strerror or problem}") from None
+        except AuditError:
+            raise
+        except Exception as problem:  # values that are no JSON fail in many ways; none may go unnoticed
+            raise AuditError(f"{self.path}: cannot write a record: {problem}") from problem
+
+    def _append(self, head_fd: int, records: Iterable[Mapping[str, Any]], *, fsync: bool) -> Link:
+        with _opened(self.path) as fd:
+            stands = self._stand(head_fd, fd)
+            full = self._max_bytes is not None and os.fstat(fd).st_size >= self._max_bytes
+            if not stands.problem and not full:
+                return self._write(head_fd, fd, stands.head.at(stands.last), records, fsync=fsync)
+        head = stands.head.at(stands.last)
+        if stands.problem:
+            records = [self._break(stands), *records]
+            self._put_aside()
+        else:
+            head = self._rotate(head_fd, head)
+        with _opened(self.path) as fd:
+            return self._write(head_fd, fd, head, records, fsync=fsync)
+
+    def _write(self, head_fd: int, fd: int, head: Head, records: Iterable[Mapping[str, Any]], *, fsync: bool) -> Link:
+        last, lines = head.last, []
+        for body in records:
+            line, last = linked(body, last, self._key)
+            lines.append(line)
+        new = os.fstat(fd).st_size == 0
+        _write_all(fd, b"".join(lines))
+        if fsync:
+            os.fsync(fd)
+            if new:
+                _sync_folder(self.path.parent)
+        write_head(head_fd, head.at(last), self._key)
+        self._known = (_identity(fd), last)
+        if lines:
+            self._remember(last)
+        return last
+
+    def _remember(self, last: Link) -> None:
+        """Tell the anchor; one that nobody asked for does not keep the log from being written."""
+        if self.anchor is None:
+            return
+        try:
+            self.anchor.write(last, self._key)
+        except AuditError as problem:
+            if self.anchor.required:
+                raise
+            if not self._warned:
+                log.warning("%s; a log that is rolled back together with its head will not be found out", problem)
+            self._warned = True
+
+    # -- where the chain stands ----------------------------------------------------------------------------------
+
+    def _stand(self, head_fd: int, fd: int) -> _Standing:
+        """Where the chain goes on, and whether the file ends there."""
+        head = read_head(head_fd)
+        wrong_key = None if head is None else key_problem(head, self._key)
+        if wrong_key is not None:
+            raise AuditError(f"{self.head_path}: {wrong_key}")
+        if head is not None and self._known == (_identity(fd), head.last):
+            return _Standing(head, head.last)
+        stands = self._new_head(head_fd, fd) if head is None else self._compared(head, fd)
+        stands = self._with_anchor(stands, fd)
+        if stands.torn and not stands.problem:
+            log.warning("%s: cut off a torn last line of %d bytes", self.path, stands.torn)
+            os.ftruncate(fd, os.fstat(fd).st_size - stands.torn)
+        return stands
+
+    def _compared(self, head: Head, fd: int) -> _Standing:
+        """The file against its head; lines after the head's count if they follow it: a killed process wrote them."""
+        line, torn = last_line(fd, os.fstat(fd).st_size)
+        if not line:
+            return self._compared_older(head, torn)
+        last = link_of(line)
+        if last == head.last:
+            return _Standing(head, head.last, torn=torn)
+        if last is None:
+            return _Standing(head, head.last, f"the last line is not a record; record {head.seq} was expected")
+        if last.seq <= head.seq:
+            return _Standing(head, head.last, _difference(last, head.last))
+        following = _lines_after(fd, head.seq)
+        links = list(follow(following, head.last, self._key))
+        if not links or any(problem for _, problem in links) or links[-1][0] != last:
+            return _Standing(head, head.last, f"lines after record {head.seq} do not follow it")
+        return _Standing(head, last, torn=torn)
+
+    def _compared_older(self, head: Head, torn: int) -> _Standing:
+        """An empty file: the chain goes on from the newest one put aside, or from what was deleted on purpose."""
+        older = self.rotated()
+        last = _last_link_in(older[-1]) if older else head.base
+        problem = "" if last == head.last else _difference(last, head.last)
+        return _Standing(head, head.last, problem, torn)
+
+    def _new_head(self, head_fd: int, fd: int) -> _Standing:
+        """A first head; for a log that has lost its own, one that says so."""
+        line, torn = last_line(fd, os.fstat(fd).st_size)
+        older = self.rotated()
+        last = link_of(line) if line else _last_link_in(older[-1]) if older else Link()
+        if last is None:
+            raise AuditError(
+                f"{self.path}: its last line is not an audit record, and it has no head; name another file"
+            )
+        head = Head().at(last)
+        if last.seq:
+            log.warning("%s: lost or damaged; lines cut off before now cannot be told", self.head_path)
+            head = Head(lost_at=last.seq).at(last).since(self._first_base())
+        write_head(head_fd, head, self._key)
+        return _Standing(head, last, torn=torn)
+
+    def _with_anchor(self, stands: _Standing, fd: int) -> _Standing:
+        """The same, unless the anchor knows of records that are not there."""
+        if self.anchor is None or stands.problem:
+            return stands
+        try:
+            mark = self.anchor.read(self._key)
+        except AuditError as problem:
+            return msgspec.structs.replace(stands, problem=str(problem))
+        if mark is None or mark == stands.last or mark.seq <= stands.head.base_seq:
+            return stands
+        if mark.seq > stands.last.seq:
+            why = f"{_difference(stands.last, mark)}, as the anchor knows"
+            return msgspec.structs.replace(stands, last=mark, problem=why)
+        if self._link_at(fd, mark.seq) != mark:
+            why = f"record {mark.seq} is not the one that the anchor knows"
+            return msgspec.structs.replace(stands, problem=why)
+        return stands
+
+    def _link_at(self, fd: int, seq: int) -> Link | None:
+        """The link of a record, in whichever file it is."""
+        found = next(map(link_of, _lines_after(fd, seq - 1)), None)
+        for path in reversed(self.rotated()):
+            if found is not None and found.seq <= seq:
+                break
+            with path.open("rb") as file:
+                found = next(map(link_of, _lines_after(file.fileno(), seq - 1)), None)
+        return found
+
+    def _first_base(self) -> Link:
+        return _base_of(next(iter([*self.rotated(), self.path])))
+
+    # -- files that are put aside --------------------------------------------------------------------------------
+
+    def _break(self, stands: _Standing) -> dict[str, Any]:
+        log.error("%s: %s; it is put aside, and a new file begins with a record of that", self.path, stands.problem)
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return {"time": now, "event": BREAK, "problem": stands.problem, "after": stands.last.seq}
+
+    def _put_aside(self) -> None:
+        """Rename the file, as it is, to the next number; an empty one is simply gone on with."""
+        if self.path.exists() and self.path.stat().st_size:
+            older = self.rotated()
+            number = int(older[-1].suffix[1:]) + 1 if older else 1
+            self.path.rename(self.path.with_name(f"{self.path.name}.{number}"))
+
+    def rotated(self) -> list[Path]:
+        """Older files of this log, oldest first."""
+        name = re.compile(re.escape(self.path.name) + r"\.([0-9]+)")
+        found = [(name.fullmatch(path.name), path) for path in self.path.parent.iterdir()]
+        return [path for _, path in sorted((int(match.group(1)), path) for match, path in found if match)]
+
+    def _rotate(self, head_fd: int, head: Head) -> Head:
+        """Put the full file aside; the head knows where it ends before anything is deleted."""
+        write_head(head_fd, head, self._key)
+        self._put_aside()
+        if self._keep is None:
+            return head
+        files = self.rotated()
+        surplus = max(len(files) - self._keep, 0)
+        for path, following in zip(files[:surplus], [*files[1:], None], strict=False):
+            head = head.since(_base_of(following) if following else head.last)
+            write_head(head_fd, head, self._key)
+            path.unlink()
+        return head
+
+    # -- verifying -----------------------------------------------------------------------------------------------
+
+    def verify(self) -> list[Break]:
+        """Follow the chain through all files; an empty list means that nothing was changed, removed or re-ordered.
+
+        Writers go on meanwhile: what is verified is the log as it was when this began.
+        """
+        try:
+            with contextlib.ExitStack() as stack:
+                return verified(self._picture(stack), self._key, self.anchor)
+        except OSError as problem:
+            raise AuditError(f"{problem.filename or self.path}: {problem.strerror}") from None
+
+    def _picture(self, stack: contextlib.ExitStack) -> LogFiles:
+        """The head, and all files opened, with their sizes; taken while nobody writes."""
+        may_lock = os.access(self.head_path, os.R_OK | os.W_OK)  # an auditor may have leave to read only
+        lock: contextlib.AbstractContextManager[Any] = locked(self.head_path) if may_lock else contextlib.nullcontext()
+        with lock:
+            files: list[tuple[Path, BinaryIO, int]] = []
+            for path in [*self.rotated(), self.path]:
+                if path.exists():
+                    file = stack.enter_context(path.open("rb"))
+                    files.append((path, file, os.fstat(file.fileno()).st_size))
+            return LogFiles(self.path, self.head_path, read_head(self.head_path), files)
+
+
+# -- at the level of bytes -----------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    fd = os.open(path, _APPEND, 0o600)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def last_line(fd: int, size: int) -> tuple[bytes, int]:
+    """The last whole line, and how many bytes of a torn one follow it."""
+    length = _TAIL_BYTES
+    while True:
+        tail = read_at(fd, min(length, size), max(size - length, 0))
+        end = tail.rfind(b"\n")
+        start = tail.rfind(b"\n", 0, max(end, 0))
+        if start >= 0 or length >= size:
+            return tail[start + 1 : end + 1], len(tail) - end - 1
+        length *= 4
+
+
+def _last_link_in(path: Path) -> Link | None:
+    with path.open("rb") as file:
+        line, _ = last_line(file.fileno(), path.stat().st_size)
+    return link_of(line)
+
+
+def _base_of(path: Path) -> Link:
+    """Where the chain stood before a file's first line."""
+    with path.open("rb") as file:
+        return link_before(file.readline(MOST_LINE)) or Link()
+
+
+def _lines_after(fd: int, seq: int) -> Iterator[bytes]:
+    """The whole lines from the first one that says it comes after record `seq`; read from the end of the file."""
+    end, length = os.fstat(fd).st_size, _TAIL_BYTES
+    while True:
+        start = max(end - length, 0)
+        tail = read_at(fd, end - start, start)
+        lines = tail.splitlines(keepends=True)[1 if start else 0 :]
+        first = link_of(lines[0]) if lines else None
+        if start == 0 or (first is not None and first.seq <= seq):
+            break
+        length *= 4
+    whole = (line for line in lines if line.endswith(b"\n"))
+    return itertools.dropwhile(lambda line: (link := link_of(line)) is not None and link.seq <= seq, whole)
+
+
+def _difference(found: Link | None, expected: Link) -> str:
+    """What is missing of a log that ends with one record and should end with another."""
+    if found is None:
+        return f"it does not end with a record; record {expected.seq} was expected"
+    if found.seq == expected.seq:
+        return f"record {found.seq} is not the one that was written last"
+    if found.seq > expected.seq:
+        return f"it goes on after record {expected.seq}, which was the last"
+    first = found.seq + 1
+    gone = f"record {first} is" if first == expected.seq else f"records {first} to {expected.seq} are"
+    return f"{gone} gone from its end"
+
+
+def _identity(fd: int) -> tuple[int, int, int]:
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino, status.st_size
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    """All or nothing: what could only be written in part is taken back."""
+    before = os.fstat(fd).st_size
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[os.write(fd, view) :]
+    except OSError:
+        with contextlib.suppress(OSError):  # else the next writer cuts it off
+            os.ftruncate(fd, before)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """A new file's name must be on the disk too."""
+    if os.name == "nt":
+        return
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

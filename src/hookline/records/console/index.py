@@ -1,0 +1,268 @@
+"""The index over audit logs: built once, then kept up with the logs as they grow. It holds nothing that they do not."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from hookline.core.files import try_lock
+from hookline.errors import HooklineError
+from hookline.records.console import schema
+from hookline.records.console.batch import MOST_SLOW, Batch
+from hookline.records.console.log_segments import MOST_LINE, Segment, read_at, segments
+from hookline.records.console.name_table import Names
+
+_CHUNK = 8 << 20
+_TAIL = 64
+_MOST_BUCKETS = 512
+_FIRST_WIDTH = 50
+OnProgress = Callable[[int, int], None]
+
+
+def default_path(logs: Iterable[Path]) -> Path:
+    """Where the index over these logs lies: in the user's cache, so that logs may be read-only."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    digest = hashlib.sha256("\0".join(sorted(map(str, logs))).encode()).hexdigest()[:16]
+    return cache / "hookline" / "console" / f"{digest}.sqlite"
+
+
+class LogIndex:
+    """Writes the index; `refresh` reads what the logs have that it has not, and says how many events that were.
+
+    One process writes an index at a time; a second one makes an index of its own beside it. A log that is not the one
+    that was indexed (shorter, replaced) makes the index start over.
+    """
+
+    path: Path
+
+    def __init__(self, path: Path, logs: Iterable[Path]) -> None:
+        self.path, self._held = _own(path.absolute())
+        self._borrowed = self.path != path.absolute()
+        self.logs: tuple[Path, ...] = tuple(logs)
+        self.complete: bool = False
+        self.progress: tuple[int, int] = (0, 0)
+        self.generation: int = 0
+        self._lock = threading.Lock()
+        self._db: sqlite3.Connection
+        self._open(schema.reopen(self.path))
+
+    def _open(self, db: sqlite3.Connection | None) -> None:
+        self._db = schema.create(self.path) if db is None else db
+        self.complete = db is not None
+        self.generation += 1
+        self._names = Names(self._db)
+        found = dict(self._db.execute("SELECT key, value FROM meta"))
+        self._width = int(found.get("width", _FIRST_WIDTH))
+        self._before = int(found.get("before", 0))
+        self.last_id: int = self._db.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0]
+
+    def close(self) -> None:
+        """Close the database; what was indexed stays, unless another process already keeps an index of these logs."""
+        with self._lock:
+            self._db.close()
+            os.close(self._held)
+            if self._borrowed:
+                schema.remove(self.path)
+                self.path.with_name(self.path.name + ".lock").unlink(missing_ok=True)
+
+    def refresh(self, on_progress: OnProgress | None = None) -> int:
+        """Read what is new in the logs; how many events that were."""
+        with self._lock:
+            found = [segment for log in self.logs for segment in segments(log)]
+            known = self._known()
+            if not self._same_logs(found, known):
+                self._db.close()
+                self._open(None)
+                known = {}
+            before = self.last_id
+            todo = [segment for segment in found if segment.size > known.get(segment.identity, (0, 0, b""))[1]]
+            if todo or not self.complete:
+                self._read(todo, known, on_progress)
+            self._renamed(found)
+            return self.last_id - before
+
+    def _known(self) -> dict[str, tuple[int, int, bytes]]:
+        rows = self._db.execute("SELECT identity, id, done, tail FROM segments")
+        return {identity: (number, done, tail) for identity, number, done, tail in rows}
+
+    def _same_logs(self, found: list[Segment], known: dict[str, tuple[int, int, bytes]]) -> bool:
+        """Whether the logs are those that were indexed; the newest file of each must still be there."""
+        newest = self._db.execute("SELECT identity, max(id) FROM segments GROUP BY log")
+        here = {segment.identity for segment in found}
+        return all(identity in here for identity, _ in newest) and _continues(found, known)
+
+    def _renamed(self, found: list[Segment]) -> None:
+        """A rotated file keeps its events under its new name."""
+        paths = dict(self._db.execute("SELECT identity, path FROM segments"))
+        moved = [(one.path, one.identity) for one in found if paths.get(one.identity, one.path) != one.path]
+        if moved:
+            self._db.executemany("UPDATE segments SET path = ? WHERE identity = ?", moved)
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def _read(self, todo: list[Segment], known: dict[str, tuple[int, int, bytes]], tell: OnProgress | None) -> None:
+        total = sum(segment.size - known.get(segment.identity, (0, 0, b""))[1] for segment in todo)
+        self.progress = (0, total)
+        for segment in todo:
+            number, done, _ = known.get(segment.identity) or (self._add_segment(segment), 0, b"")
+            for offset, lines, length in _chunks(segment, done):
+                self._write(number, offset, lines, offset + length)
+                self.progress = (self.progress[0] + length, total)
+                if tell is not None:
+                    tell(*self.progress)
+        if not self.complete:
+            self._db.executescript(schema.INDICES)
+            self._db.execute("ANALYZE")
+            self._put(version=schema.VERSION, complete=1)
+            schema.shared(self._db)
+            self.complete = True
+
+    def _add_segment(self, segment: Segment) -> int:
+        made = self._db.execute(
+            "INSERT INTO segments (log, path, identity, done, tail, lines, unreadable) VALUES (?, ?, ?, 0, x'', 0, 0)",
+            (segment.log, segment.path, segment.identity),
+        )
+        assert made.lastrowid is not None
+        return made.lastrowid
+
+    def _write(self, segment: int, offset: int, lines: list[bytes], done: int) -> None:
+        """One batch, in one transaction: either all of it is in the index or nothing."""
+        collecting = gc.isenabled()
+        gc.disable()  # a batch makes no cycles, and looking for them takes a third of the time
+        self._db.execute("BEGIN")
+        try:
+            batch = Batch(self._names, self.last_id + 1, self._width, self._before)
+            batch.add(segment, offset, lines)
+            self._add(batch)
+            tail = lines[-1][-_TAIL:] if lines else b""
+            self._db.execute(
+                "UPDATE segments SET done = ?, tail = ?, lines = lines + ?, unreadable = unreadable + ? WHERE id = ?",
+                (done, tail, batch.lines, batch.unreadable, segment),
+            )
+            self._before = batch.before
+            self._put(before=self._before, width=self._width)
+            self._db.execute("COMMIT")
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        finally:
+            if collecting:
+                gc.enable()
+        self.last_id += len(batch.rows)
+
+    def _add(self, batch: Batch) -> None:
+        many = self._db.executemany
+        many(f"INSERT INTO events VALUES ({', '.join('?' * 20)})", batch.rows)
+        many(
+            "INSERT INTO cube VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
+            [(*key, n) for key, n in batch.cube.items()],
+        )
+        many(
+            "INSERT INTO hook_runs VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+            " runs = runs + excluded.runs, denied = denied + excluded.denied,"
+            " failed = failed + excluded.failed, skipped = skipped + excluded.skipped",
+            [(*key, *sums) for key, sums in batch.hook_runs.items()],
+        )
+        many(
+            "INSERT INTO hook_times VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
+            [(*key, n) for key, n in batch.hook_times.items()],
+        )
+        self._add_sessions(batch)
+        self._add_slow(batch)
+        self._widen()
+
+    def _add_sessions(self, batch: Batch) -> None:
+        self._db.executemany(
+            "UPDATE sessions SET first = min(coalesce(first, ?1), ?1), last = max(coalesce(last, ?2), ?2),"
+            " events = coalesce(events, 0) + ?3, denied = coalesce(denied, 0) + ?4, asked = coalesce(asked, 0) + ?5,"
+            " failed = coalesce(failed, 0) + ?6, tools = coalesce(tools, 0) + ?7,"
+            " title = coalesce(nullif(title, ''), ?8), cwd = coalesce(nullif(cwd, ''), ?9),"
+            " user = coalesce(nullif(user, ''), ?10) WHERE id = ?11",
+            [(*sums, run) for run, sums in batch.sessions.items()],
+        )
+
+    def _add_slow(self, batch: Batch) -> None:
+        for hook, slow in batch.slow.items():
+            self._db.executemany("INSERT INTO slowest VALUES (?, ?, ?)", [(hook, *one) for one in slow])
+            self._db.execute(
+                "DELETE FROM slowest WHERE hook = ?1 AND (ms, event) NOT IN"
+                " (SELECT ms, event FROM slowest WHERE hook = ?1 ORDER BY ms DESC LIMIT ?2)",
+                (hook, MOST_SLOW),
+            )
+
+    def _widen(self) -> None:
+        """Keep the sums over time small: as the logs span more time, each sum covers more of it."""
+        first, last = self._db.execute("SELECT min(bucket), max(bucket) FROM cube").fetchone()
+        if first is None or last - first < _MOST_BUCKETS:
+            return
+        factor = 2
+        while (last - first) // factor >= _MOST_BUCKETS // 2:
+            factor *= 2
+        for table, keys, sums in (
+            ("cube", ("event", "tool", "verdict", "failed", "hookset"), ("n",)),
+            ("hook_times", ("hook", "slot"), ("n",)),
+            ("hook_runs", ("hook",), ("runs", "denied", "failed", "skipped")),
+        ):
+            self._rebucket(table, keys, sums, factor)
+        self._width *= factor
+
+    def _rebucket(self, table: str, keys: tuple[str, ...], sums: tuple[str, ...], factor: int) -> None:
+        columns = ", ".join([*keys, "bucket", *sums])
+        summed = ", ".join([*keys, f"bucket / {factor} AS bucket", *(f"sum({name}) AS {name}" for name in sums)])
+        groups = ", ".join([f"bucket / {factor}", *keys])
+        self._db.execute(f"CREATE TEMP TABLE wider AS SELECT {summed} FROM {table} GROUP BY {groups}")
+        self._db.execute(f"DELETE FROM {table}")
+        self._db.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM wider")
+        self._db.execute("DROP TABLE wider")
+
+    def _put(self, **values: int) -> None:
+        self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", list(values.items()))
+
+
+def _own(path: Path) -> tuple[Path, int]:
+    """A path that no other process writes an index at, and the lock that says so."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for own in (path, path.with_name(f"{path.stem}-{os.getpid()}-{time.monotonic_ns()}{path.suffix}")):
+        held = try_lock(own.with_name(own.name + ".lock"))
+        if held is not None:
+            return own, held
+    raise HooklineError(f"{path}: another process keeps this index; name another file with --index")
+
+
+def _continues(found: list[Segment], known: dict[str, tuple[int, int, bytes]]) -> bool:
+    """Whether the logs are still those that were indexed: grown, renamed, or pruned at their old end, never changed."""
+    for segment in found:
+        _, done, tail = known.get(segment.identity, (0, 0, b""))
+        if segment.size < done:
+            return False
+        if tail and read_at(segment.path, done - 1 - len(tail), len(tail)) != tail:
+            return False
+    return True
+
+
+def _chunks(segment: Segment, start: int) -> Iterator[tuple[int, list[bytes], int]]:
+    """The whole lines of a file from `start` on, some megabytes at a time: where they begin, lines, length."""
+    with open(segment.path, "rb", buffering=0) as file:  # noqa: PTH123
+        offset, size, rest = start, _CHUNK, b""
+        file.seek(start)
+        left = segment.size - start
+        while left > 0 and (read := file.read(min(size, left))):
+            left -= len(read)
+            data = rest + read if rest else read
+            end = data.rfind(b"\n")
+            if end < 0:
+                rest = data if len(data) <= MOST_LINE else b""
+                if not rest:
+                    yield offset, [], len(data)
+                    offset += len(data)
+                continue
+            lines = data[:end].split(b"\n")
+            yield offset, lines, end + 1
+            offset += end + 1
+            rest = data[end + 1 :]

@@ -1,0 +1,181 @@
+"""A line of an audit log as the console needs it: typed where it is well-formed, put right where it is not. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from math import log2
+from typing import Any
+
+import msgspec
+
+from hookline.core.engine.decision_words import MEANINGS
+from hookline.core.wire.json_text import read_object
+
+MOST_ABOUT = 240
+MOST_NAME = 200
+_EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+
+VERDICTS = (*(word.lower() for word in reversed(MEANINGS)), "gap")
+"""What a record came to, mildest first; the index stores the position in this table."""
+_CODES = {word: code for code, word in enumerate(VERDICTS)}
+SLOTS_PER_DOUBLING = 6
+"""How finely run times are counted: percentiles are exact to about 6 %."""
+FAILED = frozenset({"failed", "timeout", "cancelled"})
+
+
+class HookRun(msgspec.Struct, gc=False):
+    """One hook's part in a verdict."""
+
+    hook: str = ""
+    status: str = "ok"
+    ms: float = 0.0
+    decision: str = "pass"
+
+
+class EventRecord(msgspec.Struct, gc=False):
+    """What the index keeps of a line; everything else is read from the log when somebody asks for it."""
+
+    event: str
+    seq: int = 0
+    time: datetime | None = None
+    run: str = ""
+    user: str = ""
+    cwd: str = ""
+    subject: str | None = None
+    tool: str | None = None
+    agent: str | None = None
+    agent_type: str | None = None
+    tool_use_id: str | None = None
+    decision: str = "pass"
+    blocked: bool = False
+    stop: bool | None = None
+    keep_going: bool | None = None
+    replaced: bool | None = None
+    by: str | None = None
+    reasons: list[str] = []
+    ms: float = 0.0
+    hooks: list[HookRun] = []
+    input: dict[str, Any] | None = None
+    rewritten: msgspec.Raw = msgspec.Raw()
+    prompt: str | None = None
+    last_assistant_message: str | None = None
+    delta: str | None = None
+    error: str | None = None
+    duration_ms: float | None = None
+    missing: int = 0
+
+    @property
+    def verdict(self) -> int:
+        """The code of what it came to, the strictest word that applies."""
+        if self.decision == "pass":
+            plain = self.keep_going or self.stop or self.rewritten or self.replaced or self.event == "AuditGap"
+            return self._effect() if plain else 0
+        if self.stop and self.decision != "deny":
+            return _CODES["stop"]
+        return _CODES.get(self.decision, 0)
+
+    def _effect(self) -> int:
+        """The word where no hook decided."""
+        if self.stop:
+            return _CODES["stop"]
+        if self.keep_going:
+            return _CODES["keep going"]
+        if self.rewritten:
+            return _CODES["rewrite"]
+        return _CODES["replace"] if self.replaced else _CODES["gap"]
+
+    @property
+    def failed(self) -> bool:
+        """Whether a hook did not do its work."""
+        return any(run.status in FAILED for run in self.hooks)
+
+    @property
+    def about(self) -> str:
+        """What it was about, on one short line: the command, the path, the prompt."""
+        if self.input:
+            for value in self.input.values():
+                if value.__class__ is str and value:
+                    return str(value)[:MOST_ABOUT]
+        text = self.prompt or self.delta or self.last_assistant_message or self.error
+        if text:
+            return text[:MOST_ABOUT]
+        if self.event == "AuditGap":
+            return f"{self.missing} records are missing here: they could not be written"
+        return "" if self.tool else (self.subject or "")[:MOST_ABOUT]
+
+    @property
+    def reason(self) -> str:
+        """Why, in one text."""
+        return "; ".join(self.reasons)[:MOST_ABOUT] if self.reasons else ""
+
+
+_decoder = msgspec.json.Decoder(EventRecord)
+
+
+def decode(line: bytes) -> EventRecord | None:
+    """The record on a line, or `None` if there is none; a field of the wrong type costs that field, not the line."""
+    try:
+        return _decoder.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _put_right(line)
+
+
+def _put_right(line: bytes) -> EventRecord | None:
+    found = read_object(line)
+    if found is None or not isinstance(found.get("event"), str):
+        return None
+    kept: dict[str, Any] = {}
+    for field in msgspec.structs.fields(EventRecord):
+        if field.name not in found:
+            continue
+        value = _hook_rows(found[field.name]) if field.name == "hooks" else found[field.name]
+        try:
+            kept[field.name] = msgspec.convert(value, field.type, strict=False)
+        except (msgspec.MsgspecError, ValueError):
+            continue
+    return EventRecord(**kept)
+
+
+def _hook_rows(value: Any) -> list[dict[str, Any]]:
+    rows = [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+    return [
+        {
+            "hook": str(row.get("hook", "")),
+            "status": str(row.get("status", "ok")),
+            "decision": str(row.get("decision", "pass")),
+            "ms": row["ms"] if isinstance(row.get("ms"), (int, float)) else 0.0,
+        }
+        for row in rows
+    ]
+
+
+def milliseconds(moment: datetime | None, before: int, now: int) -> int:
+    """A record's time in milliseconds since 1970; a time nobody can have meant becomes the one before it."""
+    if moment is None:
+        return before
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if moment < _EARLIEST:
+        return before
+    stamp = int(moment.timestamp() * 1000)
+    return stamp if stamp <= now + 86_400_000 else before
+
+
+def slot(ms: float) -> int:
+    """The logarithmic slot a run time is counted in."""
+    return int(SLOTS_PER_DOUBLING * log2(ms * 1000 + 1)) if ms > 0 else 0
+
+
+def slot_ms(slot: int) -> float:
+    """The run time in the middle of a slot."""
+    return float((2 ** ((slot + 0.5) / SLOTS_PER_DOUBLING) - 1) / 1000)
+
+
+def percentile(slots: dict[int, int], share: float) -> float:
+    """The run time below which this share of the runs lies."""
+    wanted = share * sum(slots.values())
+    counted = 0
+    for number in sorted(slots):
+        counted += slots[number]
+        if counted >= wanted:
+            return slot_ms(number)
+    return 0.0

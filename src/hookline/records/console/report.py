@@ -1,0 +1,164 @@
+"""A report: the console's views over a bounded copy of the data, in one file that needs no server and no network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import tempfile
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hookline.records.console.index import LogIndex
+from hookline.records.console.log_segments import logs_in
+from hookline.records.console.log_store import LogStore
+from hookline.records.console.store import ConfiguredHook, EventRow, Filter, Store
+
+MOST_EVENTS = 2_000
+_MOST_HOOKS = 100
+_MOST_SESSIONS = 500
+_MOST_TEXT = 2_000
+_MOST_LINE = 8_000
+_STATIC = Path(__file__).parent / "static"
+_IMPORT = re.compile(r'^import \{ ([^}]+) \} from "\./([\w.]+)";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:async )?(?:function\*?|const|class) (\w+))", re.MULTILINE)
+_TELLING = ("deny", "stop", "ask", "defer", "keep going", "rewrite", "replace", "gap")
+
+
+def report(
+    paths: Iterable[str | Path],
+    *,
+    key: bytes | None = None,
+    configured: Iterable[ConfiguredHook] = (),
+    replay: dict[str, Any] | None = None,
+    most: int = MOST_EVENTS,
+) -> str:
+    """The report on these logs, as HTML; beyond `most` events it holds the telling ones and the newest, and says so."""
+    with tempfile.TemporaryDirectory() as folder:
+        index = LogIndex(Path(folder, "index.sqlite"), logs_in(paths))
+        try:
+            index.refresh()
+            store = LogStore(index, key=key, configured=configured)
+            store.check()
+            return page(collect(store, replay or {"state": "off"}, most))
+        finally:
+            index.close()
+
+
+def collect(store: Store, replay: dict[str, Any], most: int) -> dict[str, Any]:
+    """Everything a report shows."""
+    status = store.status()
+    rows = _chosen(store, most)
+    details = [_bounded(found) for row in rows if (found := store.event(row.id)) is not None]
+    hooks = store.hooks()[:_MOST_HOOKS]
+    part = f"{len(rows):,} of {status.events:,} events: those that a hook decided, and the newest"
+    held = f"all {len(rows):,} events" if len(rows) >= status.events else part
+    return {
+        "note": f"A report made by Hookline on {datetime.now(UTC):%d %B %Y, %H:%M} UTC. It holds {held}.",
+        "total": status.events,
+        "events": rows,
+        "details": details,
+        "facets": store.facets(Filter()),
+        "timeline": store.timeline(Filter()),
+        "sessions": store.sessions("", _MOST_SESSIONS).rows,
+        "hooks": hooks,
+        "series": [store.hook(hook.name) for hook in hooks],
+        "coverage": store.coverage(),
+        "health": store.health(),
+        "replay": {**replay, "embedded": True},
+    }
+
+
+def _chosen(store: Store, most: int) -> list[EventRow]:
+    """The events that a report holds, newest first: what was decided, what failed, then the newest."""
+    wanted = (Filter(verdict=_TELLING), most // 2), (Filter(failed=True), most // 4), (Filter(), most)
+    chosen: dict[int, EventRow] = {}
+    for which, limit in wanted:
+        chosen |= {row.id: row for row in store.page(which, "", min(limit, most - len(chosen)) or 1).rows}
+    return sorted(list(chosen.values())[:most], key=lambda row: (-row.time, -row.id))
+
+
+def _bounded(found: dict[str, Any]) -> dict[str, Any]:
+    """A record short enough to be sent to somebody."""
+    line = found["line"]
+    if len(line) <= _MOST_LINE:
+        return found
+    return {**found, "record": _shortened(found["record"]), "line": f"{line[:_MOST_LINE]}… ({len(line):,} characters)"}
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= _MOST_TEXT else f"{value[:_MOST_TEXT]}… ({len(value):,} characters)"
+    if isinstance(value, dict):
+        return {name: _shortened(item) for name, item in value.items()}
+    return [_shortened(item) for item in value[:200]] if isinstance(value, list) else value
+
+
+# -- the file ----------------------------------------------------------------------------------------------------------
+
+
+def page(data: dict[str, Any]) -> str:
+    """One HTML file: styles, scripts and data inside, and a policy that allows exactly those."""
+    modules = {path.name: path.read_text() for path in _STATIC.glob("*.js")}
+    styles = [_read("vendor/uplot.min.css"), _read("console.css")]
+    scripts = [_read("theme.js"), _read("vendor/uplot.min.js"), bundle(modules, "main.js")]
+    policy = (
+        f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src {' '.join(map(_hash, styles))};"
+        " img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    first, uplot, main = scripts
+    return "\n".join([
+        "<!doctype html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">', "<title>Hookline report</title>",
+        *(f"<style>{style}</style>" for style in styles), f"<script>{first}</script>", "</head>", "<body>",
+        "<noscript>This report draws itself with JavaScript, all of which is in this file.</noscript>",
+        '<div id="app"></div>', f'<script type="application/json" id="hookline-data">{_embedded(data)}</script>',
+        f"<script>{uplot}</script>", f'<script type="module">{main}</script>', "</body>", "</html>", "",
+    ])  # fmt: skip
+
+
+def _read(name: str) -> str:
+    return (_STATIC / name).read_text()
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _embedded(data: dict[str, Any]) -> str:
+    """JSON that no HTML parser can mistake for markup."""
+    text = msgspec.json.encode(data).decode()
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+# -- the page's own modules as one script: a file that is opened from disk cannot import -----------------------------
+
+
+def bundle(modules: Mapping[str, str], main: str) -> str:
+    """`main` and what it imports, each in a scope of its own, what is imported first."""
+    order: list[str] = []
+    _visit(main, modules, order)
+    return "const modules = {};\n" + "\n".join(_wrapped(name, modules[name]) for name in order)
+
+
+def _visit(name: str, modules: Mapping[str, str], order: list[str]) -> None:
+    for _, other in _IMPORT.findall(modules[name]):
+        if other not in order:
+            _visit(other, modules, order)
+    if name not in order:
+        order.append(name)
+
+
+def _wrapped(name: str, source: str) -> str:
+    body = _IMPORT.sub(r'const { \1 } = modules["\2"];', source)
+    names = [match[2] for match in _EXPORT.finditer(body)]
+    body = _EXPORT.sub(r"\1", body)
+    return f'modules["{name}"] = (() => {{\n{body}\nreturn {{ {", ".join(names)} }};\n}})();'

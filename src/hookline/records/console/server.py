@@ -1,0 +1,251 @@
+"""The console's web server: the page's files, its data as JSON, and what comes in as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from hookline.errors import MissingExtra
+from hookline.records.console.live import Broadcast
+from hookline.records.console.security import HEADERS, Gatekeeper, foreign
+from hookline.records.console.store import Filter, Store
+
+try:
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response, StreamingResponse
+    from starlette.routing import Route
+    from starlette.types import ASGIApp, Receive, Scope, Send
+except ImportError as problem:
+    raise MissingExtra("the console", "console") from problem
+
+STATIC = Path(__file__).parent / "static"
+_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+_MOST_ROWS = 500
+_MOST_SESSION_ROWS = 5_000
+_encode = msgspec.json.Encoder().encode
+
+
+class ReplayJob(Protocol):
+    """Today's hooks over the recorded past, started when somebody asks for it."""
+
+    def state(self) -> dict[str, Any]:
+        """Whether it may run, is running or is done, and what it found."""
+
+    def start(self) -> None:
+        """Begin, unless it runs already."""
+
+
+class Console:
+    """One console: a store, who may see it, and the server that shows it."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        check: Callable[[], None] | None = None,
+        replay: ReplayJob | None = None,
+        more: Mapping[str, Callable[[], Any]] | None = None,
+    ) -> None:
+        """`more` has what further views ask for, by the name of the view."""
+        self.store = store
+        self.keeper: Gatekeeper = Gatekeeper()
+        self.broadcast: Broadcast = Broadcast(store)
+        self.port: int = 0
+        self._check = check
+        self._replay = replay
+        self._more = dict(more or {})
+
+    def app(self) -> ASGIApp:
+        """The application."""
+        routes = [
+            Route("/", self._file),
+            Route("/static/{path:path}", self._file),
+            Route("/api/login", self._login, methods=["POST"]),
+            Route("/api/ticket", self._ticket, methods=["POST"]),
+            Route("/api/live", self._live),
+            Route("/api/verify", self._verify, methods=["POST"]),
+            Route("/api/replay", self._start_replay, methods=["POST"]),
+            Route("/api/views", self._views),
+            *(Route(f"/api/{name}", self._query(name)) for name in _QUERIES),
+            *(Route(f"/api/{name}", self._further(name)) for name in self._more),
+        ]
+        return _Guarded(Starlette(routes=routes, lifespan=self._lifespan), self)
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        self.broadcast.attach(asyncio.get_running_loop())
+        yield
+
+    # -- files and letting in --------------------------------------------------------------------------------------
+
+    def _file(self, request: Request) -> Response:
+        """One of the page's own files; there is no way to any other."""
+        name = request.path_params.get("path", "index.html")
+        path = (STATIC / name).resolve()
+        kind = _TYPES.get(path.suffix)
+        if kind is None or STATIC not in path.parents or not path.is_file():
+            return _problem(404, "there is no such file")
+        return Response(path.read_bytes(), media_type=kind)
+
+    async def _login(self, request: Request) -> Response:
+        ticket = (await request.body())[:200].decode("utf-8", "replace")
+        token = self.keeper.trade(ticket)
+        if token is None:
+            return _problem(403, "this address was used already; start `hookline console` again for a new one")
+        return _json({"token": token})
+
+    def _ticket(self, request: Request) -> Response:
+        return _json({"ticket": self.keeper.ticket()})
+
+    # -- data ------------------------------------------------------------------------------------------------------
+
+    def _query(self, name: str) -> Callable[[Request], Response]:
+        answer = _QUERIES[name]
+
+        def respond(request: Request) -> Response:
+            start = time.perf_counter()
+            if name != "status" and not self.store.status().ready:
+                return _problem(503, "the index is not ready yet")
+            try:
+                found = answer(self.store, dict(request.query_params))
+            except ValueError as problem:
+                return _problem(400, f"the question cannot be understood: {problem}")
+            if found is None:
+                return _problem(404, "there is no such thing in these logs")
+            took = (time.perf_counter() - start) * 1000
+            return _json(found, {"Server-Timing": f"query;dur={took:.1f}"})
+
+        return respond
+
+    def _views(self, request: Request) -> Response:
+        return _json(sorted(self._more))
+
+    def _further(self, name: str) -> Callable[[Request], Response]:
+        return lambda request: _json(self._more[name]())
+
+    async def _live(self, request: Request) -> Response:
+        wanted = _filter(dict(request.query_params))
+        last = int(request.query_params.get("after", "0"))
+        return StreamingResponse(self.broadcast.stream(wanted, last), media_type="text/event-stream")
+
+    def _verify(self, request: Request) -> Response:
+        if self._check is None:
+            return _problem(404, "there is nothing to verify here")
+        self._check()
+        return _json(self.store.health())
+
+    def _start_replay(self, request: Request) -> Response:
+        if self._replay is None:
+            return _json({"state": "off"})
+        if request.headers.get("content-length", "0") != "0":
+            self._replay.start()
+        return _json(self._replay.state())
+
+    # -- serving ---------------------------------------------------------------------------------------------------
+
+    def listen(self, port: int) -> socket.socket:
+        """A socket on the loopback interface; port 0 takes any that is free."""
+        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(("127.0.0.1", port))
+        made.listen(64)
+        self.port = made.getsockname()[1]
+        return made
+
+    def address(self) -> str:
+        """The address to open, with a ticket that works once."""
+        return f"http://127.0.0.1:{self.port}/#ticket={self.keeper.ticket()}"
+
+    def server(self) -> uvicorn.Server:
+        """The server, for the socket that `listen` made."""
+        config = uvicorn.Config(
+            self.app(), access_log=False, log_level="warning", server_header=False, date_header=False, lifespan="on",
+            timeout_graceful_shutdown=1,
+        )  # fmt: skip
+        return uvicorn.Server(config)
+
+
+class _Guarded:
+    """Lets through only what this machine's browser asks from the console's own page."""
+
+    def __init__(self, app: ASGIApp, console: Console) -> None:
+        self._app = app
+        self._console = console
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        refusal = self._refusal(scope["path"], headers)
+        app: ASGIApp = self._app if refusal is None else refusal
+
+        async def with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                more = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                message = {**message, "headers": [*message.get("headers", ()), *more]}
+            await send(message)
+
+        await app(scope, receive, with_headers)
+
+    def _refusal(self, path: str, headers: dict[str, str]) -> Response | None:
+        why = foreign(headers, self._console.port)
+        if why:
+            return _problem(403, why)
+        open_to_all = not path.startswith("/api/") or path == "/api/login"
+        if open_to_all or self._console.keeper.knows(headers.get("authorization", "")):
+            return None
+        return _problem(401, "open the address that `hookline console` printed")
+
+
+# -- questions ---------------------------------------------------------------------------------------------------------
+
+
+def _filter(asked: dict[str, str]) -> Filter:
+    return Filter(
+        verdict=tuple(word for word in asked.get("verdict", "").split(",") if word),
+        **{name: asked.get(name, "")[:500] for name in ("event", "tool", "hook", "session", "text")},
+        failed=bool(asked.get("failed")), unseen=bool(asked.get("unseen")), since=int(asked.get("since") or 0),
+        until=int(asked.get("until") or 0),
+    )  # fmt: skip
+
+
+def _limit(asked: dict[str, str], most: int) -> int:
+    return max(1, min(int(asked.get("limit") or 100), most))
+
+
+_QUERIES: dict[str, Callable[[Any, dict[str, str]], Any]] = {
+    "status": lambda store, asked: store.status(),
+    "events": lambda store, asked: store.page(_filter(asked), asked.get("cursor", ""), _limit(asked, _MOST_ROWS)),
+    "facets": lambda store, asked: store.facets(_filter(asked)),
+    "timeline": lambda store, asked: store.timeline(_filter(asked)),
+    "event": lambda store, asked: store.event(int(asked.get("id") or 0)),
+    "sessions": lambda store, asked: store.sessions(asked.get("cursor", ""), _limit(asked, _MOST_ROWS)),
+    "session": lambda store, asked: store.session(
+        asked.get("name", ""), asked.get("cursor", ""), _limit(asked, _MOST_SESSION_ROWS)
+    ),
+    "hooks": lambda store, asked: store.hooks(),
+    "hook": lambda store, asked: store.hook(asked.get("name", "")),
+    "coverage": lambda store, asked: store.coverage(),
+    "health": lambda store, asked: store.health(),
+}
+"""Every question that can be asked, and who answers it."""
+
+
+def _json(value: Any, headers: dict[str, str] | None = None) -> Response:
+    return Response(_encode(value), media_type="application/json", headers=headers)
+
+
+def _problem(status: int, text: str) -> Response:
+    return Response(_encode({"problem": text}), status_code=status, media_type="application/json")

@@ -1,0 +1,280 @@
+"""Today's hooks against what was recorded: which calls would now be decided differently. No tool is run."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import re
+import signal
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.util import Finalize
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hookline.core.engine import HookSet, Verdict
+from hookline.errors import HooklineError
+from hookline.records.replay.reader import Range, RecordedCall
+from hookline.replies import Decision
+
+CHUNK = 4 * 1024 * 1024
+MOST_FLIPS = 10_000
+_BREATH = 64
+MakeHooks = Callable[[], HookSet]
+OnProgress = Callable[[int, "Report"], None]
+
+_STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
+_RECORDS = re.compile(r".*\.jsonl(?:\.[0-9]+)?")
+
+
+class Flip(msgspec.Struct, frozen=True):
+    """A call that would now be decided differently."""
+
+    file: str
+    line: int
+    event: str
+    tool: str
+    what: str
+    was: str
+    now: str
+    by: str
+    reason: str
+    partial: bool = False
+
+    @property
+    def loosened(self) -> bool:
+        """Whether something that was stopped would now go through."""
+        return _STRICTNESS[self.now] < _STRICTNESS[self.was]
+
+
+class Report(msgspec.Struct):
+    """What a replay found; `flips` has the worst 10,000, `counts` counts them all.
+
+    `vanished` are the calls whose folder is no longer there and on which a hook failed for want of it: they are not
+    compared.
+    """
+
+    calls: int = 0
+    failures: int = 0
+    vanished: int = 0
+    counts: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)
+    flips: list[Flip] = msgspec.field(default_factory=list)
+
+    @property
+    def flipped(self) -> int:
+        """How many calls would now be decided differently."""
+        return sum(number for (was, now), number in self.counts.items() if was != now)
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """A range of one file that one worker reads."""
+
+    path: str
+    start: int
+    end: int
+
+
+def pieces(paths: Iterable[str | Path], size: int = CHUNK) -> Iterator[Piece]:
+    """Files, and the `.jsonl` files in folders (rotated ones too), cut into ranges."""
+    for path in _files(paths):
+        length = path.stat().st_size
+        for start in range(0, length, size):
+            yield Piece(str(path), start, min(start + size, length))
+
+
+def _files(paths: Iterable[str | Path]) -> Iterator[Path]:
+    for given in map(Path, paths):
+        if given.is_dir():
+            yield from sorted(
+                path for path in given.rglob("*.jsonl*") if _RECORDS.fullmatch(path.name) and path.is_file()
+            )
+        else:
+            yield given
+
+
+def replay(
+    paths: Iterable[str | Path],
+    make_hooks: MakeHooks,
+    *,
+    jobs: int | None = None,
+    size: int = CHUNK,
+    on_progress: OnProgress | None = None,
+) -> Report:
+    """Run today's hooks against files and folders of records, on `jobs` processes.
+
+    `make_hooks` is called once in each process; who observes those hooks is not told, so that a replay is not itself
+    recorded. Commands of settings files do run, as they would for a call; tools do not. `on_progress` is told of every
+    piece that is done: its bytes, and the report so far.
+    """
+    try:
+        todo = list(pieces(paths, size))
+        workers = max(min(jobs or os.cpu_count() or 1, len(todo)), 1)
+        done = _in_turn(todo, make_hooks) if workers == 1 else _at_once(todo, make_hooks, workers)
+        return _joined(done, on_progress)
+    except OSError as problem:
+        raise HooklineError(f"{problem.filename}: {problem.strerror}; name a file of records, or a folder") from None
+    except BrokenProcessPool:
+        raise HooklineError("a process that replayed was ended from outside; try `--jobs 1`") from None
+
+
+# -- one piece, in whichever process ---------------------------------------------------------------------------------
+
+
+class Part(msgspec.Struct):
+    """What one piece came to; its flips count lines from the piece's own first."""
+
+    report: Report
+    lines: int
+
+
+_worker: dict[str, Any] = {}
+
+
+def _start(make_hooks: MakeHooks) -> None:
+    hooks = make_hooks()
+    hooks.engine.observers.clear()
+    _worker.update(hooks=hooks, runner=asyncio.Runner())
+    Finalize(None, _stop, exitpriority=100)
+
+
+def _start_worker(make_hooks: MakeHooks) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it at once; the user is told by the first process
+    _start(make_hooks)
+
+
+def _stop() -> None:
+    runner: asyncio.Runner | None = _worker.pop("runner", None)
+    if runner is not None:
+        runner.run(_worker.pop("hooks").aclose())
+        runner.close()
+
+
+def _work(piece: Piece) -> Part:
+    recorded = Range(piece.path, piece.start, piece.end)
+    report: Report = _worker["runner"].run(judge(recorded, _worker["hooks"]))
+    return Part(report, recorded.lines)
+
+
+async def judge(recorded: Iterable[RecordedCall], hooks: HookSet) -> Report:
+    """Fire every recorded call and compare."""
+    report = Report()
+    for call in recorded:
+        verdict = await hooks.fire(call.event)
+        report.calls += 1
+        report.failures += bool(verdict.failures)
+        now = decided(verdict)
+        if verdict.failures and _is_gone(call.event.cwd):
+            report.vanished += 1
+            continue
+        was = now if call.rejected and now != "deny" else call.decided  # a person's no says nothing of the hooks
+        report.counts[was, now] += 1
+        if report.calls % _BREATH == 0:
+            await asyncio.sleep(0)  # where Ctrl-C is heard
+        if now != was:
+            report.flips.append(_flip(call, verdict, now))
+            if len(report.flips) >= 2 * MOST_FLIPS:
+                report.flips = sorted(report.flips, key=_order)[:MOST_FLIPS]
+    return report
+
+
+def _is_gone(folder: str) -> bool:
+    return bool(folder) and not Path(folder).is_dir()
+
+
+def decided(verdict: Verdict) -> str:
+    """A verdict in the three words that a recording knows."""
+    if verdict.blocked:
+        return "deny"
+    return "ask" if verdict.decision in (Decision.ASK, Decision.DEFER) else "allow"
+
+
+def _flip(call: RecordedCall, verdict: Verdict, now: str) -> Flip:
+    event = call.event
+    tool_input = getattr(event, "tool_input", None) or {}
+    first = next((v for v in tool_input.values() if isinstance(v, str)), "") or getattr(event, "prompt", "")
+    return Flip(
+        call.file, call.line, event.event_name, getattr(event, "tool_name", ""), first[:200], call.decided, now,
+        verdict.decided_by or call.by, verdict.reason[:500], call.partial,
+    )  # fmt: skip
+
+
+def _order(flip: Flip) -> tuple[int, str, int]:
+    """The worst first: DENY → ALLOW, then the lesser loosenings, then what got stricter."""
+    return _STRICTNESS[flip.now] - _STRICTNESS[flip.was], flip.file, flip.line
+
+
+# -- all pieces ------------------------------------------------------------------------------------------------------
+
+
+def _in_turn(todo: list[Piece], make_hooks: MakeHooks) -> Iterator[tuple[Piece, Part]]:
+    _start(make_hooks)
+    try:
+        for piece in todo:
+            yield piece, _work(piece)
+    finally:
+        _stop()
+
+
+def _at_once(todo: list[Piece], make_hooks: MakeHooks, jobs: int) -> Iterator[tuple[Piece, Part]]:
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    before = set(multiprocessing.active_children())
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(make_hooks,)) as pool:
+        running = {pool.submit(_work, piece): piece for piece in todo}
+        try:
+            for done in as_completed(running):
+                yield running.pop(done), done.result()
+        except BaseException:
+            for worker in set(multiprocessing.active_children()) - before:
+                worker.terminate()  # nobody waits for its piece any more
+            pool.shutdown(cancel_futures=True)  # and wait: on leaving, Python would wake a thread that closes its pipe
+            raise
+
+
+class _Placed(msgspec.Struct, frozen=True):
+    """A flip, and the piece it was found in: where that begins in its file is known when all are done."""
+
+    flip: Flip
+    start: int
+
+    @property
+    def order(self) -> tuple[int, str, int, int]:
+        loosening, file, line = _order(self.flip)
+        return loosening, file, self.start, line
+
+
+def _joined(done: Iterable[tuple[Piece, Part]], on_progress: OnProgress | None) -> Report:
+    report = Report()
+    placed: list[_Placed] = []
+    lines: defaultdict[str, dict[int, int]] = defaultdict(dict)
+    for piece, part in done:
+        report.calls += part.report.calls
+        report.failures += part.report.failures
+        report.vanished += part.report.vanished
+        report.counts += part.report.counts
+        lines[piece.path][piece.start] = part.lines
+        placed += (_Placed(flip, piece.start) for flip in part.report.flips)
+        if len(placed) >= 2 * MOST_FLIPS:
+            placed = sorted(placed, key=lambda one: one.order)[:MOST_FLIPS]
+        if on_progress is not None:
+            on_progress(piece.end - piece.start, report)
+    before = {path: _summed(counted) for path, counted in lines.items()}
+    report.flips = [
+        msgspec.structs.replace(one.flip, line=one.flip.line + before[one.flip.file][one.start])
+        for one in sorted(placed, key=lambda one: one.order)[:MOST_FLIPS]
+    ]
+    return report
+
+
+def _summed(counted: dict[int, int]) -> dict[int, int]:
+    """How many lines a file has before each of its pieces."""
+    before, total = {}, 0
+    for start, number in sorted(counted.items()):
+        before[start] = total
+        total += number
+    return before

@@ -1,0 +1,325 @@
+"""Counting what hooks do: per event, tool and hook, in bounded memory, readable in-process or by Prometheus."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections import Counter, OrderedDict
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hookline.core.engine import Notice, Status, Verdict
+from hookline.errors import extra
+from hookline.replies import Decision, Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from wsgiref.simple_server import WSGIServer
+
+    from prometheus_client.core import Metric
+    from prometheus_client.registry import CollectorRegistry
+
+BOUNDS = tuple(base * 10.0**power for power in range(-3, 5) for base in (1.0, 1.5, 2.2, 3.3, 4.7, 6.8))
+"""Upper bounds of the latency buckets in milliseconds, a microsecond to over a minute, each half again as wide."""
+
+_EDGES = range(12, len(BOUNDS), 2)
+"""The buckets that Prometheus is told of: every second one from 0.1 ms on; being bounds, they are counted exactly."""
+TIMED = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
+"""What has to be heard of for tools to be timed."""
+_BAD = (Status.FAILED, Status.TIMEOUT, Status.CANCELLED)
+_OTHER = "(other)"
+_DECISIONS = {decision: str(decision) for decision in Decision}
+
+
+class Histogram:
+    """How long something took, in buckets, so that any quantile is known within half its value."""
+
+    __slots__ = ("buckets", "count", "highest", "total")
+
+    def __init__(self) -> None:
+        self.buckets: list[int] = [0] * (len(BOUNDS) + 1)
+        self.count: int = 0
+        self.total: float = 0.0
+        self.highest: float = 0.0
+
+    def add(self, ms: float) -> None:
+        """One more measurement."""
+        self.buckets[bisect_left(BOUNDS, ms)] += 1
+        self.count += 1
+        self.total += ms
+        self.highest = max(self.highest, ms)
+
+    def quantile(self, q: float) -> float:
+        """The value that `q` of all measurements do not exceed: the bound of its bucket."""
+        wanted, seen = ceil(q * self.count - 1e-9), 0
+        for bound, number in zip((*BOUNDS, self.highest), self.buckets, strict=True):
+            seen += number
+            if number and seen >= wanted:
+                return min(bound, self.highest)
+        return 0.0
+
+    def cumulated(self) -> list[tuple[str, float]]:
+        """Prometheus' buckets: up to how many seconds, and how many measurements were at most that."""
+        edges = [(f"{BOUNDS[edge] / 1000:g}", float(sum(self.buckets[: edge + 1]))) for edge in _EDGES]
+        return [*edges, ("+Inf", float(self.count))]
+
+    def copy(self) -> Histogram:
+        """As it is now."""
+        other = Histogram()
+        other.buckets, other.count = list(self.buckets), self.count
+        other.total, other.highest = self.total, self.highest
+        return other
+
+
+class Latency(msgspec.Struct, frozen=True):
+    """A histogram in five numbers, in milliseconds."""
+
+    count: int
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+
+
+class Row(msgspec.Struct, frozen=True):
+    """What is known of one hook on one event and tool, or (with an empty hook) of the verdicts there."""
+
+    event: str
+    tool: str
+    hook: str
+    count: int
+    decisions: dict[str, int]
+    failures: int
+    latency: Latency
+
+
+class _Cell:
+    __slots__ = ("decisions", "failures", "latency")
+
+    def __init__(self) -> None:
+        self.decisions: Counter[str] = Counter()
+        self.failures: Counter[str] = Counter()
+        self.latency = Histogram()
+
+    def copy(self) -> _Cell:
+        other = _Cell()
+        other.decisions, other.failures = self.decisions.copy(), self.failures.copy()
+        other.latency = self.latency.copy()
+        return other
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """What is known of one tool: its calls, how many of them failed, and how long those took whose time is known."""
+
+    calls: int
+    errors: int
+    latency: Latency
+
+
+class _ToolCell:
+    __slots__ = ("calls", "errors", "latency")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.errors = 0
+        self.latency = Histogram()
+
+
+class MetricsServer:
+    """A Prometheus endpoint; `port` is where, `close()` ends it."""
+
+    def __init__(self, server: WSGIServer, thread: threading.Thread) -> None:
+        self._server = server
+        self._thread = thread
+        self.port: int = server.server_port
+
+    def close(self) -> None:
+        """Stop serving and give the port back."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class Metrics:
+    """An observer that counts: `metrics = Metrics(); hooks.observe(metrics)`.
+
+    Tools are timed too: by the duration that PostToolUse or PostToolUseFailure carries, or else from PreToolUse on.
+    Whatever agents call their tools, there are no more than `most_series` rows; the rest are counted as `(other)`.
+    """
+
+    events = TIMED
+    verdicts_only = True
+
+    def __init__(self, most_series: int = 10_000) -> None:
+        self._cells: dict[tuple[str, str, str], _Cell] = {}
+        self._tools: dict[str, _ToolCell] = {}
+        self._started: OrderedDict[tuple[str, str], float] = OrderedDict()
+        self._lock = threading.Lock()
+        self._most = most_series
+        self.overflow: int = 0
+
+    def __call__(self, notice: Notice) -> None:
+        """Count a verdict; anything else is passed over."""
+        if not isinstance(notice, Verdict):
+            return
+        event = notice.event
+        tool = getattr(event, "tool_name", "") or ""
+        with self._lock:
+            self._count(notice, event.event_name, tool)
+            if tool:
+                self._time_tool(notice, event, tool)
+
+    def _count(self, verdict: Verdict, event: str, tool: str) -> None:
+        total, failed = 0.0, False
+        for outcome in verdict.outcomes:
+            if outcome.status is Status.SKIPPED:
+                continue
+            total += outcome.ms
+            cell = self._cell(event, tool, outcome.hook)
+            cell.decisions[_word(outcome.reply)] += 1
+            cell.latency.add(outcome.ms)
+            if outcome.status in _BAD:
+                failed = True
+                cell.failures[outcome.status.value] += 1
+        whole = self._cell(event, tool, "")
+        whole.decisions[_word(verdict.reply)] += 1
+        whole.latency.add(total)
+        if failed:
+            whole.failures["any"] += 1
+
+    def _cell(self, event: str, tool: str, hook: str) -> _Cell:
+        cell = self._cells.get((event, tool, hook))
+        if cell is not None:
+            return cell
+        key = (event, tool, hook)
+        if len(self._cells) >= self._most:
+            self.overflow += 1
+            key = (event, _OTHER, _OTHER if hook else "")
+        return self._cells.setdefault(key, _Cell())
+
+    def _time_tool(self, verdict: Verdict, event: Any, tool: str) -> None:
+        name = event.event_name
+        call = (event.session_id, getattr(event, "tool_use_id", ""))
+        if name == "PreToolUse":
+            if call[1] and not verdict.blocked:
+                self._started[call] = event.timestamp.timestamp()
+                if len(self._started) > self._most:
+                    self._started.popitem(last=False)
+        elif name in ("PostToolUse", "PostToolUseFailure"):
+            began, ms = self._started.pop(call, None), event.duration_ms
+            if ms is None and began is not None:
+                ms = max(event.timestamp.timestamp() - began, 0.0) * 1000
+            self._ended(tool, ms, failed=name == "PostToolUseFailure")
+
+    def _ended(self, tool: str, ms: float | None, *, failed: bool) -> None:
+        name = tool if tool in self._tools or len(self._tools) < self._most else _OTHER
+        cell = self._tools.setdefault(name, _ToolCell())
+        cell.calls += 1
+        cell.errors += failed
+        if ms is not None:
+            cell.latency.add(ms)
+
+    def snapshot(self) -> list[Row]:
+        """Everything counted so far, one row per event, tool and hook; the row without a hook is the verdicts'."""
+        return [_row(*key, cell) for key, cell in self.cells()]
+
+    def tools(self) -> dict[str, Tool]:
+        """Per tool: how many calls, how many failed, how long they took."""
+        return {tool: Tool(calls, errors, _latency(h)) for tool, calls, errors, h in self.tool_cells()}
+
+    def registry(self) -> CollectorRegistry:
+        """A Prometheus registry of these metrics, for an exporter of your own."""
+        with extra("Prometheus metrics", "metrics"):
+            from prometheus_client.registry import CollectorRegistry
+        registry = CollectorRegistry()
+        registry.register(_Collector(self))
+        return registry
+
+    def text(self) -> str:
+        """What a Prometheus server would read."""
+        registry = self.registry()
+        from prometheus_client import generate_latest
+
+        return generate_latest(registry).decode()
+
+    def serve(self, port: int = 9464, address: str = "127.0.0.1") -> MetricsServer:
+        """Serve `text()` at /metrics from a thread; port 0 takes any that is free."""
+        registry = self.registry()
+        from prometheus_client import start_http_server
+
+        return MetricsServer(*start_http_server(port, address, registry))
+
+    def cells(self) -> list[tuple[tuple[str, str, str], _Cell]]:
+        """The raw counts as they are now."""
+        with self._lock:
+            return [(key, cell.copy()) for key, cell in sorted(self._cells.items())]
+
+    def tool_cells(self) -> list[tuple[str, int, int, Histogram]]:
+        """The raw tool timings as they are now: tool, calls, errors, times."""
+        with self._lock:
+            return [(tool, c.calls, c.errors, c.latency.copy()) for tool, c in sorted(self._tools.items())]
+
+
+def _word(reply: Reply) -> str:
+    """The decision in a word; a hook that only ends the turn has decided too."""
+    if reply.decision is Decision.PASS and reply.stop:
+        return "stop"
+    return _DECISIONS[reply.decision]
+
+
+def _row(event: str, tool: str, hook: str, cell: _Cell) -> Row:
+    latency = _latency(cell.latency)
+    return Row(event, tool, hook, latency.count, dict(cell.decisions), sum(cell.failures.values()), latency)
+
+
+def _latency(histogram: Histogram) -> Latency:
+    mean = histogram.total / histogram.count if histogram.count else 0.0
+    return Latency(histogram.count, mean, *(histogram.quantile(q) for q in (0.5, 0.95, 0.99)))
+
+
+class _Collector:
+    """Gives Prometheus what it asks for, when it asks."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+
+        labels = ["event", "tool", "hook"]
+        decisions = CounterMetricFamily("hookline_hook_decisions", "Answers of hooks", labels=[*labels, "decision"])
+        failures = CounterMetricFamily("hookline_hook_failures", "Runs that went wrong", labels=[*labels, "status"])
+        seconds = HistogramMetricFamily("hookline_hook_duration_seconds", "How long hooks took", labels=labels)
+        verdicts = CounterMetricFamily("hookline_verdicts", "Verdicts", labels=["event", "tool", "decision"])
+        for key, cell in self._metrics.cells():
+            event, tool, hook = map(_label, key)
+            if not hook:
+                for decision, number in cell.decisions.items():
+                    verdicts.add_metric([event, tool, decision], number)
+                continue
+            for decision, number in cell.decisions.items():
+                decisions.add_metric([event, tool, hook, decision], number)
+            for status, number in cell.failures.items():
+                failures.add_metric([event, tool, hook, status], number)
+            seconds.add_metric([event, tool, hook], cell.latency.cumulated(), cell.latency.total / 1000)
+        yield from (decisions, failures, seconds, verdicts)
+        yield from self._tools()
+
+    def _tools(self) -> Iterable[Metric]:
+        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+
+        seconds = HistogramMetricFamily("hookline_tool_duration_seconds", "How long tools took", labels=["tool"])
+        errors = CounterMetricFamily("hookline_tool_errors", "Tool calls that failed", labels=["tool"])
+        calls = CounterMetricFamily("hookline_tool_calls", "Tool calls that were made", labels=["tool"])
+        for tool, number, failed, histogram in self._metrics.tool_cells():
+            seconds.add_metric([_label(tool)], histogram.cumulated(), histogram.total / 1000)
+            errors.add_metric([_label(tool)], failed)
+            calls.add_metric([_label(tool)], number)
+        yield from (seconds, errors, calls)
+
+
+def _label(text: str) -> str:
+    """Half characters, which models do send, would break the whole page."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

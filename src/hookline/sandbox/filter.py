@@ -1,0 +1,117 @@
+"""The seccomp filter: which system calls are handed to the supervisor, which do not exist, and which pass."""
+
+from __future__ import annotations
+
+import struct
+
+from hookline.sandbox import syscalls
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ALLOW, NOTIFY, ERRNO, KILL = 0x7FFF0000, 0x7FC00000, 0x00050000, 0x80000000
+EPERM, ENOSYS = 1, 38
+_LOAD, _EQUAL, _SET, _AT_LEAST, _JUMP, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x05, 0x06
+_NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
+_FEW = 3
+_LOCAL = (1, 16)  # AF_UNIX, AF_NETLINK
+
+Instruction = tuple[int, int, int, int]
+
+
+def _load_argument(index: int) -> Instruction:
+    """The lower half of an argument, which is where flags, commands and families are."""
+    return (_LOAD, 0, 0, _ARGUMENTS + 8 * index)
+
+
+def _answer(action: int) -> Instruction:
+    return (_RETURN, 0, 0, action)
+
+
+def _when_any_bit(argument: int, bits: int, action: int) -> list[Instruction]:
+    return [_load_argument(argument), (_SET, 0, 1, bits), _answer(action), _answer(ALLOW)]
+
+
+def _ioctl() -> list[Instruction]:
+    block = [_load_argument(1)]
+    for command in syscalls.TERMINAL_INPUT:
+        block += [(_EQUAL, 0, 1, command), _answer(ERRNO | EPERM)]
+    return [*block, *_notify_if_any(1, (*syscalls.FILE_FLAGS, *syscalls.SUBVOLUMES))[1:]]
+
+
+def _notify_if_any(argument: int, values: Iterable[int]) -> list[Instruction]:
+    """Hand over where an argument is one of some values."""
+    block = [_load_argument(argument)]
+    for value in values:
+        block += [(_EQUAL, 0, 1, value), _answer(NOTIFY)]
+    return [*block, _answer(ALLOW)]
+
+
+def _notify_unless_zero(argument: int) -> list[Instruction]:
+    """Hand over where an argument is set, in either half."""
+    high = (_LOAD, 0, 0, _ARGUMENTS + 8 * argument + 4)
+    return [_load_argument(argument), (_EQUAL, 0, 2, 0), high, (_EQUAL, 1, 0, 0), _answer(NOTIFY), _answer(ALLOW)]
+
+
+def _socket() -> list[Instruction]:
+    block = [_load_argument(0)]
+    for family in _LOCAL:
+        block += [(_EQUAL, 0, 1, family), _answer(ALLOW)]
+    return [*block, _answer(NOTIFY)]
+
+
+def blocks(*, network: bool, scoped_signals: bool, starts: bool) -> dict[str, list[Instruction]]:
+    """What happens at each call that is looked at, by its name."""
+    found = {name: [_answer(NOTIFY)] for name in (*syscalls.WRITES, *syscalls.METADATA, *syscalls.REFUSED)}
+    found |= {name: [_answer(NOTIFY)] for name in ("execve", "execveat", "connect")}
+    found |= {name: [_answer(ERRNO | ENOSYS)] for name in syscalls.ABSENT}
+    found["open"] = _when_any_bit(1, syscalls.O_WRITES, NOTIFY)
+    found["openat"] = _when_any_bit(2, syscalls.O_WRITES, NOTIFY)
+    found["clone"] = _when_any_bit(0, syscalls.NAMESPACES, NOTIFY)
+    found["ioctl"] = _ioctl()
+    found["keyctl"] = _notify_if_any(0, syscalls.KEY_CHANGES)
+    found |= {name: [_answer(NOTIFY)] for name in (*syscalls.OWNED_GROUPS, *syscalls.IPC)}
+    found |= {name: _notify_unless_zero(0) for name in syscalls.SCHEDULING}
+    found |= {name: [_answer(NOTIFY)] if at < 0 else _notify_unless_zero(at) for name, at in syscalls.SENDS.items()}
+    if starts:
+        found["set_tid_address"] = [_answer(NOTIFY)]
+    if not network:
+        found["socket"] = _socket()
+    if not scoped_signals:
+        found |= {name: [_answer(NOTIFY)] for name in syscalls.SIGNALS}
+    return found
+
+
+_MADE: dict[tuple[str, bool, bool, bool], bytes] = {}
+
+
+def program(machine: str, *, network: bool = True, scoped_signals: bool = True, starts: bool = True) -> bytes:
+    """The filter as the kernel takes it; programs of another architecture can call nothing at all.
+
+    With `starts` a program that has started is looked at once more, before its own code runs.
+    """
+    wanted = (machine, network, scoped_signals, starts)
+    if wanted not in _MADE:
+        _MADE[wanted] = _program(machine, blocks(network=network, scoped_signals=scoped_signals, starts=starts))
+    return _MADE[wanted]
+
+
+def _program(machine: str, found: dict[str, list[Instruction]]) -> bytes:
+    arch, column = syscalls.MACHINES[machine]
+    code: list[Instruction] = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, arch), _answer(KILL), (_LOAD, 0, 0, _NUMBER)]
+    if arch == syscalls.X86_64:
+        code += [(_AT_LEAST, 0, 1, syscalls.X32), _answer(ERRNO | ENOSYS)]
+    rows = [(syscalls.NUMBERS[name][column], block) for name, block in found.items()]
+    code += _choice(sorted((row for row in rows if row[0] >= 0), key=lambda row: row[0]))
+    return b"".join(struct.pack("HBBI", *each) for each in code)
+
+
+def _choice(rows: list[tuple[int, list[Instruction]]]) -> list[Instruction]:
+    """Go to the block of a number, by halves: the kernel tries a new filter on every number there is."""
+    if len(rows) <= _FEW:
+        tried = [each for number, block in rows for each in ((_EQUAL, 0, len(block), number), *block)]
+        return [*tried, _answer(ALLOW)]
+    middle = len(rows) // 2
+    lower, upper = _choice(rows[:middle]), _choice(rows[middle:])
+    return [(_AT_LEAST, 0, 1, rows[middle][0]), (_JUMP, 0, 0, len(lower)), *lower, *upper]

@@ -1,0 +1,102 @@
+"""What git's own configuration adds to a push: a remote may be set up so that every push to it is forced."""
+
+from __future__ import annotations
+
+import os
+import select
+
+from hookline.sandbox import kernel, signals
+from hookline.sandbox.rules import PathRights
+
+_GIT = ("/usr/bin/git", "/usr/local/bin/git", "/bin/git")
+_WITH_VALUE = ("-c", "-C", "--git-dir", "--work-tree", "--config-env")
+_KEPT = ("HOME", "XDG_CONFIG_HOME", "GIT_DIR", "GIT_COMMON_DIR")
+_NO = ("false", "no", "off", "0", "")
+_SILENT = {"GIT_TRACE2": "0", "GIT_TRACE2_EVENT": "0", "GIT_TRACE2_PERF": "0"}
+"""Logs that a configuration could ask for, in any file."""
+_SECONDS = 5
+
+
+def forces(cwd: str, words: list[str], variables: list[str]) -> bool:
+    """Whether a `git … push …` is forced by the configuration that it will read; also where that cannot be told."""
+    if "push" not in words or not any(os.path.exists(path) for path in _GIT):
+        return False
+    options = _places(words[: words.index("push")])
+    found = _asked([*options, "config", "-z", "--get-regexp", r"^remote\..*\.(push|mirror)$"], cwd, variables)
+    if found is None or any(_forced(entry) for entry in found.split("\0")):
+        return True
+    folder = _asked([*options, "rev-parse", "--path-format=absolute", "--git-path", "remotes"], cwd, variables)
+    return folder is None or _forced_by_file(folder.rstrip("\n"))
+
+
+def _forced(entry: str) -> bool:
+    """Whether one entry of the configuration makes pushes forced ones; a name without a value means yes."""
+    key, given, value = entry.partition("\n")
+    if key.endswith(".mirror"):
+        return not given or value.lower() not in _NO
+    return value.startswith("+")
+
+
+def _forced_by_file(folder: str) -> bool:
+    """Whether a remote of the old kind, which is a file, does: `Push: +main`."""
+    try:
+        for name in os.listdir(folder):
+            with open(f"{folder}/{name}", errors="replace") as file:
+                if any(line.startswith("Push:") and line[5:].lstrip().startswith("+") for line in file):
+                    return True
+    except OSError:
+        return os.path.isdir(folder)
+    return False
+
+
+def _places(words: list[str]) -> list[str]:
+    """The options that say where the configuration is and what it says; no other one is handed on."""
+    kept: list[str] = []
+    for index, word in enumerate(words):
+        if word in _WITH_VALUE:
+            kept += words[index : index + 2]
+        elif word.partition("=")[0] in _WITH_VALUE and "=" in word:
+            kept.append(word)
+    return kept
+
+
+def _asked(words: list[str], cwd: str, variables: list[str]) -> str | None:
+    """What git prints, or None if it takes too long; it has few of the caller's variables, and may write nothing."""
+    program = next(path for path in _GIT if os.path.exists(path))
+    pairs = [pair.partition("=") for pair in variables]
+    environment = {name: value for name, _, value in pairs if name in _KEPT or name.startswith("GIT_CONFIG_")}
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _run([program, "-C", cwd, *words], {**environment, **_SILENT}, write)
+    os.close(write)
+    try:
+        return _read(read)
+    finally:
+        os.close(read)
+        signals.send(child, signals.KILL)
+        os.waitpid(child, 0)
+
+
+def _run(words: list[str], environment: dict[str, str], output: int) -> None:
+    """Become git, which reads files that the line has written; never comes back."""
+    try:
+        null = os.open("/dev/null", os.O_RDWR)
+        for fd, target in ((null, 0), (output, 1), (null, 2)):
+            os.dup2(fd, target)
+        kernel.no_new_privileges()
+        if version := kernel.landlock_version():
+            PathRights(version, reading=False).enforce()
+        os.execve(words[0], words, environment)
+    finally:
+        os._exit(127)
+
+
+def _read(fd: int) -> str | None:
+    data = b""
+    while select.select([fd], [], [], _SECONDS)[0]:
+        piece = os.read(fd, 65536)
+        if not piece:
+            return data.decode("utf-8", "replace")
+        data += piece
+    return None

@@ -1,0 +1,379 @@
+"""The kernel's side of confinement: Landlock, seccomp notifications, capabilities, process memory."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+
+from hookline.sandbox import libc
+from hookline.sandbox.syscalls import MACHINES, NUMBERS
+
+_PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 24, 36, 38
+_SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32
+_RECEIVE, _SEND, _ID_VALID, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082102, 0x40082104
+_SYNC_WAKE_UP = 1
+_CONTINUE = 1
+_PAGE = 4096
+_POINTER = 8
+_CAPABILITY_VERSION = 0x20080522
+_LAST_CAPABILITY = 63
+_MOST_BYTES = 131_072
+_MOST_DESCRIPTORS = 2**31 - 1
+NOTICE = struct.Struct("QIIiIQ6Q")
+RESPONSE = struct.Struct("QqiI")
+
+KEPT_CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 10)
+"""What root keeps: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID and NET_BIND_SERVICE."""
+
+
+class Unsupported(Exception):
+    """The kernel, or whoever runs us, does not offer this."""
+
+
+_EPERM, _EACCES, _EBUSY, _ENOSYS = 1, 13, 16, 38
+_WHY = {
+    _EBUSY: "this process is confined already, and only one supervisor can watch it",
+    **dict.fromkeys(
+        (_EPERM, _EACCES, _ENOSYS),
+        "the kernel, or the container this runs in, does not allow Landlock or seccomp notifications; "
+        "see `hookline confine --check`",
+    ),
+}
+"""What the kernel's errors mean when a process confines itself."""
+
+
+def why(error: Exception) -> str:
+    """What it means that a process cannot confine itself."""
+    if isinstance(error, OSError):
+        return _WHY.get(error.errno or 0, f"the kernel refuses to confine: {error.strerror}")
+    return str(error)
+
+
+class _Program(libc.Structure):
+    _fields_ = (("length", libc.c_ushort), ("filter", libc.c_void_p))
+
+
+class _Range(libc.Structure):
+    _fields_ = (("base", libc.c_void_p), ("length", libc.c_size_t))
+
+
+_NO_MAGIC_LINKS, _NO_LINKS = 0x02, 0x04
+_PROC, _STATFS = 0x9FA0, 256
+_syscall = libc.function("syscall", long=True)
+_prctl_call, _capget, _capset = libc.function("prctl"), libc.function("capget"), libc.function("capset")
+_MACHINE = os.uname().machine
+
+
+def machine() -> str:
+    """What `uname -m` says."""
+    return _MACHINE
+
+
+def number(name: str) -> int:
+    """A call's number on this machine."""
+    if _MACHINE not in MACHINES:
+        raise Unsupported(f"`{_MACHINE}` machines are not known")
+    return NUMBERS[name][MACHINES[_MACHINE][1]]
+
+
+def call(name: str, *arguments: object) -> int:
+    """Make a system call; an OSError if it fails."""
+    result = _syscall(libc.c_long(number(name)), *arguments)
+    if result < 0:
+        error = libc.get_errno()
+        raise OSError(error, os.strerror(error))
+    return result
+
+
+def _prctl(option: int, value: int) -> int:
+    return _prctl_call(option, libc.c_ulong(value), 0, 0, 0)
+
+
+# -- what a process is --------------------------------------------------------------------------------------------
+
+
+def no_new_privileges() -> None:
+    """From here on no program gains rights by being started; Landlock and seccomp ask for this."""
+    if _prctl(_PR_SET_NO_NEW_PRIVS, 1) != 0:
+        raise Unsupported("`no_new_privs` cannot be set")
+
+
+def die_with_parent(signal: int) -> None:
+    """Have the kernel send a signal when the parent ends."""
+    _prctl(_PR_SET_PDEATHSIG, signal)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent ends."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def limit_capabilities() -> None:
+    """No program that is started from here on has more of root's capabilities than `KEPT_CAPABILITIES`."""
+    for capability in range(_LAST_CAPABILITY + 1):
+        if capability not in KEPT_CAPABILITIES and _prctl(_PR_CAPBSET_DROP, capability) < 0:
+            return  # past the last one, or none is ours to drop
+
+
+def drop_capabilities() -> None:
+    """Keep of root's capabilities what files and users need, and nothing that changes the machine."""
+    kept = sum(1 << capability for capability in KEPT_CAPABILITIES)
+    header = libc.buffer(struct.pack("Ii", _CAPABILITY_VERSION, 0))
+    current = libc.buffer(24)
+    if _capget(header, current) != 0:
+        return
+    effective, permitted, _, effective_high, permitted_high, _ = struct.unpack("6I", current.raw[:24])
+    _ = effective, effective_high, permitted_high
+    mine = permitted & kept
+    _capset(header, libc.buffer(struct.pack("6I", mine, mine, 0, 0, 0, 0)))
+
+
+def use_capabilities(effective: int) -> None:
+    """Make use of these of our capabilities, and of no others for now."""
+    header = libc.buffer(struct.pack("Ii", _CAPABILITY_VERSION, 0))
+    current = libc.buffer(24)
+    if _capget(header, current) != 0:
+        raise OSError(libc.get_errno(), os.strerror(libc.get_errno()))
+    _, low, inherited, _, high, inherited_high = struct.unpack("6I", current.raw[:24])
+    new = struct.pack("6I", effective & low, low, inherited, effective >> 32 & high, high, inherited_high)
+    if _capset(header, libc.buffer(new)) != 0:
+        raise OSError(libc.get_errno(), os.strerror(libc.get_errno()))
+
+
+def use_identity(user: int, group: int) -> None:
+    """Be this user and group to file systems; our own ids stay."""
+    for name, new in (("setfsgid", group), ("setfsuid", user)):
+        change = libc.function(name)
+        change(libc.c_uint(new))
+        if change(libc.c_uint(0xFFFFFFFF)) != new:
+            raise PermissionError(1, "another user's rights cannot be taken on")
+
+
+def unshare_network() -> None:
+    """Move to a network of our own, with nothing in it but its loopback; needs a user namespace unless we are root."""
+    new_user, new_network = 0x10000000, 0x40000000
+    user, group = os.geteuid(), os.getegid()
+    try:
+        call("unshare", libc.c_ulong(new_network))
+    except OSError:
+        try:
+            call("unshare", libc.c_ulong(new_network | new_user))
+            _write("/proc/self/setgroups", "deny")
+            _write("/proc/self/uid_map", f"{user} {user} 1")
+            _write("/proc/self/gid_map", f"{group} {group} 1")
+        except OSError as error:
+            raise Unsupported(f"a network of its own is not allowed here: {error.strerror}") from None
+    _loopback_up()
+
+
+def _write(path: str, text: str) -> None:
+    fd = os.open(path, os.O_WRONLY)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
+
+
+def _loopback_up() -> None:
+    internet, datagram, set_flags, up_and_running = 2, 2, 0x8914, 0x41
+    fd = libc.function("socket")(internet, datagram, 0)
+    try:
+        fcntl.ioctl(fd, set_flags, struct.pack("16sH14x", b"lo", up_and_running))
+    finally:
+        os.close(fd)
+
+
+# -- Landlock ------------------------------------------------------------------------------------------------------
+
+
+def landlock_version() -> int:
+    """Landlock's version; 0 where there is none."""
+    try:
+        return call("landlock_create_ruleset", None, libc.c_size_t(0), libc.c_uint32(1))
+    except (OSError, Unsupported):
+        return 0
+
+
+def landlock_ruleset(rights: int, network: int, scopes: int, version: int) -> int:
+    """A new set of rules over these rights, as a descriptor; newer fields are left out for older kernels."""
+    fields = [rights, network, scopes][: 3 if version >= 6 else 2 if version >= 4 else 1]
+    attributes = struct.pack(f"{len(fields)}Q", *fields)
+    return call("landlock_create_ruleset", attributes, libc.c_size_t(len(attributes)), libc.c_uint32(0))
+
+
+def landlock_allow(ruleset: int, rights: int, beneath: int) -> None:
+    """Allow rights beneath an open folder, or on an open file."""
+    rule = struct.pack("=Qi", rights, beneath)
+    call("landlock_add_rule", libc.c_int(ruleset), libc.c_int(1), rule, libc.c_uint32(0))
+
+
+def landlock_restrict(ruleset: int) -> None:
+    """Hold this thread, and all that it starts, to a set of rules."""
+    call("landlock_restrict_self", libc.c_int(ruleset), libc.c_uint32(0))
+
+
+# -- seccomp -------------------------------------------------------------------------------------------------------
+
+
+def notifications() -> bool:
+    """Whether the kernel knows the action that hands a call to a supervisor."""
+    action_available, notify = 2, struct.pack("I", 0x7FC00000)
+    try:
+        call("seccomp", libc.c_uint(action_available), libc.c_uint(0), notify)
+    except (OSError, Unsupported):
+        return False
+    return True
+
+
+def install_filter(program: bytes) -> int:
+    """Install a filter on this process; the descriptor on which its notifications arrive."""
+    buffer = libc.buffer(program)
+    head = _Program(len(program) // 8, libc.addressof(buffer))
+    try:
+        return _set_filter(_NEW_LISTENER | _WAIT_KILLABLE, head)
+    except OSError:
+        return _set_filter(_NEW_LISTENER, head)
+
+
+def _set_filter(flags: int, head: _Program) -> int:
+    return call("seccomp", libc.c_uint(_SET_FILTER), libc.c_uint(flags), libc.byref(head))
+
+
+def take_descriptor(pid: int, descriptor: int) -> int:
+    """A copy of another process's descriptor."""
+    pidfd = os.pidfd_open(pid)
+    try:
+        return call("pidfd_getfd", libc.c_int(pidfd), libc.c_int(descriptor), libc.c_uint(0))
+    finally:
+        os.close(pidfd)
+
+
+def wake_quickly(listener: int) -> None:
+    """Ask the kernel to hand over on the same processor, where it can."""
+    try:
+        fcntl.ioctl(listener, _SET_FLAGS, _SYNC_WAKE_UP)
+    except OSError:
+        return
+
+
+def receive(listener: int) -> tuple[int, ...] | None:
+    """The next notification: (id, thread, flags, number, arch, pointer, six arguments); None if it has gone again."""
+    buffer = bytearray(NOTICE.size)
+    try:
+        fcntl.ioctl(listener, _RECEIVE, buffer)
+    except OSError:
+        return None
+    return NOTICE.unpack(buffer)
+
+
+def still_waiting(listener: int, notice: int) -> bool:
+    """Whether a notification is still being waited for: what was read of its process was that process's."""
+    try:
+        fcntl.ioctl(listener, _ID_VALID, struct.pack("Q", notice))
+    except OSError:
+        return False
+    return True
+
+
+def respond(listener: int, notice: int, error: int | None = None) -> None:
+    """Let a call go on, or answer it: with 0 or an error. A process that has ended meanwhile does not mind."""
+    try:
+        fcntl.ioctl(listener, _SEND, RESPONSE.pack(notice, 0, -(error or 0), _CONTINUE if error is None else 0))
+    except OSError:
+        return
+
+
+def open_plainly(folder: int, path: str, flags: int, *, links: bool = True) -> int:
+    """Open a path from an open folder; ELOOP where it leads through a link that jumps, or through any at all."""
+    how = struct.pack("QQQ", flags, 0, _NO_MAGIC_LINKS if links else _NO_LINKS)
+    return call("openat2", libc.c_int(folder), os.fsencode(path), how, libc.c_size_t(len(how)))
+
+
+def is_proc(fd: int) -> bool:
+    """Whether an open file is one of procfs."""
+    facts = libc.buffer(_STATFS)
+    return libc.function("fstatfs")(fd, facts) == 0 and int(struct.unpack_from("l", facts)[0]) == _PROC
+
+
+def content(path: str) -> bytes:
+    """A whole file, read without Python's own files, which take longer to make than a few lines to read."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = []
+        while part := os.read(fd, 1 << 16):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(fd)
+
+
+class Memory:
+    """What another process has in its memory."""
+
+    def __init__(self) -> None:
+        self._buffer = libc.buffer(_PAGE)
+        self._local = _Range(libc.addressof(self._buffer), 0)
+        self._remote = _Range(0, 0)
+        self._number = libc.c_long(number("process_vm_readv"))
+
+    def read(self, thread: int, address: int, length: int) -> bytes:
+        """Bytes that lie within one page."""
+        self._local.length = self._remote.length = length
+        self._remote.base = address
+        got = _syscall(
+            self._number, libc.c_int(thread), libc.byref(self._local), libc.c_ulong(1),
+            libc.byref(self._remote), libc.c_ulong(1), libc.c_ulong(0),
+        )  # fmt: skip
+        if got <= 0:
+            error = libc.get_errno()
+            raise OSError(error, os.strerror(error))
+        return self._buffer.raw[:got]
+
+    def block(self, thread: int, address: int, length: int) -> bytes:
+        """Bytes that may lie across pages."""
+        parts: list[bytes] = []
+        while length > 0:
+            part = self.read(thread, address, min(length, _PAGE - address % _PAGE))
+            parts.append(part)
+            address, length = address + len(part), length - len(part)
+        return b"".join(parts)
+
+    def text(self, thread: int, address: int) -> bytes:
+        """A text that ends with a zero byte."""
+        parts: list[bytes] = []
+        size = 0
+        while size < _MOST_BYTES:
+            piece = self.read(thread, address + size, _PAGE - (address + size) % _PAGE)
+            end = piece.find(0)
+            if end >= 0:
+                parts.append(piece[:end])
+                break
+            parts.append(piece)
+            size += len(piece)
+        return b"".join(parts)
+
+    def texts(self, thread: int, address: int, most: int) -> list[bytes]:
+        """A list of texts that ends with a null pointer."""
+        found: list[bytes] = []
+        while address and len(found) < most:
+            piece = self.read(thread, address, _PAGE - address % _PAGE)
+            if len(piece) < _POINTER:  # a pointer that lies across two pages
+                piece += self.read(thread, address + len(piece), _POINTER - len(piece))
+            pointers = struct.unpack(f"{len(piece) // _POINTER}Q", piece[: len(piece) // _POINTER * _POINTER])
+            for pointer in pointers:
+                if not pointer:
+                    return found
+                found.append(self.text(thread, pointer))
+            address += _POINTER * len(pointers)
+        return found
+
+
+def close_all_but(*kept: int) -> None:
+    """Close every descriptor but some; a negative one is none."""
+    after = 0
+    for fd in sorted(fd for fd in kept if fd >= 0):
+        if fd > after:  # a range without anything in it is everything to Python 3.11
+            os.closerange(after, fd)
+        after = fd + 1
+    os.closerange(after, _MOST_DESCRIPTORS)

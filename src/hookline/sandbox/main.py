@@ -1,0 +1,168 @@
+"""`hookline confine`: read the flags by hand, because importing argparse would cost a third of the start."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from hookline.sandbox.policy import Policy, records
+
+USAGE_ERROR, FAILED = 64, 125
+HELP = """usage: hookline confine [--write DIR]… [--read DIR]… [--block PATTERN]… [--no-network] -- COMMAND…
+       hookline confine --check
+
+Run a command so that the kernel holds it: it writes only below the given folders, and every program that
+it starts, however deep, is judged on its real words before it runs. Children and daemons stay inside.
+
+  --write DIR        a folder (or file) that may be written to; several may follow: --write a b
+  --read DIR         read only these, what may be written to, and the system's folders
+  --block PATTERN    refuse to start what matches, such as 'rm -rf *' or 'sudo *'
+  --no-network       no network at all
+  --loopback         no network but a loopback of its own
+  --socket PATH      a Unix socket outside that may be connected to
+  --call FILE        the call this line is: narrower policies are read from FILE.policy, and refusals
+                     are noted in FILE.GUARD
+  --tell-folder FD   when a `bash -c` line has ended, write the folder it ended in to a descriptor
+  --check            say what this kernel offers, and try it
+
+examples:
+  hookline confine --write . -- npm test
+  hookline confine --write . ~/.cache --block 'git push --force*' -- bash -c 'make && git push'
+
+exit code: the command's; 64 for flags that cannot be understood, 125 if the line cannot be confined,
+126 if the command cannot be started, 127 if there is none"""
+
+_LISTS = {"--write": "write", "--read": "read", "--block": "block", "--socket": "sockets"}
+_TEXTS = {
+    "--call": "call",
+    "--tell-folder": "tell_folder",
+    "--write-guard": "write_guard",
+    "--block-guard": "block_guard",
+}
+_NETWORKS = {"--no-network": "none", "--loopback": "loopback"}
+
+
+class UsageError(Exception):
+    """The flags cannot be understood."""
+
+
+def main(argv: list[str]) -> int:
+    """Run what the flags say; its exit code."""
+    if not argv or argv[0] in ("-h", "--help"):
+        print(HELP)
+        return 0 if argv else USAGE_ERROR
+    if argv == ["--check"]:
+        from hookline.sandbox.check import report
+
+        return report()
+    found = understood(argv)
+    if isinstance(found, int):
+        return found
+    from hookline.sandbox.run import run
+
+    return run(*found)
+
+
+def understood(argv: list[str]) -> tuple[Policy, list[str]] | int:
+    """The policy and the command that the flags ask for; the exit code where they cannot be had, once it is said why.
+
+    What cannot be confined never runs.
+    """
+    try:
+        policy, command = parse(argv)
+        policy = _with_recorded(policy)
+        command = _telling(policy, command)
+    except UsageError as error:
+        return _fail(str(error), USAGE_ERROR)
+    from hookline.sandbox.check import missing
+
+    problem = missing(policy)
+    return _fail(problem, FAILED) if problem else (policy, command)
+
+
+def _with_recorded(policy: Policy) -> Policy:
+    """The policy, narrowed by those that other guards left for the same call."""
+    if not policy.call:
+        return policy
+    try:
+        with open(f"{policy.call}.policy", "rb") as file:
+            recorded = records(file.read())
+    except FileNotFoundError:
+        return policy
+    except OSError as error:
+        raise UsageError(f"--call: `{policy.call}.policy` cannot be read: {error.strerror}") from None
+    for words in recorded:
+        policy = policy.narrowed(_policy(_read(words)))
+    return policy
+
+
+def _telling(policy: Policy, command: list[str]) -> list[str]:
+    """A `bash -c` line that tells its last folder; what it starts does not hold the descriptor."""
+    fd = policy.tell_folder
+    if not fd:
+        return command
+    if not fd.isdigit() or command[:2] != ["bash", "-c"] or len(command) != 3:
+        raise UsageError("--tell-folder: takes a descriptor's number, and a command of the form `bash -c LINE`")
+    return ["bash", "-c", f'eval "$0" {fd}>&-; s=$?; pwd -P >&{fd}; exit $s', command[2]]
+
+
+def _fail(text: str, code: int) -> int:
+    os.write(2, f"hookline confine: {text}\n".encode("utf-8", "replace"))
+    return code
+
+
+def parse(argv: list[str]) -> tuple[Policy, list[str]]:
+    """The policy and the command that the flags ask for."""
+    if "--" not in argv:
+        raise UsageError("write `--` before the command: `hookline confine --write . -- make`")
+    at = argv.index("--")
+    flags, command = argv[:at], argv[at + 1 :]
+    if not command:
+        raise UsageError("no command after `--`")
+    return _policy(_read(flags)), command
+
+
+def _read(flags: list[str]) -> dict[str, list[str]]:
+    """The flags with their values; each list flag takes one or more."""
+    found: dict[str, list[str]] = {}
+    name = ""
+    for word in flags:
+        if word.startswith("--") and word.partition("=")[0] in (*_LISTS, *_TEXTS, *_NETWORKS, "--write-anywhere"):
+            name, given, value = word.partition("=")
+            found.setdefault(name, [])
+            if given:
+                found[name].append(value)
+        elif name in _LISTS or (name in _TEXTS and not found[name]):
+            found[name].append(word)
+        else:
+            raise UsageError(f"unknown argument `{word}`; put the command after `--`")
+    empty = next((flag for flag in (*_LISTS, *_TEXTS) if found.get(flag) == []), None)
+    if empty:
+        raise UsageError(f"{empty}: a value is missing")
+    return found
+
+
+def _policy(found: dict[str, list[str]]) -> Policy:
+    given: dict[str, object] = {_TEXTS[name]: found[name][-1] for name in _TEXTS if name in found}
+    given |= {_LISTS[name]: tuple(found[name]) for name in _LISTS if name in found}
+    for name in ("write", "read"):
+        if name in given:
+            given[name] = tuple(_folder(f"--{name}", path) for path in found[f"--{name}"])
+    for pattern in found.get("--block", []):
+        if not pattern.strip():
+            raise UsageError("--block: an empty pattern; write one such as `rm -rf *`")
+    if "--write-anywhere" in found:
+        given["write"] = None
+    given["network"] = next((_NETWORKS[name] for name in ("--no-network", "--loopback") if name in found), "all")
+    return Policy(**given)  # type: ignore[arg-type]  # the names and types of the two tables
+
+
+def _folder(flag: str, path: str) -> str:
+    place = os.path.realpath(os.path.expanduser(path))
+    if not os.path.exists(place):
+        raise UsageError(f"{flag}: `{path}` does not exist")
+    return place
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

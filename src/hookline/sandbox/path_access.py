@@ -1,0 +1,174 @@
+"""Where a path in another process leads, and whether that may be written to."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from hookline.sandbox import kernel
+from hookline.sandbox.syscalls import AT_FDCWD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
+_MOST_LINKS = 40
+_LOOK = os.O_PATH | os.O_CLOEXEC
+_ENOENT, _EACCES, _ELOOP = 2, 13, 40
+_PROC_TOP = 1
+"""The inode of procfs's own top folder, whose links are words; links further down jump."""
+
+
+_MEMORY = ("/memfd:", "/SYSV", "/anon_hugepage", "/dev/zero (deleted)")
+"""How the kernel calls files that lie in no folder."""
+
+
+class OpenedPath:
+    """What a path leads to: its real path and, where something lies there, a handle on it that `with` closes."""
+
+    __slots__ = ("fd", "path")
+
+    fd: int
+    path: str
+
+    def __init__(self, path: str, fd: int = -1) -> None:
+        self.path, self.fd = path, fd
+
+    @property
+    def opened(self) -> str:
+        """A path by which this very file can be opened from here, also where it has no name any more."""
+        return f"/proc/self/fd/{self.fd}" if self.fd >= 0 else self.path
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+
+
+def place_of(thread: int, folder: int, path: str, *, follow: bool = True) -> OpenedPath:
+    """Where a path of another process leads; `self`, standard streams and descriptors in it are that process's own.
+
+    The kernel reads the path. Only where it comes upon a link of procfs, which would lead it to us, is the path walked
+    by hand. A file that is still to be made has a place, too; what is no file keeps the name the kernel has for it.
+    """
+    base = os.open(_start(thread, folder, path), _LOOK)
+    if not path:
+        return OpenedPath(name_of(base), base)
+    try:
+        found = kernel.open_plainly(base, path, _LOOK if follow else _LOOK | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno in (_ENOENT, _ELOOP):
+            return _walk(thread, base, path, follow=follow)
+        os.close(base)
+        raise
+    os.close(base)
+    return OpenedPath(name_of(found), found)
+
+
+def real(thread: int, folder: int, path: str, *, follow: bool = True) -> str:
+    """The real path of what a path of another process leads to."""
+    with place_of(thread, folder, path, follow=follow) as place:
+        return place.path
+
+
+def _start(thread: int, folder: int, path: str) -> str:
+    if path.startswith("/"):
+        return "/"
+    return f"/proc/{thread}/cwd" if folder == AT_FDCWD else f"/proc/{thread}/fd/{folder}"
+
+
+def own_real(path: str) -> str:
+    """The real path of what a path of our own leads to, as the kernel reads it; also of what is not there."""
+    try:
+        fd = os.open(path, _LOOK)
+    except OSError:
+        return os.path.realpath(path)
+    try:
+        return name_of(fd)
+    finally:
+        os.close(fd)
+
+
+def name_of(fd: int) -> str:
+    """The name that the kernel has for an open file."""
+    return os.readlink(f"/proc/self/fd/{fd}")
+
+
+def _walk(thread: int, at: int, path: str, *, follow: bool) -> OpenedPath:
+    """Go along a path name by name, from an open folder that is closed on the way."""
+    left = _names(path)[::-1]  # the next one last
+    follow = follow or path.endswith("/")
+    links = 0
+    try:
+        while left:
+            name = left.pop()
+            try:
+                there = os.open(name, _LOOK | os.O_NOFOLLOW, dir_fd=at)
+            except FileNotFoundError:
+                if left:
+                    raise
+                return OpenedPath(f"{name_of(at).rstrip('/')}/{name}")
+            if not stat.S_ISLNK(os.fstat(there).st_mode) or not (left or follow):
+                at = _moved(at, there)
+                continue
+            links += 1
+            target = _target(thread, at, name, there)
+            if target is None:
+                at = _moved(at, os.open(name, _LOOK, dir_fd=at))
+                continue
+            if links > _MOST_LINKS:
+                raise OSError(_ELOOP, os.strerror(_ELOOP), path)
+            follow = follow or target.endswith("/")
+            left += _names(target)[::-1]
+            if target.startswith("/"):
+                at = _moved(at, os.open("/", _LOOK))
+        place, at = OpenedPath(name_of(at), at), -1
+        return place
+    finally:
+        if at >= 0:
+            os.close(at)
+
+
+def _target(thread: int, folder: int, name: str, link: int) -> str | None:
+    """What a link says to that process, or None for a link of procfs that leads to a file without saying a path."""
+    try:
+        if not kernel.is_proc(link):
+            return os.readlink("", dir_fd=link)
+        top = os.fstat(folder)
+        if top.st_ino != _PROC_TOP:
+            return None
+        if top.st_dev != os.stat("/proc").st_dev:
+            raise PermissionError(_EACCES, "processes of another namespace", name)
+        return str(thread) if name in ("self", "thread-self") else os.readlink("", dir_fd=link)
+    finally:
+        os.close(link)
+
+
+def _names(path: str) -> list[str]:
+    return [name for name in path.split("/") if name not in ("", ".")]
+
+
+def _moved(before: int, after: int) -> int:
+    os.close(before)
+    return after
+
+
+class WritablePlaces:
+    """The folders and files that may be written to, by where they really are."""
+
+    def __init__(self, granted: list[str]) -> None:
+        self._granted = granted
+        self._exact: set[str] = set()
+
+    def look(self) -> None:
+        """Find out where they are, unless that is known."""
+        if not self._exact:
+            self._exact = {own_real(path) for path in self._granted}
+            self._below = tuple(path.rstrip("/") + "/" for path in self._exact)
+
+    def hold(self, path: str) -> bool:
+        """Whether a real path is one of them or lies below one; pipes, memory and their like have no place."""
+        self.look()
+        return not path.startswith("/") or path in self._exact or path.startswith((*self._below, *_MEMORY))

@@ -1,0 +1,107 @@
+"""What a confined line may do, as a value; and the same as arguments of `hookline confine`."""
+
+from __future__ import annotations
+
+NETWORKS = ("all", "loopback", "none")
+"""Everything; a loopback of its own; nothing."""
+WRITE_GUARD, BLOCK_GUARD = "--write", "--block"
+
+
+class Policy:  # noqa: PLW1641 - it is compared, never a key
+    """Folders that may be written to and read, patterns that may not be started, and the network.
+
+    `read` is None where reading is not restricted. The guards' names stand in what a refusal says.
+    """
+
+    __slots__ = (
+        "block",
+        "block_guard",
+        "call",
+        "network",
+        "read",
+        "sockets",
+        "tell_folder",
+        "write",
+        "write_guard",
+    )  # fmt: skip
+
+    block: tuple[str, ...]
+    network: str
+    read: tuple[str, ...] | None
+    sockets: tuple[str, ...]
+    write: tuple[str, ...] | None
+    call: str
+    tell_folder: str
+    block_guard: str
+    write_guard: str
+
+    def __init__(
+        self,
+        write: tuple[str, ...] | None = (),
+        *,
+        read: tuple[str, ...] | None = None,
+        block: tuple[str, ...] = (),
+        network: str = "all",
+        sockets: tuple[str, ...] = (),
+        call: str = "",
+        tell_folder: str = "",
+        write_guard: str = WRITE_GUARD,
+        block_guard: str = BLOCK_GUARD,
+    ) -> None:
+        self.write, self.read, self.block, self.network, self.sockets = write, read, block, network, sockets
+        self.call, self.tell_folder = call, tell_folder
+        self.write_guard, self.block_guard = write_guard, block_guard
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Policy):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__ if name != "tell_folder")
+
+    def fields(self) -> dict[str, object]:
+        """The policy by the names of its parts, as it is made of them."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def arguments(self) -> list[str]:
+        """The flags of `hookline confine` that say the same."""
+        words = ["--write-anywhere"] if self.write is None else []
+        words += [word for folder in self.write or () for word in ("--write", folder)]
+        words += [word for folder in self.read or () for word in ("--read", folder)]
+        words += [word for pattern in self.block for word in ("--block", pattern)]
+        words += [word for path in self.sockets for word in ("--socket", path)]
+        words += {"all": [], "loopback": ["--loopback"], "none": ["--no-network"]}[self.network]
+        words += ["--call", self.call] if self.call else []
+        words += ["--write-guard", self.write_guard] if self.write_guard != WRITE_GUARD else []
+        return [*words, *(["--block-guard", self.block_guard] if self.block_guard != BLOCK_GUARD else [])]
+
+    def narrowed(self, other: Policy) -> Policy:
+        """What both policies allow."""
+        return Policy(
+            _both(self.write, other.write),
+            read=_both(self.read, other.read),
+            block=tuple(dict.fromkeys([*self.block, *other.block])),
+            network=max(self.network, other.network, key=NETWORKS.index),
+            sockets=tuple(path for path in self.sockets if path in other.sockets),
+            call=self.call or other.call,
+            tell_folder=self.tell_folder or other.tell_folder,
+            write_guard=other.write_guard if other.write_guard != WRITE_GUARD else self.write_guard,
+            block_guard=other.block_guard if other.block_guard != BLOCK_GUARD else self.block_guard,
+        )
+
+    def record(self) -> bytes:
+        """The arguments as bytes that one append leaves whole."""
+        return "".join(f"{word}\0" for word in self.arguments()).encode("utf-8", "surrogateescape") + b"\0"
+
+
+def records(data: bytes) -> list[list[str]]:
+    """The arguments of every policy that was recorded."""
+    found = [part for part in data.split(b"\0\0") if part]
+    return [part.decode("utf-8", "surrogateescape").split("\0") for part in found]
+
+
+def _both(first: tuple[str, ...] | None, second: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if first is None or second is None:
+        return second if first is None else first
+    from hookline.core.paths import inside_any  # only where there are two policies
+
+    kept = [path for path in first if inside_any(path, second)] + [path for path in second if inside_any(path, first)]
+    return tuple(dict.fromkeys(kept))

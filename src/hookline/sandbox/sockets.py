@@ -1,0 +1,74 @@
+"""Sockets as doors: a program outside that takes orders would carry them out unconfined."""
+
+from __future__ import annotations
+
+import os
+import struct
+
+from hookline.sandbox.path_access import WritablePlaces, real
+from hookline.sandbox.patterns import matches_glob
+from hookline.sandbox.policy import Policy
+from hookline.sandbox.reports import Refusal
+from hookline.sandbox.syscalls import AT_FDCWD
+
+_UNIX, _INTERNET, _INTERNET_6 = 1, 2, 10
+_HARMLESS = ("/run/nscd/*", "/var/run/nscd/*", "/run/systemd/resolve/*", "/run/systemd/userdb/*", "/dev/log",
+             "/run/systemd/journal/*", "*/S.gpg-agent*", "*/.s.PGSQL.*", "*/mysql*.sock", "*/mysqld.sock",
+             "*/redis*.sock", "/run/avahi-daemon/socket")  # fmt: skip
+"""Look-ups, logs, keys and databases: these answer, and start nothing in the caller's name."""
+_DOORS = (
+    "*/tmux-*/*", "*/.X11-unix/*", "*/screen/*", "*/.screen/*", "*/docker.sock", "*/podman.sock", "*/containerd.sock",
+    "*/emacs*/server", "*/dbus-*", "*/kitty*", "*/.vscode-*", "*/vscode-*.sock", "*/nvim*",
+)  # fmt: skip
+"""Programs that run what they are told, also where their socket lies in a folder that may be written to."""
+_REMOTE_SHELLS = {22: "ssh", 23: "telnet", 2375: "docker", 2376: "docker"}
+
+
+class Sockets:
+    """Whom a line may talk to on this machine."""
+
+    def __init__(self, policy: Policy, places: WritablePlaces | None, temporary: str) -> None:
+        self._policy, self._places, self._temporary = policy, places, temporary
+        agent = os.environ.get("SSH_AUTH_SOCK", "")
+        self._allowed = tuple(os.path.realpath(path) for path in (*policy.sockets, agent) if path)
+
+    def refuse(self, thread: int, address: bytes) -> Refusal | None:
+        """Why a connection may not be made, if it may not; the kernel itself answers what is no address at all."""
+        family = struct.unpack("H", address[:2])[0] if len(address) > 2 else 0
+        if family == _UNIX:
+            return self._local(thread, address[2:])
+        port = struct.unpack(">H", address[2:4])[0] if len(address) >= 8 else 0
+        if port in _REMOTE_SHELLS and _loopback(family, address):
+            what = f"to connect to {_REMOTE_SHELLS[port]} on this machine"
+            return Refusal(what, self._policy.write_guard, "it would run commands outside")
+        return None
+
+    def _local(self, thread: int, name: bytes) -> Refusal | None:
+        if self._places is None or name.startswith(b"\0"):
+            return None
+        path = real(thread, AT_FDCWD, os.fsdecode(name.partition(b"\0")[0]))
+        if path in self._allowed or not os.path.exists(path):
+            return None
+        if not self._is_door(path):
+            return None
+        return Refusal(
+            f"to connect to `{path}`", self._policy.write_guard, "whoever listens there is outside",
+            f"to allow it, add `--socket {path}`",
+        )  # fmt: skip
+
+    def _is_door(self, path: str) -> bool:
+        if self._temporary and path.startswith(f"{self._temporary}/"):
+            return False  # whoever listens there was started by this line
+        if any(matches_glob(pattern, path) for pattern in _DOORS):
+            return True
+        inside = self._places is not None and self._places.hold(path)
+        return not inside and not any(matches_glob(pattern, path) for pattern in _HARMLESS)
+
+
+def _loopback(family: int, address: bytes) -> bool:
+    if family == _INTERNET:
+        return address[4] in (0, 127)
+    if family != _INTERNET_6 or len(address) < 24:
+        return False
+    host = address[8:24]
+    return host in (bytes(15) + b"\1", bytes(16)) or (host[:12] == bytes(10) + b"\xff\xff" and host[12] in (0, 127))

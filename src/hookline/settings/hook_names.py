@@ -1,0 +1,183 @@
+"""What hooks from files are called, and which of them are one and the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hookline.core.hooks.actions import Action, AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
+from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.matcher import EVERYTHING, Matcher
+from hookline.settings.files import canonical
+from hookline.settings.problems import Problem
+
+if TYPE_CHECKING:
+    from hookline.core.shell import SimpleCommand
+
+_STARTERS = frozenset({
+    "sh", "bash", "zsh", "dash", "fish", "env", "exec", "sudo", "nohup", "nice", "time", "timeout", "command",
+    "python", "python3", "node", "deno", "bun", "tsx", "ts-node", "ruby", "perl", "php", "pwsh", "powershell",
+    "uv", "uvx", "npx", "pipx", "poetry", "run",
+})  # fmt: skip
+"""Words that start something else: not what a hook is about."""
+
+_LONGEST = 40
+
+
+def short_name(action: Action, plugin: str | None = None) -> str:
+    """A readable name for a hook that has none: the script it runs, the host it asks, the question's first words."""
+    name = _short(action)[:_LONGEST].strip() or type(action).__name__.lower()
+    return f"{plugin.partition('@')[0]}:{name}" if plugin else name
+
+
+def _short(action: Action) -> str:
+    if isinstance(action, Command):
+        return _of_command(action.command) if action.args is None else _of_command(" ".join(_exec_form(action)))
+    if isinstance(action, Http):
+        return re.sub(r"^\w+://(?:[^/@]*@)?|[?#].*$", "", action.url).rstrip("/")
+    if isinstance(action, McpTool):
+        return f"{action.server}.{action.tool}"
+    if isinstance(action, Prompt | AgentCheck):
+        return " ".join(action.prompt.split())
+    if isinstance(action, Cedar | Rego):
+        return action.policies
+    return "hook"
+
+
+def _exec_form(action: Command) -> Iterable[str]:
+    first = action.command.rstrip("/").rpartition("/")[2]
+    return (action.command, *(action.args or ())) if first in _STARTERS else (action.command,)
+
+
+def _of_command(command: str) -> str:
+    """What a command line is about: its script, or its first program that does more than prepare or print."""
+    if re.search(r"[$`|&;=(]", command):
+        from hookline.core.shell import parse_line  # most hooks are a script and its arguments
+
+        for part in parse_line(command).commands:
+            if not part.wraps and not part.substitution and (name := _of_words(part)):
+                return name
+    return _first_word(command)
+
+
+def _of_words(part: SimpleCommand) -> str:
+    """The name that a simple command gives, or nothing if it says little or is known only when it runs."""
+    at = 0
+    while at < len(part.words) and (part.words[at].startswith("-") or _base(part.words[at]) in _STARTERS):
+        at += 1
+    if at >= len(part.words):
+        return ""
+    word, base = part.words[at], _base(part.words[at])
+    if (at in part.unknown and "/" not in word) or not re.fullmatch(r"[\w.@:+-]+", base) or base in _ASIDES:
+        return ""
+    after = next((one for one in part.words[at + 1 :] if not one.startswith("-")), "")
+    return f"{base} {after}" if base in _TASKS and re.fullmatch(r"[\w.:@-]+", after) else base
+
+
+def _base(word: str) -> str:
+    return word.rstrip("/").rpartition("/")[2]
+
+
+_ASIDES = frozenset(
+    """
+    : [ [[ . test true false cd pushd popd export set unset shopt source local declare readonly typeset trap command
+    which type hash read cat echo printf jq grep sed awk tr head tail cut sort uniq wc mkdir sleep date exit return
+    break continue shift dirname basename pwd tee touch xargs eval umask wait
+    """.split()  # noqa: SIM905 - reads better than a column of quotes
+)
+"""Programs that prepare, ask or print: a hook is seldom about them."""
+_TASKS = frozenset("npm pnpm yarn bun make just task cargo go git docker gh hookline mvn gradle".split())  # noqa: SIM905
+"""Programs that say what they do with their first argument."""
+
+
+def _first_word(command: str) -> str:
+    """The first word that says what runs: no interpreter, no option, no assignment; without its folder."""
+    words = [word.strip("\"'`(){};") for word in command.split()]
+    bases = [word.rstrip("/").rpartition("/")[2] for word in words]
+    for word, base in zip(words, bases, strict=True):
+        named = base and base not in _STARTERS and not re.match(r"-|\w+=|\$\(", word)
+        if named and not base.isdecimal():
+            return base
+    return next(filter(None, bases), "")
+
+
+def with_free_names(hooks: Iterable[Hook], taken: Iterable[str] = ()) -> list[Hook]:
+    """The hooks, each under a name of its own: `guard.py`, then `guard.py#2`."""
+    used = set(taken)
+    named = []
+    for hook in hooks:
+        name, number = hook.name, 2
+        while name in used:
+            name, number = f"{hook.name}#{number}", number + 1
+        used.add(name)
+        named.append(hook if name == hook.name else msgspec.structs.replace(hook, name=name))
+    return named
+
+
+def without_duplicates(hooks: Iterable[Hook]) -> tuple[list[Hook], list[Problem]]:
+    """Identical hooks of an event become one that applies wherever any of them did (FACTS.md §4).
+
+    Also when timeout, shell, headers or model differ, or one runs in the background; not when `if`, `args` or the
+    plugin do. The last one's limits stand, but if any of them fails closed or is waited for, so does and is the one.
+    """
+    kept: dict[Any, Hook] = {}
+    notes = []
+    for hook in hooks:
+        key = _identity(hook)
+        first = kept.get(key)
+        if first is not None:
+            notes.append(Problem(hook.source, f"the same hook as {first.source}; it runs once", "note"))
+        kept[key] = hook if first is None else _joined(first, hook)
+    return list(kept.values()), notes
+
+
+#: what two hooks that are one and the same may differ in
+_ASIDE: dict[type[Action], dict[str, Any]] = {
+    Command: {"shell": None, "asynchronous": False, "async_rewake": False},
+    Http: {"headers": {}, "allowed_env": (), "allowed_urls": None},
+    Prompt: {"model": None, "continue_on_block": False},
+    AgentCheck: {"model": None},
+}
+
+
+def _identity(hook: Hook) -> Any:
+    aside = _ASIDE.get(type(hook.action))
+    action = msgspec.structs.replace(hook.action, **aside) if aside else hook.action
+    condition = getattr(hook.condition, "text", None)
+    return type(action), canonical(action), hook.events, condition, hook.when
+
+
+def _joined(first: Hook, last: Hook) -> Hook:
+    block = "block" in (first.on_failure, last.on_failure)
+    awaited = next((hook for hook in (last, first) if not _goes_on_alone(hook)), last)
+    return msgspec.structs.replace(
+        first,
+        action=awaited.action,
+        background=awaited.background,
+        timeout=last.timeout,
+        matcher=_either(first.matcher, last.matcher),
+        on_failure="block" if block else last.on_failure,
+        once=first.once and last.once,
+    )
+
+
+def _goes_on_alone(hook: Hook) -> bool:
+    action = hook.action
+    return hook.background or (isinstance(action, Command) and (action.asynchronous or action.async_rewake))
+
+
+def _either(a: Matcher, b: Matcher) -> Matcher:
+    if a.matches_all or b.matches_all:
+        return EVERYTHING
+    return a if a.pattern == b.pattern else Matcher(f"{a.pattern}|{b.pattern}", _Either(a, b))
+
+
+class _Either(msgspec.Struct, frozen=True):
+    a: Matcher
+    b: Matcher
+
+    def __call__(self, subject: str) -> bool:
+        return bool(self.a.matches(subject) or self.b.matches(subject))

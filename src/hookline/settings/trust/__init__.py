@@ -1,0 +1,1 @@
+"""Which files of other people may run: what they hold, and what was trusted."""

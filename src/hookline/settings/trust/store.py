@@ -1,0 +1,322 @@
+"""Somebody else's hooks run only when they have been looked at: what was trusted, and what has changed since.
+
+Trusted is everything that a file says and that can do anything (hooks, `env`, permissions, `model`, servers, imports
+from outside the project), and the scripts that its hooks run, byte for byte. The record lies in the user's own
+configuration folder, with copies, so that a change can be shown. Managed and user settings and `--settings` files need
+no trust: whoever wrote them could run anything anyway.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from hookline.core.hooks.actions import Cedar, Command, Rego, Sealed
+from hookline.core.hooks.hook import Hook
+from hookline.errors import ConfigError, Untrusted
+from hookline.settings.files import HookScript, parse_json, read_text
+from hookline.settings.load import Loaded, settle
+from hookline.settings.problems import Problem
+from hookline.settings.sources import whole
+from hookline.settings.trust.inventory import Item, event_of, items_of, what_runs
+from hookline.settings.trust.scripts import Named
+from hookline.settings.trust.seal import Seal
+
+Policy = Literal["error", "all"] | Callable[["Status"], bool]
+"""What to do about hooks nobody has trusted: raise `Untrusted`, run them all the same (`--trust`), or ask."""
+
+
+class TrustChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs from what was trusted; `item` is the settings file, `path` what changed: that file or a script."""
+
+    item: Item
+    path: str
+    kind: Literal["new", "changed", "gone"]
+    diff: str = ""
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether everything is trusted; if not, what changed. `items` is all that needs trust."""
+
+    items: tuple[Item, ...] = ()
+    changes: tuple[TrustChange, ...] = ()
+
+    @property
+    def trusted(self) -> bool:
+        """Whether nothing is new and nothing has changed."""
+        return not self.changes
+
+    @property
+    def untrusted(self) -> tuple[Item, ...]:
+        """The items that need a look."""
+        paths = {change.item.path for change in self.changes}
+        return tuple(item for item in self.items if item.path in paths)
+
+    @property
+    def blocking(self) -> bool:
+        """Whether any hook is among what is not trusted; `env` and switches alone are only left out."""
+        return any(item.runs for item in self.untrusted)
+
+
+class _Kept(msgspec.Struct):
+    """What was trusted of one file."""
+
+    definitions: str = ""
+    scripts: dict[str, HookScript] = msgspec.field(default_factory=dict)
+    at: str = ""
+
+
+def trust_file(env: Mapping[str, str] | None = None, home: str | Path | None = None) -> Path:
+    """Where trust is recorded: `hookline/trust.json` in the user's configuration folder."""
+    moved = env is not None or home is None
+    env = os.environ if env is None else env
+    base = env.get("XDG_CONFIG_HOME") if moved else None
+    return whole(base or Path(home or env.get("HOME") or "~", ".config")) / "hookline" / "trust.json"
+
+
+class Trust:
+    """What a user has trusted so far."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path: Path = Path(path)
+        self.problems: tuple[Problem, ...] = ()
+        self._kept: dict[str, _Kept] = {}
+
+    @classmethod
+    def load(
+        cls, path: str | Path | None = None, *, env: Mapping[str, str] | None = None, home: str | Path | None = None
+    ) -> Trust:
+        """Read the record; a damaged one trusts nothing and says so in `problems`."""
+        trust = cls(path or trust_file(env, home))
+        trust._read()
+        return trust
+
+    def _read(self) -> None:
+        self._kept, self.problems = {}, ()
+        text, problems = read_text(str(self.path), str(self.path))
+        value, problems = (None, problems) if text is None else parse_json(text, str(self.path))
+        if value is not None:
+            problems = ()
+            try:
+                self._kept = msgspec.convert(value, _Record).trusted
+            except msgspec.ValidationError as error:
+                problems = (Problem(str(self.path), str(error).lower()),)
+        damaged = "is damaged, so nothing is trusted until you run `hookline trust`"
+        self.problems = tuple(Problem(p.where, f"{p.message}; {damaged}") for p in problems if p.severity == "error")
+
+    def status(self, loaded: Loaded) -> Status:
+        """What of these settings needs trust, and what of it is new or has changed."""
+        items = items_of(loaded)
+        return Status(items=items, changes=tuple(change for item in items for change in self._changes(item)))
+
+    def _changes(self, item: Item) -> Iterator[TrustChange]:
+        kept = self._kept.get(item.path)
+        if kept is None:
+            yield TrustChange(item=item, path=item.path, kind="new", diff=_diff("", item.definitions, item.label))
+            kept = _Kept(item.definitions)
+        if kept.definitions != item.definitions:
+            diff = _diff(kept.definitions, item.definitions, item.label)
+            yield TrustChange(item=item, path=item.path, kind="changed", diff=diff)
+        now = {script.path: script for script in item.scripts}
+        for path in sorted({*now, *kept.scripts}):
+            yield from _script_change(item, path, kept.scripts.get(path), now.get(path))
+
+    def record(self, items: Iterable[Item]) -> None:
+        """Trust these from now on. The record is locked and replaced in one step, so two at once lose nothing."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        fresh = {item.path: _Kept(item.definitions, {one.path: one for one in item.scripts}, now) for item in items}
+        with self._changing():
+            if self.problems:
+                with contextlib.suppress(OSError):
+                    self.path.replace(self.path.with_suffix(".damaged"))
+            self._kept.update(fresh)
+            self._write()
+            self.problems = ()
+
+    def forget(self, root: str | Path) -> int:
+        """Trust nothing under this folder any longer; says how many files that were."""
+        gone_from = whole(root)
+        with self._changing():
+            gone = [path for path in self._kept if Path(path).is_relative_to(gone_from)]
+            for path in gone:
+                del self._kept[path]
+            if gone:
+                self._write()
+        return len(gone)
+
+    def _write(self) -> None:
+        import tempfile  # only who records needs it: the time to start counts
+
+        data = msgspec.json.format(msgspec.json.encode(_Record(trusted=self._kept)), indent=1)
+        descriptor, name = tempfile.mkstemp(prefix=".trust-", dir=self.path.parent)
+        try:
+            with open(descriptor, "wb") as file:  # noqa: PTH123 - it is a descriptor
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(self.path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Alone with the record; what keeps it from being written is an error that says so."""
+        try:
+            with self._locked():
+                self._read()
+                yield
+        except OSError as error:
+            problem = (error.strerror or str(error)).lower()
+            raise ConfigError(str(self.path), f"trust cannot be recorded: {problem}") from error
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self.path.with_suffix(".lock").open("a") as lock:
+            try:
+                import fcntl
+            except ImportError:  # Windows: replacing in one step is all there is
+                yield
+                return
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+class _Record(msgspec.Struct):
+    version: int = 1
+    trusted: dict[str, _Kept] = msgspec.field(default_factory=dict)
+
+
+def _script_change(item: Item, path: str, before: HookScript | None, now: HookScript | None) -> Iterator[TrustChange]:
+    if before is not None and now is not None and before.sha256 == now.sha256:
+        return
+    kind: Literal["new", "changed", "gone"] = "gone" if now is None else "new" if before is None else "changed"
+    diff = _diff(before.text if before else "", now.text if now else "", path)
+    yield TrustChange(item=item, path=path, kind=kind, diff=diff)
+
+
+def _diff(before: str | None, now: str | None, name: str) -> str:
+    import difflib
+
+    if before is None or now is None:
+        return f"{name}: too large or no text; only its hash is known to differ"
+    lines = difflib.unified_diff(
+        before.splitlines(), now.splitlines(), f"{name} (trusted)", f"{name} (now)", lineterm=""
+    )
+    return "\n".join(lines)
+
+
+def ensure(loaded: Loaded, policy: Policy = "error", trust: Trust | None = None) -> Loaded:
+    """These settings, if their hooks may run; `Untrusted` is raised if not.
+
+    `policy` is `"error"`, `"all"` (run everything, record nothing) or a function that shows a `Status` and says whether
+    to trust it from now on. Somebody else's `env` and switches take no effect until they are trusted, too.
+    """
+    if policy == "all" or not any(file.source.foreign for file in loaded.files):
+        return loaded
+    trust = trust or Trust.load()
+    status = trust.status(loaded)
+    if status.trusted:
+        return sealed(loaded, status.items)
+    if callable(policy) and policy(status):
+        trust.record(status.items)
+        return sealed(loaded, status.items)
+    if status.blocking:
+        raise untrusted(status, loaded, trust)
+    return _without(loaded, status)
+
+
+def sealed(loaded: Loaded, items: Iterable[Item]) -> Loaded:
+    """These settings, each trusted hook bound to the files it was trusted with: they are compared at every run."""
+    seals = {hook: _seal(item, named, loaded) for item in items for hook, named in item.named.items()}
+    skills = tuple(msgspec.structs.replace(one, hooks=_bound(one.hooks, seals)) for one in loaded.skills)
+    return msgspec.structs.replace(loaded, hooks=_bound(loaded.hooks, seals), skills=skills)
+
+
+def _seal(item: Item, named: Named, loaded: Loaded) -> Seal:
+    known = {script.path: script.sha256 for script in item.scripts}
+    project = str(loaded.places.project_dir)
+    return Seal(
+        files=tuple((path, known[path]) for path in named.files if path in known),
+        absent=tuple(path for path in named.watch if path not in known and path + os.sep not in known),
+        listings=tuple((one, known[one.folder + os.sep]) for one in named.listings),
+        roots=(item.root, project),
+        project=project,
+    )
+
+
+def resealed(hook: Hook, loaded: Loaded) -> Hook:
+    """A hook that was added by hand, with the seal that the files have for it now."""
+    if getattr(hook.action, "seal", None) is None:
+        return hook
+    fresh = (*loaded.hooks, *(one for skill in loaded.skills for one in skill.hooks))
+    seals = {one.source: seal for one in fresh if (seal := getattr(one.action, "seal", None)) is not None}
+    return _bound((hook,), seals)[0]
+
+
+def _bound(hooks: Iterable[Hook], seals: Mapping[str, Sealed]) -> tuple[Hook, ...]:
+    return tuple(
+        msgspec.structs.replace(hook, action=msgspec.structs.replace(hook.action, seal=seals[hook.source]))
+        if hook.source in seals and isinstance(hook.action, Command | Cedar | Rego)
+        else hook
+        for hook in hooks
+    )
+
+
+def untrusted(status: Status, loaded: Loaded, trust: Trust) -> Untrusted:
+    """The error that names the files, the reason and the command to run."""
+    items = [item for item in status.untrusted if item.runs]
+    paths = {item.path for item in items}
+    changes = [change for change in status.changes if change.item.path in paths]
+    new = any(change.kind == "new" and change.path == change.item.path for change in changes)
+    which = "nobody has trusted yet" if new else f"changed after being trusted ({_listed(changes, loaded)})"
+    count = sum(len(item.runs) for item in items)
+    damaged = f"; {trust.problems[0]}" if trust.problems else ""
+    return Untrusted(
+        ", ".join(item.label for item in items),
+        f"{count} hook{'' if count == 1 else 's'} that {which}, so nothing was run; run `hookline trust` to look and "
+        f"decide, or pass `--trust` if you know what they do{damaged}",
+    )
+
+
+def _listed(changes: Iterable[TrustChange], loaded: Loaded) -> str:
+    return ", ".join(dict.fromkeys(loaded.places.label(change.path) for change in changes))
+
+
+def _without(loaded: Loaded, status: Status) -> Loaded:
+    """The settings without what is not trusted: `env`, switches, and hooks that would not run anyway."""
+    paths = {item.path: item.label for item in status.untrusted}
+    settled = settle(loaded.places, loaded.files, effective=lambda file: file.source.path not in paths)
+    said = tuple(
+        Problem(item.label, f"{_keys(item)} take no effect until you run `hookline trust`", "warning")
+        for item in status.untrusted
+    )
+    trusted = sealed(settled, (item for item in status.items if item.path not in paths))
+    return msgspec.structs.replace(trusted, problems=(*loaded.problems, *said), refused=frozenset(paths))
+
+
+def _keys(item: Item) -> str:
+    """What a file sets, by its keys."""
+    keys = dict.fromkeys(line.partition(":")[0].partition(".")[0] for line in item.sets)
+    return ", ".join(f"`{key}`" for key in keys) or "its hooks"
+
+
+__all__ = [
+    "Item",
+    "Policy",
+    "Status",
+    "Trust",
+    "TrustChange",
+    "ensure",
+    "event_of",
+    "items_of",
+    "trust_file",
+    "what_runs",
+]

@@ -1,0 +1,16 @@
+"""LangChain's `create_agent`, called with `ainvoke`."""
+
+import asyncio
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+
+from tests.frameworks.drive.langchain_sync import agent
+from tests.frameworks.drive.scenarios import Seen
+
+
+def run(seen: Seen, turns: Any, prompt: str, hooks: Any, *, on_ask: Any, inner: Any) -> None:
+    made = agent(seen, turns, hooks, on_ask, inner, "main")
+    config = {"configurable": {"thread_id": "thread-1"}}
+    result = asyncio.run(made.ainvoke({"messages": [HumanMessage(prompt)]}, config))
+    seen.answer = result["messages"][-1].content

@@ -1,0 +1,166 @@
+"""Cases that strangers try first, and those that are one framework's own, each on the real framework."""
+
+from typing import Any
+
+import pytest
+
+from tests.frameworks.plays import played
+from tools.frameworks import is_ready
+
+FRAMEWORKS = ("agent-framework", "crewai", "google-adk", "langchain", "openai-agents", "pydantic-ai", "strands")
+
+
+def case(framework: str, name: str) -> dict[str, Any]:
+    if not is_ready(framework):
+        pytest.skip(f"the environment `{framework}` is not there; run `make frameworks`")
+    facts: dict[str, Any] = played(framework, f"odd_{framework.replace('-', '_')}")[name]
+    return facts
+
+
+def names(facts: dict[str, Any], number: int = 0) -> list[str]:
+    return [event["event"] for event in facts["events"][number]]
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_two_sets_of_hooks_govern_one_agent(framework: str) -> None:
+    """Either can refuse, and each sees one session from start to end, which is no other set's."""
+    facts = case(framework, "two_sets")
+
+    assert (facts["calls"], facts["answer"], facts["error"]) == (["ls"], "done", "")
+    assert any("NO_X\\nand a second line" in one or "NO_X\nand a second line" in one for one in facts["requests"])
+    assert names(facts, 1).count("PreToolUse") == 2
+    for number, events in enumerate(facts["events"]):
+        assert names(facts, number)[:2] == ["SessionStart", "UserPromptSubmit"]
+        assert names(facts, number)[-2:] == ["Stop", "SessionEnd"]
+        assert len({event["session_id"] for event in events}) == 1
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_rewrite_that_does_not_fit_the_tool_runs_nothing(framework: str) -> None:
+    """The model is told, and the agent goes on."""
+    facts = case(framework, "misfitting_rewrite")
+
+    assert (facts["calls"], facts["answer"], facts["error"]) == ([], "done", "")
+
+
+@pytest.mark.parametrize("name", ["tool_added_later", "handoff_added_later", "cloned"])
+def test_what_an_openai_agent_is_given_later_is_guarded(name: str) -> None:
+    """Tools and handoffs may be added after `guarded`, and agents cloned."""
+    facts = case("openai-agents", name)
+
+    assert (facts["calls"], facts["answer"], facts["error"]) == ([], "done", "")
+    assert "PreToolUse" in names(facts)
+
+
+def test_the_prompts_of_a_clone_with_guardrails_of_its_own_are_judged() -> None:
+    """`clone()` replaces what it is given; the gate and the session's events stay."""
+    facts = case("openai-agents", "cloned_with_other_guardrails")
+
+    assert facts["error"].startswith("InputGuardrailTripwireTriggered")
+    assert facts["requests"] == []
+    assert names(facts) == ["SessionStart", "UserPromptSubmit", "SessionEnd"]
+
+
+def test_an_openai_run_that_fails_in_a_tool_ends_its_session() -> None:
+    """A tool without a failure text ends the run with what it raised."""
+    facts = case("openai-agents", "tool_raises")
+
+    assert "the disk is full" in facts["error"]
+    assert names(facts)[-3:] == ["PostToolUseFailure", "StopFailure", "SessionEnd"]
+
+
+def test_an_openai_run_that_is_cancelled_ends_its_session() -> None:
+    """Cancelling a request is told like a failure."""
+    assert names(case("openai-agents", "cancelled_while_the_model_thinks"))[-2:] == ["StopFailure", "SessionEnd"]
+
+
+@pytest.mark.parametrize("framework", ["openai-agents", "strands"])
+def test_the_tools_of_mcp_servers_are_judged(framework: str) -> None:
+    """Under the name that the framework gives them."""
+    facts = case(framework, "mcp_tools")
+
+    assert (facts["calls"], facts["answer"], facts["error"]) == (["ls"], "done", "")
+    assert [event["tool_name"] for event in facts["events"][0] if event["event"] == "PreToolUse"] == ["shell"] * 2
+
+
+def test_an_unguarded_openai_agent_as_a_tool_is_refused_early() -> None:
+    """Nobody would judge what it does."""
+    facts = case("openai-agents", "unguarded_agent_as_a_tool")
+
+    assert (facts["calls"], facts["requests"]) == ([], [])
+    assert facts["error"].startswith("HookError: `delegate` is an agent whose own tools nobody would judge")
+
+
+def test_a_call_of_a_guarded_openai_tool_compiles_nothing() -> None:
+    """The SDK resolves what a tool's function says it takes, each time; as texts that cost more than the hooks."""
+    five, one = case("openai-agents", "calls_compile_nothing")["counts"]
+
+    assert five == one
+
+
+def test_a_failure_that_the_openai_sdk_makes_a_text_of_is_a_failure() -> None:
+    """The SDK's default answer to an exception is a text for the model; hooks see that the tool failed."""
+    assert names(case("openai-agents", "failure_made_a_text"))[2:4] == ["PreToolUse", "PostToolUseFailure"]
+
+
+def test_an_input_that_is_not_an_object_is_judged() -> None:
+    """Hooks see what the tool would get."""
+    facts = case("strands", "input_that_is_no_object")
+
+    assert facts["events"][0][2]["tool_input"] == {"input": ["rm"]}
+    assert "PostToolUseFailure" not in names(facts)
+
+
+def test_results_belong_to_their_calls_though_a_model_repeats_ids() -> None:
+    """PostToolUse has the input of the call whose result it shows."""
+    facts = case("strands", "ids_repeated")
+    after = [event for event in facts["events"][0] if event["event"] == "PostToolUse"]
+
+    assert sorted(facts["calls"]) == ["ls", "pwd"]
+    assert sorted((event["tool_input"]["command"], event["tool_response"]) for event in after) == [
+        ("ls", "out:ls"),
+        ("pwd", "out:pwd"),
+    ]
+
+
+def test_a_langchain_run_that_resumes_can_be_stopped_and_ends() -> None:
+    """After an interrupt the graph has forgotten the run; a hook's `stop` counts all the same."""
+    facts = case("langchain", "stop_after_an_interrupt")
+
+    assert (facts["calls"], facts["answer"]) == ([], "STOP_X")
+    assert names(facts)[-1] == "SessionEnd"
+
+
+def test_a_langchain_run_that_is_cancelled_ends_its_session() -> None:
+    """Cancelling a run in a tool call is told like a failure."""
+    facts = case("langchain", "cancelled")
+
+    assert facts["answer"] == "cancelled"
+    assert names(facts)[-3:] == ["PostToolUseFailure", "StopFailure", "SessionEnd"]
+
+
+def test_a_tool_that_asks_for_another_try_has_failed() -> None:
+    """pydantic-ai's `ModelRetry` is a failure for hooks, too."""
+    facts = case("pydantic-ai", "another_try")
+    [failure] = [event for event in facts["events"][0] if event["event"] == "PostToolUseFailure"]
+
+    assert "TRY_X" in failure["error"]
+
+
+def test_native_calls_of_crewai_are_judged_one_by_one() -> None:
+    """A model with function calling makes several at once, in threads."""
+    facts = case("crewai", "calls_at_once")
+
+    assert (sorted(facts["calls"]), facts["answer"]) == (["ls", "pwd"], "done")
+    assert "NO_X" in facts["requests"][1]
+
+
+@pytest.mark.parametrize(
+    "name", ["crew_again_after_a_failure", "agent_again_after_a_failure", "inputs_outside_of_descriptions"]
+)
+def test_every_prompt_of_a_crew_or_agent_is_judged(name: str) -> None:
+    """A kickoff that failed leaves nothing behind that would let the next one's prompt through unseen."""
+    facts = case("crewai", name)
+
+    assert facts["error"].startswith("HookAborted: The prompt was refused: NO_X")
+    assert not any("secret" in request for request in facts["requests"])
