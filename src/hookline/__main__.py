@@ -39,7 +39,7 @@ def _answer(words: list[str], how: str) -> int:
         if client.take_stdin(how):
             try:
                 return client.ask(words, connection)
-            except client.Unanswered:
+            except client.NotAnswered:
                 if how != client.UNREAD:
                     client.rewind_stdin()
         elif connection is not None:

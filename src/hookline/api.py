@@ -93,19 +93,23 @@ class Hooks:
     ) -> Self:
         """The hooks that settings files declare for a project: managed, user, project, local, `settings`, plugins.
 
-        A project's own hooks must have been trusted (`hookline trust`): else `Untrusted` is raised. `trust="all"` runs
+        A project's own hooks must be trusted (`hookline trust`), or `UntrustedHooks` is raised. `trust="all"` runs
         them all the same; a function gets the `Status` and says whether to trust it. With `watch` an edit takes effect
         with the next event. What is wrong with the files goes to `on_problem` (else it is logged) and is in
         `hooks.settings.loaded.problems`; no file can make this fail.
         """
-        from hookline.settings import Loaded, Reloader, Trust, load
+        from hookline.settings import LoadedSettings, Reloader, Trust, load
         from hookline.settings.live import LiveSettings
-        from hookline.settings.sources import anchored, whole
+        from hookline.settings.sources import absolute_path, resolve_paths
 
-        project, plugins, given = whole(project_dir), [whole(folder) for folder in plugin_dirs], anchored(settings)
+        project, plugins, given = (
+            absolute_path(project_dir),
+            [absolute_path(folder) for folder in plugin_dirs],
+            resolve_paths(settings),
+        )
         wanted = setting_sources if setting_sources is None or isinstance(setting_sources, str) else (*setting_sources,)
 
-        def read() -> Loaded:
+        def read() -> LoadedSettings:
             return load(
                 project, settings=given, setting_sources=wanted, plugin_dirs=plugins, bare=bare, home=home,
                 env=env, managed=managed,

@@ -178,7 +178,7 @@ class ToolDenied(HooklineError):
         self.verdict = verdict
 
 
-class Unsealed(HookFailed):
+class SealBroken(HookFailed):
     """The files of a trusted hook are no longer what was trusted."""
 
 
@@ -191,7 +191,7 @@ class ConfigError(HooklineError):
         self.problem = problem
 
 
-class Untrusted(ConfigError):
+class UntrustedHooks(ConfigError):
     """A project's hooks that nobody has trusted yet."""
 
 
@@ -365,7 +365,7 @@ class CliDied(ClaudeError):
         self.stderr = stderr
 
 
-class CliGarbled(CliDied):
+class CliProtocolError(CliDied):
     """The CLI printed something that is not a message of the protocol."""
 
 

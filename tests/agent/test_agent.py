@@ -23,7 +23,7 @@ from hookline import (
     rewrite,
     stop,
 )
-from hookline.agent import Ask
+from hookline.agent import PermissionQuestion
 from hookline.agent.context.definitions import AgentDefinition
 from hookline.agent.messages import User
 from hookline.core.hooks.actions import Command
@@ -333,9 +333,9 @@ async def test_ask_goes_to_whoever_can_be_asked(tmp_path: Path) -> None:
     """A hook's ask overrules an allow rule; the host is told who wants to know and why."""
     hooks = Hooks()
     hooks.add(PreToolUse, _always(ask("SURE")), name="unsure")
-    asked: list[Ask] = []
+    asked: list[PermissionQuestion] = []
 
-    async def can_use_tool(question: Ask) -> bool:
+    async def can_use_tool(question: PermissionQuestion) -> bool:
         asked.append(question)
         return True
 
@@ -492,7 +492,7 @@ async def test_a_teammate_works_through_the_task_list_and_is_asked_before_it_res
     async with agent_on(tmp_path, create, mate, "waiting", "heard", hooks=hooks, lanes=lanes) as agent:
         await agent.run("go")
         await agent.background()
-        owners = [task.owner for task in agent.talk.state.tasks.all()]
+        owners = [task.owner for task in agent.conversation.state.tasks.all()]
 
     assert (idle, owners) == (["ann", "ann"], ["ann"])
 
@@ -505,7 +505,7 @@ async def test_a_task_is_not_completed_when_a_hook_objects(tmp_path: Path) -> No
     finish = {"tools": [["TaskUpdate", {"taskId": "1", "status": "completed"}]]}
     async with agent_on(tmp_path, create, finish, "done", hooks=hooks) as agent:
         await agent.run("go")
-        (task,) = agent.talk.state.tasks.all()
+        (task,) = agent.conversation.state.tasks.all()
 
     assert task.status == "pending"
     assert "NOT YET" in str(results(requests_of(agent)[2])[1].content)
@@ -553,8 +553,8 @@ async def test_a_deferred_call_is_made_by_whoever_resumes(tmp_path: Path) -> Non
     hooks.add(PreToolUse, _once(defer("LATER")), name="later")
     async with agent_on(tmp_path, bash("echo ran > out.txt"), hooks=hooks) as agent:
         first = await agent.run("go")
-        assert agent.talk.transcript is not None
-        path = agent.talk.transcript.path
+        assert agent.conversation.transcript is not None
+        path = agent.conversation.transcript.path
     assert first.deferred is not None
     assert not (tmp_path / "out.txt").exists()
 
@@ -588,8 +588,8 @@ async def test_why_a_turn_was_stopped_is_told_to_whoever_goes_on(tmp_path: Path)
     hooks.add(PostToolUse, _once(stop("ENOUGH")), name="enough")
     async with agent_on(tmp_path, bash("true"), hooks=hooks) as agent:
         await agent.run("go")
-        assert agent.talk.transcript is not None
-        path = agent.talk.transcript.path
+        assert agent.conversation.transcript is not None
+        path = agent.conversation.transcript.path
 
     async with agent_on(tmp_path, "done", hooks=hooks, resume=path) as again:
         await again.run("more")
@@ -623,8 +623,8 @@ async def test_a_session_resumes_with_what_was_said(tmp_path: Path) -> None:
 
     async with agent_on(tmp_path, "one", hooks=hooks) as first:
         await first.run("hello")
-        assert first.talk.transcript is not None
-        path = first.talk.transcript.path
+        assert first.conversation.transcript is not None
+        path = first.conversation.transcript.path
     async with agent_on(tmp_path, "two", hooks=hooks, resume=path) as second:
         await second.run("again")
     async with agent_on(tmp_path, "three", hooks=hooks, resume=path, fork=True) as third:
@@ -793,7 +793,7 @@ async def test_instructions_outlast_a_resume_a_compaction_and_a_clear(tmp_path: 
     lanes = {"compact": {"last": "create a detailed summary", "turns": [{"text": "<summary>SO FAR</summary>"}]}}
     async with agent_on(tmp_path, "one", hooks=hooks) as agent:
         await agent.run("hello")
-    path = agent.talk.transcript.path if agent.talk.transcript else None
+    path = agent.conversation.transcript.path if agent.conversation.transcript else None
     async with agent_on(tmp_path, "two", "three", "four", hooks=hooks, lanes=lanes, resume=path) as agent:
         for prompt in ("again", "/compact", "more", "/clear", "anew"):
             await agent.run(prompt)
@@ -811,7 +811,7 @@ async def test_context_for_a_compacted_session_waits_for_a_later_run(tmp_path: P
     async with agent_on(tmp_path, "one", hooks=hooks, lanes=lanes) as agent:
         await agent.run("hello")
         await agent.run("/compact")
-    path = agent.talk.transcript.path if agent.talk.transcript else None
+    path = agent.conversation.transcript.path if agent.conversation.transcript else None
     async with agent_on(tmp_path, "two", hooks=hooks, resume=path) as agent:
         await agent.run("more")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hookline import Hooks
-from hookline.agent import Ask
+from hookline.agent import PermissionQuestion
 from hookline.events import PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.guards import commands, paths
 from hookline.guards.permissions import read_rules
@@ -51,9 +51,9 @@ async def test_a_quick_host_outruns_no_hook(
     answers: list[tuple[float, Reply | None]], runs: bool, asks_host: bool, tmp_path: Path
 ) -> None:
     """The strictest hook decides, however late it answers; where hooks decide, nobody else is asked."""
-    asked: list[Ask] = []
+    asked: list[PermissionQuestion] = []
 
-    async def can_use_tool(ask: Ask) -> bool:
+    async def can_use_tool(ask: PermissionQuestion) -> bool:
         asked.append(ask)
         return True
 
@@ -74,7 +74,7 @@ async def test_a_hook_that_fails_closed_is_a_no_whatever_the_host_says(host: boo
 
     hooks.add(PermissionRequest, broken, name="broken")
 
-    async def can_use_tool(ask: Ask) -> bool:
+    async def can_use_tool(ask: PermissionQuestion) -> bool:
         return host
 
     options: dict[str, Any] = {"hooks": hooks, "rules": read_rules({}), "can_use_tool": can_use_tool}
@@ -90,7 +90,7 @@ async def test_a_hook_that_fails_closed_is_a_no_whatever_the_host_says(host: boo
 async def test_a_host_that_says_no_is_heard_where_hooks_say_nothing(tmp_path: Path) -> None:
     """Nobody decided before it."""
 
-    async def can_use_tool(ask: Ask) -> Reply:
+    async def can_use_tool(ask: PermissionQuestion) -> Reply:
         return deny("not today")
 
     options: dict[str, Any] = {"hooks": hooks_that((5, None)), "rules": read_rules({}), "can_use_tool": can_use_tool}
@@ -129,9 +129,9 @@ async def test_rules_speak_of_the_line_that_a_guard_confines(
 ) -> None:
     """What a guard puts around a line hides it from no rule, and what is suggested is a rule for the line."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    asked: list[Ask] = []
+    asked: list[PermissionQuestion] = []
 
-    async def can_use_tool(ask: Ask) -> bool:
+    async def can_use_tool(ask: PermissionQuestion) -> bool:
         asked.append(ask)
         return True
 
@@ -215,7 +215,7 @@ async def test_confinement_can_be_turned_off(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     asked: list[str] = []
 
-    async def can_use_tool(ask: Ask) -> bool:
+    async def can_use_tool(ask: PermissionQuestion) -> bool:
         asked.append(ask.input["command"])
         return False
 

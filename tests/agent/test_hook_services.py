@@ -22,7 +22,7 @@ async def test_whether_a_subagent_may_rest_is_judged_by_its_own_conversation(tmp
     judging = Scripted.of('{"ok": true}')
     lanes = {"sub": {"first": "^SUB", "turns": [{"text": "sub answer"}]}}
     async with agent_on(tmp_path, SUBAGENT, "final", hooks=hooks, lanes=lanes) as agent:
-        hooks.services = Services(judge=judge(judging, agent.talk))
+        hooks.services = Services(judge=judge(judging, agent.conversation))
         await agent.run("go")
 
     (asked,) = judging.requests

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from hookline import Hooks
-from hookline.agent.factory import Made, make, settings_hooks
+from hookline.agent.factory import AgentBundle, make, settings_hooks
 from hookline.agent.run_options import RunOptions
-from hookline.agent.stream_json.init import plugins, say_init
+from hookline.agent.stream_json.init import plugins, write_init_message
 from hookline.events import PreToolUse, SubagentStart
 from hookline.settings import load
 from tests.agent.driving import agent_on, reminders, requests_of
@@ -48,7 +48,7 @@ def plugin(home: Path, **more: Any) -> Path:
     })  # fmt: skip
 
 
-async def made(home: Path, *dirs: Path, turns: Any = ("done",), trust: Any = "all", **options: Any) -> Made:
+async def made(home: Path, *dirs: Path, turns: Any = ("done",), trust: Any = "all", **options: Any) -> AgentBundle:
     """A session with these plugins."""
     rows = [{"text": turn} if isinstance(turn, str) else turn for turn in turns]
     script = write(home, {"turns.json": rows}) / "turns.json"
@@ -199,7 +199,7 @@ async def test_the_first_message_names_style_plugins_agents_and_servers(home: Pa
     session = await made(home, plugin(home))
     notes: list[dict[str, Any]] = []
     session.agent.output.listeners.append(notes.append)
-    say_init(session)
+    write_init_message(session)
     await session.aclose()
     (first,) = [note for note in notes if note.get("subtype") == "init"]
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookline.core.globs import States, name_expression, path_matches, text_expression, tokens
-from hookline.core.hooks.condition import Catch, PathContext, parse_rule, part_caught
+from hookline.core.hooks.condition import PathContext, RuleMatch, parse_rule, part_caught
 from hookline.core.hooks.matcher import parse_matcher
 from hookline.core.shell import parse_line
 
@@ -71,15 +71,15 @@ def test_no_pattern_takes_longer_than_the_text_is_long(pattern: str) -> None:
     assert not parse_rule(f"Agent({pattern}x)").catches("Agent", {"subagent_type": LONG}, PLACE)
     assert not path_matches(f"/**/{pattern}", f"/p/{LONG}", bases=(), project_dir="/p", home="/h")
     assert not path_matches(f"**/{pattern}/**/x", f"/p/{'a/' * 8_000}", bases=("/p",), project_dir="/p", home="/h")
-    assert part_caught(f"{pattern}x", parse_line(f"echo {LONG[:60_000]}").commands[0]) is Catch.NO
+    assert part_caught(f"{pattern}x", parse_line(f"echo {LONG[:60_000]}").commands[0]) is RuleMatch.NO
 
 
 def test_a_line_of_unknown_words_is_read_once() -> None:
     """65 kB of `$x` took 21 seconds."""
     [part] = parse_line("echo " + "$x " * 20_000).commands
 
-    assert part_caught("git *", part) is Catch.NO
-    assert part_caught("echo *y", part) is Catch.MAYBE
+    assert part_caught("git *", part) is RuleMatch.NO
+    assert part_caught("echo *y", part) is RuleMatch.MAYBE
 
 
 def test_a_subject_that_is_too_long_for_an_expression_is_matched() -> None:

@@ -77,7 +77,10 @@ class Laptop(Desk):
 
     def service(self) -> psutil.Process | None:
         """The process that listens at the socket; what it has answered so far is counted."""
-        with socket.socket(socket.AF_UNIX) as link, contextlib.suppress(OSError, frames.Garbled, psutil.NoSuchProcess):
+        with (
+            socket.socket(socket.AF_UNIX) as link,
+            contextlib.suppress(OSError, frames.FrameError, psutil.NoSuchProcess),
+        ):
             link.settimeout(5)
             link.connect(str(self.socket))
             found = psutil.Process(address.peer(link)[0])

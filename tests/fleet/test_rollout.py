@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.fleet.rollout import Rollout, first, promoted
+from hookline.fleet.rollout import Rollout, first, widened
 
 MACHINES = [f"m{number:04}" for number in range(1000)]
 
@@ -18,11 +18,11 @@ def having(rollout: Rollout) -> int:
 def test_a_share_is_about_that_share_and_growing_it_only_adds(share: float, version: int) -> None:
     """Nobody who has the new version loses it when the rollout goes on."""
     few = Rollout(version=version, digest="new", share=share, stable=1, stable_digest="old")
-    more = promoted(few, min(share * 2, 1.0))
+    more = widened(few, min(share * 2, 1.0))
 
     assert abs(having(few) - 1000 * share) < 100
     assert all(more.wanted(one)[0] == version for one in MACHINES if few.wanted(one)[0] == version)
-    assert having(promoted(few)) == 1000
+    assert having(widened(few)) == 1000
 
 
 def test_the_rest_keeps_what_was_stable() -> None:
@@ -44,4 +44,4 @@ def test_a_first_rollout_gives_the_others_nothing() -> None:
 
 def test_promoting_never_takes_back() -> None:
     """A smaller share than before changes nothing."""
-    assert promoted(Rollout(version=1, digest="a", share=0.5), 0.1).share == 0.5
+    assert widened(Rollout(version=1, digest="a", share=0.5), 0.1).share == 0.5

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from hookline import Hooks, stop
-from hookline.core.engine.fires import is_unheard
+from hookline.core.engine.fires import has_no_listeners
 from hookline.events import PostToolUse, PreToolUse
 from hookline.frameworks.agent_runs import AgentRun, current_run, inside
-from hookline.frameworks.hook_client import Asking, SyncAsking, done
+from hookline.frameworks.hook_client import HookClient, SyncHookClient, done
 from hookline.frameworks.steps import judge, succeeded
 from hookline.replies import context
 
@@ -29,7 +29,7 @@ def test_a_run_that_a_hook_stopped_calls_no_further_tool(hooks: Hooks) -> None:
         asked.append(event.tool_name)
         return stop("STOP_X")
 
-    asking, run = SyncAsking(hooks), AgentRun(hooks)
+    asking, run = SyncHookClient(hooks), AgentRun(hooks)
     calls = [done(judge(asking, run, name, {})) for name in ("first", "second")]
 
     assert [call.refused for call in calls] == ["`first` was denied: STOP_X", "`second` was denied: STOP_X"]
@@ -61,7 +61,7 @@ def test_a_call_is_judged_by_arguments_that_nobody_can_change(hooks: Hooks, give
     seen: list[PreToolUse] = []
     hooks.add(PreToolUse, seen.append)
 
-    call = done(judge(SyncAsking(hooks), AgentRun(hooks), "shell", given))
+    call = done(judge(SyncHookClient(hooks), AgentRun(hooks), "shell", given))
 
     assert (call.arguments, seen[0].tool_input) == (judged, judged)
     with pytest.raises(TypeError, match="an event cannot be changed"):
@@ -100,19 +100,19 @@ def test_a_run_inside_itself_leaves_to_itself(hooks: Hooks) -> None:
 
 def test_an_event_that_nobody_hears_of_is_not_made(hooks: Hooks) -> None:
     """Found out by the first of its kind; a hook or an observer that comes later hears of the next."""
-    asking, run = SyncAsking(hooks), AgentRun(hooks)
+    asking, run = SyncHookClient(hooks), AgentRun(hooks)
     call = done(judge(asking, run, "shell", {}))
 
     def told() -> tuple[str, ...]:
         return done(succeeded(asking, run, call, "out")).notes
 
-    assert (told(), is_unheard(hooks, PostToolUse)) == ((), True)
+    assert (told(), has_no_listeners(hooks, PostToolUse)) == ((), True)
 
     @hooks.on(PostToolUse)
     async def speak(event: PostToolUse) -> object:
         return context("CTX_X")
 
-    assert (is_unheard(hooks, PostToolUse), told()) == (False, ("CTX_X",))
+    assert (has_no_listeners(hooks, PostToolUse), told()) == (False, ("CTX_X",))
 
 
 def test_an_observer_hears_of_events_that_no_hook_is_for(hooks: Hooks) -> None:
@@ -125,12 +125,12 @@ def test_an_observer_hears_of_events_that_no_hook_is_for(hooks: Hooks) -> None:
     hooks.fire_sync(event)
 
     assert len(heard) == 1
-    assert not is_unheard(hooks, PostToolUse)
+    assert not has_no_listeners(hooks, PostToolUse)
 
 
 async def test_closed_hooks_are_not_mistaken_for_silent_ones(hooks: Hooks) -> None:
     """A gate of a closed set stays closed, though nobody heard of its events before."""
-    asking, run = Asking(hooks), AgentRun(hooks)
+    asking, run = HookClient(hooks), AgentRun(hooks)
     assert (await judge(asking, run, "shell", {})).refused is None
     await hooks.aclose()
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from hookline.guards.off_loop import aside
+from hookline.guards.off_loop import run_off_loop
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,6 @@ async def test_long_lines_and_walks_over_the_disk_are_judged_on_a_thread(
     lines: list[str], disk: bool, here: bool
 ) -> None:
     """Wildcards count only for those who look on the disk."""
-    thread = await aside(lines, threading.get_ident, disk=disk)
+    thread = await run_off_loop(lines, threading.get_ident, disk=disk)
 
     assert (thread == threading.get_ident()) is here

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from hookline.processes.pipes import OUTPUT_LIMIT, Finished, Launch, OnOutput, start_process
+from hookline.processes.pipes import OUTPUT_LIMIT, Launch, OnOutput, ProcessResult, start_process
 from hookline.processes.spawn import ProcessSpec
 
 
@@ -16,7 +16,7 @@ async def run_process(
     on_output: OnOutput | None = None,
     cancelled: Awaitable[object] | None = None,
     launch: Launch | None = None,
-) -> Finished:
+) -> ProcessResult:
     """How the program ended."""
     run = await start_process(spec, limit=limit, on_output=on_output, launch=launch)
     finished = await run.finish(timeout, cancelled)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hookline.processes import pipes, tree
-from hookline.processes.pipes import Finished, start_process
+from hookline.processes.pipes import ProcessResult, start_process
 from hookline.processes.spawn import ProcessSpec
 from hookline.processes.tree import MARKER, take_census
 from tests.processes.running import run_process
@@ -257,7 +257,7 @@ async def test_many_runs_leave_no_descriptor_and_no_zombie() -> None:
     before, children_before = descriptors(), children()
     commands = ["true", "exit 2", "kill -9 $$", "cat", "echo x; exec 1>&-", "exec 0<&-; echo y", "sleep 60"]
 
-    async def one(number: int) -> Finished:
+    async def one(number: int) -> ProcessResult:
         command = commands[number % len(commands)]
         return await run_process(sh(command, stdin=b"x" * 100_000), timeout=0.3 if command == "sleep 60" else 30)
 

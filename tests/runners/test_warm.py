@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from hookline.processes.pipes import Finished, start_process
+from hookline.processes.pipes import ProcessResult, start_process
 from hookline.processes.spawn import ProcessSpec
 from hookline.runners.warm import WarmPython, enabled, plan
 from hookline.runners.warm.parent import WarmParent
@@ -45,7 +45,7 @@ def spec(script: Path, *args: str, python: str = sys.executable, **env: str) -> 
     return ProcessSpec(argv=(python, str(script), *args), cwd=str(script.parent), env={**os.environ, **env})
 
 
-async def run(pool: WarmPython, spec: ProcessSpec, timeout: float = 60) -> Finished:
+async def run(pool: WarmPython, spec: ProcessSpec, timeout: float = 60) -> ProcessResult:
     return await run_process(spec, timeout=timeout, launch=pool.launch)
 
 

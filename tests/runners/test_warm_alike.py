@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline.processes.pipes import Finished
+from hookline.processes.pipes import ProcessResult
 from hookline.processes.spawn import ProcessSpec
 from hookline.runners.warm import WarmPython, enabled
 from tests.processes.running import run_process
@@ -62,7 +62,7 @@ def environment(extra: dict[str, str]) -> dict[str, str]:
     return {**kept, "GIVEN": "given", "LC_ALL": "C.UTF-8", **extra}
 
 
-async def both(warm: WarmPython, spec: ProcessSpec) -> tuple[Finished, Finished]:
+async def both(warm: WarmPython, spec: ProcessSpec) -> tuple[ProcessResult, ProcessResult]:
     """The same program, run by a new interpreter and by a warm one."""
     cold = await run_process(spec, timeout=60)
     first = await run_process(spec, timeout=60, launch=warm.launch)
@@ -72,12 +72,12 @@ async def both(warm: WarmPython, spec: ProcessSpec) -> tuple[Finished, Finished]
     return cold, await run_process(spec, timeout=60, launch=warm.launch)
 
 
-def what_counts(finished: Finished) -> tuple[object, ...]:
+def what_counts(finished: ProcessResult) -> tuple[object, ...]:
     texts = (re.sub(rb"0x[0-9a-f]+", b"0x", text) for text in (finished.stdout, finished.stderr))
     return finished.exit_code, finished.signal, *texts, finished.ended
 
 
-def check(runner: asyncio.Runner, warm: WarmPython, spec: ProcessSpec) -> Finished:
+def check(runner: asyncio.Runner, warm: WarmPython, spec: ProcessSpec) -> ProcessResult:
     cold, warmed = runner.run(both(warm, spec))
 
     assert warmed.warm

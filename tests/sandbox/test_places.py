@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline.sandbox.path_access import place_of, real
+from hookline.sandbox.path_access import real, resolve_in_process
 from hookline.sandbox.syscalls import AT_FDCWD
 from tests.resources import descriptors
 
@@ -44,7 +44,7 @@ def test_a_link_to_self_is_the_other_process(tmp_path: Path, other: int, link: s
 
 @pytest.mark.parametrize("path", [f"/proc/self/fd/{OTHER}", f"/dev/fd/{OTHER}", f"/proc/thread-self/fd/{OTHER}"])
 def test_descriptors_are_the_other_process_s(tmp_path: Path, other: int, path: str) -> None:
-    with place_of(other, AT_FDCWD, path) as place:
+    with resolve_in_process(other, AT_FDCWD, path) as place:
         assert place.path == str(tmp_path / "far/file")
         assert Path(place.opened).read_text() == "x"
     assert real(other, OTHER, "") == str(tmp_path / "far/file")

@@ -8,7 +8,7 @@ import pytest
 
 from hookline.core.hooks import Command
 from hookline.events import PreToolUse
-from hookline.settings import Loaded, load
+from hookline.settings import LoadedSettings, load
 
 CONTRACT = Path(__file__).parents[1] / "contract"
 BASH = PreToolUse(tool_name="Bash", tool_input={"command": "echo ran >> out.txt; echo hello"})
@@ -37,7 +37,7 @@ def filled(value: Any, project: Path) -> Any:
     return value.replace("@WORK@/", "").replace("@PROJ@", str(project)) if isinstance(value, str) else value
 
 
-def loaded(case: dict[str, Any], base: Path) -> Loaded:
+def loaded(case: dict[str, Any], base: Path) -> LoadedSettings:
     project, home = base / "proj", base / "home"
     files = {
         project / ".claude/settings.json": case.get("settings"),
@@ -59,7 +59,7 @@ def loaded(case: dict[str, Any], base: Path) -> Loaded:
     )  # fmt: skip
 
 
-def would_run(found: Loaded) -> list[str]:
+def would_run(found: LoadedSettings) -> list[str]:
     """The recorders that a Bash call would start."""
     names = []
     for hook in found.hooks:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hookline.errors import Untrusted
+from hookline.errors import UntrustedHooks
 from hookline.settings import ensure, places
 from hookline.settings.load import trusted_imports
 from tests.settings.test_trust import status, trusted
@@ -68,7 +68,7 @@ def test_hooks_in_headers_need_trust(world: World, file: str) -> None:
     """Commands, too."""
     world.write(f"proj/.claude/{file}", HEADER)
 
-    with pytest.raises(Untrusted, match=r"1 hook that nobody has trusted yet"):
+    with pytest.raises(UntrustedHooks, match=r"1 hook that nobody has trusted yet"):
         ensure(world.load(), "error", world.trust)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hookline import Hooks, deny
-from hookline.errors import Untrusted
+from hookline.errors import UntrustedHooks
 from hookline.events import PreToolUse, Stop, SubagentStop
 from hookline.settings import Problem
 from tests.environ import clean_environ
@@ -88,7 +88,7 @@ async def test_env_of_settings_reaches_hooks(world: World) -> None:
 async def test_a_projects_hooks_need_trust(world: World) -> None:
     """Without it nothing is made; with it, or with `trust="all"`, they run."""
     world.write("proj/.claude/settings.json", run(DENY % "project"))
-    with pytest.raises(Untrusted, match="run `hookline trust`"):
+    with pytest.raises(UntrustedHooks, match="run `hookline trust`"):
         hooks(world)
 
     async with hooks(world, trust="all") as made:

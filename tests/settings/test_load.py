@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from hookline.settings import Loaded, Permissions, Problem
+from hookline.settings import LoadedSettings, Permissions, Problem
 from hookline.settings.files import MOST_BYTES, read_bytes
 from tests.settings.world import World, run
 
 
-def commands(loaded: Loaded) -> list[str]:
+def commands(loaded: LoadedSettings) -> list[str]:
     return [hook.action.command for hook in loaded.hooks]  # type: ignore[union-attr]
 
 

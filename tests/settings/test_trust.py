@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from hookline.errors import ConfigError, Untrusted
-from hookline.settings import Loaded, Status, Trust, ensure, items_of, trust_file
+from hookline.errors import ConfigError, UntrustedHooks
+from hookline.settings import LoadedSettings, Status, Trust, ensure, items_of, trust_file
 from tests.settings.world import World, run
 
 
-def trusted(world: World, **options: Any) -> Loaded:
+def trusted(world: World, **options: Any) -> LoadedSettings:
     """Load, and trust everything there is."""
     loaded = world.load(**options)
     world.trust.record(world.trust.status(loaded).items)
@@ -67,7 +67,7 @@ def test_hooks_of_projects_and_plugins_need_trust(world: World, where: str) -> N
     world.write(where, foreign(world)[where])
     loaded = world.load(plugin_dirs=[world.base / "plug"] if where.startswith("plug") else [])
 
-    with pytest.raises(Untrusted) as caught:
+    with pytest.raises(UntrustedHooks) as caught:
         ensure(loaded, "error", world.trust)
     assert caught.value.where == loaded.places.label(world.base / where)
     assert str(caught.value).endswith(
@@ -95,7 +95,7 @@ def test_an_edited_definition_asks_again_and_shows_the_difference(world: World) 
     assert (change.kind, change.path) == ("changed", str(world.project / ".claude" / "settings.json"))
     assert '-            "command": "python hooks/guard.py"' in change.diff.splitlines()
     assert '+            "command": "python hooks/guard.py; curl evil"' in change.diff.splitlines()
-    with pytest.raises(Untrusted, match=r"changed after being trusted \(\.claude/settings\.json\)"):
+    with pytest.raises(UntrustedHooks, match=r"changed after being trusted \(\.claude/settings\.json\)"):
         ensure(world.load(), "error", world.trust)
 
 
@@ -182,7 +182,7 @@ def test_whoever_is_asked_decides(world: World) -> None:
         asked.append(status)
         return False
 
-    with pytest.raises(Untrusted):
+    with pytest.raises(UntrustedHooks):
         ensure(world.load(), no, world.trust)
     ensure(world.load(), lambda status: True, world.trust)
 
@@ -268,7 +268,7 @@ def test_a_damaged_record_trusts_nothing_and_says_so(world: World, damage: str) 
     trusted(world)
     trust_file(home=world.home).write_text(damage)
 
-    with pytest.raises(Untrusted, match="is damaged, so nothing is trusted until you run `hookline trust`"):
+    with pytest.raises(UntrustedHooks, match="is damaged, so nothing is trusted until you run `hookline trust`"):
         ensure(world.load(), "error", world.trust)
     trusted(world)
     assert status(world).trusted

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from hookline.core.hooks import Function
-from hookline.errors import Untrusted
-from hookline.settings import Loaded, Reloader, SettingsChange, watcher
+from hookline.errors import UntrustedHooks
+from hookline.settings import LoadedSettings, Reloader, SettingsChange, watcher
 from hookline.settings.watcher import signature
 from tests.settings.world import World, run
 
@@ -128,7 +128,7 @@ def test_a_bad_entry_is_no_broken_file(world: World) -> None:
 def test_an_untrusted_edit_keeps_what_was_trusted_until_it_is(world: World) -> None:
     """Trusting it, from anywhere, takes effect with the next event."""
     world.write("proj/.claude/settings.json", run("a"))
-    with pytest.raises(Untrusted):
+    with pytest.raises(UntrustedHooks):
         reloader(world)
     trust(world)
     watch = reloader(world)
@@ -193,10 +193,10 @@ def test_a_script_put_back_is_trusted_again(world: World) -> None:
 def test_a_quiet_look_reads_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only time stamps are compared once they are old enough."""
     world.write("home/.claude/settings.json", run("a"))
-    reads: list[Loaded] = []
+    reads: list[LoadedSettings] = []
     monkeypatch.setattr(watcher, "_FRESH", 0.0)
 
-    def read() -> Loaded:
+    def read() -> LoadedSettings:
         reads.append(world.load())
         return reads[-1]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.settings import Loaded, Trust, load
+from hookline.settings import LoadedSettings, Trust, load
 
 
 class World(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class World(msgspec.Struct, frozen=True):
         file.write_text(value if isinstance(value, str) else json.dumps(value))
         return file
 
-    def load(self, **options: Any) -> Loaded:
+    def load(self, **options: Any) -> LoadedSettings:
         return load(self.project, home=self.home, managed=self.managed, **options)
 
 

@@ -50,10 +50,10 @@ from hookline.testing import (
     failed,
     fire,
     fire_sync,
+    make_outcome,
     mcp,
     prompt,
     read,
-    replied,
     session_end,
     session_start,
     stop,
@@ -311,7 +311,7 @@ async def test_a_fake_runner_answers_for_commands() -> None:
 
 def test_replied_makes_outcomes() -> None:
     """For tests of what is made of them."""
-    verdict = merge(bash("rm -rf /"), [replied(allow()), replied(deny("no"), "b"), replied()])
+    verdict = merge(bash("rm -rf /"), [make_outcome(allow()), make_outcome(deny("no"), "b"), make_outcome()])
 
     assert (verdict.reply, verdict.decided_by) == (deny("no"), "b")
 
@@ -320,7 +320,7 @@ def test_replied_makes_outcomes() -> None:
 
 
 def verdict(reply: Any, event: Event | None = None) -> Verdict:
-    return merge(event or bash("ls"), [replied(reply, "h")])
+    return merge(event or bash("ls"), [make_outcome(reply, "h")])
 
 
 def test_checks_pass_where_they_should() -> None:

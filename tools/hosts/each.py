@@ -21,7 +21,7 @@ LOGS = ROOT / ".cache" / "make-hosts"
 _AT_ONCE = 2
 _PATIENCE = 20.0
 """Seconds that a step gets to clean up after Ctrl-C."""
-_GLANCE = 0.5
+_POLL_SECONDS = 0.5
 
 
 class Steps(NamedTuple):
@@ -72,7 +72,7 @@ class HostRunner:
         pool = ThreadPoolExecutor(_AT_ONCE)
         try:
             work = [pool.submit(self._one, name) for name in names]
-            while wait(work, _GLANCE).not_done:  # a signal just before a wait without a limit would go unheard
+            while wait(work, _POLL_SECONDS).not_done:  # a signal just before a wait without a limit would go unheard
                 pass
             return [one.result() for one in work]
         except KeyboardInterrupt:

@@ -38,7 +38,7 @@ PARTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("hookline.hosts.claude_code", "The Claude CLI's control protocol, and the official SDK.",
      ("for_sdk", "query", "ClaudeClient", "Options", "find_cli", "tool", "ToolServer")),
     ("hookline.agent", "An agent whose every step passes the engine.", ("Agent", "Result")),
-    ("hookline.settings", "Reading settings files.", ("load", "Loaded", "Problem", "Trust")),
+    ("hookline.settings", "Reading settings files.", ("load", "LoadedSettings", "Problem", "Trust")),
     ("hookline.core.wire.dialects", "The formats on the wire.", ("dialect", "detect", "Dialect")),
     ("hookline.core.wire.schema", "JSON Schema of events and answers.", ("event_schema", "reply_schema", "schema")),
 )  # fmt: skip

@@ -25,14 +25,14 @@ from hookline.agent.models import Model
 from hookline.agent.models.pricing import model_usage
 from hookline.agent.permission_policy import CanUseTool, PermissionPolicy
 from hookline.agent.session.file_watcher import FileWatcher, names_in
-from hookline.agent.session.lifecycle import load_instructions, session_ends, session_starts, sets_up
-from hookline.agent.session.results import Ending, Result
+from hookline.agent.session.lifecycle import fire_session_end, fire_session_start, fire_setup, load_instructions
+from hookline.agent.session.results import Result, TurnEnd
 from hookline.agent.session.session import Conversation, Session
 from hookline.agent.session.transcript import (
     Mirror,
     Transcript,
     deferred,
-    interrupted,
+    interrupted_results,
     resume,
     transcript_path,
     unanswered,
@@ -43,7 +43,7 @@ from hookline.agent.tool_calls import call_tools
 from hookline.agent.tools import SessionState, Tool, default_tools
 from hookline.agent.tools.jobs import Job
 from hookline.agent.tools.structured import StructuredOutput
-from hookline.agent.turn import take_turn
+from hookline.agent.turn import run_turn
 from hookline.api import Hooks
 from hookline.core.engine import HookSet
 from hookline.errors import AgentError, HooklineError
@@ -107,7 +107,7 @@ class Agent:
         self._started = self._ended = False
         #: told every line that is written to a transcript, with its file
         self.mirror: Mirror | None = None
-        self._turn: asyncio.Future[tuple[Ending, int]] | None = None
+        self._turn: asyncio.Future[tuple[TurnEnd, int]] | None = None
         self._interrupted = False
         session_id = session_id or str(uuid4())
         self.output: StreamOutput = StreamOutput(session_id)
@@ -134,9 +134,9 @@ class Agent:
         if schema is not None:
             self.session.structured = StructuredOutput(schema)
             self.session.tools[StructuredOutput.name] = self.session.structured
-        self.talk: Conversation = Conversation(self.session, SessionState(folder), max_turns=max_turns)
-        self.session.watcher = FileWatcher(self.talk)
-        self.talk.state.jobs.on_done = partial(_tell_of, self.session)
+        self.conversation: Conversation = Conversation(self.session, SessionState(folder), max_turns=max_turns)
+        self.session.watcher = FileWatcher(self.conversation)
+        self.conversation.state.jobs.on_done = partial(_notify_command_finished, self.session)
 
     # -- what users call -------------------------------------------------------------------------------------------
 
@@ -176,14 +176,14 @@ class Agent:
         self._started = True
         source = self.open()
         if self._setup:
-            await sets_up(self.talk, self._setup)
+            await fire_setup(self.conversation, self._setup)
         watcher = self.session.watcher
         assert watcher is not None
         watcher.add(names_in(self.session.hooks.hooks))
-        verdict = await session_starts(self.talk, source)
+        verdict = await fire_session_start(self.conversation, source)
         if verdict.blocked:
             raise AgentError(f"a SessionStart hook refused the session: {verdict.reason or 'no reason given'}")
-        await load_instructions(self.talk)
+        await load_instructions(self.conversation)
         await self._finish_deferred()
         first = verdict.reply.specific.initial_user_message if verdict.reply.specific else None
         if first:
@@ -199,11 +199,11 @@ class Agent:
         if self.session.watcher is not None:
             await self.session.watcher.aclose()
         if self._started:
-            await session_ends(self.talk, reason)
-        await self.talk.state.jobs.aclose()
+            await fire_session_end(self.conversation, reason)
+        await self.conversation.state.jobs.aclose()
         await asyncio.gather(*self.session.working, return_exceptions=True)
-        if self.talk.transcript is not None:
-            self.talk.transcript.close()
+        if self.conversation.transcript is not None:
+            self.conversation.transcript.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -215,19 +215,19 @@ class Agent:
 
     async def _prompted(
         self, prompt: str, blocks: tuple[Block, ...], *, mentions: bool = False
-    ) -> Ending | tuple[Ending, int]:
-        ending = await submit(self.talk, prompt, blocks, mentions=mentions)
-        return await take_turn(self.talk) if ending is None else ending
+    ) -> TurnEnd | tuple[TurnEnd, int]:
+        ending = await submit(self.conversation, prompt, blocks, mentions=mentions)
+        return await run_turn(self.conversation) if ending is None else ending
 
     async def background(self) -> Result | None:
         """Wait for the next thing that happens in the background and let the agent react; None when nothing is left."""
-        session, jobs = self.session, self.talk.state.jobs
+        session, jobs = self.session, self.conversation.state.jobs
         while session.inbox.empty() and (session.working or jobs.running()):
-            if not await self._stirred():
+            if not await self._wait_for_background():
                 break
         return None if session.inbox.empty() else await self.react()
 
-    async def _stirred(self) -> bool:
+    async def _wait_for_background(self) -> bool:
         """Wait until something in the background moves; False when it takes too long."""
         session = self.session
         waiting = asyncio.ensure_future(session.inbox.wait())
@@ -246,7 +246,7 @@ class Agent:
         """One turn as a task of its own, so that it can be interrupted; its result is told and returned."""
         started = time.monotonic()
         before, denied, asked = self.session.usage, len(self.session.denials), self.session.asked_for
-        said = len(self.talk.messages)
+        said = len(self.conversation.messages)
         self._interrupted = False
         self._turn = asyncio.ensure_future(_ended(work))
         try:
@@ -259,7 +259,7 @@ class Agent:
             ending, turns = self._cut_short(said)
         except HooklineError as problem:  # the disk is full, a hook's set was closed: told, and the session can end
             ending, turns = (
-                Ending(reason="error", subtype="error_during_execution", is_error=True, errors=(str(problem),)),
+                TurnEnd(reason="error", subtype="error_during_execution", is_error=True, errors=(str(problem),)),
                 0,
             )
         result = Result(
@@ -284,32 +284,32 @@ class Agent:
         self.output.result(result)
         return result
 
-    def _cut_short(self, said: int) -> tuple[Ending, int]:
+    def _cut_short(self, said: int) -> tuple[TurnEnd, int]:
         """Answer what was left unanswered, so that the conversation can go on.
 
         An agent that had said its last word, and whose Stop hooks were being asked, is done.
         """
-        answers = [message for message in self.talk.messages[said:] if isinstance(message, Assistant)]
-        if answers and self.talk.messages[-1] is answers[-1] and not answers[-1].tool_uses:
-            return Ending(text=answers[-1].text, stop_reason=answers[-1].stop_reason), len(answers)
-        left = unanswered(self.talk.messages)
+        answers = [message for message in self.conversation.messages[said:] if isinstance(message, Assistant)]
+        if answers and self.conversation.messages[-1] is answers[-1] and not answers[-1].tool_uses:
+            return TurnEnd(text=answers[-1].text, stop_reason=answers[-1].stop_reason), len(answers)
+        left = unanswered(self.conversation.messages)
         if left:
-            self.talk.add(interrupted(left))
-        return Ending(reason="aborted", subtype="error_during_execution", is_error=True, errors=("interrupted",)), 0
+            self.conversation.add(interrupted_results(left))
+        return TurnEnd(reason="aborted", subtype="error_during_execution", is_error=True, errors=("interrupted",)), 0
 
     async def _finish_deferred(self) -> None:
         """Make the calls that the run before left to this one, then let the model go on (FACTS.md §3, defer)."""
-        left = unanswered(self.talk.messages)
+        left = unanswered(self.conversation.messages)
         if not left:
             return
         if not self.left_undone():
-            self.talk.add(interrupted(left))
+            self.conversation.add(interrupted_results(left))
             return
         self.finished = await self._guarded(self._resumed(left))
 
-    async def _resumed(self, left: tuple[ToolUse, ...]) -> Ending | tuple[Ending, int]:
+    async def _resumed(self, left: tuple[ToolUse, ...]) -> TurnEnd | tuple[TurnEnd, int]:
         try:
-            ending = await call_tools(self.talk, left)
+            ending = await call_tools(self.conversation, left)
         finally:
             self.caught_up.set()
         return ending or await self._prompted(hook_messages.CONTINUE, ())
@@ -324,20 +324,20 @@ class Agent:
     def left_undone(self) -> bool:
         """Whether the run before left calls to this one, which are made as soon as it starts."""
         self.open()
-        wanted = deferred(self.talk.transcript.path) if self.talk.transcript else set()
-        return any(use.id in wanted for use in unanswered(self.talk.messages))
+        wanted = deferred(self.conversation.transcript.path) if self.conversation.transcript else set()
+        return any(use.id in wanted for use in unanswered(self.conversation.messages))
 
     def _open_transcript(self) -> str:
         session = self.session
         if self._resume is None:
             if self._persist:
                 path = transcript_path(session.project_dir, session.id, session.environ)
-                self.talk.transcript = Transcript(path, session.id, cwd=session.project_dir, mirror=self.mirror)
+                self.conversation.transcript = Transcript(path, session.id, cwd=session.project_dir, mirror=self.mirror)
             return "startup"
         found = resume(self._resume, cwd=session.project_dir, fork=self._fork, upto=self._upto)
         found.transcript.mirror = self.mirror
-        self.talk.transcript = found.transcript
-        self.talk.messages = list(found.messages)
+        self.conversation.transcript = found.transcript
+        self.conversation.messages = list(found.messages)
         self._rename(found.transcript.session_id)
         if found.forked_from and not self._fork:
             self.output.inform(f"session {found.forked_from} is in use; this one is a copy of it", level="warning")
@@ -349,17 +349,17 @@ class Agent:
     @property
     def messages(self) -> tuple[Message, ...]:
         """What was said so far."""
-        return tuple(self.talk.messages)
+        return tuple(self.conversation.messages)
 
 
-def _tell_of(session: Session, job: Job) -> None:
+def _notify_command_finished(session: Session, job: Job) -> None:
     """A background command is over: the agent hears of it as a prompt, unless it was ended on purpose."""
     if job.status != "killed":
         summary = f'Background command "{job.description or job.command}" {job.status} (exit code {job.exit_code})'
         session.inbox.put(hook_messages.notification(job.id, job.status, f"{summary}. Output: {job.output}"))
 
 
-async def _ended(work: Any) -> tuple[Ending, int]:
+async def _ended(work: Any) -> tuple[TurnEnd, int]:
     found = await work
     return found if isinstance(found, tuple) else (found, 0)
 

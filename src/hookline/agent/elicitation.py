@@ -12,10 +12,10 @@ from hookline.core.engine import Verdict
 from hookline.events import Elicitation, ElicitationResult, Notification
 
 
-async def elicit(talk: Conversation, server: str, request: dict[str, Any]) -> dict[str, Any]:
+async def elicit(conversation: Conversation, server: str, request: dict[str, Any]) -> dict[str, Any]:
     """The answer to a server's question; nobody there means cancel."""
     mode = str(request.get("mode") or "form")
-    verdict = await talk.fire(
+    verdict = await conversation.fire(
         Elicitation,
         mcp_server_name=server,
         message=str(request.get("message") or ""),
@@ -26,15 +26,17 @@ async def elicit(talk: Conversation, server: str, request: dict[str, Any]) -> di
     answer = _said(verdict)
     if answer is not None:
         return answer
-    ask = talk.session.elicit
+    ask = conversation.session.elicit
     answer = {"action": "cancel"} if ask is None else await ask(server, request)
     action = str(answer.get("action") or "cancel")
-    verdict = await talk.fire(
+    verdict = await conversation.fire(
         ElicitationResult, mcp_server_name=server, mode=mode, action=action, content=answer.get("content")
     )
     final = _said(verdict) or answer
     message = f'Elicitation response for server "{server}": {final["action"]}'
-    talk.remind_of_context(await talk.fire(Notification, message=message, notification_type="elicitation_response"))
+    conversation.remind_of_context(
+        await conversation.fire(Notification, message=message, notification_type="elicitation_response")
+    )
     return final
 
 

@@ -25,7 +25,7 @@ from hookline.agent.context.definitions import (
 from hookline.agent.hook_services import inspector, judge, mcp_caller
 from hookline.agent.models import Model, choose
 from hookline.agent.models.base import DEFAULT_MAX_TOKENS
-from hookline.agent.models.pricing import priced
+from hookline.agent.models.pricing import has_price
 from hookline.agent.run_options import RunOptions
 from hookline.agent.session.transcript import find, latest
 from hookline.agent.settings_env import SettingsEnv
@@ -55,7 +55,7 @@ SYSTEM = "You are an agent that works in a folder with tools. Do what the user a
 
 
 @dataclass
-class Made:
+class AgentBundle:
     """An agent and what has to be ended after it."""
 
     agent: Agent
@@ -83,7 +83,7 @@ HooksFor = Callable[[Mapping[str, str]], Hooks]
 """Makes the hooks of a run for the environment they will see."""
 
 
-async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> Made:
+async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> AgentBundle:
     """Everything a run needs, nothing of it started yet but MCP servers.
 
     Where hooks come from, and who trusts them, is for the caller to say: `hooks_for` is given the environment.
@@ -101,15 +101,15 @@ async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> Made:
     except BaseException:
         env.restore()
         raise
-    agent.talk.state.env_files.append(env_file)
-    return Made(agent, hooks, servers, env, [env_file])
+    agent.conversation.state.env_files.append(env_file)
+    return AgentBundle(agent, hooks, servers, env, [env_file])
 
 
 async def _make_agent(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[Agent, McpServers | None]:
     agents, skills = definitions(options, cwd, hooks)
     itself = session_agent(options, agents)
     model = make_model(options, hooks, itself)
-    if options.max_budget_usd is not None and not priced(model.name):
+    if options.max_budget_usd is not None and not has_price(model.name):
         why = f"nobody here knows what model `{model.name}` costs, so no budget can be kept; use --max-turns"
         raise ConfigError("--max-budget-usd", why)
     rules, dirs, mode = permissions(options, hooks)
@@ -268,16 +268,18 @@ def definitions(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[dict[str, 
         skills |= find_skills([(Path(folder), "plugin")], prefix)
         agents |= find_agents([Path(folder)], prefix)
     refused = hooks.settings.loaded.refused if hooks.settings else frozenset()
-    skills = {name: _ungranting(skill, refused) for name, skill in skills.items()}
-    return {name: _restrained(agent, refused) for name, agent in agents.items()} | flag_agents(options, hooks), skills
+    skills = {name: _without_grants(skill, refused) for name, skill in skills.items()}
+    return {name: _without_privileges(agent, refused) for name, agent in agents.items()} | flag_agents(
+        options, hooks
+    ), skills
 
 
-def _ungranting(skill: Skill, refused: frozenset[str]) -> Skill:
+def _without_grants(skill: Skill, refused: frozenset[str]) -> Skill:
     """A skill whose file nobody has trusted allows nothing."""
     return msgspec.structs.replace(skill, allowed=()) if skill.path in refused else skill
 
 
-def _restrained(agent: AgentDefinition, refused: frozenset[str]) -> AgentDefinition:
+def _without_privileges(agent: AgentDefinition, refused: frozenset[str]) -> AgentDefinition:
     """An agent whose file nobody has trusted brings neither hooks nor a model of its own."""
     return msgspec.structs.replace(agent, hooks={}, model="") if agent.path in refused else agent
 
@@ -346,8 +348,8 @@ def give_services(agent: Agent, hooks: Hooks, servers: McpServers | None) -> Non
     model = agent.session.model
 
     def env() -> Any:
-        return agent.talk.tool_env("")
+        return agent.conversation.tool_env("")
 
     hooks.services = Services(
-        judge(model, agent.talk), inspector(model, lambda: agent.session.tools, env), mcp_caller(servers, env)
+        judge(model, agent.conversation), inspector(model, lambda: agent.session.tools, env), mcp_caller(servers, env)
     )

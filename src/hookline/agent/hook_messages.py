@@ -20,7 +20,6 @@ __all__ = [
     "command_run",
     "feedback",
     "hook_name",
-    "kept_from_rest",
     "launched",
     "notification",
     "objection",
@@ -30,6 +29,7 @@ __all__ = [
     "said",
     "stopped",
     "stopped_prompt",
+    "teammate_feedback",
     "wrapped",
 ]
 
@@ -88,7 +88,7 @@ def feedback(reasons: Sequence[str]) -> str:
     return "Stop hook feedback:\n" + ("\n".join(reasons) or "Blocked by hook")
 
 
-def kept_from_rest(reasons: Sequence[str]) -> str:
+def teammate_feedback(reasons: Sequence[str]) -> str:
     """What a TeammateIdle hook says to a teammate that it sends back to work."""
     return "TeammateIdle hook feedback:\n" + ("\n".join(reasons) or "Blocked by hook")
 

@@ -181,7 +181,7 @@ class HttpClient:
         self, method: str, url: str, headers: Mapping[str, str], body: bytes = b"", *, address: str | None = None
     ) -> AsyncIterator[ServerAnswer]:
         """Ask; with `address`, that machine is asked, whatever the name in `url` leads to by now."""
-        parts, place = taken_apart(url, address)
+        parts, place = parse_address(url, address)
         proxy = None if address else proxy_for(place)
         request = _head(f"{method} {_target(parts, place, proxy)} HTTP/1.1", place, headers, body, proxy) + body
         key = (asyncio.get_running_loop(), place)
@@ -294,7 +294,7 @@ async def _within(seconds: float, work: Any, what: str) -> Any:
 # -- what is asked -----------------------------------------------------------------------------------------------
 
 
-def taken_apart(url: str, address: str | None = None) -> tuple[SplitResult, Place]:
+def parse_address(url: str, address: str | None = None) -> tuple[SplitResult, Place]:
     """The parts of an address, and whom to ask; raises `ValueError` for one that is not http or https."""
     parts = urlsplit(url)
     if parts.scheme not in PORTS or not parts.hostname:

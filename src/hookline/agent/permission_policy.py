@@ -16,12 +16,12 @@ from hookline.guards.permissions import Mode, Permission, Rules, apply, decide
 from hookline.guards.sandboxing import TOOL, unwrapped
 from hookline.replies import Decision, Reply
 
-__all__ = ["Ask", "CanUseTool", "PermissionPolicy", "as_asked"]
+__all__ = ["CanUseTool", "PermissionPolicy", "PermissionQuestion", "as_asked"]
 
 NO_RULES = Rules()
 
 
-class Ask(Struct, frozen=True, kw_only=True):
+class PermissionQuestion(Struct, frozen=True, kw_only=True):
     """What somebody is asked to permit; `reason_type` says who wants it asked (`hook`, `rule`, `mode`, …)."""
 
     tool_name: str
@@ -33,7 +33,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     reason_type: str = "other"
 
 
-CanUseTool: TypeAlias = Callable[[Ask], Awaitable[Reply | bool | None]]
+CanUseTool: TypeAlias = Callable[[PermissionQuestion], Awaitable[Reply | bool | None]]
 """Somebody who can be asked: answers `True`, `False`, or a reply such as `deny("not today")`; `None` is no."""
 
 

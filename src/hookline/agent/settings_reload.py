@@ -10,7 +10,7 @@ from hookline.events import ConfigChange
 from hookline.settings.watcher import signature
 
 if TYPE_CHECKING:
-    from hookline.agent.factory import Made
+    from hookline.agent.factory import AgentBundle
     from hookline.agent.run_options import RunOptions
 
 INTERVAL = 0.5
@@ -23,7 +23,7 @@ SOURCES = {
 }
 
 
-async def keep_up(made: Made, options: RunOptions) -> None:
+async def keep_up(made: AgentBundle, options: RunOptions) -> None:
     """Look at the settings files again and again, until cancelled."""
     if made.hooks.settings is None:
         return
@@ -40,15 +40,15 @@ async def keep_up(made: Made, options: RunOptions) -> None:
             _take(made, options)
 
 
-async def _accepted(made: Made, source: str, path: str) -> bool:
+async def _accepted(made: AgentBundle, source: str, path: str) -> bool:
     """ConfigChange: whether hooks let the change take effect."""
-    verdict = await made.agent.talk.fire(ConfigChange, source=source, file_path=path)
+    verdict = await made.agent.conversation.fire(ConfigChange, source=source, file_path=path)
     if verdict.blocked:
         made.agent.output.inform(f"{path}: the change is not applied: {verdict.reason}", level="warning")
     return not verdict.blocked
 
 
-def _take(made: Made, options: RunOptions) -> None:
+def _take(made: AgentBundle, options: RunOptions) -> None:
     """Let the files say what they say now: hooks, environment, permissions."""
     from hookline.agent.factory import permissions
 

@@ -19,9 +19,9 @@ from hookline.agent.authorization import may_run
 from hookline.agent.messages import ToolOutput, ToolUse, User
 from hookline.agent.output_override import replaced
 from hookline.agent.session.lifecycle import load_nested
-from hookline.agent.session.results import Ending
+from hookline.agent.session.results import TurnEnd
 from hookline.agent.session.session import Conversation
-from hookline.agent.tool_host import surroundings
+from hookline.agent.tool_host import build_tool_env
 from hookline.agent.tools import Tool, ToolEnv, ToolResult, failure
 from hookline.core.engine import Verdict
 from hookline.core.hooks.tools import ALIASES, ARGUMENTS
@@ -38,11 +38,11 @@ from hookline.replies import Decision
 class PendingCall:
     """One tool call on its way: what it came to, what the model is told besides, and whether it ends the turn."""
 
-    talk: Conversation
+    conversation: Conversation
     use: ToolUse
     result: ToolResult | None = None
     reminders: list[str] = field(default_factory=list)
-    ending: Ending | None = None
+    ending: TurnEnd | None = None
     deferred: bool = False
 
     @property
@@ -58,32 +58,32 @@ class PendingCall:
     def remind_of_context(self, verdict: Verdict) -> None:
         """Tell the model, after the result, what hooks want it to know."""
         if verdict.context:
-            texts = [self.talk.bounded(text) for text in verdict.context]
+            texts = [self.conversation.bounded(text) for text in verdict.context]
             self.reminders.append(hook_messages.additional_context(verdict.event, texts))
 
     def stop(self, verdict: Verdict) -> None:
         """A hook ends the turn once the calls are answered; the model hears of it in its next turn."""
-        self.ending = Ending(reason="hook_stopped", text="")
+        self.ending = TurnEnd(reason="hook_stopped", text="")
         self.reminders.append(hook_messages.reminder_of_stop(verdict))
 
 
-async def call_tools(talk: Conversation, uses: Sequence[ToolUse]) -> Ending | None:
+async def call_tools(conversation: Conversation, uses: Sequence[ToolUse]) -> TurnEnd | None:
     """Make the calls of one answer and put their results into the conversation; an ending if the turn is over."""
-    calls = [PendingCall(talk, use) for use in uses]
+    calls = [PendingCall(conversation, use) for use in uses]
     for group in _groups(calls):
         await _together(group)
         if any(call.ending and call.ending.is_error for call in group):
             break  # interrupted: the rest is answered as not made
     deferred = [call for call in calls if call.deferred]
     if deferred:
-        return _defer(talk, deferred[-1].use)
-    _answer(talk, calls)
+        return _defer(conversation, deferred[-1].use)
+    _answer(conversation, calls)
     ending = next((call.ending for call in calls if call.ending), None)
     if ending is not None and ending.is_error:
         return ending
-    ending = await _after_all(talk, calls) or ending
+    ending = await _after_all(conversation, calls) or ending
     if ending is not None:
-        talk.deliver()  # no request follows in this run; whoever goes on later reads it
+        conversation.deliver()  # no request follows in this run; whoever goes on later reads it
     return ending
 
 
@@ -105,7 +105,7 @@ def _groups(calls: Sequence[PendingCall]) -> Iterator[list[PendingCall]]:
 
 def _tool_of(call: PendingCall) -> Tool | None:
     name = call.use.name
-    return call.talk.tool_set.get(name) or call.talk.tool_set.get(ALIASES.get(name, ""))
+    return call.conversation.tool_set.get(name) or call.conversation.tool_set.get(ALIASES.get(name, ""))
 
 
 def _safe(tool: Tool, use: ToolUse) -> bool:
@@ -121,23 +121,23 @@ async def _together(group: list[PendingCall]) -> None:
             tasks.create_task(make(call))
 
 
-def _answer(talk: Conversation, calls: Sequence[PendingCall]) -> None:
+def _answer(conversation: Conversation, calls: Sequence[PendingCall]) -> None:
     outputs = [call.output for call in calls]
-    talk.add(User(tuple(outputs)))
+    conversation.add(User(tuple(outputs)))
     responses = [call.result.response if call.result else None for call in calls]
-    talk.session.output.results(outputs, responses, talk.parent_tool_use_id)
+    conversation.session.output.results(outputs, responses, conversation.parent_tool_use_id)
     for call in calls:
-        talk.remind(*call.reminders)
+        conversation.remind(*call.reminders)
 
 
-def _defer(talk: Conversation, use: ToolUse) -> Ending:
+def _defer(conversation: Conversation, use: ToolUse) -> TurnEnd:
     """End the run here; whoever resumes it makes the calls."""
-    if talk.transcript is not None:
-        talk.transcript.append({"type": "system", "subtype": "tool_deferred", "toolUseID": use.id})
-    return Ending(reason="tool_deferred", stop_reason="tool_deferred", deferred=use, text="")
+    if conversation.transcript is not None:
+        conversation.transcript.append({"type": "system", "subtype": "tool_deferred", "toolUseID": use.id})
+    return TurnEnd(reason="tool_deferred", stop_reason="tool_deferred", deferred=use, text="")
 
 
-async def _after_all(talk: Conversation, calls: Sequence[PendingCall]) -> Ending | None:
+async def _after_all(conversation: Conversation, calls: Sequence[PendingCall]) -> TurnEnd | None:
     """PostToolBatch: context for the model; a block or a stop ends the turn."""
     rows = [
         {
@@ -148,16 +148,16 @@ async def _after_all(talk: Conversation, calls: Sequence[PendingCall]) -> Ending
         }
         for call in calls
     ]
-    verdict = await talk.fire(PostToolBatch, tool_calls=rows)
-    talk.remind_of_context(verdict)
+    verdict = await conversation.fire(PostToolBatch, tool_calls=rows)
+    conversation.remind_of_context(verdict)
     if verdict.decision is not Decision.DENY and not verdict.stop:
         return None
-    talk.remind(
+    conversation.remind(
         hook_messages.objection(verdict)
         if verdict.decision is Decision.DENY
         else hook_messages.reminder_of_stop(verdict)
     )
-    return Ending(reason="hook_stopped", text="")
+    return TurnEnd(reason="hook_stopped", text="")
 
 
 # -- one call ----------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ async def _after_all(talk: Conversation, calls: Sequence[PendingCall]) -> Ending
 async def make(call: PendingCall) -> None:
     """Make one call, from the model's words to its result; guards have its shell line confined unless told not to."""
     held = HeldLine()
-    token = by_agent.set(held if call.talk.session.confine is not False else False)
+    token = by_agent.set(held if call.conversation.session.confine is not False else False)
     try:
         await _make(call, held)
     finally:
@@ -178,16 +178,16 @@ async def _make(call: PendingCall, held: HeldLine) -> None:
     if tool is None:
         call.refuse(f"<tool_use_error>Error: No such tool available: {call.use.name}</tool_use_error>")
         return
-    env = surroundings(call.talk, call.use.id)
+    env = build_tool_env(call.conversation, call.use.id)
     given = await _valid(call, tool, env)
     if given is None:
         return
-    verdict = await call.talk.fire(PreToolUse, tool_name=tool.name, tool_input=given, tool_use_id=call.use.id)
+    verdict = await call.conversation.fire(PreToolUse, tool_name=tool.name, tool_input=given, tool_use_id=call.use.id)
     call.remind_of_context(verdict)
     given = _judged(call, tool, given, verdict)
     if given is None:
         return
-    permitted = await may_run(call.talk, tool, call.use, given, verdict)
+    permitted = await may_run(call.conversation, tool, call.use, given, verdict)
     if permitted.input is None:
         call.refuse(permitted.why)
         call.reminders += permitted.reminders
@@ -239,7 +239,7 @@ def _judged(call: PendingCall, tool: Tool, given: dict[str, Any], verdict: Verdi
 def _note_denial(call: PendingCall, given: dict[str, Any]) -> None:
     if not call.deferred:
         row = {"tool_name": call.use.name, "tool_use_id": call.use.id, "tool_input": given}
-        call.talk.session.denials.append(row)
+        call.conversation.session.denials.append(row)
 
 
 async def _run(call: PendingCall, tool: Tool, given: dict[str, Any], env: ToolEnv) -> None:
@@ -257,14 +257,14 @@ async def _run(call: PendingCall, tool: Tool, given: dict[str, Any], env: ToolEn
     }
     call.result = result
     if not result.is_error and isinstance(given.get("file_path"), str):
-        await load_nested(call.talk, str(env.path(given["file_path"])))
+        await load_nested(call.conversation, str(env.path(given["file_path"])))
     await (_after_failure if result.is_error else _after_success)(call, tool, about)
 
 
 async def _after_success(call: PendingCall, tool: Tool, about: dict[str, Any]) -> None:
     """PostToolUse: may replace the output, object, add context, end the turn."""
     assert call.result is not None
-    verdict = await call.talk.fire(PostToolUse, tool_response=call.result.response, **about)
+    verdict = await call.conversation.fire(PostToolUse, tool_response=call.result.response, **about)
     call.result = replaced(tool, call.result, verdict)
     if verdict.decision is Decision.DENY:
         call.reminders.append(hook_messages.objection(verdict))
@@ -278,7 +278,7 @@ async def _after_failure(call: PendingCall, tool: Tool, about: dict[str, Any]) -
     assert call.result is not None
     content = call.result.content
     error = content if isinstance(content, str) else str(call.result.response)
-    verdict = await call.talk.fire(PostToolUseFailure, error=error, is_interrupt=False, **about)
+    verdict = await call.conversation.fire(PostToolUseFailure, error=error, is_interrupt=False, **about)
     if verdict.decision is Decision.DENY:
         call.reminders.append(hook_messages.objection(verdict))
     call.remind_of_context(verdict)

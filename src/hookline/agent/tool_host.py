@@ -21,26 +21,26 @@ from hookline.events import CwdChanged, Event, TaskCompleted, TaskCreated, Workt
 from hookline.replies import Decision
 
 
-def surroundings(talk: Conversation, tool_use_id: str) -> ToolEnv:
+def build_tool_env(conversation: Conversation, tool_use_id: str) -> ToolEnv:
     """What one call is handed: where it works, and the agent's own abilities."""
     return replace(
-        talk.tool_env(tool_use_id),
-        fire=_firing(talk),
-        cwd_changed=_moving(talk),
-        task_created=_tasking(talk, TaskCreated),
-        task_completed=_tasking(talk, TaskCompleted),
-        spawn_agent=_spawning(talk),
-        run_skill=_skilling(talk),
-        elicit=partial(elicit, talk),
-        worktree_create=partial(worktree_create, talk),
-        worktree_remove=partial(worktree_remove, talk),
-        ask_model=partial(ask_model, talk),
+        conversation.tool_env(tool_use_id),
+        fire=_firing(conversation),
+        cwd_changed=_move_callback(conversation),
+        task_created=_task_callback(conversation, TaskCreated),
+        task_completed=_task_callback(conversation, TaskCompleted),
+        spawn_agent=_spawn_callback(conversation),
+        run_skill=_skill_callback(conversation),
+        elicit=partial(elicit, conversation),
+        worktree_create=partial(worktree_create, conversation),
+        worktree_remove=partial(worktree_remove, conversation),
+        ask_model=partial(ask_model, conversation),
     )
 
 
-async def ask_model(talk: Conversation, request: ModelRequest, *, small: bool) -> ModelResponse:
+async def ask_model(conversation: Conversation, request: ModelRequest, *, small: bool) -> ModelResponse:
     """An answer outside the conversation, which counts as the session's own; raises `ModelError`."""
-    session = talk.session
+    session = conversation.session
     if small and session.model_name.startswith("claude-"):
         request = structs.replace(request, model=resolve("haiku", session.environ))
     response = await session.model.respond(request)
@@ -48,9 +48,9 @@ async def ask_model(talk: Conversation, request: ModelRequest, *, small: bool) -
     return response
 
 
-async def worktree_create(talk: Conversation, name: str) -> str | None:
+async def worktree_create(conversation: Conversation, name: str) -> str | None:
     """WorktreeCreate: a hook may make the worktree and say where; one that fails makes it impossible."""
-    verdict = await talk.fire(WorktreeCreate, name=name)
+    verdict = await conversation.fire(WorktreeCreate, name=name)
     if not verdict.outcomes:
         return None
     path = verdict.reply.specific.worktree_path if verdict.reply.specific else None
@@ -61,55 +61,59 @@ async def worktree_create(talk: Conversation, name: str) -> str | None:
     return path
 
 
-async def worktree_remove(talk: Conversation, path: str) -> str | None:
+async def worktree_remove(conversation: Conversation, path: str) -> str | None:
     """WorktreeRemove: the hook that made it takes it away."""
-    await talk.fire(WorktreeRemove, worktree_path=path)
+    await conversation.fire(WorktreeRemove, worktree_path=path)
     return None
 
 
-def _firing(talk: Conversation) -> Callable[[Event], Awaitable[Verdict]]:
+def _firing(conversation: Conversation) -> Callable[[Event], Awaitable[Verdict]]:
     async def fire(event: Event) -> Verdict:
-        return await talk.session.hooks.fire(event)
+        return await conversation.session.hooks.fire(event)
 
     return fire
 
 
-def _moving(talk: Conversation) -> Callable[[str, str], Awaitable[None]]:
+def _move_callback(conversation: Conversation) -> Callable[[str, str], Awaitable[None]]:
     async def cwd_changed(old: str, new: str) -> None:
         """CwdChanged: hooks may say what to watch from now on."""
-        verdict = await talk.fire(CwdChanged, cwd=old, old_cwd=old, new_cwd=new)
-        if verdict.reply.specific is not None and talk.session.watcher is not None:
-            talk.session.watcher.add(verdict.reply.specific.watch_paths)
+        verdict = await conversation.fire(CwdChanged, cwd=old, old_cwd=old, new_cwd=new)
+        if verdict.reply.specific is not None and conversation.session.watcher is not None:
+            conversation.session.watcher.add(verdict.reply.specific.watch_paths)
 
     return cwd_changed
 
 
-def _tasking(talk: Conversation, kind: type[TaskCreated | TaskCompleted]) -> Callable[[Task], Awaitable[str | None]]:
-    return partial(ask_about, talk, kind)
+def _task_callback(
+    conversation: Conversation, kind: type[TaskCreated | TaskCompleted]
+) -> Callable[[Task], Awaitable[str | None]]:
+    return partial(task_block_reason, conversation, kind)
 
 
-async def ask_about(talk: Conversation, kind: type[TaskCreated | TaskCompleted], task: Task) -> str | None:
+async def task_block_reason(
+    conversation: Conversation, kind: type[TaskCreated | TaskCompleted], task: Task
+) -> str | None:
     """TaskCreated, TaskCompleted: a block refuses the step and says why."""
     about = {"task_id": task.id, "task_subject": task.subject, "task_description": task.description}
-    team = talk.session.id if task.owner in talk.session.teammates else None
-    verdict = await talk.fire(kind, **about, teammate_name=task.owner, team_name=team)
+    team = conversation.session.id if task.owner in conversation.session.teammates else None
+    verdict = await conversation.fire(kind, **about, teammate_name=task.owner, team_name=team)
     return hook_messages.reason_of(verdict) if verdict.decision is Decision.DENY else None
 
 
-def _spawning(talk: Conversation) -> Callable[[dict[str, Any], ToolEnv], Awaitable[ToolResult]]:
+def _spawn_callback(conversation: Conversation) -> Callable[[dict[str, Any], ToolEnv], Awaitable[ToolResult]]:
     async def spawn(given: dict[str, Any], env: ToolEnv) -> ToolResult:
-        spawn_agent = talk.session.spawn_agent
+        spawn_agent = conversation.session.spawn_agent
         if spawn_agent is None:
             return failure("subagents are not available here")
-        return await spawn_agent(talk, given, env.tool_use_id)
+        return await spawn_agent(conversation, given, env.tool_use_id)
 
     return spawn
 
 
-def _skilling(talk: Conversation) -> Callable[[dict[str, Any], ToolEnv], Awaitable[ToolResult]]:
+def _skill_callback(conversation: Conversation) -> Callable[[dict[str, Any], ToolEnv], Awaitable[ToolResult]]:
     async def run(given: dict[str, Any], env: ToolEnv) -> ToolResult:
         from hookline.agent.context.slash_commands import use_skill
 
-        return await use_skill(talk, given["skill"], given.get("args") or "")
+        return await use_skill(conversation, given["skill"], given.get("args") or "")
 
     return run

@@ -19,9 +19,9 @@ from hookline.agent import hook_messages, model_calls
 from hookline.agent.context.compaction import compact_if_full
 from hookline.agent.messages import Assistant, Text, User
 from hookline.agent.models import ModelRequest, ModelResponse
-from hookline.agent.models.pricing import priced
+from hookline.agent.models.pricing import has_price
 from hookline.agent.session.lifecycle import load_again
-from hookline.agent.session.results import Ending
+from hookline.agent.session.results import TurnEnd
 from hookline.agent.session.session import Conversation
 from hookline.agent.tool_calls import call_tools
 from hookline.core.engine import Verdict
@@ -37,9 +37,9 @@ FORM_WANTED = "You MUST call the StructuredOutput tool to complete this request.
 MOST_FORMLESS = 5
 
 
-async def take_turn(talk: Conversation) -> tuple[Ending, int]:
+async def run_turn(conversation: Conversation) -> tuple[TurnEnd, int]:
     """Go on with the conversation until it rests; how it ended, and how often the model was told something."""
-    turn = _Turn(talk)
+    turn = _Turn(conversation)
     ending = await turn.run()
     return ending, 1 + turn.results + turn.sent_back
 
@@ -47,8 +47,8 @@ async def take_turn(talk: Conversation) -> tuple[Ending, int]:
 class _Turn:
     """The counters of one turn."""
 
-    def __init__(self, talk: Conversation) -> None:
-        self.talk = talk
+    def __init__(self, conversation: Conversation) -> None:
+        self.conversation = conversation
         self.answers = 0
         self.sent_back = 0
         self.in_a_row = 0
@@ -56,19 +56,19 @@ class _Turn:
         self.results = 0
         self.formless = 0
 
-    async def run(self) -> Ending:
+    async def run(self) -> TurnEnd:
         """Ask, act, ask again."""
         while True:
             try:
                 answer = await self._ask()
             except ModelError as problem:
-                return await _failed(self.talk, problem)
-            ending = answer if isinstance(answer, Ending) else await self._act(answer)
+                return await _failed(self.conversation, problem)
+            ending = answer if isinstance(answer, TurnEnd) else await self._act(answer)
             if ending is not None:
                 return ending
             if self._over_budget():
-                budget = self.talk.session.budget
-                return Ending(
+                budget = self.conversation.session.budget
+                return TurnEnd(
                     reason="budget_exhausted",
                     subtype="error_max_budget_usd",
                     is_error=True,
@@ -76,127 +76,129 @@ class _Turn:
                     errors=(f"Reached maximum budget (${budget})",),
                 )
             if self._spent():
-                return Ending(
+                return TurnEnd(
                     reason="max_turns",
                     subtype="error_max_turns",
                     is_error=True,
                     stop_reason="tool_use",
-                    errors=(f"Reached maximum number of turns ({self.talk.max_turns})",),
+                    errors=(f"Reached maximum number of turns ({self.conversation.max_turns})",),
                 )
 
     def _over_budget(self) -> bool:
-        session = self.talk.session
+        session = self.conversation.session
         if session.budget is None:
             return False
-        return session.cost >= session.budget or not all(priced(model) for model in session.spent)
+        return session.cost >= session.budget or not all(has_price(model) for model in session.spent)
 
     def _spent(self) -> bool:
-        limit = self.talk.max_turns
+        limit = self.conversation.max_turns
         return limit is not None and self.answers >= limit
 
-    async def _ask(self) -> Assistant | Ending:
+    async def _ask(self) -> Assistant | TurnEnd:
         """One request, with everything that waits to be told; an ending if a hook withholds the question or answer."""
-        talk = self.talk
-        await compact_if_full(talk)
-        await load_again(talk)
-        talk.collect_late()
-        refused = await model_calls.may_ask(talk)
+        conversation = self.conversation
+        await compact_if_full(conversation)
+        await load_again(conversation)
+        conversation.collect_late()
+        refused = await model_calls.may_ask(conversation)
         if refused is not None:
             return refused
-        talk.deliver()
-        response = await model_calls.judged(talk, await _respond(talk))
-        if isinstance(response, Ending):
+        conversation.deliver()
+        response = await model_calls.judged(conversation, await _respond(conversation))
+        if isinstance(response, TurnEnd):
             return response
         self.answers += 1
-        message = await _shown(talk, response.message)
+        message = await _shown(conversation, response.message)
         uuids = tuple(str(uuid4()) for _ in message.content)
-        talk.add(response.message, uuids)
-        talk.session.count(response.message)
-        talk.context_tokens = response.usage.context_tokens
-        talk.session.output.assistant(message, talk.parent_tool_use_id, uuids=uuids)
+        conversation.add(response.message, uuids)
+        conversation.session.count(response.message)
+        conversation.context_tokens = response.usage.context_tokens
+        conversation.session.output.assistant(message, conversation.parent_tool_use_id, uuids=uuids)
         return message
 
-    async def _act(self, answer: Assistant) -> Ending | None:
+    async def _act(self, answer: Assistant) -> TurnEnd | None:
         """Do what the model asked for; an ending if it asked for nothing and may stop."""
         if answer.tool_uses:
             self.in_a_row = 0
-            ending = await call_tools(self.talk, answer.tool_uses)
+            ending = await call_tools(self.conversation, answer.tool_uses)
             if ending is None or ending.deferred is None:
                 self.results += len(answer.tool_uses)
             return ending or self._in_form(answer)
         if answer.stop_reason == "max_tokens" and self.cut_off < MOST_CUT_OFF:
             self.cut_off += 1
-            self.talk.add_user(CUT_OFF)
+            self.conversation.add_user(CUT_OFF)
             return None
-        if self.talk.agent_id is None and self.talk.session.structured is not None:
+        if self.conversation.agent_id is None and self.conversation.session.structured is not None:
             return self._asks_for_form()
         return await self._rest(answer)
 
-    def _in_form(self, answer: Assistant) -> Ending | None:
+    def _in_form(self, answer: Assistant) -> TurnEnd | None:
         """The end, once the answer has been given in the form that was asked for."""
-        form = self.talk.session.structured
-        if self.talk.agent_id is not None or form is None or form.answer is UNSET:
+        form = self.conversation.session.structured
+        if self.conversation.agent_id is not None or form is None or form.answer is UNSET:
             return None
         text = msgspec.json.encode(form.answer).decode()
-        return Ending(text=text, stop_reason=answer.stop_reason, structured=form.answer)
+        return TurnEnd(text=text, stop_reason=answer.stop_reason, structured=form.answer)
 
-    def _asks_for_form(self) -> Ending | None:
+    def _asks_for_form(self) -> TurnEnd | None:
         """An answer without its form is not one: the model is told so, until that is too often."""
         self.formless += 1
         if self.formless > MOST_FORMLESS:
             why = f"the model gave no answer in the form that was asked for, {self.formless} times"
-            return Ending(reason="error", subtype="error_max_structured_output_retries", is_error=True, errors=(why,))
-        self.talk.add_user(FORM_WANTED)
+            return TurnEnd(reason="error", subtype="error_max_structured_output_retries", is_error=True, errors=(why,))
+        self.conversation.add_user(FORM_WANTED)
         return None
 
-    async def _rest(self, answer: Assistant) -> Ending | None:
+    async def _rest(self, answer: Assistant) -> TurnEnd | None:
         """Stop, SubagentStop: a hook may send the agent back, so many times with no tool call between (FACTS.md §3)."""
-        done = Ending(text=answer.text, stop_reason=answer.stop_reason)
-        verdict = await may_stop(self.talk, answer.text, again=self.sent_back > 0)
+        done = TurnEnd(text=answer.text, stop_reason=answer.stop_reason)
+        verdict = await may_stop(self.conversation, answer.text, again=self.sent_back > 0)
         if verdict.stop:
-            self.talk.remind(hook_messages.reminder_of_stop(verdict))
-            return Ending(reason="stop_hook_prevented", text=answer.text, stop_reason=answer.stop_reason)
+            self.conversation.remind(hook_messages.reminder_of_stop(verdict))
+            return TurnEnd(reason="stop_hook_prevented", text=answer.text, stop_reason=answer.stop_reason)
         if not verdict.keep_going and not verdict.context:
-            return await model_calls.may_return(self.talk, done)
+            return await model_calls.may_return(self.conversation, done)
         self.sent_back += 1
         self.in_a_row += 1
-        if self.in_a_row > _cap(self.talk):
-            self.talk.session.output.inform(f"Stop hooks blocked {self.in_a_row} times in a row; ending", "warning")
+        if self.in_a_row > _cap(self.conversation):
+            self.conversation.session.output.inform(
+                f"Stop hooks blocked {self.in_a_row} times in a row; ending", "warning"
+            )
             return done
-        _send_back(self.talk, verdict)
+        _send_back(self.conversation, verdict)
         return None
 
 
-async def _respond(talk: Conversation) -> ModelResponse:
+async def _respond(conversation: Conversation) -> ModelResponse:
     """One request to the conversation's model."""
-    session = talk.session
+    session = conversation.session
     request = ModelRequest(
-        messages=tuple(talk.messages),
-        system=session.system if talk.system is None else talk.system,
-        tools=tuple(tool.spec for tool in talk.tool_set.values()),
-        model=talk.model,
+        messages=tuple(conversation.messages),
+        system=session.system if conversation.system is None else conversation.system,
+        tools=tuple(tool.spec for tool in conversation.tool_set.values()),
+        model=conversation.model,
         effort=session.effort,
         thinking=session.thinking,
     )
     started = time.monotonic()
     output = session.output
-    tell = partial(output.piece, parent=talk.parent_tool_use_id) if output.partial else None
+    tell = partial(output.piece, parent=conversation.parent_tool_use_id) if output.partial else None
     try:
         return await session.model.respond(request, tell)
     finally:
         session.asked_for += time.monotonic() - started
 
 
-async def _shown(talk: Conversation, message: Assistant) -> Assistant:
+async def _shown(conversation: Conversation, message: Assistant) -> Assistant:
     """MessageDisplay: hooks may change the words that are shown; the model's own memory keeps what it said."""
-    if talk.agent_id is not None or not message.text:
+    if conversation.agent_id is not None or not message.text:
         return message
     blocks = list(message.content)
     for index, block in enumerate(blocks):
         if isinstance(block, Text) and block.text:
-            verdict = await talk.fire(
+            verdict = await conversation.fire(
                 MessageDisplay,
-                turn_id=talk.prompt_id or "",
+                turn_id=conversation.prompt_id or "",
                 message_id=message.id or str(uuid4()),
                 index=index,
                 final=True,
@@ -207,24 +209,24 @@ async def _shown(talk: Conversation, message: Assistant) -> Assistant:
     return Assistant(tuple(blocks), message.id, message.model, message.stop_reason, message.usage)
 
 
-async def may_stop(talk: Conversation, last_words: str, *, again: bool) -> Verdict:
+async def may_stop(conversation: Conversation, last_words: str, *, again: bool) -> Verdict:
     """Ask hooks whether the agent, or the subagent, may rest."""
-    background = [job.summary() for job in talk.state.jobs.running()]
+    background = [job.summary() for job in conversation.state.jobs.running()]
     about = {"stop_hook_active": again, "last_assistant_message": last_words, "background_tasks": background}
-    if talk.agent_id is None:
-        return await talk.fire(Stop, **about)
-    return await subagent_stops(talk, success=True, **about)
+    if conversation.agent_id is None:
+        return await conversation.fire(Stop, **about)
+    return await subagent_stops(conversation, success=True, **about)
 
 
-async def subagent_stops(talk: Conversation, *, success: bool, **about: Any) -> Verdict:
+async def subagent_stops(conversation: Conversation, *, success: bool, **about: Any) -> Verdict:
     """SubagentStop, for a subagent that is done or has failed."""
-    path = str(talk.transcript.path) if talk.transcript else ""
-    return await talk.fire(
-        SubagentStop, agent_transcript_path=path, description=talk.description, success=success, **about
+    path = str(conversation.transcript.path) if conversation.transcript else ""
+    return await conversation.fire(
+        SubagentStop, agent_transcript_path=path, description=conversation.description, success=success, **about
     )
 
 
-def _send_back(talk: Conversation, verdict: Verdict) -> None:
+def _send_back(conversation: Conversation, verdict: Verdict) -> None:
     """Tell the agent why it may not rest yet: each reason as the user's own words, context as a reminder."""
     words = []
     if verdict.keep_going:
@@ -232,20 +234,22 @@ def _send_back(talk: Conversation, verdict: Verdict) -> None:
     if verdict.context:
         words.append(hook_messages.wrapped(hook_messages.additional_context(verdict.event, verdict.context)))
     message = User.of(*words, synthetic=True)
-    talk.add(message)
-    talk.session.output.user(message, talk.parent_tool_use_id)
+    conversation.add(message)
+    conversation.session.output.user(message, conversation.parent_tool_use_id)
 
 
-def _cap(talk: Conversation) -> int:
-    given = talk.session.environ.get(CAP_VARIABLE, "")
+def _cap(conversation: Conversation) -> int:
+    given = conversation.session.environ.get(CAP_VARIABLE, "")
     return int(given) if given.isdigit() and int(given) > 0 else STOP_CAP
 
 
-async def _failed(talk: Conversation, problem: ModelError) -> Ending:
+async def _failed(conversation: Conversation, problem: ModelError) -> TurnEnd:
     """StopFailure: the model could not answer; the user reads why, the conversation stays as it was."""
     text = f"API Error: {problem}"
-    message = await _shown(talk, Assistant((Text(text),), id=str(uuid4()), model="<synthetic>"))
-    talk.session.output.assistant(message, talk.parent_tool_use_id, error=problem.kind)
-    if talk.agent_id is None:
-        await talk.fire(StopFailure, error=problem.kind, error_details=str(problem), last_assistant_message=text)
-    return Ending(reason="api_error", text=message.text, is_error=True, errors=(str(problem),))
+    message = await _shown(conversation, Assistant((Text(text),), id=str(uuid4()), model="<synthetic>"))
+    conversation.session.output.assistant(message, conversation.parent_tool_use_id, error=problem.kind)
+    if conversation.agent_id is None:
+        await conversation.fire(
+            StopFailure, error=problem.kind, error_details=str(problem), last_assistant_message=text
+        )
+    return TurnEnd(reason="api_error", text=message.text, is_error=True, errors=(str(problem),))

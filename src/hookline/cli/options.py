@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hookline.core.engine import Runner
     from hookline.events import Event
     from hookline.runners.services import Services
-    from hookline.settings import Loaded, Problem
+    from hookline.settings import LoadedSettings, Problem
     from hookline.settings.trust.store import Policy, Status
 
 
@@ -98,7 +98,7 @@ def key_in(file: str | None) -> bytes | None:
         raise AuditError(f"{file}: {problem.strerror}; name the file that holds the key") from None
 
 
-def load(args: argparse.Namespace) -> Loaded:
+def load(args: argparse.Namespace) -> LoadedSettings:
     """What the settings files say, trust aside."""
     from hookline.settings import load as read
 
@@ -117,7 +117,7 @@ def hooks_of(args: argparse.Namespace, *, runners: RunnerFor = runner_for, stric
     A file that cannot be read is an error, unless not `strict`: hooks that are not there let everything pass.
     """
     if args.hooks:
-        return governed(from_python(args.hooks))
+        return with_fleet_policy(from_python(args.hooks))
     _check_folder(args.project)
     terminal = sys.stdin.isatty() and sys.stderr.isatty()
     policy: Policy = "all" if args.trust else ask if terminal else "error"
@@ -136,10 +136,10 @@ def hooks_of(args: argparse.Namespace, *, runners: RunnerFor = runner_for, stric
         _refuse_unreadable(hooks)
     for problem in problems:
         warn(problem)
-    return governed(hooks)
+    return with_fleet_policy(hooks)
 
 
-def governed(hooks: Hooks) -> Hooks:
+def with_fleet_policy(hooks: Hooks) -> Hooks:
     """The hooks under the fleet's policy and audit, if this machine is in a fleet; else one look at one file."""
     if in_fleet():
         from hookline.fleet.enforce import govern

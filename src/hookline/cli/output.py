@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from hookline.agent.stream_json.init import say_init
+from hookline.agent.stream_json.init import write_init_message
 from hookline.agent.stream_json.output import HookReporter, Note
 from hookline.cli.style import paint, width
 from hookline.core.engine import Notice, Verdict
@@ -16,7 +16,7 @@ from hookline.display import block, one_line
 from hookline.events import PreToolUse
 
 if TYPE_CHECKING:
-    from hookline.agent.factory import Made
+    from hookline.agent.factory import AgentBundle
     from hookline.agent.run_options import RunOptions
 
 LOUD = ("DENY", "STOP")
@@ -25,12 +25,12 @@ Write = Callable[[bytes], None]
 _encode = msgspec.json.Encoder().encode
 
 
-def shown_on(made: Made, options: RunOptions, write: Write) -> None:
+def shown_on(made: AgentBundle, options: RunOptions, write: Write) -> None:
     """Show the run in the form that was asked for; what programs read goes to `write`."""
     FORMS[options.output_format](made, options, write)
 
 
-def _as_stream(made: Made, options: RunOptions, write: Write) -> None:
+def _as_stream(made: AgentBundle, options: RunOptions, write: Write) -> None:
     made.agent.output.listeners.append(lambda note: write(_encode(note) + b"\n"))
     made.agent.output.partial = options.include_partial_messages
     if options.session_mirror:
@@ -38,7 +38,7 @@ def _as_stream(made: Made, options: RunOptions, write: Write) -> None:
     only = None if options.include_hook_events else START_ONLY
     made.hooks.observe(HookReporter(made.agent.output, made.hooks, only), inline=True)
     if not options.driven:
-        say_init(made)
+        write_init_message(made)
 
 
 def _mirror(write: Write) -> Callable[[str, Note], None]:
@@ -50,7 +50,7 @@ def _mirror(write: Write) -> Callable[[str, Note], None]:
     return tell
 
 
-def _as_json(made: Made, options: RunOptions, write: Write) -> None:
+def _as_json(made: AgentBundle, options: RunOptions, write: Write) -> None:
     def listen(note: Note) -> None:
         if note["type"] == "result":
             write(_encode(note) + b"\n")
@@ -58,7 +58,7 @@ def _as_json(made: Made, options: RunOptions, write: Write) -> None:
     made.agent.output.listeners.append(listen)
 
 
-def _as_text(made: Made, options: RunOptions, write: Write) -> None:
+def _as_text(made: AgentBundle, options: RunOptions, write: Write) -> None:
     made.agent.output.listeners.append(_Text())
     made.hooks.observe(_explain if options.verbose else _denied, inline=True)
 
@@ -122,7 +122,7 @@ def _explain(notice: Notice) -> None:
         print(notice.explain(width(sys.stderr)), file=sys.stderr, flush=True)
 
 
-FORMS: dict[str, Callable[[Made, RunOptions, Write], None]] = {
+FORMS: dict[str, Callable[[AgentBundle, RunOptions, Write], None]] = {
     "text": _as_text,
     "json": _as_json,
     "stream-json": _as_stream,

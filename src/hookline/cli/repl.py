@@ -11,8 +11,8 @@ from hookline.display import lines, one_line
 from hookline.replies import EventFields, Reply, allow, deny
 
 if TYPE_CHECKING:
-    from hookline.agent import Ask
-    from hookline.agent.factory import Made
+    from hookline.agent import PermissionQuestion
+    from hookline.agent.factory import AgentBundle
 
 ANSWERS = "[y]es, [a]lways, or no and why: "
 HELP = {
@@ -34,7 +34,7 @@ def is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-async def permit(ask: Ask) -> Reply:
+async def permit(ask: PermissionQuestion) -> Reply:
     """Ask whether a call may be made; anything but yes or always is a no, and its words are the reason."""
     print(file=sys.stderr)
     for line in preview(ask.tool_name, ask.input):
@@ -49,7 +49,7 @@ async def permit(ask: Ask) -> Reply:
     return deny("the user said no" if said.lower() in ("n", "no") else f"the user said: {said}")
 
 
-async def converse(made: Made) -> int:
+async def converse(made: AgentBundle) -> int:
     """One prompt after another, until the end of the input."""
     code = 0
     editor = LineEditor()
@@ -64,7 +64,7 @@ async def converse(made: Made) -> int:
     return code
 
 
-def _help(made: Made) -> None:
+def _help(made: AgentBundle) -> None:
     """What can be typed: our own commands, then the session's."""
     own = {f"/{name}": one.description or one.kind for name, one in made.agent.session.skills.items()}
     rows = {**HELP, **own}

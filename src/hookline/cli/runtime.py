@@ -13,7 +13,7 @@ from hookline.core.engine.observers import HookResponse, HookStarted, Notice
 
 if TYPE_CHECKING:
     from hookline.api import Hooks
-    from hookline.processes.shared_deadline import Due
+    from hookline.processes.shared_deadline import SharedDeadline
 
 T = TypeVar("T")
 TERMINATED = 143
@@ -51,7 +51,7 @@ class TimeKeeper:
     What a hook's own time limit can end, that ends: `_PATIENCE` seconds are given on top.
     """
 
-    def __init__(self, due: Due) -> None:
+    def __init__(self, due: SharedDeadline) -> None:
         self._due = due
         self._running: dict[str, float] = {}
 

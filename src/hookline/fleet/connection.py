@@ -50,7 +50,7 @@ async def connect(
     **more: Any,
 ) -> Client:
     """Connect; with `patient` go on trying for as long as it takes, else say after `IMPATIENCE` why it failed."""
-    with extra("a fleet", "fleet"), _kept_out("aiohttp"):  # it takes as long to import as NATS itself
+    with extra("a fleet", "fleet"), _without_package("aiohttp"):  # it takes as long to import as NATS itself
         from nats.aio.client import Client
         from nats.errors import Error as NatsError
     if url.startswith(("ws://", "wss://")):
@@ -96,7 +96,7 @@ async def connect(
 
 
 @contextlib.contextmanager
-def _kept_out(name: str) -> Iterator[None]:
+def _without_package(name: str) -> Iterator[None]:
     """Imports in the `with` block do without a package that they would take if they could."""
     kept_out = name not in sys.modules
     if kept_out:

@@ -342,7 +342,7 @@ class Hub:
         last = await self.rollout()
         if last is None:
             raise FleetError("there is nothing to promote; push a policy first: `hookline fleet push FOLDER`")
-        wanted = rollouts.promoted(last, share)
+        wanted = rollouts.widened(last, share)
         await self._announce(wanted)
         return wanted
 

@@ -180,7 +180,7 @@ class Leaf:
     async def send(self, reader: ChainReader) -> int:
         """Send what the hub does not have; how many blocks it has taken."""
         if self._cursor is None:
-            self._cursor, self._sequence = await self._where_the_hub_stands()
+            self._cursor, self._sequence = await self._hub_position()
         sent = 0
         for block, place in await asyncio.to_thread(lambda cursor: list(_some(reader, cursor)), self._cursor):
             self._sequence = await self._publish(block)
@@ -189,7 +189,7 @@ class Leaf:
             sent += 1
         return sent
 
-    async def _where_the_hub_stands(self) -> tuple[Cursor, int]:
+    async def _hub_position(self) -> tuple[Cursor, int]:
         from nats.js.errors import NotFoundError
 
         js = self.client.jetstream()
@@ -233,7 +233,7 @@ class Leaf:
             return current
         try:
             bundle, data = await self._fetch(number, digest)
-            await asyncio.to_thread(self._put_in_force, bundle, data)
+            await asyncio.to_thread(self._activate_policy, bundle, data)
             self._refused = ("", "")
         except CannotWrite as problem:  # not the bundle's fault: it is tried again
             self._refused = ("", f"version {number}: {problem}")
@@ -271,7 +271,7 @@ class Leaf:
             raise FleetError(f"the hub sent another bundle than it announced (version {bundle.version})")
         return bundle, data
 
-    def _put_in_force(self, bundle: Bundle, data: bytes) -> None:
+    def _activate_policy(self, bundle: Bundle, data: bytes) -> None:
         import io
         import zipfile
 

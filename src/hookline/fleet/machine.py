@@ -178,7 +178,7 @@ class Machine:
                 write_atomically(self.folder / "current.json", msgspec.json.encode(current), durable=True)
             except OSError as problem:
                 raise _cannot_write(problem) from None
-            self._forget_old(keep={bundle.version, before})
+            self._prune_old_policies(keep={bundle.version, before})
         return current
 
     def _refuse_older(self, bundle: Bundle) -> int:
@@ -193,7 +193,7 @@ class Machine:
             )
         return current.version if current else 0
 
-    def _forget_old(self, keep: set[int]) -> None:
+    def _prune_old_policies(self, keep: set[int]) -> None:
         for folder in (self.folder / "policies").iterdir():
             if folder.name.isdecimal() and int(folder.name) not in keep:
                 shutil.rmtree(folder, ignore_errors=True)

@@ -50,6 +50,6 @@ def first(rollout: Rollout | None, version: int, digest: str, share: float, **ab
     return Rollout(version=version, digest=digest, share=share, stable=stable, stable_digest=stable_digest, **about)
 
 
-def promoted(rollout: Rollout, share: float = 1.0) -> Rollout:
+def widened(rollout: Rollout, share: float = 1.0) -> Rollout:
     """The same version for more machines; it never becomes fewer."""
     return msgspec.structs.replace(rollout, share=max(rollout.share, share))

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from hookline.errors import RunStopped
 from hookline.frameworks.agent_runs import AgentRun
-from hookline.frameworks.hook_client import Asking
+from hookline.frameworks.hook_client import HookClient
 from hookline.frameworks.steps import end, finish
 from hookline.frameworks.values import text_of
 from hookline.frameworks.versions import require
@@ -31,7 +31,7 @@ _requesting: ContextVar[Mapping[int, AgentRun]] = ContextVar("hookline_requests"
 """The run whose request is being made, as each set of hooks knows it."""
 
 
-def requesting(asking: Asking, run: AgentRun) -> None:
+def requesting(asking: HookClient, run: AgentRun) -> None:
     """The next request in this task is one of `run`."""
     _requesting.set({**_requesting.get(), id(asking): run})
 
@@ -42,12 +42,12 @@ _SPEECH = ("message", "reasoning")
 class GuardedModel(Model):
     """Passes requests on to the agent's own model."""
 
-    def __init__(self, asking: Asking, inner: Model) -> None:
+    def __init__(self, asking: HookClient, inner: Model) -> None:
         self._asking = asking
         self._inner = inner
         self._inserted: WeakKeyDictionary[AgentRun, list[tuple[int, Any]]] = WeakKeyDictionary()
 
-    def belongs_to(self, asking: Asking) -> bool:
+    def belongs_to(self, asking: HookClient) -> bool:
         """Whether these hooks speak through this model, or through one inside it."""
         inner = self._inner
         return self._asking is asking or (isinstance(inner, GuardedModel) and inner.belongs_to(asking))
@@ -122,7 +122,7 @@ class GuardedModel(Model):
         """The request's input with what hooks have said so far, each at the place where it was said."""
         items = [_user(input)] if isinstance(input, str) else list(input)
         inserted = self._inserted.setdefault(run, [])
-        notes = run.take_notes()
+        notes = run.pop_notes()
         if notes:
             inserted.append((len(items) + len(inserted), _user(notes)))
         for position, item in inserted:

@@ -9,7 +9,7 @@ from typing import Any
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.fires import Fires
 from hookline.frameworks.agent_runs import AgentRun, current_run, inside
-from hookline.frameworks.hook_client import Asking
+from hookline.frameworks.hook_client import HookClient
 from hookline.frameworks.steps import CallResult, begin, end, failed, finish, judge, succeeded
 from hookline.frameworks.values import plain
 from hookline.frameworks.versions import require
@@ -54,14 +54,14 @@ class HooklineMiddleware(_Bundle):
 
     def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
         require("agent-framework")
-        asking = Asking(hooks, on_ask)
+        asking = HookClient(hooks, on_ask)
         super().__init__([_Runs(asking), _Requests(asking), _Calls(asking)])
 
 
 class _Runs(AgentMiddleware):
     """Around a run: the session, the prompt, and whether the agent may stop."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: HookClient) -> None:
         self._asking = asking
 
     async def process(self, context: AgentContext, call_next: Next) -> None:
@@ -74,7 +74,7 @@ class _Runs(AgentMiddleware):
             await end(self._asking, run)
             context.result = _streamed(run) if context.stream else AgentResponse(messages=[_says(run.stopped)])
             return
-        notes = run.take_notes()
+        notes = run.pop_notes()
         if notes:
             context.messages = [*context.messages, _asks(notes)]
         if context.stream:
@@ -105,7 +105,7 @@ class _Runs(AgentMiddleware):
 class _Streaming:
     """The same for a run whose updates are consumed as they come."""
 
-    def __init__(self, asking: Asking, run: AgentRun, context: AgentContext, call_next: Next) -> None:
+    def __init__(self, asking: HookClient, run: AgentRun, context: AgentContext, call_next: Next) -> None:
         self._asking = asking
         self._run = run
         self._context = context
@@ -154,12 +154,12 @@ class _Streaming:
 class _Requests(ChatMiddleware):
     """Before a model call: the model is told what hooks had to say."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: HookClient) -> None:
         self._asking = asking
 
     async def process(self, context: ChatContext, call_next: Next) -> None:
         run = current_run(self._asking.hooks)
-        notes = run.take_notes() if run is not None else ""
+        notes = run.pop_notes() if run is not None else ""
         if notes:
             context.messages = [*context.messages, _asks(notes)]
         await call_next()
@@ -168,7 +168,7 @@ class _Requests(ChatMiddleware):
 class _Calls(FunctionMiddleware):
     """Around a tool call."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: HookClient) -> None:
         self._asking = asking
 
     async def process(self, context: FunctionInvocationContext, call_next: Next) -> None:

@@ -28,7 +28,7 @@ from hookline.events import (
     SessionStart,
     UserPromptSubmit,
 )
-from hookline.frameworks.hook_client import Asking
+from hookline.frameworks.hook_client import HookClient
 from hookline.frameworks.values import plain, text_of
 from hookline.frameworks.versions import require
 from hookline.replies import NOTHING, Decision, Reply, deny, replace_output, rewrite
@@ -56,7 +56,7 @@ class HooklineInterceptor:
 
     def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
         require("agent-hooks")
-        self._asking = Asking(hooks, on_ask)
+        self._asking = HookClient(hooks, on_ask)
 
     async def intercept(self, context: Any) -> dict[str, Any]:
         """The verdict of all hooks on one interception, in the wire form."""
@@ -200,7 +200,7 @@ class Interceptions:
             for event, step in steps.items()
         ]
 
-    async def _emitted(self, context: Any, *, ends: bool = True) -> Reply | None:
+    async def _blocked_by_hooks(self, context: Any, *, ends: bool = True) -> Reply | None:
         """A deny if the step must not happen; `ends` if the whole run then ends."""
         record = await self.emitter.emit_unchecked(context)
         if record.proceeds:
@@ -213,7 +213,7 @@ class Interceptions:
         self._builder = AgentContextBuilder(
             agent_id=self._agent_id, framework="hookline", session_id=event.session_id, agent_name=event.agent_type
         )
-        return await self._emitted(self._builder.agent_startup(tools_registered=self._tools))
+        return await self._blocked_by_hooks(self._builder.agent_startup(tools_registered=self._tools))
 
     async def _input(self, event: UserPromptSubmit) -> Reply | None:
         return await self._unchanged(self._builder.input(content=event.prompt), event.prompt, "input")
@@ -221,12 +221,12 @@ class Interceptions:
     async def _pre_model(self, event: PreModelCall) -> Reply | None:
         messages = [dict(message) for message in event.messages]
         context = self._builder.pre_model_call(model_id=event.model, messages=messages)
-        refused = await self._emitted(context)
+        refused = await self._blocked_by_hooks(context)
         changed = context["messages"] != event.messages
         return refused or (deny("an interceptor rewrites the messages, which cannot be done here") if changed else None)
 
     async def _unchanged(self, context: Any, text: str, key: str) -> Reply | None:
-        refused = await self._emitted(context)
+        refused = await self._blocked_by_hooks(context)
         changed = context[key]["content"] != text
         return refused or (deny(f"an interceptor rewrites the {key}, which cannot be done here") if changed else None)
 
@@ -236,7 +236,7 @@ class Interceptions:
         context = self._builder.post_model_call(
             model_id=event.model, content=event.text or None, tool_calls=calls, finish_reason=finish
         )
-        refused = await self._emitted(context)
+        refused = await self._blocked_by_hooks(context)
         response = context["response"]
         if refused is not None:
             return refused
@@ -247,7 +247,7 @@ class Interceptions:
     async def _pre_tool(self, event: PreToolUse) -> Reply | None:
         given = plain(event.tool_input)
         context = self._builder.pre_tool_call(call_id=event.tool_use_id, name=event.tool_name, args=given)
-        refused = await self._emitted(context, ends=False)
+        refused = await self._blocked_by_hooks(context, ends=False)
         judged = context["tool_call"]["args"]
         return refused or (rewrite(judged) if judged != event.tool_input else None)
 
@@ -257,7 +257,7 @@ class Interceptions:
             call_id=event.tool_use_id, name=event.tool_name, args=plain(event.tool_input), value=value,
             duration_ms=event.duration_ms,
         )  # fmt: skip
-        refused = await self._emitted(context, ends=False)
+        refused = await self._blocked_by_hooks(context, ends=False)
         if refused is not None:
             return replace_output(f"blocked: {refused.reason}")  # a denied result never reaches the model
         result = context["tool_result"]["value"]
@@ -268,11 +268,11 @@ class Interceptions:
             call_id=event.tool_use_id, name=event.tool_name, args=plain(event.tool_input), value=event.error,
             is_error=True, duration_ms=event.duration_ms,
         )  # fmt: skip
-        return await self._emitted(context, ends=False)
+        return await self._blocked_by_hooks(context, ends=False)
 
     async def _output(self, event: PreOutput) -> Reply | None:
         context = self._builder.output(content=event.text)
-        refused = await self._emitted(context)
+        refused = await self._blocked_by_hooks(context)
         content = context["output"]["content"]
         return refused or (replace_output(content) if content != event.text else None)
 

@@ -54,7 +54,7 @@ class AgentRun:
             "agent_id": self.agent_id, "agent_type": self.agent_type,
         }  # fmt: skip
 
-    def take_notes(self) -> str:
+    def pop_notes(self) -> str:
         """What hooks want the model to know, once."""
         notes, self.notes = self.notes, []
         return "\n\n".join(notes)

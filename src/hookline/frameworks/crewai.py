@@ -12,7 +12,7 @@ from uuid import uuid4
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.fires import Fires
 from hookline.frameworks.agent_runs import AgentRun, current_run
-from hookline.frameworks.hook_client import SyncAsking, done
+from hookline.frameworks.hook_client import SyncHookClient, done
 from hookline.frameworks.steps import ToolCall, begin, end, finish, judge, succeeded
 from hookline.frameworks.values import text_of
 from hookline.frameworks.versions import require
@@ -38,7 +38,7 @@ def guarding(hooks: Fires, *, on_ask: OnAsk | None = None) -> Iterator[None]:
     A refused prompt, and a hook that stops the agent, end `kickoff()` with CrewAI's `HookAborted`.
     """
     require("crewai")
-    guard = _Guard(SyncAsking(hooks, on_ask))
+    guard = _Guard(SyncHookClient(hooks, on_ask))
     points = guard.points()
     for point, hook in points.items():
         register(point, hook)
@@ -67,7 +67,7 @@ def _closed(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:
 class _Guard:
     """The runs of the crews that work inside one `with` block."""
 
-    def __init__(self, asking: SyncAsking) -> None:
+    def __init__(self, asking: SyncHookClient) -> None:
         self._asking = asking
         self._runs: dict[int, AgentRun] = {}
         self._executors: dict[int, Any] = {}
@@ -130,7 +130,7 @@ class _Guard:
         run = self._run_of(context)
         if run.stopped is not None:
             raise HookAborted(run.stopped, _SOURCE)
-        notes = run.take_notes()
+        notes = run.pop_notes()
         if notes:
             context.messages.append({"role": "user", "content": notes})
 

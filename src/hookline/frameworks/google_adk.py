@@ -7,7 +7,7 @@ from typing import Any
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.fires import Fires
 from hookline.frameworks.agent_runs import AgentRun
-from hookline.frameworks.hook_client import Asking
+from hookline.frameworks.hook_client import HookClient
 from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded
 from hookline.frameworks.versions import require
 
@@ -50,7 +50,7 @@ class HooklinePlugin(BasePlugin):
     def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None, name: str = "hookline") -> None:
         require("google-adk")
         super().__init__(name=name)
-        self._asking = Asking(hooks, on_ask)
+        self._asking = HookClient(hooks, on_ask)
         self._invocations: dict[str, _Invocation] = {}
         self._calls: dict[int, _Call] = {}  # by their context, which all callbacks of a call share
 
@@ -70,7 +70,7 @@ class HooklinePlugin(BasePlugin):
         resumed = bool(invocation_context.session.events)
         if not await begin(self._asking, run, _text(user_message), resumed=resumed):
             return _content("user", "(a prompt that was refused)")  # it must not reach the model in a later run either
-        notes = run.take_notes()
+        notes = run.pop_notes()
         if not notes:
             return None
         return types.Content(role=user_message.role, parts=[*(user_message.parts or ()), types.Part(text=notes)])
@@ -112,7 +112,7 @@ class HooklinePlugin(BasePlugin):
         if run.stopped is not None:
             return LlmResponse(content=_content("model", run.stopped))
         llm_request.contents = [part for content in llm_request.contents for part in _with_feedback(content)]
-        notes = run.take_notes()
+        notes = run.pop_notes()
         if notes:
             llm_request.contents.append(_content("user", notes))
         return None

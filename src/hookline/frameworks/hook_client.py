@@ -19,7 +19,7 @@ T = TypeVar("T")
 log: logging.Logger = logging.getLogger("hookline.adapters")
 
 
-class Asking:
+class HookClient:
     """A set of hooks as one adapter sees it: it never raises where a gate has to be closed."""
 
     def __init__(self, hooks: Fires, on_ask: OnAsk | None = None) -> None:
@@ -49,7 +49,7 @@ class Asking:
             return deny(f"on_ask failed: {type(problem).__name__}: {problem}")
 
 
-class SyncAsking(Asking):
+class SyncHookClient(HookClient):
     """The same for a caller that cannot await: nothing here waits, and so no step that asks this way does."""
 
     async def fire(self, event: Event) -> Verdict:
@@ -65,7 +65,7 @@ class SyncAsking(Asking):
 
 
 def done(step: Coroutine[Any, Any, T]) -> T:
-    """The answer of a step that asks a `SyncAsking`."""
+    """The answer of a step that asks a `SyncHookClient`."""
     try:
         step.send(None)
     except StopIteration as end:

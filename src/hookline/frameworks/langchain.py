@@ -13,7 +13,7 @@ from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.fires import Fires
 from hookline.events.frozen import thaw
 from hookline.frameworks.agent_runs import AgentRun, inside
-from hookline.frameworks.hook_client import Asking, SyncAsking, done
+from hookline.frameworks.hook_client import HookClient, SyncHookClient, done
 from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded
 from hookline.frameworks.values import text_of
 from hookline.frameworks.versions import require
@@ -55,8 +55,8 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         require("langchain")
         self.name = name
-        self._asking = Asking(hooks, on_ask)
-        self._sync = SyncAsking(hooks, on_ask)
+        self._asking = HookClient(hooks, on_ask)
+        self._sync = SyncHookClient(hooks, on_ask)
         self._resumed: dict[str, AgentRun] = {}
 
     # -- the run -------------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
     async def abefore_agent(self, state: Any, runtime: Any) -> Update:
         return await self._begin(self._asking, state)
 
-    async def _begin(self, asking: Asking, state: Any) -> Update:
+    async def _begin(self, asking: HookClient, state: Any) -> Update:
         run = self._new_run()
         messages = state["messages"]
         prompts = _prompts(messages)
@@ -114,7 +114,7 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         run = self._run_of(state)
         if run.stopped is not None:
             return {"messages": [AIMessage(run.stopped)], "jump_to": "end"}
-        notes = run.take_notes()
+        notes = run.pop_notes()
         return {"messages": [HumanMessage(notes)]} if notes else None
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
@@ -143,7 +143,7 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
     async def aafter_model(self, state: Any, runtime: Any) -> Update:
         return await self._finish(self._asking, state) if _is_final(state) else None
 
-    async def _finish(self, asking: Asking, state: Any) -> Update:
+    async def _finish(self, asking: HookClient, state: Any) -> Update:
         told = await finish(asking, self._run_of(state), text_of(state["messages"][-1].content))
         return None if told is None else {"messages": [HumanMessage(told)], "jump_to": "model"}
 
@@ -212,7 +212,7 @@ def _is_final(state: Any) -> bool:
     return isinstance(last, AIMessage) and not last.tool_calls
 
 
-def _judge(asking: Asking, run: AgentRun, request: ToolCallRequest) -> Coroutine[Any, Any, ToolCall]:
+def _judge(asking: HookClient, run: AgentRun, request: ToolCallRequest) -> Coroutine[Any, Any, ToolCall]:
     call = request.tool_call
     return judge(asking, run, call["name"], call["args"], call.get("id") or "")
 
@@ -226,13 +226,13 @@ def _refusal(call: ToolCall) -> ToolMessage:
     return ToolMessage(call.refused or "", tool_call_id=call.id, name=call.name, status="error")
 
 
-async def _died(asking: Asking, run: AgentRun, call: ToolCall, error: BaseException) -> None:
+async def _died(asking: HookClient, run: AgentRun, call: ToolCall, error: BaseException) -> None:
     """The tool raised what the agent does not handle: the run ends with it."""
     await failed(asking, run, call, error)
     await end(asking, run, error)
 
 
-async def _answered(asking: Asking, run: AgentRun, call: ToolCall, answer: Any) -> Any:
+async def _answered(asking: HookClient, run: AgentRun, call: ToolCall, answer: Any) -> Any:
     """What the tool answered, as hooks leave it: a message, or a command with a message in it."""
     if isinstance(answer, ToolMessage):
         return await _message(asking, run, call, answer)
@@ -250,7 +250,7 @@ def _answers(message: Any, call: ToolCall) -> bool:
     return isinstance(message, ToolMessage) and message.tool_call_id == call.id
 
 
-async def _message(asking: Asking, run: AgentRun, call: ToolCall, message: ToolMessage) -> ToolMessage:
+async def _message(asking: HookClient, run: AgentRun, call: ToolCall, message: ToolMessage) -> ToolMessage:
     judged = failed if message.status == "error" else succeeded
     result: CallResult = await judged(asking, run, call, message.content)
     return message.model_copy(update={"content": result.text(message.content)}) if result.changes else message

@@ -13,7 +13,7 @@ from hookline.core.engine.fires import Fires
 from hookline.errors import HookError, RunRefused, RunStopped
 from hookline.frameworks._openai_model import GuardedModel, requesting
 from hookline.frameworks.agent_runs import AgentRun, current_run, inside
-from hookline.frameworks.hook_client import Asking
+from hookline.frameworks.hook_client import HookClient
 from hookline.frameworks.steps import begin, end, failed, finish, judge, succeeded
 from hookline.frameworks.values import plain, text_of
 from hookline.frameworks.versions import require
@@ -45,7 +45,7 @@ def guarded(agent: agents.Agent[Any], hooks: Fires, *, on_ask: OnAsk | None = No
     well. An agent that is used as a tool of another has to be guarded before `as_tool()`; else it is refused.
     """
     require("openai-agents")
-    return _Guard(Asking(hooks, on_ask)).agent(agent)
+    return _Guard(HookClient(hooks, on_ask)).agent(agent)
 
 
 class _Record:
@@ -62,7 +62,7 @@ class _Record:
 class _Guard:
     """What all agents share that were guarded together."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: HookClient) -> None:
         self.asking = asking
         self._gate: Any = agents.InputGuardrail(guardrail_function=self._admit, name="hookline", run_in_parallel=False)
         self._copies: dict[int, tuple[Any, Any]] = {}

@@ -10,7 +10,7 @@ from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.fires import Fires
 from hookline.errors import RunRefused, RunStopped
 from hookline.frameworks.agent_runs import AgentRun, inside
-from hookline.frameworks.hook_client import Asking
+from hookline.frameworks.hook_client import HookClient
 from hookline.frameworks.steps import ToolCall, begin, end, failed, finish, judge, succeeded
 from hookline.frameworks.values import plain, text_of
 from hookline.frameworks.versions import require
@@ -54,7 +54,7 @@ class HooklineCapability(AbstractCapability[Any]):
 
     def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
         require("pydantic-ai")
-        self._asking = Asking(hooks, on_ask)
+        self._asking = HookClient(hooks, on_ask)
         self._run: AgentRun | None = None
         self._calls: dict[str, ToolCall] = {}
 
@@ -101,7 +101,7 @@ class HooklineCapability(AbstractCapability[Any]):
             if run.refused:
                 _forget_prompt(ctx.messages)
             raise SkipModelRequest(ModelResponse(parts=[TextPart(run.stopped)]))
-        notes = run.take_notes()
+        notes = run.pop_notes()
         if notes:
             _add(ctx.messages, notes)
             if request_context.messages is not ctx.messages:

@@ -1,6 +1,6 @@
 """What every adapter is made of: the steps of an agent's run, which ask hooks and say what to do.
 
-They wait for nothing but the hooks, and not even for these where an adapter asks with `SyncAsking`: so the same steps
+They wait for the hooks alone, and not even for these where an adapter asks with `SyncHookClient`: so the same steps
 serve frameworks that call their extensions with `await` and those that do not.
 """
 
@@ -14,7 +14,7 @@ import msgspec
 
 from hookline.core.engine import Verdict
 from hookline.core.engine.composition import Resolution
-from hookline.core.engine.fires import is_unheard
+from hookline.core.engine.fires import has_no_listeners
 from hookline.events import (
     Event,
     PermissionRequest,
@@ -30,7 +30,7 @@ from hookline.events import (
     UserPromptSubmit,
 )
 from hookline.frameworks.agent_runs import AgentRun
-from hookline.frameworks.hook_client import Asking
+from hookline.frameworks.hook_client import HookClient
 from hookline.frameworks.values import plain, plain_input, text_of
 from hookline.replies import NOTHING, Decision, Reply
 
@@ -86,22 +86,24 @@ _AS_IT_IS = CallResult()
 # -- the run -----------------------------------------------------------------------------------------------------
 
 
-async def begin(asking: Asking, run: AgentRun, prompt: Any, *, resumed: bool = False, model: str | None = None) -> bool:
+async def begin(
+    asking: HookClient, run: AgentRun, prompt: Any, *, resumed: bool = False, model: str | None = None
+) -> bool:
     """Whether the run may start and its prompt reach the model.
 
     If not, `run.refused` is set and `run.stopped` is what the user is told instead; what hooks add is in `run.notes`.
     """
     run.open = True
     if run.parent is not None:
-        return await _admitted(asking, run, SubagentStart(**run.identity), "The subagent")
+        return await _check_admission(asking, run, SubagentStart(**run.identity), "The subagent")
     source = "resume" if resumed else "startup"
     start = SessionStart(**run.identity, source=source, model=model)
-    if not await _admitted(asking, run, start, "The session"):
+    if not await _check_admission(asking, run, start, "The session"):
         return False
-    return await _admitted(asking, run, UserPromptSubmit(**run.identity, prompt=text_of(prompt)), "The prompt")
+    return await _check_admission(asking, run, UserPromptSubmit(**run.identity, prompt=text_of(prompt)), "The prompt")
 
 
-async def _admitted(asking: Asking, run: AgentRun, event: Event, what: str) -> bool:
+async def _check_admission(asking: HookClient, run: AgentRun, event: Event, what: str) -> bool:
     verdict = await asking.fire(event)
     run.stop(verdict)
     if verdict.blocked:
@@ -111,7 +113,7 @@ async def _admitted(asking: Asking, run: AgentRun, event: Event, what: str) -> b
     return run.stopped is None
 
 
-async def finish(asking: Asking, run: AgentRun, message: str | None) -> str | None:
+async def finish(asking: HookClient, run: AgentRun, message: str | None) -> str | None:
     """The agent thinks it is done; returns what to say to it if it has to keep going."""
     if run.stopped is not None:
         return None
@@ -130,7 +132,7 @@ async def finish(asking: Asking, run: AgentRun, message: str | None) -> str | No
     return "\n\n".join(told)
 
 
-async def end(asking: Asking, run: AgentRun, error: BaseException | None = None) -> None:
+async def end(asking: HookClient, run: AgentRun, error: BaseException | None = None) -> None:
     """The run is over; a second call says nothing."""
     if not run.open:
         return
@@ -144,7 +146,7 @@ async def end(asking: Asking, run: AgentRun, error: BaseException | None = None)
 # -- a tool call -------------------------------------------------------------------------------------------------
 
 
-async def judge(asking: Asking, run: AgentRun, name: str, arguments: Any, id: str = "") -> ToolCall:
+async def judge(asking: HookClient, run: AgentRun, name: str, arguments: Any, id: str = "") -> ToolCall:
     """Whether this tool may be called, and with which arguments; a run that a hook stopped calls none any more."""
     given = plain_input(arguments)
     if run.stopped is not None:
@@ -168,7 +170,7 @@ async def judge(asking: Asking, run: AgentRun, name: str, arguments: Any, id: st
     return ToolCall(name, judged, id, rewritten=rewritten, notes=verdict.context, started=perf_counter())
 
 
-async def _asked(asking: Asking, run: AgentRun, verdict: Verdict) -> Resolution:
+async def _asked(asking: HookClient, run: AgentRun, verdict: Verdict) -> Resolution:
     """PermissionRequest hooks decide; if they leave it open, whoever can be asked does."""
     event = verdict.event
     assert isinstance(event, PreToolUse)
@@ -204,10 +206,10 @@ def _answered(name: str, verdict: Verdict, answer: Resolution) -> tuple[Verdict,
 
 
 async def succeeded(
-    asking: Asking, run: AgentRun, call: ToolCall, result: Any, output_of: Callable[[Any], Any] = plain
+    asking: HookClient, run: AgentRun, call: ToolCall, result: Any, output_of: Callable[[Any], Any] = plain
 ) -> CallResult:
     """The tool returned; hooks may replace what it returned, or add to it. `output_of` reads the framework's result."""
-    if is_unheard(run.hooks, PostToolUse):
+    if has_no_listeners(run.hooks, PostToolUse):
         return CallResult(notes=call.notes) if call.notes else _AS_IT_IS
     event = PostToolUse(
         **run.identity, tool_name=call.name, tool_input=call.arguments, tool_use_id=call.id,
@@ -218,7 +220,7 @@ async def succeeded(
     return CallResult(output=verdict.reply.output, notes=(*call.notes, *_remarks(verdict)))
 
 
-async def failed(asking: Asking, run: AgentRun, call: ToolCall, error: BaseException | str) -> CallResult:
+async def failed(asking: HookClient, run: AgentRun, call: ToolCall, error: BaseException | str) -> CallResult:
     """The tool raised, or answered with an error; hooks may add to what the model reads."""
     text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
     event = PostToolUseFailure(

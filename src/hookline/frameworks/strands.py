@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.fires import Fires
 from hookline.frameworks.agent_runs import AgentRun
-from hookline.frameworks.hook_client import Asking
+from hookline.frameworks.hook_client import HookClient
 from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded
 from hookline.frameworks.values import text_of
 from hookline.frameworks.versions import require
@@ -44,7 +44,7 @@ class HooklineProvider(HookProvider):
 
     def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
         require("strands")
-        self._asking = Asking(hooks, on_ask)
+        self._asking = HookClient(hooks, on_ask)
         self._sessions: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self._runs: WeakKeyDictionary[Any, AgentRun] = WeakKeyDictionary()
         self._calls: dict[int, _Call] = {}  # by the use itself: a model may repeat ids
@@ -67,7 +67,7 @@ class HooklineProvider(HookProvider):
         if not await begin(self._asking, run, prompt, resumed=bool(event.agent.messages)):
             event.cancel = run.stopped or True
             return
-        notes = run.take_notes()
+        notes = run.pop_notes()
         if notes:
             event.messages = _with_text(event.messages or [], notes)
 

@@ -13,9 +13,9 @@ from hookline.core.shell import parse_line
 from hookline.errors import HookError
 from hookline.events import PermissionRequest
 from hookline.guards import sandboxing
-from hookline.guards.off_loop import aside
+from hookline.guards.off_loop import run_off_loop
 from hookline.guards.permissions import reads_only
-from hookline.guards.permissions.unknown_options import strange_forms
+from hookline.guards.permissions.unknown_options import find_unknown_options
 from hookline.replies import Reply, allow, deny
 
 Otherwise = Literal["block", "leave"]
@@ -58,9 +58,9 @@ def auto(safe: Iterable[str] = SAFE, *, otherwise: Otherwise = "leave", name: st
                 return rule
             if safe is SAFE:
                 return rule if _only_reads(line, event.cwd, ctx) else None
-            return None if any(strange_forms(parse_line(line), rules)) else rule
+            return None if any(find_unknown_options(parse_line(line), rules)) else rule
 
-        rule = await aside([line], listed, disk=True)
+        rule = await run_off_loop([line], listed, disk=True)
         if rule is not None:
             return allow(f"`{rule.text}` is on the list of safe calls")
         return deny(f"`{event.tool_name}` call is not on the list of safe calls") if otherwise == "block" else None

@@ -20,8 +20,8 @@ from hookline.errors import HookError
 from hookline.events import PreToolUse
 from hookline.guards.commands import PRIORITY, SHELL_TOOLS, Undecided, shell_lines
 from hookline.guards.git_config import GitConfig, read_git_config
-from hookline.guards.off_loop import aside
-from hookline.guards.permissions.options import ReadOnlyOptions, Taken, row, take
+from hookline.guards.off_loop import run_off_loop
+from hookline.guards.permissions.options import ParsedOptions, ReadOnlyOptions, row, take
 from hookline.replies import Reply, ask, deny
 
 _GLOBAL = row(
@@ -83,7 +83,7 @@ def protect(
             )
         lines = [line.text for line in shell_lines(event)]
         here = event.cwd or "."
-        found = await aside(lines, lambda: [each for line in lines for each in _judged(line, here, wanted)])
+        found = await run_off_loop(lines, lambda: [each for line in lines for each in _judged(line, here, wanted)])
         if any(sure for _, sure in found):
             return deny(next(reason for reason, sure in found if sure) + "; push to another and open a pull request")
         if not found:
@@ -117,7 +117,7 @@ def _judged(line: str, cwd: str, branches: Sequence[str], depth: int = 0) -> Ite
             if command in ("push", "send-pack", "subtree", None):
                 yield from _pushed(_Push(part, command, words, place, current), branches)
             elif (meant := _alias(place, command)) is not None:
-                yield from _aliased(meant, _Push(part, command, words, place, current), branches, depth)
+                yield from _expanded_alias(meant, _Push(part, command, words, place, current), branches, depth)
 
 
 def _alias(folder: str, command: str | None) -> str | None:
@@ -125,7 +125,7 @@ def _alias(folder: str, command: str | None) -> str | None:
     return read_git_config(folder).get(f"alias.{command.lower()}") if command else None
 
 
-def _aliased(meant: str, push: _Push, branches: Sequence[str], depth: int) -> Iterator[tuple[str, bool]]:
+def _expanded_alias(meant: str, push: _Push, branches: Sequence[str], depth: int) -> Iterator[tuple[str, bool]]:
     """An alias is the line it stands for: git's own words, or after a `!` any shell line."""
     if depth >= _MOST_ALIASES:
         yield _unsure(push)
@@ -180,7 +180,9 @@ def _pushed(push: _Push, branches: Sequence[str]) -> Iterator[tuple[str, bool]]:
         yield from _pushed_refs(push, taken, names, branches)
 
 
-def _pushed_refs(push: _Push, taken: Taken, names: set[str], branches: Sequence[str]) -> Iterator[tuple[str, bool]]:
+def _pushed_refs(
+    push: _Push, taken: ParsedOptions, names: set[str], branches: Sequence[str]
+) -> Iterator[tuple[str, bool]]:
     if push.part.unknown:
         yield _unsure(push)
     specs = taken.operands if "--repo" in names else taken.operands[1:]
@@ -198,7 +200,7 @@ def _pushed_refs(push: _Push, taken: Taken, names: set[str], branches: Sequence[
             yield f"`{push.shown}` pushes to `{target}`, a protected branch", True
 
 
-def _remote(taken: Taken, config: GitConfig, current: str | None) -> str:
+def _remote(taken: ParsedOptions, config: GitConfig, current: str | None) -> str:
     """The remote that a push goes to."""
     named = next((value for option, value in taken.options if option == "--repo"), None)
     return (

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import msgspec
 
-from hookline.core.hooks.condition import Catch, Rule, parse_rule, part_caught
+from hookline.core.hooks.condition import Rule, RuleMatch, parse_rule, part_caught
 from hookline.core.shell import SimpleCommand, parse_line
 from hookline.errors import HookError
 from hookline.sandbox.patterns import STAR, CommandPattern, operands_fit, sort_words
@@ -59,18 +59,18 @@ def pattern_of(text: str) -> GuardPattern:
     )
 
 
-def caught_by(pattern: GuardPattern, part: SimpleCommand) -> Catch:
+def matches_command(pattern: GuardPattern, part: SimpleCommand) -> RuleMatch:
     """Whether one simple command falls under a pattern, its flags in any order and spelling."""
     if not part.words:
-        return Catch.NO
-    fits = _fits(pattern.command, part) if pattern.names(part.name) else Catch.NO
-    return fits if fits is Catch.YES else max(fits, part_caught(pattern.rule.pattern or "", part))
+        return RuleMatch.NO
+    fits = _fits(pattern.command, part) if pattern.names(part.name) else RuleMatch.NO
+    return fits if fits is RuleMatch.YES else max(fits, part_caught(pattern.rule.pattern or "", part))
 
 
-def _fits(pattern: CommandPattern, part: SimpleCommand) -> Catch:
+def _fits(pattern: CommandPattern, part: SimpleCommand) -> RuleMatch:
     words = sort_words(part.name, part.words[1:], [index - 1 for index in part.unknown])
     here = pattern.has_flags(words.flags)
     if here and operands_fit(pattern.operands, words.operands, unsure=False):
-        return Catch.YES
+        return RuleMatch.YES
     may = (here or words.open) and bool(part.unknown) and operands_fit(pattern.operands, words.operands, unsure=True)
-    return Catch.MAYBE if may else Catch.NO
+    return RuleMatch.MAYBE if may else RuleMatch.NO

@@ -14,17 +14,17 @@ from typing import Literal
 import msgspec
 
 from hookline.core.hooks import Hook, make_hook
-from hookline.core.hooks.condition import Catch, PathContext, covers
+from hookline.core.hooks.condition import PathContext, RuleMatch, covers
 from hookline.core.shell import ShellLine, SimpleCommand, parse_line
 from hookline.core.shell.programs.languages import language_of
 from hookline.core.shell.programs.launchers import SHELLS
 from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.guards import sandboxing
-from hookline.guards.command_pattern import GuardPattern, caught_by, pattern_of
-from hookline.guards.confusables import plain
-from hookline.guards.off_loop import aside
-from hookline.guards.permissions.unknown_options import strange_forms
+from hookline.guards.command_pattern import GuardPattern, matches_command, pattern_of
+from hookline.guards.confusables import fold_confusables
+from hookline.guards.off_loop import run_off_loop
+from hookline.guards.permissions.unknown_options import find_unknown_options
 from hookline.guards.sandboxing import Confine
 from hookline.guards.tool_inputs import Line, lines_of
 from hookline.replies import Reply, ask, deny
@@ -107,7 +107,7 @@ def only(
         if parsed.undecidable or parsed.evaluates:
             return _undecided(undecided, line, (*parsed.undecidable, *parsed.evaluates))
         if covers(rules, "Bash", {"command": line}, PathContext()) is not None:
-            strange = tuple(strange_forms(parsed, rules))
+            strange = tuple(find_unknown_options(parsed, rules))
             return _undecided(undecided, line, strange) if strange else None
         names = ", ".join(f"`{part.raw or part.text}`" for part in parsed.commands) or f"`{line}`"
         return deny(f"only {listed} may be run here, and nothing redirected to a file; not {names[:500]}")
@@ -124,7 +124,7 @@ async def _strictest(lines: Sequence[Line], judge: Callable[[Line], Reply | None
         answers = [judge(line) for line in lines]
         return max((each for each in answers if each), key=lambda each: each.decision, default=None)
 
-    return await aside([line.text for line in lines], answer)
+    return await run_off_loop([line.text for line in lines], answer)
 
 
 def containing(texts: Iterable[str], *, match: str = SHELL_TOOLS, name: str = "commands.containing") -> Hook:
@@ -149,7 +149,7 @@ def containing(texts: Iterable[str], *, match: str = SHELL_TOOLS, name: str = "c
 def _spellings(line: str) -> Iterator[str]:
     """A line as written, as it looks, and each command in it as it will run."""
     yield line
-    yield " ".join(plain(line).split())
+    yield " ".join(fold_confusables(line).split())
     for part in parse_line(line).commands:
         yield part.text
         yield " ".join((part.name, *part.words[1:]))
@@ -164,12 +164,12 @@ def judged(line: str, patterns: Sequence[GuardPattern], undecided: Undecided | N
     doubts = [*parsed.undecidable, *parsed.code, *_runs_what_it_writes(parsed)]
     for part in parsed.commands:
         for pattern in _worth_a_look(patterns, part):
-            caught = caught_by(pattern, part)
-            if caught is Catch.YES:
+            caught = matches_command(pattern, part)
+            if caught is RuleMatch.YES:
                 return deny(f"`{part.text[:200]}` is blocked by the pattern `{pattern.text}`")
-            if caught is Catch.MAYBE:
+            if caught is RuleMatch.MAYBE:
                 doubts.append(f"`{part.raw or part.text}` may be `{pattern.text}`, depending on what is expanded")
-            elif _disguised(pattern, part):
+            elif _looks_like_match(pattern, part):
                 doubts.append(f"`{part.text[:200]}` looks like `{pattern.text}`")
             elif _handed_on(pattern, part):
                 doubts.append(f"`{part.name}` may run what it is given, which looks like `{pattern.text}`")
@@ -197,20 +197,20 @@ def _worth_a_look(patterns: Sequence[GuardPattern], part: SimpleCommand) -> Sequ
     """The patterns whose program a command mentions at all; every one when its own program is not known."""
     if 0 in part.unknown:
         return patterns
-    text = plain(part.text).lower()
+    text = fold_confusables(part.text).lower()
     return [pattern for pattern in patterns if pattern.needle in text]
 
 
-def _disguised(pattern: GuardPattern, part: SimpleCommand) -> bool:
+def _looks_like_match(pattern: GuardPattern, part: SimpleCommand) -> bool:
     """Whether the command would be caught if its signs were what they look like, capitals apart."""
     if not part.words or (part.name.islower() and part.text.isascii()):
         return False
-    words = tuple(plain(word) for word in part.words)
+    words = tuple(fold_confusables(word) for word in part.words)
     words = (words[0].lower().strip(), *words[1:])
     if words == part.words:
         return False
     seen = msgspec.structs.replace(part, name=words[0].rsplit("/", 1)[-1], words=words, raw="")
-    return caught_by(pattern, seen) is not Catch.NO
+    return matches_command(pattern, seen) is not RuleMatch.NO
 
 
 def _handed_on(pattern: GuardPattern, part: SimpleCommand) -> bool:
@@ -218,14 +218,14 @@ def _handed_on(pattern: GuardPattern, part: SimpleCommand) -> bool:
     if part.wraps or part.name in KEEPS_TEXT or len(part.words) < 2:
         return False
     for index, word in enumerate(part.words[1:], 1):
-        if (" " in word or "=" in word) and pattern.mention.search(plain(word)):
+        if (" " in word or "=" in word) and pattern.mention.search(fold_confusables(word)):
             return True
         if index not in part.unknown and pattern.names(word.rsplit("/", 1)[-1]):
             later = tuple(at - index for at in part.unknown if at > index)
             rest = msgspec.structs.replace(
                 part, name=word.rsplit("/", 1)[-1], words=part.words[index:], unknown=later, raw=""
             )
-            if caught_by(pattern, rest) is not Catch.NO:
+            if matches_command(pattern, rest) is not RuleMatch.NO:
                 return True
     return False
 

@@ -13,7 +13,7 @@ _ALIKE = str.maketrans({
 })  # fmt: skip
 
 
-def plain(text: str) -> str:
+def fold_confusables(text: str) -> str:
     """The text as it looks: full-width letters are plain, signs without width are gone, an en dash is a hyphen."""
     if text.isascii():
         return text

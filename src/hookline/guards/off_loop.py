@@ -12,7 +12,7 @@ _LONG = 4096
 _WILD = frozenset("*?[{")
 
 
-async def aside(lines: Iterable[str], work: Callable[[], T], *, disk: bool = False) -> T:
+async def run_off_loop(lines: Iterable[str], work: Callable[[], T], *, disk: bool = False) -> T:
     """The work's result; on a thread when the lines it reads are long, or have wildcards and it looks on the disk."""
     if any(len(line) > _LONG or (disk and not _WILD.isdisjoint(line)) for line in lines):
         return await asyncio.to_thread(work)

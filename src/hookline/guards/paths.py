@@ -26,8 +26,8 @@ from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse, SessionStart
 from hookline.guards import sandboxing
 from hookline.guards.commands import shell_lines
-from hookline.guards.off_loop import aside
-from hookline.guards.resolve_path import Astray, Matches, checked, resolved, spellings
+from hookline.guards.off_loop import run_off_loop
+from hookline.guards.resolve_path import Matches, UnresolvablePath, checked, resolved, spellings
 from hookline.guards.sandboxing import Confine
 from hookline.guards.sandboxing import checked as checked_confine
 from hookline.guards.tool_inputs import Line, json_inside, plain_name, texts_of
@@ -195,7 +195,9 @@ class StayInside:
 
     async def _lines(self, event: PreToolUse, fence: Fence) -> Reply | None:
         lines = shell_lines(event)
-        return await aside([line.text for line in lines], lambda: self._judge_lines(event, lines, fence), disk=True)
+        return await run_off_loop(
+            [line.text for line in lines], lambda: self._judge_lines(event, lines, fence), disk=True
+        )
 
     def _judge_lines(self, event: PreToolUse, lines: list[Line], fence: Fence) -> Reply | None:
         cwd = _folder(event)
@@ -203,7 +205,7 @@ class StayInside:
         return max((each for each in answers if each), key=lambda each: each.decision, default=None)
 
     async def _held(self, event: PreToolUse, fence: Fence) -> Reply | None:
-        return await aside([sandboxing.line_of(event)], lambda: self._judge_held(event, fence))
+        return await run_off_loop([sandboxing.line_of(event)], lambda: self._judge_held(event, fence))
 
     def _judge_held(self, event: PreToolUse, fence: Fence) -> Reply | None:
         """Deny a line that plainly writes outside; what its text does not tell, the kernel will."""
@@ -322,7 +324,7 @@ def judged(path: Any, cwd: str, fence: Fence, *, write: bool = True) -> Judgemen
                 shown = f", which leads to `{lands}`," if lands != path else ""
                 return Judgement(f"`{path}`{shown} is outside `{fence.folders[0]}`", lands)
             leads = leads or lands
-    except Astray as astray:
+    except UnresolvablePath as astray:
         return Judgement(str(astray))
     if write and other_names(leads):
         return Judgement(f"`{path}` is a hard link: the file has another name, perhaps outside", leads, doubt=True)

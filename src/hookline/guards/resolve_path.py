@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from urllib.parse import unquote
 
 from hookline.core.paths import inside_any
-from hookline.guards.confusables import plain
+from hookline.guards.confusables import fold_confusables
 
 _MOST_LINKS = 40
 _MOST_CHARACTERS = 4096
@@ -22,7 +22,7 @@ _NO_REAL_FOLDERS = ("/proc", "/dev/fd", "/dev/pts", "/sys", "/dev/stdin", "/dev/
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\[^\\]")
 
 
-class Astray(Exception):
+class UnresolvablePath(Exception):
     """The path cannot be judged; the text says why. Never leaves the guard."""
 
 
@@ -33,7 +33,7 @@ def spellings(path: str, cwd: str) -> Iterator[str]:
 
 def _readings(path: str) -> Iterator[str]:
     yield os.path.expanduser(path)
-    stripped = plain(path).strip().strip("\"'")
+    stripped = fold_confusables(path).strip().strip("\"'")
     yield os.path.expanduser(stripped)
     if stripped.lower().startswith("file:"):
         yield re.sub(r"^/*(?:localhost(?=/))?", "/", unquote(stripped[5:]))
@@ -52,13 +52,13 @@ def _from_root(path: str, cwd: str) -> str:
 def checked(path: object) -> str:
     """The path as a text that can be looked at; anything else is astray."""
     if not isinstance(path, str) or not path.strip():
-        raise Astray("no path was given, so it cannot be told where this would write")
+        raise UnresolvablePath("no path was given, so it cannot be told where this would write")
     if any(ord(char) < 32 or char == "\x7f" for char in path):
-        raise Astray(f"{path[:200]!r} holds control characters; no honest path does")
+        raise UnresolvablePath(f"{path[:200]!r} holds control characters; no honest path does")
     if len(path) > _MOST_CHARACTERS:
-        raise Astray(f"a path of {len(path)} characters is longer than any system takes")
+        raise UnresolvablePath(f"a path of {len(path)} characters is longer than any system takes")
     if os.sep == "/" and _DRIVE.match(path):
-        raise Astray(f"`{path}` is a path of another system")
+        raise UnresolvablePath(f"`{path}` is a path of another system")
     return path
 
 
@@ -73,14 +73,14 @@ def resolved(path: str) -> str:
             continue
         step = f"{here}/{part}"
         if inside_any(step, _NO_REAL_FOLDERS):
-            raise Astray(f"`{path}` is not a place of its own: it leads wherever a process happens to be")
+            raise UnresolvablePath(f"`{path}` is not a place of its own: it leads wherever a process happens to be")
         target = _link(step, path)
         if target is None:
             here = step
             continue
         links += 1
         if links > _MOST_LINKS:
-            raise Astray(f"`{path}` leads in a circle")
+            raise UnresolvablePath(f"`{path}` leads in a circle")
         here = "" if target.startswith("/") else here
         todo += [each for each in reversed(target.split("/")) if each not in ("", ".")]
     return here or "/"
@@ -91,7 +91,7 @@ def _link(step: str, path: str) -> str | None:
     try:
         return os.readlink(step)
     except PermissionError:
-        raise Astray(f"`{path}` leads through `{step}`, which may not be looked at") from None
+        raise UnresolvablePath(f"`{path}` leads through `{step}`, which may not be looked at") from None
     except (OSError, ValueError):
         return None
 

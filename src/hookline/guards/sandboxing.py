@@ -49,7 +49,7 @@ class HeldLine:
         """What all guards allow, or nothing if none of them held it."""
         joined = None
         for policy, call in tuple(self._said):
-            joined = (joined or Policy(None)).narrowed(policy)
+            joined = (joined or Policy(None)).intersected(policy)
             joined.call = call
         return joined
 
@@ -111,7 +111,7 @@ def hold(event: PreToolUse, policy: Policy) -> Reply | None:
         agent.add(policy, call_file(event, command if found is None else found[1]))
         return None
     before, line = found if found is not None else (Policy(None), command)
-    joined = before.narrowed(policy)
+    joined = before.intersected(policy)
     joined.call = call_file(event, line)
     note_policy(joined.call, policy)
     if found is not None and joined == before:

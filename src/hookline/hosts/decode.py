@@ -113,7 +113,7 @@ def _translated(host: Host, fields: Mapping[str, Any], given: Any) -> Iterator[d
     elif row.lines:
         yield {"tool_name": row.name, "tool_input": _one_command(host, row, given)}
     elif row.each:
-        yield from _one_by_one(host, row, given)
+        yield from _event_per_item(host, row, given)
     elif row.patch:
         yield from ({"tool_name": tool, "tool_input": call} for tool, call in touched(given.get(row.patch)))
     else:
@@ -138,7 +138,7 @@ def _renamed(row: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
     return {row.fields.get(name, name): value for name, value in given.items()}
 
 
-def _one_by_one(host: Host, row: Tool, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _event_per_item(host: Host, row: Tool, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     items = given.get(row.each)
     if not isinstance(items, list) or not items:
         raise EventError(f"{host.title}: `{row.each}` is not a list of what `{row.name}` works on")

@@ -58,7 +58,7 @@ def judged(line: str, cwd: str, project: str) -> Reply:
     where = places(project)
     files = [read_settings(source) for source in settings_sources(where)[0]]
     rows, problems = read_permissions(files)
-    heard = _heard_on_allowing(rows, files)
+    heard = _allow_rule_sources(rows, files)
     own = [row for row in heard if not row.source.foreign]
     decided = _decided(line, cwd, where, _rules(rows, own))
     if decided is not None and decided.behaviour == "deny":
@@ -74,7 +74,7 @@ def judged(line: str, cwd: str, project: str) -> Reply:
     return {"allow": allow, "ask": ask}[decided.behaviour](_told(decided, rows))
 
 
-def _heard_on_allowing(rows: Sequence[Permissions], files: Iterable[File]) -> list[Permissions]:
+def _allow_rule_sources(rows: Sequence[Permissions], files: Iterable[File]) -> list[Permissions]:
     """Whose allow rules count: everybody's, unless an administrator wants no rules but their own."""
     alone = any(file.source.kind == "managed" and file.raw.get(_MANAGED_ONLY) is True for file in files)
     return [row for row in rows if row.source.kind == "managed" or not alone]

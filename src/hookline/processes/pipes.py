@@ -35,7 +35,7 @@ Ended = Literal["exit", "timeout", "cancelled", "overflow"]
 OnOutput = Callable[[Stream, bytes], None]
 
 
-class Finished(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a program ended: by itself (`exit_code` or `signal`), or because we ended it (`ended`)."""
 
     exit_code: int | None
@@ -138,7 +138,7 @@ class Process:
         self,
         timeout: float | None = None,  # noqa: ASYNC109 - a timeout has a result of its own: what was printed, how it ended
         cancelled: Awaitable[object] | None = None,
-    ) -> Finished | None:
+    ) -> ProcessResult | None:
         """Wait for the end and say how it was; None if `detach` was called: then `finish` is to be awaited again.
 
         `timeout` counts from now. Cancelling the task, or `cancelled` becoming done, ends the program and all it
@@ -330,10 +330,10 @@ class Process:
             timer.cancel()
         self.timers.clear()
 
-    def _result(self) -> Finished:
+    def _result(self) -> ProcessResult:
         code = self.child.exit.result() if self.child.exit.done() else None
         killed = code is not None and code < 0
-        return Finished(
+        return ProcessResult(
             exit_code=None if code is None or killed else code,
             signal=-code if code is not None and killed else None,
             stdout=bytes(self.output[self.child.stdout]),

@@ -14,7 +14,7 @@ _SECONDS = struct.Struct("d")
 _NEVER = 0.0
 
 
-class Due:
+class SharedDeadline:
     """A moment in memory that is shared with every later fork; at first there is none."""
 
     def __init__(self) -> None:

@@ -23,20 +23,20 @@ from msgspec import Struct
 
 from hookline.errors import HooklineError
 from hookline.processes.descriptors import disconnect, drop, end_with, is_terminal
-from hookline.processes.shared_deadline import Due
+from hookline.processes.shared_deadline import SharedDeadline
 
 Work = Callable[[int, int], int]
 """What a child does: it may read lines from the first descriptor and write answers to the second; its exit code."""
 
 _CHUNK = 65536
-_GLANCE = 0.5  # seconds between two looks at the time while a child works
+_POLL_SECONDS = 0.5  # seconds between two looks at the time while a child works
 _TAIL = 8192
 _DONE = b"\0"
 """Begins the last thing a child writes: its exit code follows."""
 _TERMINATED = 128 + signal.SIGTERM
 
 
-class Death(Struct, frozen=True):
+class ChildExit(Struct, frozen=True):
     """How a child ended before its work did: its exit code or its signal, and the end of what it wrote to stderr."""
 
     exit_code: int | None
@@ -60,7 +60,7 @@ class Death(Struct, frozen=True):
         return told if (self.exit_code == 2 or self.finished) and told else str(self)
 
 
-def supervise(work: Callable[[], int], lost: Callable[[Death], int], program: str, due: Due) -> int:
+def supervise(work: Callable[[], int], lost: Callable[[ChildExit], int], program: str, due: SharedDeadline) -> int:
     """The exit code of `work`, done in a child; or of `lost`, when the child did not get to the end of it.
 
     A child that is not done when it says that it is `due` is ended. Where there is no `fork`, the work is done here.
@@ -83,7 +83,14 @@ class Lines:
     """
 
     def __init__(
-        self, work: Work, refuse: Callable[[bytes, Death], bytes], program: str, *, source: int, longest: int, due: Due
+        self,
+        work: Work,
+        refuse: Callable[[bytes, ChildExit], bytes],
+        program: str,
+        *,
+        source: int,
+        longest: int,
+        due: SharedDeadline,
     ) -> None:
         self._work, self._refuse, self._program, self._due = work, refuse, program, due
         self._source, self._longest = source, longest
@@ -128,7 +135,7 @@ class Lines:
         child = self._child
         ready, _, _ = select.select([self._source, *(child.descriptors if child else ())], [], [])
         if child is not None and not child.hear(ready) and child.code is None:
-            self._bury(child)
+            self._reap_child(child)
         if self._source in ready:
             data = os.read(self._source, _CHUNK)
             self._ended = not data
@@ -140,9 +147,9 @@ class Lines:
         child = self._child = self._child or _Child(self._work, self._program, self._due)
         child.say(line)
         answer = child.next_line()
-        return self._refuse(line, self._bury(child)) if answer is None else answer
+        return self._refuse(line, self._reap_child(child)) if answer is None else answer
 
-    def _bury(self, child: _Child) -> Death:
+    def _reap_child(self, child: _Child) -> ChildExit:
         self._worst = 1
         if child.code is None:
             self._child = None
@@ -165,14 +172,14 @@ class Lines:
 class _Child:
     """A fork of this process that works; what it answers and what it writes to stderr pass through here."""
 
-    def __init__(self, work: Work, program: str, due: Due) -> None:
+    def __init__(self, work: Work, program: str, due: SharedDeadline) -> None:
         source, self._source = os.pipe()
         self._answers, sink = os.pipe()
         self._errors, errors = (-1, -1) if is_terminal(2) else os.pipe()
         lifeline, self._lifeline = os.pipe()
         self._heard = bytearray()
         self._stderr = bytearray()
-        self._ended: Death | None = None
+        self._ended: ChildExit | None = None
         self._due, self._overdue = due, False
         due.within(None)
         sys.stdout.flush()
@@ -233,7 +240,7 @@ class _Child:
     def _ready(self) -> list[int]:
         """What it has to say, once there is something; it is ended when its time is over."""
         while True:
-            ready = select.select(self.descriptors, [], [], _GLANCE)[0]
+            ready = select.select(self.descriptors, [], [], _POLL_SECONDS)[0]
             if ready or self._overdue:
                 return ready
             if self._due.passed:
@@ -270,7 +277,7 @@ class _Child:
         with suppress(OSError):
             os.write(2, data)
 
-    def wait(self) -> Death:
+    def wait(self) -> ChildExit:
         """How it ended."""
         if self._ended is None:
             _, status = os.waitpid(self.pid, 0)
@@ -281,7 +288,7 @@ class _Child:
             code = os.waitstatus_to_exitcode(status)
             told = self._stderr.decode("utf-8", "replace")
             finished = self.code is not None
-            self._ended = Death(
+            self._ended = ChildExit(
                 code if code >= 0 else None, None if code >= 0 else -code, told, finished=finished,
                 overdue=self._overdue,
             )  # fmt: skip

@@ -59,14 +59,14 @@ class Group(msgspec.Struct, frozen=True):
             self._signal(members, signal.SIGKILL, exit)
             await asyncio.sleep(POLL)
 
-    async def _members(self, known: frozenset[_Life]) -> list[_Seen]:
+    async def _members(self, known: frozenset[_Life]) -> list[_ProcessEntry]:
         if _SCAN is None:  # without /proc the group is all that can be seen
             alive = _group_exists(self.leader)
-            return [_Seen(self.leader, 0, self.leader, self.leader, 0, ())] if alive else []
+            return [_ProcessEntry(self.leader, 0, self.leader, self.leader, 0, ())] if alive else []
         census = await _census().take()
         return census.members(self.leader, self.marker, known)
 
-    def _signal(self, members: list[_Seen], number: int, exit: asyncio.Future[int | None]) -> None:
+    def _signal(self, members: list[_ProcessEntry], number: int, exit: asyncio.Future[int | None]) -> None:
         """Signal the group and those outside it; an id without members may be someone else's by now and is spared."""
         if not exit.done() or any(one.group == self.leader for one in members):
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -86,7 +86,7 @@ def _group_exists(leader: int) -> bool:
     return True
 
 
-def _signal_if_same(found: _Seen, number: int) -> None:
+def _signal_if_same(found: _ProcessEntry, number: int) -> None:
     """Signal a process found in a census, unless its id has passed to another process since."""
     try:
         pidfd = os.pidfd_open(found.pid)
@@ -108,7 +108,7 @@ _Life = tuple[int, int]
 """A process for good: its id, and when it began."""
 
 
-class _Seen(msgspec.Struct, frozen=True):
+class _ProcessEntry(msgspec.Struct, frozen=True):
     pid: int
     parent: int
     group: int
@@ -127,9 +127,9 @@ class _Seen(msgspec.Struct, frozen=True):
 class Census(msgspec.Struct, frozen=True):
     """The live processes of this user at one moment; the dead that nobody reaped do not count."""
 
-    seen: tuple[_Seen, ...] = ()
+    seen: tuple[_ProcessEntry, ...] = ()
 
-    def members(self, leader: int, marker: str, known: frozenset[_Life] = frozenset()) -> list[_Seen]:
+    def members(self, leader: int, marker: str, known: frozenset[_Life] = frozenset()) -> list[_ProcessEntry]:
         """Whoever belongs to a run, or was known to, and all that descends from them."""
         found = {one.pid: one for one in self.seen if one.belongs(leader, marker) or one.life in known}
         while more := [one for one in self.seen if one.parent in found and one.pid not in found]:
@@ -144,14 +144,14 @@ def take_census() -> Census:
     return Census(tuple(seen for name in names if (seen := _look_at(name)) is not None))
 
 
-def _look_at(pid: str) -> _Seen | None:
+def _look_at(pid: str) -> _ProcessEntry | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
             fields = stat.read().rpartition(b")")[2].split()
         state, parent, group, session, began = *fields[:4], fields[_BEGAN]
         if state in (b"Z", b"X"):
             return None
-        return _Seen(int(pid), int(parent), int(group), int(session), int(began), _markers(pid))
+        return _ProcessEntry(int(pid), int(parent), int(group), int(session), int(began), _markers(pid))
     except OSError:
         return None
 

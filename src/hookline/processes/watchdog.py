@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 _HEAD = 20
-_GLANCE = 0.1  # seconds; a process forked by the work may hold the pipe open after the work itself has died
+_POLL_SECONDS = 0.1  # seconds; a process forked by the work may hold the pipe open after the work itself has died
 _LEAVING = 2.0  # seconds; on a busy machine a process that has closed its files waits for its turn to be gone
 
 
@@ -68,7 +68,7 @@ def _receive(inlet: int, child: int, until: float) -> bytes:
         left = until - time.monotonic()
         if left <= 0:
             raise NoAnswer("gave no answer in time")
-        if select.select([inlet], [], [], min(left, _GLANCE))[0]:
+        if select.select([inlet], [], [], min(left, _POLL_SECONDS))[0]:
             chunk = os.read(inlet, 1 << 16)
             if not chunk:
                 raise NoAnswer(_ending(child, until))

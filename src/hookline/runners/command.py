@@ -13,11 +13,11 @@ from hookline.core.hooks.actions import Command
 from hookline.core.hooks.hook import Hook
 from hookline.core.placeholders import fill
 from hookline.core.wire.dialects import dialect
-from hookline.errors import HookFailed, Unsealed
+from hookline.errors import HookFailed, SealBroken
 from hookline.events import Event, SessionEnd, spec_of
 from hookline.processes.detached import leave_running
 from hookline.processes.limiter import slots
-from hookline.processes.pipes import OUTPUT_LIMIT, Finished, Process, Stream, start_process
+from hookline.processes.pipes import OUTPUT_LIMIT, Process, ProcessResult, Stream, start_process
 from hookline.processes.spawn import ProcessSpec, not_started, spawn
 from hookline.replies import Reply, background, deny
 from hookline.runners.command_answer import answer, async_timeout, decoded, says_async
@@ -56,7 +56,7 @@ class CommandRunner:
             raise HookFailed("needs process groups, which Windows does not have; use a function or an HTTP hook")
         try:
             return await self._run(hook, action, event, ctx)
-        except Unsealed as problem:
+        except SealBroken as problem:
             if not spec_of(event).gate:
                 raise
             return RunnerResult(reply=deny(f"hook `{hook.name}` {problem}"))  # whatever it does about other failures
@@ -65,7 +65,7 @@ class CommandRunner:
         check_folders(action, ctx)
         if action.persistent:
             return await self._asked(hook, action, event, ctx)
-        one = _One(hook, event, ctx, limit=self._limit, warm=self._warm, environments=self._environments)
+        one = _CommandRun(hook, event, ctx, limit=self._limit, warm=self._warm, environments=self._environments)
         if action.asynchronous and isinstance(event, SessionEnd):
             return await one.outlive()
         wakes = action.async_rewake and ctx.can_wake  # somebody is there to be woken
@@ -101,7 +101,7 @@ def _interpreters(warm: bool | None) -> WarmPython | None:  # noqa: FBT001 - the
     return WarmPython() if enabled(warm) else None
 
 
-class _One:
+class _CommandRun:
     """One run of one command."""
 
     def __init__(
@@ -210,7 +210,7 @@ class _One:
             if self.hook.on_failure != "block":  # one that fails closed must be seen to the end
                 self.process.detach()
 
-    def _answer(self, finished: Finished) -> RunnerResult:
+    def _answer(self, finished: ProcessResult) -> RunnerResult:
         late = bool(self.skip) or self.hook.background or self.action.asynchronous
         return answer(self.hook, self.action, self.event, finished, skip=self.skip, limit=self.limit, late=late)
 

@@ -12,9 +12,9 @@ from hookline.core.hooks.hook import Hook
 from hookline.core.wire.dialects import dialect
 from hookline.core.wire.exit_codes import (
     End,
-    Meaning,
+    ExitMeaning,
     end_of,
-    meaning,
+    exit_meaning,
     no,
     no_reason,
     recorded_code,
@@ -24,13 +24,13 @@ from hookline.core.wire.exit_codes import (
 from hookline.core.wire.json_text import read_object
 from hookline.errors import HookFailed, ReplyError, ReplyMismatch
 from hookline.events import Event
-from hookline.processes.pipes import Finished
+from hookline.processes.pipes import ProcessResult
 from hookline.processes.spawn import NOT_EXECUTABLE, NOT_FOUND
 from hookline.replies import NOTHING, Decision, Reply
 
 
 def answer(
-    hook: Hook, action: Command, event: Event, finished: Finished, *, skip: int, limit: int, late: bool = False
+    hook: Hook, action: Command, event: Event, finished: ProcessResult, *, skip: int, limit: int, late: bool = False
 ) -> RunnerResult:
     """What a command's output and its end mean together; a failure is raised as `HookFailed`.
 
@@ -42,15 +42,15 @@ def answer(
     stderr = finished.stderr.decode("utf-8", "replace")
     code = recorded_code(finished.exit_code, finished.signal)
     end = End.OVERFLOW if finished.truncated else end_of(finished.exit_code, finished.signal)
-    what = meaning(end, event.event_name)
-    if what is Meaning.NO and script_missing(event.event_name, str(action.command), stdout, stderr):
-        what = Meaning.FAILED
+    what = exit_meaning(end, event.event_name)
+    if what is ExitMeaning.NO and script_missing(event.event_name, str(action.command), stdout, stderr):
+        what = ExitMeaning.FAILED
     reply: Reply | None
-    if what is Meaning.NO:
+    if what is ExitMeaning.NO:
         reply = _refusal(action, event, stdout, stderr)
-    elif what is Meaning.SAID and late and not looks_like_json(stdout):
+    elif what is ExitMeaning.SAID and late and not looks_like_json(stdout):
         reply = NOTHING
-    elif what is Meaning.SAID:
+    elif what is ExitMeaning.SAID:
         reply = decoded(stdout, action, event, exit_code=code, stderr=stderr)
     else:
         reply = _despite(hook, action, event, stdout) if end in (End.OTHER, End.SIGNAL) else None
@@ -131,7 +131,7 @@ def _origin(action: Command) -> str:
     return f"\nThis hook comes from the {action.plugin} plugin." if action.plugin else ""
 
 
-def _failed(finished: Finished, end: End, limit: int) -> str:
+def _failed(finished: ProcessResult, end: End, limit: int) -> str:
     if end is End.OVERFLOW:
         return f"printed more than {limit:,} bytes, so it was ended"
     if finished.signal is not None:

@@ -92,7 +92,7 @@ def _with_recorded(policy: Policy) -> Policy:
     except OSError as error:
         raise UsageError(f"--call: `{policy.call}.policy` cannot be read: {error.strerror}") from None
     for words in recorded:
-        policy = policy.narrowed(_policy(_read(words)))
+        policy = policy.intersected(_policy(_read(words)))
     return policy
 
 

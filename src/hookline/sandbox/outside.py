@@ -14,7 +14,7 @@ _KINDS = {"shmat": "shm", "shmctl": "shm", "semop": "sem", "semtimedop": "sem", 
           "msgsnd": "msg", "msgrcv": "msg", "msgctl": "msg"}  # fmt: skip
 
 
-class Others:
+class OutsideResources:
     """What was there before the line: taken down before it starts."""
 
     def __init__(self) -> None:

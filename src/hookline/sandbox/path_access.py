@@ -47,7 +47,7 @@ class OpenedPath:
             os.close(self.fd)
 
 
-def place_of(thread: int, folder: int, path: str, *, follow: bool = True) -> OpenedPath:
+def resolve_in_process(thread: int, folder: int, path: str, *, follow: bool = True) -> OpenedPath:
     """Where a path of another process leads; `self`, standard streams and descriptors in it are that process's own.
 
     The kernel reads the path. Only where it comes upon a link of procfs, which would lead it to us, is the path walked
@@ -69,7 +69,7 @@ def place_of(thread: int, folder: int, path: str, *, follow: bool = True) -> Ope
 
 def real(thread: int, folder: int, path: str, *, follow: bool = True) -> str:
     """The real path of what a path of another process leads to."""
-    with place_of(thread, folder, path, follow=follow) as place:
+    with resolve_in_process(thread, folder, path, follow=follow) as place:
         return place.path
 
 

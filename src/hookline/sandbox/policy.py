@@ -73,7 +73,7 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
         words += ["--write-guard", self.write_guard] if self.write_guard != WRITE_GUARD else []
         return [*words, *(["--block-guard", self.block_guard] if self.block_guard != BLOCK_GUARD else [])]
 
-    def narrowed(self, other: Policy) -> Policy:
+    def intersected(self, other: Policy) -> Policy:
         """What both policies allow."""
         return Policy(
             _both(self.write, other.write),

@@ -15,12 +15,12 @@ import time
 
 from hookline.sandbox import filter as seccomp
 from hookline.sandbox import kernel, signals, writable_dirs
-from hookline.sandbox.outside import Others
+from hookline.sandbox.outside import OutsideResources
 from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.reports import Reporter
 from hookline.sandbox.rules import DEVICES, SCOPED_SINCE, SYSTEM, PathRights
-from hookline.sandbox.writable_dirs import Room
+from hookline.sandbox.writable_dirs import WritableDirs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _MOMENT = 0.0005
 
 def run(policy: Policy, argv: list[str]) -> int:
     """Run a command confined; its exit code, 128 + n where signal n ended it."""
-    line = ConfinedLine(policy, argv, dict(os.environ), Room.make(policy))
+    line = ConfinedLine(policy, argv, dict(os.environ), WritableDirs.make(policy))
     return Crew(lambda: line, lambda: line).wait()
 
 
@@ -48,7 +48,9 @@ class ConfinedLine:
     `owner` is a descriptor on which the exit code is told at once, besides the launcher; -1 for none.
     """
 
-    def __init__(self, policy: Policy, argv: list[str], variables: dict[str, str], room: Room, owner: int = -1) -> None:
+    def __init__(
+        self, policy: Policy, argv: list[str], variables: dict[str, str], room: WritableDirs, owner: int = -1
+    ) -> None:
         self.policy, self.argv, self.variables, self.room, self.owner = policy, argv, variables, room, owner
 
     @property
@@ -221,7 +223,7 @@ class _Watch:
         self._caller = Reporter(line.policy.call)
         granted = line.room.granted
         places = None if granted is None else WritablePlaces([*granted, *DEVICES])
-        self._supervisor = Supervisor(line.policy, places, Others(), self._caller, self._temporary)
+        self._supervisor = Supervisor(line.policy, places, OutsideResources(), self._caller, self._temporary)
         self._running, self._settled = True, False
 
     def until_done(self, listener: int) -> int:

@@ -8,8 +8,8 @@ import struct
 from hookline.sandbox import kernel, syscalls
 from hookline.sandbox import outside as others
 from hookline.sandbox.exec_policy import Approvals, Start, StartJudge, pushes, quoted
-from hookline.sandbox.outside import Others
-from hookline.sandbox.path_access import OpenedPath, WritablePlaces, name_of, place_of, real
+from hookline.sandbox.outside import OutsideResources
+from hookline.sandbox.path_access import OpenedPath, WritablePlaces, name_of, real, resolve_in_process
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.programs import Library
 from hookline.sandbox.reports import Refusal, Reporter, quiet
@@ -36,7 +36,12 @@ class Supervisor:
     """One line's judge: the policy, and what the kernel says of each call."""
 
     def __init__(
-        self, policy: Policy, places: WritablePlaces | None, others: Others, reporter: Reporter, temporary: str = ""
+        self,
+        policy: Policy,
+        places: WritablePlaces | None,
+        others: OutsideResources,
+        reporter: Reporter,
+        temporary: str = "",
     ) -> None:
         self._policy, self._places, self._others, self._reporter = policy, places, others, reporter
         self._memory = kernel.Memory()
@@ -106,7 +111,7 @@ class Supervisor:
         argv = [os.fsdecode(word) for word in self._memory.texts(thread, arguments[at + 1], _MOST_WORDS)]
         variables = self._variables(thread, arguments[at + 2]) if pushes(given, argv) else ()
         cwd = real(thread, syscalls.AT_FDCWD, "")
-        with place_of(thread, folder, given) as place:
+        with resolve_in_process(thread, folder, given) as place:
             start = Start(given, place.path, argv, cwd, thread, opened=place.opened, variables=variables)
             refusal = self._blocked(start)
             if refusal is None and self._policy.block:
@@ -188,7 +193,7 @@ class Supervisor:
         text = self._path(thread, arguments[path], flags, name) if path >= 0 else ""
         if path < 0 and at < 0:
             raise OSError(EBADF, os.strerror(EBADF))
-        return place_of(thread, at, text, follow=call.follow and not flags & syscalls.AT_NO_FOLLOW)
+        return resolve_in_process(thread, at, text, follow=call.follow and not flags & syscalls.AT_NO_FOLLOW)
 
     def _path(self, thread: int, address: int, flags: int, name: str) -> str:
         """The path that a call is given; where it may be left out, the descriptor is meant."""

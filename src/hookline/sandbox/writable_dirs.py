@@ -16,14 +16,14 @@ CACHES = {
 """Variables that move a tool's cache: what a confined line puts there is never read by an unconfined one."""
 
 
-class Room:
+class WritableDirs:
     """Where a line may write: the folders it was given, its own temporary one, its caches and devices."""
 
     def __init__(self, granted: list[str] | None, temporary: str, caches: str) -> None:
         self.granted, self.temporary, self.caches = granted, temporary, caches
 
     @classmethod
-    def make(cls, policy: Policy) -> Room:
+    def make(cls, policy: Policy) -> WritableDirs:
         """Room for one line on this machine."""
         if policy.write is None:
             return cls(None, "", "")

@@ -18,12 +18,12 @@ from contextlib import suppress
 
 from hookline.sandbox import check, kernel, libc, main, metadata, run, signals, sockets, supervisor
 from hookline.sandbox import filter as seccomp
-from hookline.sandbox.outside import Others
+from hookline.sandbox.outside import OutsideResources
 from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.reports import Reporter
 from hookline.sandbox.rules import SCOPED_SINCE
-from hookline.sandbox.writable_dirs import Room
+from hookline.sandbox.writable_dirs import WritableDirs
 
 __all__ = ["FREE", "serve"]
 
@@ -89,7 +89,7 @@ class _WaitingCrew:
         try:
             os.setsid()
             signals.default(signals.INT, signals.QUIT, signals.CHLD)
-            crew = run.Crew(self._take_or_say, self._follow, self._ahead)
+            crew = run.Crew(self._take_or_report, self._follow, self._ahead)
             self._keep(self._launcher)
             message, descriptors = _receive(self._launcher)
             if message:
@@ -111,7 +111,7 @@ class _WaitingCrew:
             os.close(self._taken)
             self._taken = -1
 
-    def _take_or_say(self) -> run.ConfinedLine | int:
+    def _take_or_report(self) -> run.ConfinedLine | int:
         try:
             return self._take()
         except OSError as error:
@@ -144,7 +144,7 @@ class _WaitingCrew:
         if isinstance(found, int):
             return found
         policy, argv = found
-        room = Room.make(policy)
+        room = WritableDirs.make(policy)
         if self._ahead.fits(policy):
             if self._ahead.rights is not None:
                 self._ahead.rights.allow_writing(room.places)
@@ -173,7 +173,7 @@ class _WaitingCrew:
         if not message:
             os._exit(run.FAILED)
         argv, *room = _read(descriptors[0])
-        return run.ConfinedLine(self._ahead.policy, argv, variables, Room(*room))
+        return run.ConfinedLine(self._ahead.policy, argv, variables, WritableDirs(*room))
 
 
 def _rehearse() -> None:
@@ -181,7 +181,7 @@ def _rehearse() -> None:
     for starts in (True, False):
         seccomp.program(kernel.machine(), scoped_signals=kernel.landlock_version() >= SCOPED_SINCE, starts=starts)
     main.understood([*_USUAL.arguments(), "--", "true"])
-    judge = supervisor.Supervisor(_USUAL, WritablePlaces(["/"]), Others(), Reporter(""))
+    judge = supervisor.Supervisor(_USUAL, WritablePlaces(["/"]), OutsideResources(), Reporter(""))
     judge.look_around()
     ours, theirs = _pair()
     _send(ours, [note := _note("")])

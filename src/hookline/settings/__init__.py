@@ -1,7 +1,7 @@
 """Files → hooks: `load` reads settings, `Trust` knows which of them may run, `Reloader` notices edits."""
 
 from hookline.settings.frontmatter import Markdown, parse_markdown, read_markdown
-from hookline.settings.load import Loaded, Skill, load
+from hookline.settings.load import LoadedSettings, Skill, load
 from hookline.settings.parse import ParsedSettings, parse_hooks
 from hookline.settings.policy import File, Permissions, Switches
 from hookline.settings.problems import Problem
@@ -12,7 +12,7 @@ from hookline.settings.watcher import Reloader, SettingsChange
 __all__ = [
     "File",
     "Item",
-    "Loaded",
+    "LoadedSettings",
     "Markdown",
     "ParsedSettings",
     "Permissions",

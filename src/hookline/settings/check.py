@@ -18,7 +18,7 @@ from hookline.events import CATALOG, spec_of
 from hookline.settings.check_commands import missing_from
 from hookline.settings.fields import default_timeout
 from hookline.settings.files import read_bytes
-from hookline.settings.load import Loaded
+from hookline.settings.load import LoadedSettings
 from hookline.settings.locate import keys_of, position
 from hookline.settings.parse import parse_hooks
 from hookline.settings.problems import Problem
@@ -47,7 +47,7 @@ _KINDS: dict[type[Any], str] = {
 }
 
 
-def check(loaded: Loaded) -> list[Problem]:
+def check(loaded: LoadedSettings) -> list[Problem]:
     """Every problem of the files and of the hooks in them, each said once, in the order of the files' lines."""
     found = dict.fromkeys([*loaded.problems, *check_hooks(_written(loaded), str(loaded.places.project_dir))])
     texts: dict[str, str] = {}
@@ -79,7 +79,7 @@ def check_hooks(hooks: Iterable[Hook], project: str) -> list[Problem]:
     return list(dict.fromkeys(found))
 
 
-def _written(loaded: Loaded) -> Iterator[Hook]:
+def _written(loaded: LoadedSettings) -> Iterator[Hook]:
     """The hooks as the files have them: duplicates, too, since each may have a problem of its own."""
     for file in loaded.files:
         if "hooks" in file.raw:

@@ -10,9 +10,9 @@ from typing import Any
 from hookline.core.engine import Engine
 from hookline.core.hooks.hook import Hook
 from hookline.settings.hook_names import with_free_names
-from hookline.settings.load import Loaded
+from hookline.settings.load import LoadedSettings
 from hookline.settings.problems import Problem
-from hookline.settings.trust.store import resealed
+from hookline.settings.trust.store import with_current_seal
 from hookline.settings.watcher import Reloader, SettingsChange, unless_refused
 
 log: logging.Logger = logging.getLogger("hookline.settings")
@@ -34,7 +34,7 @@ class LiveSettings:
         self._on_problem = on_problem or _log
         self._from_files: dict[int, Hook] = {}
         self._refused: dict[int, Hook] = {}
-        self.loaded: Loaded = reloader.loaded
+        self.loaded: LoadedSettings = reloader.loaded
         self._apply(reloader.loaded, reloader.hooks, {})
         self._report(reloader.loaded.problems)
 
@@ -54,11 +54,11 @@ class LiveSettings:
         self._apply(change.loaded, change.hooks, change.refused)
         self._report(change.problems)
 
-    def _apply(self, loaded: Loaded, hooks: Iterable[Hook], refused: Mapping[str, str]) -> None:
+    def _apply(self, loaded: LoadedSettings, hooks: Iterable[Hook], refused: Mapping[str, str]) -> None:
         registry = self._engine.registry
         present = registry.index.hooks
         kept = [self._refused.get(id(hook), hook) for hook in present if id(hook) not in self._from_files]
-        by_hand = [resealed(hook, loaded) for hook in kept]
+        by_hand = [with_current_seal(hook, loaded) for hook in kept]
         added = [unless_refused(hook, refused) for hook in by_hand]
         self._refused = {id(now): hook for now, hook in zip(added, by_hand, strict=True) if now is not hook}
         fresh = with_free_names(hooks, (hook.name for hook in added))
@@ -74,7 +74,7 @@ class LiveSettings:
                 self._on_problem(problem)
 
 
-def loaded_by(hooks: object) -> Loaded | None:
+def loaded_by(hooks: object) -> LoadedSettings | None:
     """What the settings files of a set of hooks say, if it was made from some."""
     settings = getattr(hooks, "settings", None)
     return settings.loaded if isinstance(settings, LiveSettings) else None

@@ -49,7 +49,7 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
     hooks: tuple[Hook, ...]
 
 
-class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+class LoadedSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything the files say, settled.
 
     `hooks` are in configured order, each under a name of its own; hooks in agents' headers are among them and apply
@@ -103,7 +103,7 @@ def load(
     home: str | Path | None = None,
     env: Mapping[str, str] | None = None,
     managed: str | Path | None = None,
-) -> Loaded:
+) -> LoadedSettings:
     """Read all settings of a project; whatever is wrong with the files is in `problems`, and nothing is raised.
 
     `setting_sources` is `"user,project,local"` or less; `settings` is what `--settings` takes: a file or JSON text.
@@ -113,7 +113,7 @@ def load(
     sources, problems = settings_sources(where, setting_sources=setting_sources, settings=settings, bare=bare)
     files = [read_settings(source) for source in sources]
     if bare:
-        return settle(where, files, problems)
+        return merge_files(where, files, problems)
     brought, more = _plugin_files(files, plugin_dirs, where, headers=headers)
     files += brought
     kinds = {source.kind for source in sources}
@@ -122,7 +122,7 @@ def load(
     if "project" in kinds:
         files += [read_settings(source) for source in mcp_sources(where)]
         files += [read_memory(source) for source in memory_sources(where)]
-    return settle(where, files, (*problems, *more))
+    return merge_files(where, files, (*problems, *more))
 
 
 def _plugin_files(
@@ -227,7 +227,7 @@ def read_memory(source: SettingsSource) -> File:
     return File(source=source, raw={"imports": list(imports)} if imports else {}, found=True)
 
 
-def trusted_imports(loaded: Loaded) -> frozenset[str]:
+def trusted_imports(loaded: LoadedSettings) -> frozenset[str]:
     """The files outside the project that its instructions may take in."""
     return frozenset(
         str(path)
@@ -237,13 +237,13 @@ def trusted_imports(loaded: Loaded) -> frozenset[str]:
     )
 
 
-def settle(
+def merge_files(
     where: SettingsFolders,
     files: Iterable[File],
     problems: Iterable[Problem] = (),
     *,
     effective: Callable[[File], bool] | None = None,
-) -> Loaded:
+) -> LoadedSettings:
     """What the files say together. A file that is not `effective` (nobody trusts it) has no say in hooks and `env`."""
     files, problems = tuple(files), tuple(problems)
     heard = [file if effective is None or effective(file) else _muted(file) for file in files]
@@ -253,7 +253,7 @@ def settle(
     hooks, skills, hook_problems = _hooks(heard, switches)
     said = (*problems, *(p for file in files for p in file.problems), *switch_problems, *env_problems,
             *permission_problems, *hook_problems)  # fmt: skip
-    return Loaded(
+    return LoadedSettings(
         places=where, files=files, hooks=hooks, skills=skills, problems=said, switches=switches,
         permissions=permissions, env=env, raw=merged(heard), watched=_watched(where, files), source_problems=problems,
     )  # fmt: skip

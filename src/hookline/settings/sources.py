@@ -71,14 +71,14 @@ class SettingsFolders(msgspec.Struct, frozen=True, kw_only=True):
 
     def label(self, path: str | Path) -> str:
         """A path as people write it: relative to the project, or to `~`."""
-        full = whole(path)
+        full = absolute_path(path)
         for root, prefix in ((self.project_dir, ""), (self.home, "~/")):
             if full != root and full.is_relative_to(root):
                 return f"{prefix}{full.relative_to(root).as_posix()}"
         return str(full)
 
 
-def whole(path: str | Path) -> Path:
+def absolute_path(path: str | Path) -> Path:
     """An absolute path without `..`, links left as they are."""
     try:
         expanded = Path(path).expanduser()
@@ -92,7 +92,7 @@ def find_project(start: str | Path = ".", home: str | Path | None = None) -> Pat
 
     The search ends at the root of a repository and below the home folder, whose `.claude` is the user's own.
     """
-    begin, at_home = whole(start), whole(home or os.environ.get("HOME") or "~")
+    begin, at_home = absolute_path(start), absolute_path(home or os.environ.get("HOME") or "~")
     for folder in (begin, *begin.parents):
         if folder == at_home:
             break
@@ -117,14 +117,14 @@ def places(
     """
     moved = env is not None or home is None  # a home folder given by hand is meant, unless the environment is, too
     env = os.environ if env is None else env
-    at_home = whole(home or env.get("HOME") or "~")
+    at_home = absolute_path(home or env.get("HOME") or "~")
     config_dir = env.get("CLAUDE_CONFIG_DIR") if moved else None
     managed = managed or _managed(env)
     return SettingsFolders(
-        project_dir=whole(project_dir),
+        project_dir=absolute_path(project_dir),
         home=at_home,
-        config_dir=whole(config_dir or at_home / ".claude"),
-        managed=whole(managed),
+        config_dir=absolute_path(config_dir or at_home / ".claude"),
+        managed=absolute_path(managed),
     )
 
 
@@ -185,12 +185,12 @@ def _project_file(kind: Kind, path: Path, where: SettingsFolders, *, foreign: bo
     return SettingsSource(kind=kind, label=where.label(path), path=str(path), root=root, foreign=foreign)
 
 
-def anchored(settings: Any) -> Any:
+def resolve_paths(settings: Any) -> Any:
     """What `--settings` was given, its file names made absolute, so that it means the same wherever one is later."""
     if isinstance(settings, list | tuple):
-        return [anchored(one) for one in settings]
+        return [resolve_paths(one) for one in settings]
     if isinstance(settings, Path) or (isinstance(settings, str) and not _is_inline(settings)):
-        return whole(settings)
+        return absolute_path(settings)
     return settings
 
 
@@ -203,7 +203,7 @@ def _flag(given: str | Path | Mapping[str, Any], where: SettingsFolders) -> Sett
         return SettingsSource(kind="flag", label="--settings", value=dict(given))
     if isinstance(given, str) and _is_inline(given):
         return SettingsSource(kind="flag", label="--settings", text=given)
-    path = whole(given)
+    path = absolute_path(given)
     return SettingsSource(kind="flag", label=where.label(path), path=str(path))
 
 
@@ -220,7 +220,7 @@ def plugin_sources(
 
     `name` is how hooks name the plugin (`plug@market`); a folder given by hand is called `NAME@inline`.
     """
-    root = whole(folder)
+    root = absolute_path(folder)
     if not is_dir(root):
         return (), (Problem(where.label(root), "no such plugin folder; name one with `.claude-plugin/plugin.json`"),)
     path = root / ".claude-plugin" / "plugin.json"
@@ -276,7 +276,7 @@ def _plugin_servers(
     """The plugin's MCP servers: those of its `.mcp.json`, and `mcpServers` of its plugin.json."""
     standard = Path(base.root, ".mcp.json")
     stated = declared if isinstance(declared, list) else [] if declared is None else [declared]
-    named = [whole(Path(base.root, one)) for one in stated if isinstance(one, str)]
+    named = [absolute_path(Path(base.root, one)) for one in stated if isinstance(one, str)]
     for path in dict.fromkeys([standard, *named]):
         if path.is_file():
             yield msgspec.structs.replace(base, kind="mcp", label=where.label(path), path=str(path))
@@ -292,7 +292,7 @@ def _manifest_hooks(
     found, problems = [], []
     for one in declared if isinstance(declared, list) else [] if declared is None else [declared]:
         if isinstance(one, str):
-            path = whole(Path(base.root, one))
+            path = absolute_path(Path(base.root, one))
             if str(path) != base.path:
                 found.append(msgspec.structs.replace(base, label=where.label(path), path=str(path)))
         elif isinstance(one, dict):

@@ -17,11 +17,11 @@ from hookline.core.hooks.actions import Function
 from hookline.core.hooks.hook import Hook
 from hookline.errors import HookFailed
 from hookline.settings.files import canonical
-from hookline.settings.load import Loaded, settle
+from hookline.settings.load import LoadedSettings, merge_files
 from hookline.settings.policy import File
 from hookline.settings.problems import Problem
 from hookline.settings.sources import SettingsSource
-from hookline.settings.trust.scripts import Named
+from hookline.settings.trust.scripts import ExecutedFiles
 from hookline.settings.trust.store import Policy, Status, Trust, ensure, untrusted
 
 Signature = tuple[tuple[int, ...] | None, ...]
@@ -37,7 +37,7 @@ class SettingsChange(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     kind: Literal["reloaded", "kept"]
-    loaded: Loaded
+    loaded: LoadedSettings
     hooks: tuple[Hook, ...]
     problems: tuple[Problem, ...] = ()
     sources: tuple[SettingsSource, ...] = ()
@@ -47,14 +47,16 @@ class SettingsChange(msgspec.Struct, frozen=True, kw_only=True):
 class Reloader:
     """Knows the last good settings, and notices when the files say something else.
 
-    Raises `Untrusted` when it is made, if the hooks may not run; `refresh` never does.
+    Raises `UntrustedHooks` when it is made, if the hooks may not run; `refresh` never does.
     """
 
-    def __init__(self, read: Callable[[], Loaded], *, policy: Policy = "error", trust: Trust | None = None) -> None:
+    def __init__(
+        self, read: Callable[[], LoadedSettings], *, policy: Policy = "error", trust: Trust | None = None
+    ) -> None:
         self._read = read
         self._policy: Policy = policy
         self._trust = trust or Trust.load()
-        self.loaded: Loaded = ensure(read(), policy, self._trust)
+        self.loaded: LoadedSettings = ensure(read(), policy, self._trust)
         self.hooks: tuple[Hook, ...] = self.loaded.hooks
         status = self._status(self.loaded)
         self._named = _named(status)
@@ -79,14 +81,14 @@ class Reloader:
         self._look(status, read)
         return change
 
-    def _restored(self, read: Loaded) -> tuple[Loaded, tuple[Problem, ...]]:
+    def _restored(self, read: LoadedSettings) -> tuple[LoadedSettings, tuple[Problem, ...]]:
         """Every file that an edit broke as it was when it was last good, and what is wrong with it now."""
         good = {file.source.path: file for file in self.loaded.files if file.source.path and not file.broken}
         files = [good.get(file.source.path, file) if file.broken else file for file in read.files]
         broken = tuple(p for old, new in zip(read.files, files, strict=True) if old is not new for p in old.problems)
-        return (settle(read.places, files, read.source_problems) if broken else read), broken
+        return (merge_files(read.places, files, read.source_problems) if broken else read), broken
 
-    def _judged(self, fresh: Loaded, status: Status, broken: tuple[Problem, ...]) -> SettingsChange:
+    def _judged(self, fresh: LoadedSettings, status: Status, broken: tuple[Problem, ...]) -> SettingsChange:
         if status.blocking:
             error = untrusted(status, fresh, self._trust)
             said = _as_before((*broken, Problem(error.where, error.problem)))
@@ -99,10 +101,10 @@ class Reloader:
             return SettingsChange(kind="kept", loaded=settled, hooks=settled.hooks, problems=_as_before(broken))
         return SettingsChange(kind="reloaded", loaded=settled, hooks=settled.hooks, problems=settled.errors)
 
-    def _status(self, loaded: Loaded) -> Status:
+    def _status(self, loaded: LoadedSettings) -> Status:
         return Status() if self._policy == "all" else self._trust.status(loaded)
 
-    def _look(self, status: Status, read: Loaded) -> None:
+    def _look(self, status: Status, read: LoadedSettings) -> None:
         """Remember how everything looks that counts: settings, scripts of theirs and of the last good ones, trust."""
         named = [*_named(status).values(), *self._named.values()]
         scripts = [path for one in named for path in one.watch]
@@ -131,7 +133,7 @@ def signature(paths: Iterable[str]) -> Signature:
     return tuple(found)
 
 
-def _refused(loaded: Loaded, status: Status, named: Mapping[str, Named]) -> dict[str, str]:
+def _refused(loaded: LoadedSettings, status: Status, named: Mapping[str, ExecutedFiles]) -> dict[str, str]:
     """The hooks, by `source`, that name a script which is no longer what was trusted, and that script."""
     changed = {change.path for change in status.changes if change.path != change.item.path}
     files: dict[str, set[str]] = {}
@@ -164,11 +166,11 @@ def _said(file: File | None) -> Any:
     return file and file.found and (canonical(file.raw), file.problems)
 
 
-def _named(status: Status) -> dict[str, Named]:
+def _named(status: Status) -> dict[str, ExecutedFiles]:
     return {hook: named for item in status.items for hook, named in item.named.items()}
 
 
-def _content(loaded: Loaded, status: Status, broken: tuple[Problem, ...]) -> Any:
+def _content(loaded: LoadedSettings, status: Status, broken: tuple[Problem, ...]) -> Any:
     """What makes two readings the same: what the files say, what is wrong with them, and what of it is trusted."""
     files = [(file.source.path, file.found, file.broken, canonical(file.raw)) for file in loaded.files]
     changes = [(change.item.path, change.path, change.kind, change.diff) for change in status.changes]

@@ -38,7 +38,7 @@ from hookline.testing.factories import (
     tool,
     write,
 )
-from hookline.testing.fakes import FakeClock, FakeRunner, Recorder, replied
+from hookline.testing.fakes import FakeClock, FakeRunner, Recorder, make_outcome
 from hookline.testing.firing import fire, fire_sync
 
 __all__ = [
@@ -59,10 +59,10 @@ __all__ = [
     "failed",
     "fire",
     "fire_sync",
+    "make_outcome",
     "mcp",
     "prompt",
     "read",
-    "replied",
     "session_end",
     "session_start",
     "stop",

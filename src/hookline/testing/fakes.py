@@ -90,6 +90,6 @@ class FakeRunner:
         return answer(event) if callable(answer) else answer
 
 
-def replied(reply: Reply = NOTHING, hook: str = "hook", **fields: Any) -> Outcome:
+def make_outcome(reply: Reply = NOTHING, hook: str = "hook", **fields: Any) -> Outcome:
     """The outcome of a hook that answered, for tests of what is made of outcomes."""
     return Outcome(hook=hook, reply=reply, **fields)

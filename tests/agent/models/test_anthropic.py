@@ -227,10 +227,10 @@ async def test_an_answer_may_be_empty_or_very_long() -> None:
 
 def test_newer_models_get_reminders_as_system_messages_and_older_ones_in_the_users_text() -> None:
     """FACTS §1: role `system` after the user message, or wrapped text in it."""
-    talk = (User.of(ToolOutput("t1", "out")), Reminder("mind the gap"))
+    conversation = (User.of(ToolOutput("t1", "out")), Reminder("mind the gap"))
 
-    assert encode_messages(talk, "claude-opus-5-5")[1] == {"role": "system", "content": "mind the gap"}
-    (old,) = encode_messages(talk, "claude-sonnet-4-5")
+    assert encode_messages(conversation, "claude-opus-5-5")[1] == {"role": "system", "content": "mind the gap"}
+    (old,) = encode_messages(conversation, "claude-sonnet-4-5")
     assert [block.get("text") for block in old["content"]] == [
         None,
         "<system-reminder>\nmind the gap\n</system-reminder>",
@@ -239,7 +239,7 @@ def test_newer_models_get_reminders_as_system_messages_and_older_ones_in_the_use
 
 def test_neighbours_of_one_side_are_one_message() -> None:
     """The API wants turns to alternate; what the user side says in several steps is joined, nothing empty is sent."""
-    talk = (User.of("a"), User.of("b"), Assistant(()), User.of("c"))
+    conversation = (User.of("a"), User.of("b"), Assistant(()), User.of("c"))
 
-    (row,) = encode_messages(talk, "claude-opus-5-5")
+    (row,) = encode_messages(conversation, "claude-opus-5-5")
     assert [block["text"] for block in row["content"]] == ["a", "b", "c"]

@@ -79,14 +79,14 @@ async def test_a_streamed_completion_arrives_whole() -> None:
 
 def test_tool_results_become_messages_of_their_own() -> None:
     """The format has a role for them; reminders are system messages."""
-    talk = (
+    conversation = (
         User.of("go"),
         Assistant((Text("ok"), ToolUse("x", "Bash", {"a": 1}))),
         User.of(ToolOutput("x", [{"type": "text", "text": "out"}]), "and now"),
         Reminder("careful"),
     )
 
-    assert encode_messages(("sys",), talk) == [
+    assert encode_messages(("sys",), conversation) == [
         {"role": "system", "content": "sys"},
         {"role": "user", "content": "go"},
         {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hookline import HookEvent, Hooks, deny, keep_going
-from hookline.agent import Ask
+from hookline.agent import PermissionQuestion
 from hookline.events import Event, Notification, PreToolUse, Stop
 from hookline.guards.permissions import read_rules
 from hookline.replies import Reply
@@ -111,7 +111,7 @@ async def test_one_session_passes_every_event_in_the_order_of_the_lifecycle(
         sent_back.append(event)
         return keep_going("look again") if len(sent_back) == 1 else None
 
-    async def slow_user(ask: Ask) -> bool:
+    async def slow_user(ask: PermissionQuestion) -> bool:
         await notified.wait()
         return True
 

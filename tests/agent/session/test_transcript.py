@@ -18,7 +18,7 @@ from hookline.agent.session import transcript as module
 from hookline.agent.session.transcript import (
     Transcript,
     find,
-    interrupted,
+    interrupted_results,
     latest,
     read_messages,
     resume,
@@ -216,7 +216,7 @@ def test_calls_nobody_answered_are_known(tmp_path: Path) -> None:
     (use,) = unanswered(read_messages(path))
 
     assert use == ToolUse("t1", "Bash", {"command": "ls"})
-    assert unanswered((*read_messages(path), interrupted([use]))) == ()
+    assert unanswered((*read_messages(path), interrupted_results([use]))) == ()
 
 
 def test_a_full_disk_is_told_and_nothing_before_is_lost(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hookline.agent.context.definitions import Skill
 from hookline.agent.factory import make
 from hookline.agent.messages import Assistant, Usage
 from hookline.agent.models.choose import choose, resolve
-from hookline.agent.models.pricing import PRICES, cost_of, priced
+from hookline.agent.models.pricing import PRICES, cost_of, has_price
 from hookline.agent.models.scripted import Scripted
 from hookline.agent.run_options import RunOptions
 from hookline.agent.stream_json.refusal import refuse
@@ -171,7 +171,7 @@ async def test_a_budget_for_a_model_without_a_price_is_refused(tmp_path: Path, m
 def test_every_family_has_a_price_and_caches_count() -> None:
     """A token written to the cache costs a quarter more, one read from it a tenth."""
     assert all(price.tokens_out > price.tokens_in > 0 for _, price in PRICES)
-    assert not priced("gpt-x")
+    assert not has_price("gpt-x")
     used = Usage(cache_creation_input_tokens=1_000_000, cache_read_input_tokens=1_000_000)
     assert cost_of("claude-haiku-4-5", used) == pytest.approx(1.35)
 
@@ -203,8 +203,8 @@ async def test_a_message_has_one_uuid_in_stream_and_transcript(tmp_path: Path) -
     async with agent_on(tmp_path, {"text": "first", "tools": [["Bash", {"command": "true"}]]}, "done") as agent:
         notes = heard(agent)
         await agent.run("go")
-        assert agent.talk.transcript is not None
-        lines = [json.loads(line) for line in agent.talk.transcript.path.read_text().splitlines()]
+        assert agent.conversation.transcript is not None
+        lines = [json.loads(line) for line in agent.conversation.transcript.path.read_text().splitlines()]
 
     said = [note["uuid"] for note in notes if note["type"] == "assistant"]
     assert said == [line["uuid"] for line in lines if line["type"] == "assistant"]
@@ -217,8 +217,8 @@ async def test_a_session_goes_on_after_the_message_that_was_named(tmp_path: Path
         notes = heard(agent)
         await agent.run("first")
         await agent.run("second")
-        assert agent.talk.transcript is not None
-        path = agent.talk.transcript.path
+        assert agent.conversation.transcript is not None
+        path = agent.conversation.transcript.path
     first = next(note["uuid"] for note in notes if note["type"] == "assistant")
 
     async with agent_on(tmp_path, "three", resume=path, upto=first) as again:
@@ -287,8 +287,8 @@ async def test_a_file_that_a_prompt_mentions_comes_with_it(tmp_path: Path) -> No
     for mentions in (True, False):
         async with agent_on(tmp_path, "ok") as agent:
             await agent.run("what does @notes.txt say?", mentions=mentions)
-            assert agent.talk.transcript is not None
-            written = agent.talk.transcript.path.read_text()
+            assert agent.conversation.transcript is not None
+            written = agent.conversation.transcript.path.read_text()
 
         assert ("the marker" in str(reminders(requests_of(agent)[0]))) is mentions
         assert ('"attachment"' in written) is mentions

@@ -15,7 +15,7 @@ import pytest
 from hookline.agent.tools import ToolEnv, ToolResult
 from hookline.agent.tools.base import SessionState
 from hookline.agent.tools.bash import OUTPUT_LIMIT, Bash, TaskStop
-from hookline.agent.tools.shell import Bounded, line_end
+from hookline.agent.tools.shell import BoundedOutput, line_end
 from hookline.guards.sandboxing import unavailable
 from hookline.sandbox.warm import WarmLine
 from tests.agent.processes import alive
@@ -267,7 +267,7 @@ async def test_the_end_of_the_session_ends_background_commands(env: ToolEnv) -> 
 def test_bounded_output_keeps_both_ends(size: int, step: int) -> None:
     """Whatever the pieces, the first and the last bytes are there and the missing ones are counted."""
     data = bytes(33 + n % 90 for n in range(size))
-    sink = Bounded(100)
+    sink = BoundedOutput(100)
     for at in range(0, size, step):
         sink.feed(data[at : at + step])
 

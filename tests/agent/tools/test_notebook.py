@@ -142,7 +142,7 @@ async def test_permissions_are_those_of_an_edit(
     rules = read_rules({"deny": deny, "allow": ["Read(//**)"]})
     turns = [{"tools": [call]} for call in calls]
     async with agent_on(project, *turns, "done", rules=rules, permission_mode=mode) as agent:
-        agent.talk.state.files_read[str(path)] = path.stat().st_mtime_ns  # a rule may deny the reading
+        agent.conversation.state.files_read[str(path)] = path.stat().st_mtime_ns  # a rule may deny the reading
         await agent.run("go")
 
     assert (cells(path)[0]["source"] == ["x"]) is changed

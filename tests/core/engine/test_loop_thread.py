@@ -21,7 +21,7 @@ import pytest
 
 from hookline import Command, Hooks, deny
 from hookline.core.engine import loop_thread
-from hookline.core.engine.fires import is_unheard
+from hookline.core.engine.fires import has_no_listeners
 from hookline.errors import UnknownEvent
 from hookline.events import PreToolUse
 
@@ -352,5 +352,5 @@ def test_whether_anybody_would_hear_is_asked_of_sets_of_hooks_only() -> None:
     hooks = Hooks()
     hooks.fire_sync(PreToolUse(tool_name="Bash"))
 
-    assert not is_unheard(object(), PreToolUse)
-    assert is_unheard(hooks, PreToolUse)
+    assert not has_no_listeners(object(), PreToolUse)
+    assert has_no_listeners(hooks, PreToolUse)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.core.hooks.condition import AnyRule, Catch, PathContext, Rule, advice, covers, parse_rule, read_rule
+from hookline.core.hooks.condition import AnyRule, PathContext, Rule, RuleMatch, advice, covers, parse_rule, read_rule
 from hookline.errors import ConditionError
 
 PROJECT = "/home/u/proj"
@@ -175,35 +175,35 @@ def test_advice_names_rules_that_never_match(text: str, said: str) -> None:
 @pytest.mark.parametrize(
     "rule, tool, tool_input, expected",
     [
-        ("Bash(rm *)", "Bash", {"command": "ls; sudo rm -rf x"}, Catch.YES),
-        ("Bash(rm *)", "Bash", {"command": "/bin/rm x"}, Catch.YES),
-        ("Bash(rm *)", "Bash", {"command": "echo $(rm x)"}, Catch.YES),
-        ("Bash(rm *)", "Bash", {"command": "echo $(date)"}, Catch.NO),
-        ("Bash(rm *)", "Bash", {"command": "$x y"}, Catch.MAYBE),
-        ("Bash(rm -rf *)", "Bash", {"command": "rm $flags x"}, Catch.MAYBE),
-        ("Bash(rm -rf *)", "Bash", {"command": "rm x $y"}, Catch.NO),
-        ("Bash(git push --force)", "Bash", {"command": "git push $x"}, Catch.MAYBE),
-        ("Bash(git push)", "Bash", {"command": "git push $x"}, Catch.MAYBE),
-        ("Bash(git p* --force)", "Bash", {"command": "git $x $y --force"}, Catch.MAYBE),
-        ("Bash(git push)", "Bash", {"command": "ls $x"}, Catch.NO),
-        ("Bash(rm *)", "Bash", {"command": "echo hi | sh"}, Catch.MAYBE),
-        ("Bash(rm *)", "Bash", {"command": 3}, Catch.NO),
-        ("Bash(rm *)", "Bash", {"command": "x=1"}, Catch.NO),
-        ("Bash", "Bash", {"command": "ls"}, Catch.YES),
-        ("Bash", "Read", {"file_path": "x"}, Catch.NO),
-        ("Edit(src/**)", "Write", {"file_path": "src/x"}, Catch.YES),
-        ("Edit", "Write", {"file_path": "src/x"}, Catch.NO),
-        ("Read(.env)", "Grep", {"path": ".env"}, Catch.YES),
-        ("Read(.env)", "Read", {"file_path": "a"}, Catch.NO),
-        ("Agent(Explore)", "Task", {"subagent_type": "Explore"}, Catch.YES),
-        ("mcp__srv", "mcp__srv__echo", {}, Catch.YES),
-        ("mcp__srv__*", "mcp__srv__echo", {}, Catch.YES),
-        ("mcp__srv", "mcp__srv2__echo", {}, Catch.NO),
-        ("mcp__srv__echo(x)", "mcp__srv__echo", {}, Catch.NO),
-        ("Bash(", "Bash", {"command": "ls"}, Catch.NO),
+        ("Bash(rm *)", "Bash", {"command": "ls; sudo rm -rf x"}, RuleMatch.YES),
+        ("Bash(rm *)", "Bash", {"command": "/bin/rm x"}, RuleMatch.YES),
+        ("Bash(rm *)", "Bash", {"command": "echo $(rm x)"}, RuleMatch.YES),
+        ("Bash(rm *)", "Bash", {"command": "echo $(date)"}, RuleMatch.NO),
+        ("Bash(rm *)", "Bash", {"command": "$x y"}, RuleMatch.MAYBE),
+        ("Bash(rm -rf *)", "Bash", {"command": "rm $flags x"}, RuleMatch.MAYBE),
+        ("Bash(rm -rf *)", "Bash", {"command": "rm x $y"}, RuleMatch.NO),
+        ("Bash(git push --force)", "Bash", {"command": "git push $x"}, RuleMatch.MAYBE),
+        ("Bash(git push)", "Bash", {"command": "git push $x"}, RuleMatch.MAYBE),
+        ("Bash(git p* --force)", "Bash", {"command": "git $x $y --force"}, RuleMatch.MAYBE),
+        ("Bash(git push)", "Bash", {"command": "ls $x"}, RuleMatch.NO),
+        ("Bash(rm *)", "Bash", {"command": "echo hi | sh"}, RuleMatch.MAYBE),
+        ("Bash(rm *)", "Bash", {"command": 3}, RuleMatch.NO),
+        ("Bash(rm *)", "Bash", {"command": "x=1"}, RuleMatch.NO),
+        ("Bash", "Bash", {"command": "ls"}, RuleMatch.YES),
+        ("Bash", "Read", {"file_path": "x"}, RuleMatch.NO),
+        ("Edit(src/**)", "Write", {"file_path": "src/x"}, RuleMatch.YES),
+        ("Edit", "Write", {"file_path": "src/x"}, RuleMatch.NO),
+        ("Read(.env)", "Grep", {"path": ".env"}, RuleMatch.YES),
+        ("Read(.env)", "Read", {"file_path": "a"}, RuleMatch.NO),
+        ("Agent(Explore)", "Task", {"subagent_type": "Explore"}, RuleMatch.YES),
+        ("mcp__srv", "mcp__srv__echo", {}, RuleMatch.YES),
+        ("mcp__srv__*", "mcp__srv__echo", {}, RuleMatch.YES),
+        ("mcp__srv", "mcp__srv2__echo", {}, RuleMatch.NO),
+        ("mcp__srv__echo(x)", "mcp__srv__echo", {}, RuleMatch.NO),
+        ("Bash(", "Bash", {"command": "ls"}, RuleMatch.NO),
     ],
 )
-def test_a_deny_rule_catches_any_part(rule: str, tool: str, tool_input: dict[str, object], expected: Catch) -> None:
+def test_a_deny_rule_catches_any_part(rule: str, tool: str, tool_input: dict[str, object], expected: RuleMatch) -> None:
     """One part of the call under the rule is enough; doubt is said, not swallowed."""
     assert read_rule(rule).catches(tool, tool_input, PLACE) is expected
 
@@ -259,7 +259,7 @@ def test_matching_never_raises(rule: str, tool: str, value: str) -> None:
         caught = read.catches(tool, call, PLACE)
         covered = covers([read], tool, call, PLACE)
 
-        assert covered is None or caught is Catch.YES
+        assert covered is None or caught is RuleMatch.YES
 
 
 def test_rules_are_shown_as_they_were_written() -> None:

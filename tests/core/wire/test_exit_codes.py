@@ -7,9 +7,9 @@ import pytest
 from hookline.core.wire.exit_codes import (
     ENDS,
     End,
-    Meaning,
+    ExitMeaning,
     end_of,
-    meaning,
+    exit_meaning,
     no,
     no_reason,
     recorded_code,
@@ -42,9 +42,9 @@ def test_how_a_command_ended(code: int | None, signal: int | None, end: End) -> 
 @pytest.mark.parametrize("event", CATALOG)
 def test_exit_two_says_no_wherever_no_can_be_said(event: str) -> None:
     """Elsewhere it is a failure like any other."""
-    expected = Meaning.FAILED if event in CANNOT_SAY_NO else Meaning.NO
+    expected = ExitMeaning.FAILED if event in CANNOT_SAY_NO else ExitMeaning.NO
 
-    assert meaning(End.TWO, event) is expected
+    assert exit_meaning(End.TWO, event) is expected
 
 
 def test_no_means_back_to_work_for_those_who_stop() -> None:

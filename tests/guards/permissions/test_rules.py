@@ -8,7 +8,7 @@ import pytest
 
 from hookline.guards.permissions import (
     MODES,
-    Applied,
+    AppliedUpdates,
     Mode,
     Rules,
     apply,
@@ -95,27 +95,29 @@ GIT = {"toolName": "Bash", "ruleContent": "git *"}
     [
         (
             {"type": "addRules", "rules": [{"toolName": "Edit"}], "behavior": "ask"},
-            Applied(
+            AppliedUpdates(
                 read_rules({"allow": ["Read", "Bash(git *)"], "ask": ["Edit"], "deny": ["Write"]}),
                 Mode.DEFAULT,
                 ("/a",),
             ),
         ),
-        ({"type": "addRules", "rules": ["Read"], "behavior": "allow"}, Applied(BASE, Mode.DEFAULT, ("/a",))),
+        ({"type": "addRules", "rules": ["Read"], "behavior": "allow"}, AppliedUpdates(BASE, Mode.DEFAULT, ("/a",))),
         (
             {"type": "removeRules", "rules": [GIT], "behavior": "allow"},
-            Applied(read_rules({"allow": ["Read"], "deny": ["Write"]}), Mode.DEFAULT, ("/a",)),
+            AppliedUpdates(read_rules({"allow": ["Read"], "deny": ["Write"]}), Mode.DEFAULT, ("/a",)),
         ),
         (
             {"type": "replaceRules", "rules": [GIT], "behavior": "deny"},
-            Applied(read_rules({"allow": ["Read", "Bash(git *)"], "deny": ["Bash(git *)"]}), Mode.DEFAULT, ("/a",)),
+            AppliedUpdates(
+                read_rules({"allow": ["Read", "Bash(git *)"], "deny": ["Bash(git *)"]}), Mode.DEFAULT, ("/a",)
+            ),
         ),
-        ({"type": "setMode", "mode": "acceptEdits"}, Applied(BASE, Mode.ACCEPT_EDITS, ("/a",))),
-        ({"type": "addDirectories", "directories": ["/a", "/b"]}, Applied(BASE, Mode.DEFAULT, ("/a", "/b"))),
-        ({"type": "removeDirectories", "directories": ["/a"]}, Applied(BASE, Mode.DEFAULT, ())),
+        ({"type": "setMode", "mode": "acceptEdits"}, AppliedUpdates(BASE, Mode.ACCEPT_EDITS, ("/a",))),
+        ({"type": "addDirectories", "directories": ["/a", "/b"]}, AppliedUpdates(BASE, Mode.DEFAULT, ("/a", "/b"))),
+        ({"type": "removeDirectories", "directories": ["/a"]}, AppliedUpdates(BASE, Mode.DEFAULT, ())),
         (
             {"type": "setMode", "mode": "x"},
-            Applied(
+            AppliedUpdates(
                 BASE,
                 Mode.DEFAULT,
                 ("/a",),
@@ -124,7 +126,7 @@ GIT = {"toolName": "Bash", "ruleContent": "git *"}
         ),
         (
             {"type": "addRules", "behavior": "x"},
-            Applied(
+            AppliedUpdates(
                 BASE,
                 Mode.DEFAULT,
                 ("/a",),
@@ -133,7 +135,7 @@ GIT = {"toolName": "Bash", "ruleContent": "git *"}
         ),
         (
             {"type": "x"},
-            Applied(
+            AppliedUpdates(
                 BASE,
                 Mode.DEFAULT,
                 ("/a",),
@@ -142,7 +144,7 @@ GIT = {"toolName": "Bash", "ruleContent": "git *"}
         ),
     ],
 )
-def test_updates(update: dict[str, Any], expected: Applied) -> None:
+def test_updates(update: dict[str, Any], expected: AppliedUpdates) -> None:
     """Each kind of update changes one thing; one that makes no sense is named and changes nothing."""
     assert apply([update], BASE, Mode.DEFAULT, ["/a"]) == expected
 

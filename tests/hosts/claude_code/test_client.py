@@ -17,7 +17,7 @@ from hookline.core.engine import Context
 from hookline.errors import (
     ClaudeError,
     CliDied,
-    CliGarbled,
+    CliProtocolError,
     CliSilent,
     HooksIgnored,
     HooksNotHonoured,
@@ -692,7 +692,7 @@ async def test_a_broken_line_ends_the_conversation() -> None:
         cli.raw(b'{"type":"assistant",\n')
         await cli.until(lambda: cli.closed)
         cli.end(-15)
-        with pytest.raises(CliGarbled, match=r"not JSON.*exit code -15"):
+        with pytest.raises(CliProtocolError, match=r"not JSON.*exit code -15"):
             async for _ in claude.messages():
                 pass
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from hookline import Hooks
 from hookline.events import PreToolUse, SessionStart
 from hookline.guards import budget, paths
-from hookline.hosts.claude_code.registration import plan, unkept
+from hookline.hosts.claude_code.registration import plan, unsupported_features
 from hookline.records.audit.log import AuditLog
 from hookline.records.telemetry.metrics import TIMED, Metrics
 
@@ -46,9 +46,9 @@ def test_guards_that_can_do_without_the_session_s_start_cause_no_warning() -> No
     """What says `on_failure="continue"` can be missed; any other hook on SessionStart is warned about."""
     hooks = Hooks()
     hooks.add(*paths.stay_inside("/proj"), *budget.limit(tool_calls=5))
-    assert unkept(plan(hooks), HONOURED) == []
+    assert unsupported_features(plan(hooks), HONOURED) == []
 
     hooks.add(SessionStart, nothing, name="greet")
 
-    (warning,) = unkept(plan(hooks), HONOURED)
+    (warning,) = unsupported_features(plan(hooks), HONOURED)
     assert "never calls hooks on SessionStart" in warning

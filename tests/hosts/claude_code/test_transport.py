@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline.errors import CliDied, CliGarbled, CliNotFound, CliSilent
+from hookline.errors import CliDied, CliNotFound, CliProtocolError, CliSilent
 from hookline.hosts.claude_code import ClaudeClient, client
 from hookline.hosts.claude_code.transport import PeerExit, Receiver, Subprocess
 
@@ -240,7 +240,7 @@ async def test_a_cli_that_floods_garbage(tmp_path: Path) -> None:
     """A thousand lines that are no messages are too many; the CLI is ended."""
     floods = INITIALIZED + "\nwhile True: print('garbage ' * 10)"
 
-    with pytest.raises(CliGarbled, match=r"(?s)more than 1000 lines.*something is wrong"):
+    with pytest.raises(CliProtocolError, match=r"(?s)more than 1000 lines.*something is wrong"):
         async with asyncio.timeout(30):
             await conversation(python(tmp_path, floods))
 
@@ -249,7 +249,7 @@ async def test_a_cli_that_floods_one_endless_line(tmp_path: Path) -> None:
     """The line limit bounds memory, and the error names it."""
     floods = INITIALIZED + "\nwhile True: sys.stdout.write('x' * 65536)"
 
-    with pytest.raises(CliGarbled, match=r"limit of 1,000,000 bytes"):
+    with pytest.raises(CliProtocolError, match=r"limit of 1,000,000 bytes"):
         async with asyncio.timeout(30):
             await conversation(python(tmp_path, floods), line_limit=1_000_000)
 

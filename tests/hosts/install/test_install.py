@@ -16,9 +16,9 @@ from hookline.events import PostToolUse, PreToolUse, SessionEnd, SessionStart, S
 from hookline.hosts.encode import refuse
 from hookline.hosts.host import Host
 from hookline.hosts.install.codex_trust import is_trusted, trusted
-from hookline.hosts.install.commands import Installed, install, program, seconds_for, uninstall
+from hookline.hosts.install.commands import InstallResult, install, program, seconds_for, uninstall
 from hookline.hosts.install.enforcement import Status, kinds, report, worst
-from hookline.hosts.install.entries import HookSource, Wiring, asks, config_path, entries
+from hookline.hosts.install.entries import CommandTemplate, HookSource, asks, config_path, entries
 from hookline.hosts.install.formats import our_commands
 from hookline.hosts.table import HOSTS, find
 
@@ -52,7 +52,7 @@ def gates() -> Hooks:
     return hooks
 
 
-def done(host: Host, **more: object) -> Installed:
+def done(host: Host, **more: object) -> InstallResult:
     return install(host, gates().hooks, SOURCE, trust=True, **more)  # type: ignore[arg-type]
 
 
@@ -87,7 +87,7 @@ def test_a_host_gets_one_command_for_each_event(host: Host, home: Path) -> None:
 def test_an_entry_that_outlives_us_denies(host: Host, home: Path) -> None:
     """Hookline was removed, its entry was not: a shell is enough to say the host's deny."""
     made = entries(
-        Wiring(host, "/no/such/place/hookline", SOURCE), {"PreToolUse": 20, "UserPromptSubmit": 20, "Stop": 20}
+        CommandTemplate(host, "/no/such/place/hookline", SOURCE), {"PreToolUse": 20, "UserPromptSubmit": 20, "Stop": 20}
     )
 
     for entry in made:
@@ -106,7 +106,7 @@ def test_a_deny_by_exit_code_is_not_said_twice(home: Path, tmp_path: Path) -> No
     program = tmp_path / "hookline"
     program.write_text("#!/bin/sh\ncat >/dev/null; echo because >&2; exit 2\n")
     program.chmod(0o755)
-    (entry,) = entries(Wiring(find("kimi"), str(program), SOURCE), {"UserPromptSubmit": 20})
+    (entry,) = entries(CommandTemplate(find("kimi"), str(program), SOURCE), {"UserPromptSubmit": 20})
 
     run = subprocess.run(["sh", "-c", entry.command], input=b"{}", capture_output=True, check=False)
 

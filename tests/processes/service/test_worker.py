@@ -249,7 +249,7 @@ def test_many_at_once_leave_few_processes_waiting(desk: Desk) -> None:
         found = list(pool.map(lambda _: reason(desk.guard()), range(40)))
 
     assert all("rm -rf" in one for one in found)
-    until(lambda: 0 < len(children(desk)) <= spare.SEATS)
+    until(lambda: 0 < len(children(desk)) <= spare.MAX_IDLE)
 
 
 CIRCUMSTANCES: tuple[tuple[tuple[str, ...], str, dict[str, str]], ...] = (

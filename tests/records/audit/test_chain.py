@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from hookline.records.audit.chain import Link, follow, link_before, link_of, linked
+from hookline.records.audit.chain import Link, chain_line, follow, link_before, link_of
 
 RECORDS = [{"event": "PreToolUse", "tool": "Bash", "input": {"command": f"echo {n}"}} for n in range(20)]
 
@@ -12,7 +12,7 @@ RECORDS = [{"event": "PreToolUse", "tool": "Bash", "input": {"command": f"echo {
 def chained(key: bytes | None = None) -> list[bytes]:
     last, lines = Link(), []
     for record in RECORDS:
-        line, last = linked(record, last, key)
+        line, last = chain_line(record, last, key)
         lines.append(line)
     return lines
 
@@ -76,7 +76,7 @@ def test_without_the_key_the_chain_cannot_be_redone() -> None:
 
 def test_a_record_cannot_name_its_own_place() -> None:
     """Whatever a record calls `seq`, `prev` or `hash`, the chain's own count."""
-    line, last = linked({"seq": 99, "prev": "x", "hash": "y", "event": "Stop"}, Link())
+    line, last = chain_line({"seq": 99, "prev": "x", "hash": "y", "event": "Stop"}, Link())
 
     assert (link_of(line), link_before(line)) == (last, Link())
     assert last.seq == 1

@@ -13,7 +13,7 @@ import pytest
 from hookline.cli.main import main
 from hookline.errors import AuditError
 from hookline.records.audit import AuditFile, AuditLog, read
-from hookline.records.audit.chain import Link, linked
+from hookline.records.audit.chain import Link, chain_line
 
 KEY = b"only the writers know"
 keyed = pytest.mark.parametrize("key", [None, KEY], ids=["plain", "keyed"])
@@ -49,10 +49,10 @@ CUTS: dict[str, Callable[[AuditFile], object]] = {
     "the file": lambda file: file.path.unlink(),
     "half a line": lambda file: file.path.write_bytes(file.path.read_bytes()[:-40]),
     "a replaced last line": lambda file: file.path.write_bytes(
-        b"".join([*lines(file)[:-1], linked({"number": 99}, Link(9, _hash(lines(file)[-2])))[0]])
+        b"".join([*lines(file)[:-1], chain_line({"number": 99}, Link(9, _hash(lines(file)[-2])))[0]])
     ),
     "lines of others after the last": lambda file: file.path.write_bytes(
-        b"".join([*lines(file), *(linked({"number": n}, Link(10 + n, "0" * 64))[0] for n in range(3))])
+        b"".join([*lines(file), *(chain_line({"number": n}, Link(10 + n, "0" * 64))[0] for n in range(3))])
     ),
 }
 

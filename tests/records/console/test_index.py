@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookline.errors import HooklineError
-from hookline.records.audit.entry import word_of
+from hookline.records.audit.entry import decision_word_of
 from hookline.records.console.index import LogIndex
 from hookline.records.console.log_segments import logs_in
 from hookline.records.console.log_store import LogStore
@@ -348,7 +348,7 @@ def test_the_console_uses_the_word_that_the_audit_log_uses(entry: dict[str, Any]
     record = decode(json.dumps(entry).encode())
 
     assert isinstance(record, EventRecord)
-    assert VERDICTS[record.verdict] == word_of(entry).lower()
+    assert VERDICTS[record.verdict] == decision_word_of(entry).lower()
 
 
 @given(st.floats(0.001, 1e6))

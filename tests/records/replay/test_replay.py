@@ -309,7 +309,7 @@ def test_what_would_be_decided_otherwise_is_told_the_loosened_first(tmp_path: Pa
     report = replay([path], cautious, jobs=jobs, size=size)
 
     assert [(flip.line, flip.was, flip.now) for flip in report.flips] == FLIPS
-    assert (report.calls, report.flipped, report.failures) == (7, 5, 0)
+    assert (report.calls, report.flip_count, report.failures) == (7, 5, 0)
     assert report.flips[-1] == Flip(
         str(path), 3, "PreToolUse", "Bash", "rm x", "allow", "deny", "judge", "no deleting", partial=False
     )
@@ -324,7 +324,7 @@ def test_the_worst_flips_are_kept_when_there_are_too_many(tmp_path: Path, monkey
 
     assert len(report.flips) == 10
     assert (report.flips[0].line, report.flips[0].was, report.flips[0].now) == (501, "deny", "allow")
-    assert report.flipped == 601
+    assert report.flip_count == 601
 
 
 def test_folders_are_searched_and_rotated_logs_are_found(tmp_path: Path) -> None:
@@ -427,7 +427,7 @@ def test_a_persons_rejection_is_not_a_hooks_deny(
 
     report = replay([_transcript(tmp_path / "t.jsonl", str(tmp_path), result, **more)], make, jobs=1)
 
-    assert (report.calls, report.flipped) == (1, flips)
+    assert (report.calls, report.flip_count) == (1, flips)
 
 
 def test_a_folder_that_is_gone_is_not_a_flip(tmp_path: Path) -> None:
@@ -440,6 +440,6 @@ def test_a_folder_that_is_gone_is_not_a_flip(tmp_path: Path) -> None:
     path = _transcript(tmp_path / "t.jsonl", str(tmp_path / "gone"), "make: no rule")
     report = replay([path], make, jobs=1)
 
-    assert (report.calls, report.flipped, report.vanished) == (1, 0, 1)
+    assert (report.calls, report.flip_count, report.vanished) == (1, 0, 1)
     (tmp_path / "gone").mkdir()
     assert replay([path], make, jobs=1).vanished == 0

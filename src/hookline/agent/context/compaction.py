@@ -10,7 +10,7 @@ import re
 from hookline.agent.hook_messages import ran, reason_of, said
 from hookline.agent.messages import Assistant, User
 from hookline.agent.models import ModelRequest
-from hookline.agent.session.lifecycle import instructions_told, session_starts
+from hookline.agent.session.lifecycle import fire_session_start, instructions_told
 from hookline.agent.session.session import Conversation
 from hookline.core.engine import Verdict
 from hookline.events import PostCompact, PreCompact, SubagentStop
@@ -29,33 +29,33 @@ SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.DOTALL)
 OPENING = "This session goes on from an earlier conversation, which is summarised here:\n\n"
 
 
-async def compact_if_full(talk: Conversation) -> None:
+async def compact_if_full(conversation: Conversation) -> None:
     """Compact once the conversation fills its share of the context window; a hook's block leaves it as it is."""
-    limit = talk.session.compact_at or DEFAULT_THRESHOLD
-    if talk.context_tokens >= limit and talk.agent_id is None:
-        talk.context_tokens = 0
-        await compact(talk, "auto")
+    limit = conversation.session.compact_at or DEFAULT_THRESHOLD
+    if conversation.context_tokens >= limit and conversation.agent_id is None:
+        conversation.context_tokens = 0
+        await compact(conversation, "auto")
 
 
-async def compact(talk: Conversation, trigger: str, instructions: str = "") -> str:
+async def compact(conversation: Conversation, trigger: str, instructions: str = "") -> str:
     """Replace the conversation by a summary, unless a hook blocks it; what came of it, with what the hooks said.
 
     A conversation in which the model has said nothing, or nothing since the last summary, stays as it is.
 
     `continue: false` is no block here: it is about the turn, and there is none (FACTS.md §3).
     """
-    verdict = await talk.fire(PreCompact, trigger=trigger, custom_instructions=instructions or None)
+    verdict = await conversation.fire(PreCompact, trigger=trigger, custom_instructions=instructions or None)
     if verdict.decision is Decision.DENY:
         return f"Compaction blocked by PreCompact hook: {reason_of(verdict)}"
-    if not any(isinstance(message, Assistant) for message in talk.messages):
+    if not any(isinstance(message, Assistant) for message in conversation.messages):
         return "There is nothing to compact."
-    summary = await _summary(talk, _instructions(instructions, verdict))
-    await talk.fire(SubagentStop, agent_id=talk.session.id, agent_type="", stop_hook_active=False,
-                    agent_transcript_path=str(talk.transcript.path) if talk.transcript else "",
+    summary = await _summary(conversation, _instructions(instructions, verdict))
+    await conversation.fire(SubagentStop, agent_id=conversation.session.id, agent_type="", stop_hook_active=False,
+                    agent_transcript_path=str(conversation.transcript.path) if conversation.transcript else "",
                     last_assistant_message=summary)  # fmt: skip
-    _replace(talk, summary, trigger)
-    await session_starts(talk, "compact")
-    after = await talk.fire(PostCompact, trigger=trigger, compact_summary=summary)
+    _replace(conversation, summary, trigger)
+    await fire_session_start(conversation, "compact")
+    after = await conversation.fire(PostCompact, trigger=trigger, compact_summary=summary)
     return "\n".join(["Compacted", *ran(verdict), *ran(after)])
 
 
@@ -64,21 +64,23 @@ def _instructions(given: str, verdict: Verdict) -> str:
     return "\n\n".join(part for part in (given, *(said(one) for one in verdict.outcomes if one.ok)) if part)
 
 
-async def _summary(talk: Conversation, instructions: str) -> str:
+async def _summary(conversation: Conversation, instructions: str) -> str:
     text = f"{REQUEST}\n\nAdditional Instructions:\n{instructions}" if instructions else REQUEST
-    talk.deliver()
-    request = ModelRequest(messages=(*talk.messages, User.of(text, synthetic=True)), system=talk.session.system)
-    response = await talk.session.model.respond(request)
-    talk.session.usage = talk.session.usage + response.usage
+    conversation.deliver()
+    request = ModelRequest(
+        messages=(*conversation.messages, User.of(text, synthetic=True)), system=conversation.session.system
+    )
+    response = await conversation.session.model.respond(request)
+    conversation.session.usage = conversation.session.usage + response.usage
     found = SUMMARY.search(response.text)
     return (found[1] if found else response.text).strip()
 
 
-def _replace(talk: Conversation, summary: str, trigger: str) -> None:
-    before = talk.context_tokens
-    talk.waiting += instructions_told(talk)
-    talk.forgot = "compact"
-    talk.messages[:] = [User.of(OPENING + summary, synthetic=True)]
-    if talk.transcript is not None:
-        talk.transcript.compacted(OPENING + summary, trigger)
-    talk.session.output.system("compact_boundary", compact_metadata={"trigger": trigger, "pre_tokens": before})
+def _replace(conversation: Conversation, summary: str, trigger: str) -> None:
+    before = conversation.context_tokens
+    conversation.waiting += instructions_told(conversation)
+    conversation.forgot = "compact"
+    conversation.messages[:] = [User.of(OPENING + summary, synthetic=True)]
+    if conversation.transcript is not None:
+        conversation.transcript.compacted(OPENING + summary, trigger)
+    conversation.session.output.system("compact_boundary", compact_metadata={"trigger": trigger, "pre_tokens": before})

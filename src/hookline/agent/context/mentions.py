@@ -24,10 +24,10 @@ MOST = 20
 READ = Read()
 
 
-async def attach(talk: Conversation, prompt: str) -> None:
+async def attach(conversation: Conversation, prompt: str) -> None:
     """Let the files that a prompt mentions wait for the next request; what is not a file stays a word."""
-    for path in _mentioned(prompt, talk.state.cwd)[:MOST]:
-        await _attach(talk, path)
+    for path in _mentioned(prompt, conversation.state.cwd)[:MOST]:
+        await _attach(conversation, path)
 
 
 def _mentioned(prompt: str, cwd: str) -> list[str]:
@@ -45,26 +45,26 @@ def _file(name: str, cwd: str) -> str:
     return ""
 
 
-async def _attach(talk: Conversation, path: str) -> None:
+async def _attach(conversation: Conversation, path: str) -> None:
     given = READ.validate({"file_path": path})
-    refused = await _refused(talk, given)
+    refused = await _refused(conversation, given)
     if refused:
-        talk.remind(f"The user mentioned {path}, which was not attached: {refused}")
+        conversation.remind(f"The user mentioned {path}, which was not attached: {refused}")
         return
-    result = await READ.run(given, talk.tool_env(""))
+    result = await READ.run(given, conversation.tool_env(""))
     if result.is_error or not isinstance(result.content, str):
         return
-    if talk.transcript is not None:
+    if conversation.transcript is not None:
         attachment = {"type": "file", "filename": path, "content": result.content}
-        talk.transcript.append({"type": "attachment", "attachment": attachment})
-    talk.remind(f"The user attached {path}:\n\n{talk.bounded(result.content)}")
+        conversation.transcript.append({"type": "attachment", "attachment": attachment})
+    conversation.remind(f"The user attached {path}:\n\n{conversation.bounded(result.content)}")
 
 
-async def _refused(talk: Conversation, given: dict[str, object]) -> str:
+async def _refused(conversation: Conversation, given: dict[str, object]) -> str:
     """Why a file may not be read; nothing if it may."""
-    verdict = await talk.fire(PreToolUse, tool_name=READ.name, tool_input=given, tool_use_id=str(uuid4()))
+    verdict = await conversation.fire(PreToolUse, tool_name=READ.name, tool_input=given, tool_use_id=str(uuid4()))
     if verdict.stop or verdict.decision in (Decision.DENY, Decision.ASK, Decision.DEFER):
         return verdict.reason or "a hook refused it"
-    permission = permission_of(talk, READ, given, verdict)
+    permission = permission_of(conversation, READ, given, verdict)
     by_rule = permission.behaviour != "allow" and permission.reason_type == "rule"
     return permission.reason if permission.behaviour == "deny" or by_rule else ""

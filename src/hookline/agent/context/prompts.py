@@ -12,9 +12,9 @@ from hookline.agent.context.shell_output import filled_in
 from hookline.agent.context.slash_commands import COMMANDS, activate
 from hookline.agent.messages import Block, Text, User
 from hookline.agent.permission_policy import NO_RULES
-from hookline.agent.session.results import Ending
+from hookline.agent.session.results import TurnEnd
 from hookline.agent.session.session import Conversation
-from hookline.agent.session.transcript import interrupted, unanswered
+from hookline.agent.session.transcript import interrupted_results, unanswered
 from hookline.core.engine import Verdict
 from hookline.errors import AgentError
 from hookline.events import UserPromptExpansion, UserPromptSubmit
@@ -26,8 +26,8 @@ SLASH = re.compile(r"/([\w:.-]+)(?:\s+(.*))?\Z", re.DOTALL)
 
 
 async def submit(
-    talk: Conversation, prompt: str, blocks: tuple[Block, ...] = (), *, mentions: bool = False
-) -> Ending | None:
+    conversation: Conversation, prompt: str, blocks: tuple[Block, ...] = (), *, mentions: bool = False
+) -> TurnEnd | None:
     """Put a prompt into the conversation; an ending if the model need not, or may not, be asked.
 
     `blocks` are what came with the words (images); commands of the agent itself (`/compact`) do not reach any hook on
@@ -36,52 +36,54 @@ async def submit(
     found = SLASH.match(prompt)
     name, arguments = (found[1], (found[2] or "").strip()) if found else ("", "")
     if name in COMMANDS:
-        return await _command(talk, name, arguments)
-    talk.prompt_id = str(uuid4())
-    talk.session.policy.granted = NO_RULES
-    verdict = await talk.fire(UserPromptSubmit, prompt=prompt)
-    ending = _judged(talk, verdict, prompt)
+        return await _command(conversation, name, arguments)
+    conversation.prompt_id = str(uuid4())
+    conversation.session.policy.granted = NO_RULES
+    verdict = await conversation.fire(UserPromptSubmit, prompt=prompt)
+    ending = _judged(conversation, verdict, prompt)
     if ending is not None:
         return ending
-    skill = talk.session.skills.get(name)
+    skill = conversation.session.skills.get(name)
     if skill is not None:
-        return await _expand(talk, skill, arguments, prompt, verdict)
-    _say(talk, verdict, Text(prompt), *blocks)
+        return await _expand(conversation, skill, arguments, prompt, verdict)
+    _say(conversation, verdict, Text(prompt), *blocks)
     if mentions:
-        await attach(talk, prompt)
+        await attach(conversation, prompt)
     if found:
-        talk.remind(f"`/{name}` is not a command of this session; read the message as a plain request.")
+        conversation.remind(f"`/{name}` is not a command of this session; read the message as a plain request.")
     return None
 
 
-async def _command(talk: Conversation, name: str, arguments: str) -> Ending:
+async def _command(conversation: Conversation, name: str, arguments: str) -> TurnEnd:
     """Do what a command of the agent itself does; the model reads of it with the next prompt, of a later run too."""
-    _settle(talk)
-    output = await COMMANDS[name](talk, arguments)
-    talk.add_user(hook_messages.command_run(name, arguments, output))
-    talk.deliver()
-    return Ending(text=output)
+    _settle(conversation)
+    output = await COMMANDS[name](conversation, arguments)
+    conversation.add_user(hook_messages.command_run(name, arguments, output))
+    conversation.deliver()
+    return TurnEnd(text=output)
 
 
-def _judged(talk: Conversation, verdict: Verdict, prompt: str) -> Ending | None:
+def _judged(conversation: Conversation, verdict: Verdict, prompt: str) -> TurnEnd | None:
     """What hooks leave of a prompt: a block erases it, a stop leaves it unanswered (FACTS.md §3)."""
     more = verdict.reply.specific
     if more is not None and more.session_title:
-        talk.session.output.system("session_title_changed", title=more.session_title)
+        conversation.session.output.system("session_title_changed", title=more.session_title)
     if verdict.decision is Decision.DENY:
         shown = not (more is not None and more.suppress_original_prompt)
-        return Ending(reason="prompt_blocked", text=hook_messages.blocked_prompt(verdict, prompt, shown=shown))
+        return TurnEnd(reason="prompt_blocked", text=hook_messages.blocked_prompt(verdict, prompt, shown=shown))
     if verdict.stop:
         told = hook_messages.stopped_prompt(verdict)
-        _settle(talk)
-        talk.add(User.of(prompt, told))
-        return Ending(reason="hook_stopped", text=told)
+        _settle(conversation)
+        conversation.add(User.of(prompt, told))
+        return TurnEnd(reason="hook_stopped", text=told)
     return None
 
 
-async def _expand(talk: Conversation, skill: Skill, arguments: str, prompt: str, submitted: Verdict) -> Ending | None:
+async def _expand(
+    conversation: Conversation, skill: Skill, arguments: str, prompt: str, submitted: Verdict
+) -> TurnEnd | None:
     """UserPromptExpansion: the command becomes the prompt it stands for, unless a hook blocks it."""
-    verdict = await talk.fire(
+    verdict = await conversation.fire(
         UserPromptExpansion,
         expansion_type="slash_command",
         command_name=skill.name,
@@ -89,28 +91,28 @@ async def _expand(talk: Conversation, skill: Skill, arguments: str, prompt: str,
         command_source=skill.source,
         prompt=prompt,
     )
-    ending = _judged(talk, verdict, prompt)
+    ending = _judged(conversation, verdict, prompt)
     if ending is not None:
         return ending
-    activate(talk.session, skill)
+    activate(conversation.session, skill)
     try:
-        body = await filled_in(talk, skill.text(arguments))
+        body = await filled_in(conversation, skill.text(arguments))
     except AgentError as problem:
-        return Ending(reason="prompt_blocked", text=str(problem))
+        return TurnEnd(reason="prompt_blocked", text=str(problem))
     head = f"<command-name>/{skill.name}</command-name>\n<command-args>{arguments}</command-args>"
-    _say(talk, submitted, Text(head), Text(body))
-    talk.remind_of_context(verdict)
+    _say(conversation, submitted, Text(head), Text(body))
+    conversation.remind_of_context(verdict)
     return None
 
 
-def _say(talk: Conversation, verdict: Verdict, *blocks: Block) -> None:
-    _settle(talk)
-    talk.add(User(tuple(blocks)))
-    talk.remind_of_context(verdict)
+def _say(conversation: Conversation, verdict: Verdict, *blocks: Block) -> None:
+    _settle(conversation)
+    conversation.add(User(tuple(blocks)))
+    conversation.remind_of_context(verdict)
 
 
-def _settle(talk: Conversation) -> None:
+def _settle(conversation: Conversation) -> None:
     """Calls that were deferred and are still open are not made any more: a model refuses a call without an answer."""
-    left = unanswered(talk.messages)
+    left = unanswered(conversation.messages)
     if left:
-        talk.add(interrupted(left))
+        conversation.add(interrupted_results(left))

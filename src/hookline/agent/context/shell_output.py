@@ -27,26 +27,26 @@ __all__ = ["filled_in"]
 COMMANDS = re.compile(r"^```!\s*\n(.*?)\n```[ \t]*$|(?:^|(?<=\s))!`([^`\n]+)`", re.DOTALL | re.MULTILINE)
 
 
-async def filled_in(talk: Conversation, text: str) -> str:
+async def filled_in(conversation: Conversation, text: str) -> str:
     """The text with the output of its commands in their places; raises `AgentError` for one that may not run."""
     pieces, at = [], 0
     for found in COMMANDS.finditer(text):
-        pieces += [text[at : found.start()], await _output(talk, found[0], (found[1] or found[2]).strip())]
+        pieces += [text[at : found.start()], await _output(conversation, found[0], (found[1] or found[2]).strip())]
         at = found.end()
     return "".join([*pieces, text[at:]])
 
 
-async def _output(talk: Conversation, pattern: str, command: str) -> str:
-    tool = talk.tool_set.get("Bash") or default_tools()["Bash"]
-    given = await _permitted(talk, pattern, tool, command)
-    result = await tool.run(given, talk.tool_env(""))
+async def _output(conversation: Conversation, pattern: str, command: str) -> str:
+    tool = conversation.tool_set.get("Bash") or default_tools()["Bash"]
+    given = await _permitted(conversation, pattern, tool, command)
+    result = await tool.run(given, conversation.tool_env(""))
     told = result.content if isinstance(result.content, str) else str(result.response)
     if result.is_error:
         raise AgentError(f'Shell command failed for pattern "{pattern}": {told}')
     return told
 
 
-async def _permitted(talk: Conversation, pattern: str, tool: Tool, command: str) -> dict[str, object]:
+async def _permitted(conversation: Conversation, pattern: str, tool: Tool, command: str) -> dict[str, object]:
     """The call to make; whoever says no ends the command with the reason."""
     refused = f'Shell command permission check failed for pattern "{pattern}"'
     use = ToolUse(f"toolu_{uuid4().hex}", tool.name, {"command": command})
@@ -54,12 +54,12 @@ async def _permitted(talk: Conversation, pattern: str, tool: Tool, command: str)
         given = tool.validate(use.input)
     except ToolInputInvalid as problem:
         raise AgentError(f"{refused}: {problem}") from None
-    verdict = await talk.fire(PreToolUse, tool_name=tool.name, tool_input=given, tool_use_id=use.id)
+    verdict = await conversation.fire(PreToolUse, tool_name=tool.name, tool_input=given, tool_use_id=use.id)
     if verdict.decision in (Decision.DENY, Decision.DEFER) or verdict.stop:
         raise AgentError(f"{refused}: {hook_messages.reason_of(verdict)}")
     if verdict.reply.input is not None:
         given = tool.rewritten(verdict.reply.input)
-    permitted = await may_run(talk, tool, structs.replace(use, input=given), given, verdict)
+    permitted = await may_run(conversation, tool, structs.replace(use, input=given), given, verdict)
     if permitted.input is None:
         raise AgentError(f"{refused}: {permitted.why}")
     return permitted.input

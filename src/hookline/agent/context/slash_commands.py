@@ -9,7 +9,7 @@ from uuid import uuid4
 from hookline.agent.context.compaction import compact
 from hookline.agent.context.definitions import Skill
 from hookline.agent.context.shell_output import filled_in
-from hookline.agent.session.lifecycle import session_ends, session_starts
+from hookline.agent.session.lifecycle import fire_session_end, fire_session_start
 from hookline.agent.session.session import Conversation, Session
 from hookline.agent.tools import ToolResult, failure
 from hookline.errors import AgentError
@@ -19,34 +19,35 @@ from hookline.settings.parse import parse_hooks
 from hookline.settings.sources import SettingsSource
 
 
-async def _compact(talk: Conversation, arguments: str) -> str:
+async def _compact(conversation: Conversation, arguments: str) -> str:
     """Summarise the conversation, with the user's wishes for the summary."""
-    return await compact(talk, "manual", arguments)
+    return await compact(conversation, "manual", arguments)
 
 
-async def _clear(talk: Conversation, _: str) -> str:
+async def _clear(conversation: Conversation, _: str) -> str:
     """Forget the conversation: the session ends and begins again."""
-    await session_ends(talk, "clear")
-    talk.messages.clear()
-    talk.waiting.clear()
-    talk.state.files_read.clear()
-    talk.instructions_seen.clear()
-    talk.forgot = "session_start"
-    if talk.transcript is not None:
-        talk.transcript.cleared()
-    talk.session.output.say("conversation_reset", new_conversation_id=str(uuid4()), trigger="clear")
-    await session_starts(talk, "clear")
+    await fire_session_end(conversation, "clear")
+    conversation.messages.clear()
+    conversation.waiting.clear()
+    conversation.state.files_read.clear()
+    conversation.instructions_seen.clear()
+    conversation.forgot = "session_start"
+    if conversation.transcript is not None:
+        conversation.transcript.cleared()
+    conversation.session.output.say("conversation_reset", new_conversation_id=str(uuid4()), trigger="clear")
+    await fire_session_start(conversation, "clear")
     return ""
 
 
-async def _context(talk: Conversation, _: str) -> str:
+async def _context(conversation: Conversation, _: str) -> str:
     """How full the context window is."""
-    return f"{talk.session.model_name}: {talk.context_tokens} tokens in {len(talk.messages)} messages"
+    name, messages = conversation.session.model_name, len(conversation.messages)
+    return f"{name}: {conversation.context_tokens} tokens in {messages} messages"
 
 
-async def _cost(talk: Conversation, _: str) -> str:
+async def _cost(conversation: Conversation, _: str) -> str:
     """What the session used so far."""
-    usage = talk.session.usage
+    usage = conversation.session.usage
     return f"{usage.input_tokens} tokens in, {usage.output_tokens} tokens out"
 
 
@@ -71,15 +72,15 @@ COMMANDS: Mapping[str, Callable[[Conversation, str], Awaitable[str]]] = MappingP
 """The agent's own commands, by name."""
 
 
-async def use_skill(talk: Conversation, name: str, arguments: str) -> ToolResult:
+async def use_skill(conversation: Conversation, name: str, arguments: str) -> ToolResult:
     """Load a skill: the model reads it after the result, and its hooks hold from now on."""
-    skill = talk.session.skills.get(name.removeprefix("/"))
+    skill = conversation.session.skills.get(name.removeprefix("/"))
     if skill is None or not skill.for_model:
-        known = ", ".join(sorted(one.name for one in talk.session.skills.values() if one.for_model))
+        known = ", ".join(sorted(one.name for one in conversation.session.skills.values() if one.for_model))
         return failure(f"Unknown skill: {name}. Known: {known or 'none'}")
-    activate(talk.session, skill)
+    activate(conversation.session, skill)
     try:
-        talk.remind(await filled_in(talk, skill.text(arguments)))
+        conversation.remind(await filled_in(conversation, skill.text(arguments)))
     except AgentError as problem:
         return failure(str(problem))
     return ToolResult(f"Launching skill: {skill.name}", {"success": True, "commandName": skill.name})

@@ -21,7 +21,7 @@ from hookline.agent.messages import (
 )
 from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent
 from hookline.agent.models.kinds import model_errors
-from hookline.agent.models.stream import Telling, parse_arguments
+from hookline.agent.models.stream import AnswerStream, parse_arguments
 from hookline.errors import ModelError, extra
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Completion:
 
     def __init__(self, model: str, on_event: OnEvent | None = None) -> None:
         self.model = model
-        self._telling = Telling(on_event) if on_event else None
+        self._telling = AnswerStream(on_event) if on_event else None
         self._id = ""
         self._text: list[str] = []
         self._calls: dict[int, dict[str, str]] = {}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from hookline.agent.messages import Usage
 
-__all__ = ["cost_of", "model_usage", "priced"]
+__all__ = ["cost_of", "has_price", "model_usage"]
 
 
 class Price(NamedTuple):
@@ -50,7 +50,7 @@ def cost_of(model: str, usage: Usage) -> float:
     return (read * price.tokens_in + usage.output_tokens * price.tokens_out) / MILLION
 
 
-def priced(model: str) -> bool:
+def has_price(model: str) -> bool:
     """Whether the table knows what the model costs."""
     return _price(model) is not UNKNOWN
 

@@ -23,7 +23,7 @@ from msgspec import Struct
 from hookline.agent.messages import Assistant, Block, StopReason, Text, ToolUse, User, decode_block, decode_usage
 from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent
 from hookline.agent.models.kinds import api_error
-from hookline.agent.models.stream import Telling
+from hookline.agent.models.stream import AnswerStream
 from hookline.errors import ModelError
 
 __all__ = ["Scripted", "Turn"]
@@ -97,7 +97,7 @@ class Scripted:
             raise api_error(turn.status, turn.error or {"error": {"message": "scripted"}}, model=self.name)
         message = answer(turn, serial, request.model or self.name)
         if on_event:
-            Telling(on_event).whole(message)
+            AnswerStream(on_event).whole(message)
         return ModelResponse(message=message)
 
     def _next(self, request: ModelRequest) -> Turn:

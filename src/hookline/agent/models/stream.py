@@ -1,8 +1,8 @@
 """The events of a streamed Messages API answer, put together (no I/O).
 
 Each event is a mapping as the API sends it. `Answer.feed` takes them one by one, `Answer.done` is the whole message. An
-answer that breaks off, or whose events make no sense, is a `ModelError`. `Telling` goes the other way: what some other
-model says, as such events.
+answer that breaks off, or whose events make no sense, is a `ModelError`. `AnswerStream` goes the other way: what some
+other model says, as such events.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hookline.agent.messages import (
 from hookline.agent.models.kinds import api_error
 from hookline.errors import ModelError
 
-__all__ = ["StreamedAnswer", "Telling", "parse_arguments"]
+__all__ = ["AnswerStream", "StreamedAnswer", "parse_arguments"]
 
 #: delta type → the field of the delta, which is also the field of the block it grows
 GROWTH = {
@@ -120,7 +120,7 @@ class StreamedAnswer:
     }
 
 
-class Telling:
+class AnswerStream:
     """An answer told as events while it arrives, or all at once, from a model that has other ones or none."""
 
     def __init__(self, tell: Callable[[dict[str, Any]], None]) -> None:

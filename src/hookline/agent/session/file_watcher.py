@@ -39,8 +39,8 @@ class _FiresEvents(Protocol):
 class FileWatcher:
     """Looks at some files again and again, and says what became of them."""
 
-    def __init__(self, talk: _FiresEvents) -> None:
-        self._talk = talk
+    def __init__(self, conversation: _FiresEvents) -> None:
+        self._talk = conversation
         self._seen: dict[str, tuple[int, ...] | None] = {}
         self._task: asyncio.Task[None] | None = None
 

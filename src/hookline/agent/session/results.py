@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct
 from hookline.agent.messages import ToolUse, Usage
 
 
-class Ending(Struct, frozen=True, kw_only=True):
+class TurnEnd(Struct, frozen=True, kw_only=True):
     """Why a turn is over; `reason` is the wire's `terminal_reason`."""
 
     reason: str = "completed"

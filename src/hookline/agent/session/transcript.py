@@ -170,7 +170,7 @@ class Transcript:
             ) from problem
 
 
-class Resumed(Struct, frozen=True):
+class ResumedConversation(Struct, frozen=True):
     """A conversation to go on with: what was said, where to write on, and what was found on the way.
 
     `forked_from` is the session another run holds, of which this is a copy; `torn` counts bytes cut off the end,
@@ -184,7 +184,9 @@ class Resumed(Struct, frozen=True):
     skipped: int = 0
 
 
-def resume(path: Path, *, cwd: str = "", durable: bool = False, fork: bool = False, upto: str | None = None) -> Resumed:
+def resume(
+    path: Path, *, cwd: str = "", durable: bool = False, fork: bool = False, upto: str | None = None
+) -> ResumedConversation:
     """Open a transcript to go on with it; repaired if torn, copied if another run holds it or if `fork` says so.
 
     With `upto` the conversation goes on after the message of that uuid; what came later stays in the file, and a
@@ -199,10 +201,10 @@ def resume(path: Path, *, cwd: str = "", durable: bool = False, fork: bool = Fal
     torn = _mend(path)
     messages, skipped, last = _read(path)
     original.last_uuid = last  # the chain of parents goes on
-    return _rewound(Resumed(original, messages, torn=torn, skipped=skipped), upto)
+    return _rewound(ResumedConversation(original, messages, torn=torn, skipped=skipped), upto)
 
 
-def _rewound(found: Resumed, upto: str | None) -> Resumed:
+def _rewound(found: ResumedConversation, upto: str | None) -> ResumedConversation:
     """The conversation as it was after the message `upto`."""
     if upto is None:
         return found
@@ -239,7 +241,7 @@ def deferred(path: Path) -> set[str]:
     return {str(entry.get("toolUseID")) for entry in entries if entry.get("subtype") == "tool_deferred"}
 
 
-def interrupted(uses: Iterable[ToolUse]) -> User:
+def interrupted_results(uses: Iterable[ToolUse]) -> User:
     """The answer to calls that will not be done, so that the model can be asked again."""
     return User(tuple(ToolOutput(use.id, INTERRUPTED, is_error=True) for use in uses), synthetic=True)
 
@@ -301,7 +303,7 @@ def _mend(path: Path) -> int:
     return len(tail)
 
 
-def _forked(path: Path, cwd: str, *, durable: bool) -> Resumed:
+def _forked(path: Path, cwd: str, *, durable: bool) -> ResumedConversation:
     """A copy of every whole line under a new session id, written as one piece so that it is never half there."""
     session_id = str(uuid4())
     copy = path.with_name(f"{session_id}.jsonl")
@@ -316,7 +318,7 @@ def _forked(path: Path, cwd: str, *, durable: bool) -> Resumed:
     transcript = Transcript(copy, session_id, cwd=cwd, durable=durable)
     messages, skipped, last = _read(copy)
     transcript.last_uuid = last
-    return Resumed(transcript, messages, forked_from=path.stem, skipped=skipped)
+    return ResumedConversation(transcript, messages, forked_from=path.stem, skipped=skipped)
 
 
 def _encode(entry: Any) -> bytes:

@@ -16,14 +16,14 @@ from typing import Any
 import msgspec
 
 from hookline.agent.agent import Agent
-from hookline.agent.factory import Made, add_agents, effort, give_services
+from hookline.agent.factory import AgentBundle, add_agents, effort, give_services
 from hookline.agent.messages import Block, Text, User, decode_block
 from hookline.agent.models import ModelRequest, choose
-from hookline.agent.permission_policy import Ask
+from hookline.agent.permission_policy import PermissionQuestion
 from hookline.agent.run_options import RunOptions
 from hookline.agent.session.results import Result
 from hookline.agent.stream_json.host_tools import HostTools
-from hookline.agent.stream_json.init import output_style, say_init
+from hookline.agent.stream_json.init import output_style, write_init_message
 from hookline.agent.stream_json.remote_hooks import host_hooks
 from hookline.agent.stream_json.session_state import SessionStates
 from hookline.errors import HooklineError, HostGone, RequestRefused
@@ -51,7 +51,7 @@ LONGEST_HOLD = 45.0
 PROBE = ModelRequest(messages=(User.of("Hi"),), max_tokens=1)
 
 
-async def serve(made: Made, options: RunOptions, write: Callable[[bytes], None]) -> int:
+async def serve(made: AgentBundle, options: RunOptions, write: Callable[[bytes], None]) -> int:
     """Serve a host until it closes stdin and everything it asked for is done; what it is told goes to `write`."""
     host = HostSession(made, options, write)
     reading = asyncio.create_task(host.listen())
@@ -62,28 +62,28 @@ async def serve(made: Made, options: RunOptions, write: Callable[[bytes], None])
         await asyncio.gather(reading, return_exceptions=True)
 
 
-class Unfinished:
+class LeftoverCalls:
     """In place of a prompt: the run before left calls to this one."""
 
 
-class Woken:
+class BackgroundWake:
     """In place of a prompt: something happened in the background that the agent reacts to."""
 
 
 class HostSession:
     """The host and what it asks of us."""
 
-    made: Made
+    made: AgentBundle
     options: RunOptions
 
-    def __init__(self, made: Made, options: RunOptions, write: Callable[[bytes], None]) -> None:
+    def __init__(self, made: AgentBundle, options: RunOptions, write: Callable[[bytes], None]) -> None:
         self.made, self.options = made, options
         self.agent: Agent = made.agent
         self.server: CliChannel = CliChannel(write, also=OTHERS)
         self._tools = HostTools(made, self.server)
         self._callbacks: tuple[str, ...] = ()
         self._over = False
-        self._prompts: asyncio.Queue[UserMessage | Unfinished | None] = asyncio.Queue()
+        self._prompts: asyncio.Queue[UserMessage | LeftoverCalls | None] = asyncio.Queue()
         self._state = SessionStates(self.agent)
         made.hooks.engine.on_late = self.agent.session.wake
         if options.permission_prompt_tool == "stdio" and options.permission_prompts != "none":
@@ -134,31 +134,31 @@ class HostSession:
             await self.agent.start()
         return 1 if result is not None and result.is_error else 0
 
-    async def _next(self) -> UserMessage | Unfinished | Woken | None:
+    async def _next(self) -> UserMessage | LeftoverCalls | BackgroundWake | None:
         """The next prompt of the host, or that there is one which nobody typed; `None` when the host has gone."""
         typed = asyncio.ensure_future(self._prompts.get())
         untyped = asyncio.ensure_future(self.agent.session.inbox.wait())
         try:
             done, _ = await asyncio.wait({typed, untyped}, return_when=asyncio.FIRST_COMPLETED)
-            return typed.result() if typed in done else Woken()
+            return typed.result() if typed in done else BackgroundWake()
         finally:
             typed.cancel()
             untyped.cancel()
 
-    async def _turn(self, prompt: UserMessage | Unfinished | Woken) -> Result | None:
-        if isinstance(prompt, Woken):
-            say_init(self.made)
+    async def _turn(self, prompt: UserMessage | LeftoverCalls | BackgroundWake) -> Result | None:
+        if isinstance(prompt, BackgroundWake):
+            write_init_message(self.made)
             return await self.agent.react()
         await self._tools.ready()
-        if isinstance(prompt, Unfinished):
-            say_init(self.made)
+        if isinstance(prompt, LeftoverCalls):
+            write_init_message(self.made)
             try:
                 await self.agent.start()
             finally:
                 self.agent.caught_up.set()
             return self.agent.finished
         await self.agent.start()
-        say_init(self.made)
+        write_init_message(self.made)
         if self.options.replay_user_messages:
             self.server.say(prompt.data)
         text, blocks = _words(prompt)
@@ -166,7 +166,7 @@ class HostSession:
 
     # -- asking the host -------------------------------------------------------------------------------------------
 
-    async def _may_run(self, ask: Ask) -> Reply:
+    async def _may_run(self, ask: PermissionQuestion) -> Reply:
         """`can_use_tool`: the host decides about a call."""
         by_hook = ask.reason_type == "hook"
         request = CanUseTool(
@@ -211,7 +211,7 @@ class HostSession:
         if request.append_system_prompt:
             session.system = (*session.system, request.append_system_prompt)
         if self.options.resume and self.agent.left_undone():
-            self._prompts.put_nowait(Unfinished())
+            self._prompts.put_nowait(LeftoverCalls())
             await self._caught_up()
         return self._about()
 
@@ -260,18 +260,18 @@ class HostSession:
 
     async def set_model(self, request: SetModel) -> dict[str, Any]:
         """PreModelSwitch, PostModelSwitch: another model from now on, unless a hook refuses."""
-        session, talk = self.agent.session, self.agent.talk
+        session, conversation = self.agent.session, self.agent.conversation
         model = choose(request.model or "")
         await model.respond(PROBE)  # a model that nobody serves is refused here, not in the next turn
         about = {"from_model": session.model_name, "to_model": model.name, "requested_model": request.model,
-                 "context_tokens": talk.context_tokens}  # fmt: skip
-        verdict = await talk.fire(PreModelSwitch, **about)
+                 "context_tokens": conversation.context_tokens}  # fmt: skip
+        verdict = await conversation.fire(PreModelSwitch, **about)
         if verdict.decision in (Decision.DENY, Decision.ASK) or verdict.stop:
             raise RequestRefused("set_model", verdict.reason or "blocked by a hook", "blocked_by_hook")
         session.model = model
         session.effort = effort(self.options, model)
         give_services(self.agent, self.made.hooks, self.made.servers)
-        talk.remind_of_context(await talk.fire(PostModelSwitch, **about))
+        conversation.remind_of_context(await conversation.fire(PostModelSwitch, **about))
         return {}
 
     async def register_repo_root(self, request: OtherRequest) -> dict[str, Any]:
@@ -285,7 +285,7 @@ class HostSession:
         if str(directory) in session.policy.dirs:
             raise ValueError(f"`{directory}` is a working folder already")
         session.policy.dirs = (*session.policy.dirs, str(directory))
-        await self.agent.talk.fire(DirectoryAdded, directory=str(directory), source="register_repo_root")
+        await self.agent.conversation.fire(DirectoryAdded, directory=str(directory), source="register_repo_root")
         return {}
 
     async def mcp_status(self, _: OtherRequest) -> dict[str, Any]:
@@ -302,7 +302,7 @@ class HostSession:
 
     async def stop_task(self, request: OtherRequest) -> dict[str, Any]:
         """End a background command."""
-        await self.agent.talk.state.jobs.stop(str(msgspec.json.decode(request.body).get("task_id")))
+        await self.agent.conversation.state.jobs.stop(str(msgspec.json.decode(request.body).get("task_id")))
         return {}
 
     async def nothing(self, _: Any) -> dict[str, Any]:

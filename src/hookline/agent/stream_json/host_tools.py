@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from hookline.agent.factory import Made, give_services
+from hookline.agent.factory import AgentBundle, give_services
 from hookline.agent.tools.mcp import McpServers
 from hookline.guards.permissions import removed_tools
 from hookline.hosts.claude_code.cli_channel import CliChannel
@@ -19,7 +19,7 @@ from hookline.hosts.claude_code.messages import McpMessage
 class HostTools:
     """Connects to the host's servers; a host that says nothing of them has those of `--mcp-config`."""
 
-    def __init__(self, made: Made, server: CliChannel) -> None:
+    def __init__(self, made: AgentBundle, server: CliChannel) -> None:
         self._made, self._server = made, server
         self._connecting: asyncio.Task[None] | None = None
 

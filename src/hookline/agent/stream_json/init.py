@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hookline.agent.run_options import CLAUDE_CODE_VERSION
 
 if TYPE_CHECKING:
-    from hookline.agent.factory import Made
+    from hookline.agent.factory import AgentBundle
     from hookline.api import Hooks
 
 
@@ -23,7 +23,7 @@ def plugins(hooks: Hooks) -> list[dict[str, str]]:
     return [{"name": name.partition("@")[0], "path": path, "source": name} for name, path in found.items()]
 
 
-def say_init(made: Made) -> None:
+def write_init_message(made: AgentBundle) -> None:
     """The first message: where, with what, under which rules."""
     session = made.agent.session
     made.agent.output.system(

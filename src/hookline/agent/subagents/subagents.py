@@ -19,12 +19,12 @@ from hookline.agent.context.definitions import BUILT_IN_AGENTS, AgentDefinition
 from hookline.agent.messages import User
 from hookline.agent.models.choose import resolve
 from hookline.agent.session.lifecycle import instructions_told
-from hookline.agent.session.results import Ending
+from hookline.agent.session.results import TurnEnd
 from hookline.agent.session.session import Conversation
 from hookline.agent.session.transcript import Transcript, subagent_path
 from hookline.agent.subagents.teammates import work_through
 from hookline.agent.tools import ToolResult, failure
-from hookline.agent.turn import subagent_stops, take_turn
+from hookline.agent.turn import run_turn, subagent_stops
 from hookline.events import SubagentStart
 
 __all__ = ["spawn_agent"]
@@ -46,11 +46,11 @@ async def spawn_agent(parent: Conversation, given: dict[str, Any], tool_use_id: 
         return failure(f"subagents cannot be nested deeper than {DEEPEST}")
     if given.get("name") in parent.session.teammates:
         return failure(f"a teammate named `{given['name']}` is at work already; choose another name")
-    talk = _conversation(parent, definition, given, tool_use_id)
+    conversation = _conversation(parent, definition, given, tool_use_id)
     if _goes_on_alone(definition, given):
-        return _in_background(talk, definition, given)
-    with _books(talk):
-        return _told(talk, given, await _work(talk, given["prompt"]))
+        return _in_background(conversation, definition, given)
+    with _books(conversation):
+        return _told(conversation, given, await _work(conversation, given["prompt"]))
 
 
 def _goes_on_alone(definition: AgentDefinition, given: dict[str, Any]) -> bool:
@@ -95,54 +95,54 @@ def _transcript(parent: Conversation, path: Path, agent_id: str) -> Transcript:
     return Transcript(path, session.id, cwd=session.project_dir, sidechain=agent_id, mirror=mirror)
 
 
-async def _work(talk: Conversation, prompt: str) -> Ending:
+async def _work(conversation: Conversation, prompt: str) -> TurnEnd:
     """Begin, and take turns until it may rest."""
-    verdict = await talk.fire(SubagentStart, description=talk.description)
+    verdict = await conversation.fire(SubagentStart, description=conversation.description)
     if verdict.blocked:
-        return Ending(
+        return TurnEnd(
             reason="hook_stopped", is_error=True, text=f"SubagentStart hook: {hook_messages.reason_of(verdict)}"
         )
-    talk.add(User.of(prompt))
-    talk.remind_of_context(verdict)
+    conversation.add(User.of(prompt))
+    conversation.remind_of_context(verdict)
     try:
-        ending = await _turn(talk)
+        ending = await _turn(conversation)
     except Exception as problem:
-        await _failed(talk, f"{type(problem).__name__}: {problem}")
+        await _failed(conversation, f"{type(problem).__name__}: {problem}")
         raise
     if ending.reason not in STOP_WAS_ASKED:
-        await _failed(talk, "\n".join(ending.errors) or ending.reason)
+        await _failed(conversation, "\n".join(ending.errors) or ending.reason)
     return ending
 
 
-async def _failed(talk: Conversation, problem: str) -> None:
+async def _failed(conversation: Conversation, problem: str) -> None:
     """SubagentStop for one that did not come to its end by itself: hooks hear of it, and cannot send it back."""
-    await subagent_stops(talk, success=False, error=problem)
+    await subagent_stops(conversation, success=False, error=problem)
 
 
 @contextmanager
-def _books(talk: Conversation) -> Iterator[None]:
+def _books(conversation: Conversation) -> Iterator[None]:
     """Its transcript is closed when its work is over, however that ends."""
     try:
         yield
     finally:
-        if talk.transcript is not None:
-            talk.transcript.close()
+        if conversation.transcript is not None:
+            conversation.transcript.close()
 
 
-async def _turn(talk: Conversation) -> Ending:
-    ending, _ = await take_turn(talk)
+async def _turn(conversation: Conversation) -> TurnEnd:
+    ending, _ = await run_turn(conversation)
     return ending
 
 
-def _told(talk: Conversation, given: dict[str, Any], ending: Ending) -> ToolResult:
+def _told(conversation: Conversation, given: dict[str, Any], ending: TurnEnd) -> ToolResult:
     problems = "The agent was interrupted." if ending.reason == "aborted_tools" else "\n".join(ending.errors)
     text = ending.text or problems or "(the agent said nothing)"
     failed = ending.is_error and ending.reason != "max_turns"  # what it did until then stands
     response = {
         "status": "failed" if failed else "completed",
         "prompt": given["prompt"],
-        "agentId": talk.agent_id,
-        "agentType": talk.agent_type,
+        "agentId": conversation.agent_id,
+        "agentType": conversation.agent_type,
         "content": [{"type": "text", "text": text}],
     }
     return ToolResult([{"type": "text", "text": text}], response, failed)
@@ -151,47 +151,56 @@ def _told(talk: Conversation, given: dict[str, Any], ending: Ending) -> ToolResu
 # -- in the background -------------------------------------------------------------------------------------------
 
 
-def _in_background(talk: Conversation, definition: AgentDefinition, given: dict[str, Any]) -> ToolResult:
+def _in_background(conversation: Conversation, definition: AgentDefinition, given: dict[str, Any]) -> ToolResult:
     name = str(given.get("name") or "")
-    talk.session.teammates |= {name} if name else set()
-    work = _teammate(talk, name, given["prompt"]) if name else _work(talk, given["prompt"])
-    task = asyncio.create_task(_alone(talk, given, work), name=f"agent {talk.agent_id}")
-    talk.session.working.add(task)
-    task.add_done_callback(talk.session.working.discard)
-    about = {"task_id": talk.agent_id, "tool_use_id": talk.parent_tool_use_id, "task_type": "local_agent",
-             "subagent_type": definition.name}  # fmt: skip
-    talk.session.output.system("task_started", **about, description=given["description"])
-    assert talk.agent_id is not None
-    response = {"status": "async_launched", "agentId": talk.agent_id, "description": given["description"]}
-    return ToolResult([{"type": "text", "text": hook_messages.launched(talk.agent_id)}], response)
+    conversation.session.teammates |= {name} if name else set()
+    work = _teammate(conversation, name, given["prompt"]) if name else _work(conversation, given["prompt"])
+    task = asyncio.create_task(_alone(conversation, given, work), name=f"agent {conversation.agent_id}")
+    conversation.session.working.add(task)
+    task.add_done_callback(conversation.session.working.discard)
+    about = {
+        "task_id": conversation.agent_id,
+        "tool_use_id": conversation.parent_tool_use_id,
+        "task_type": "local_agent",
+        "subagent_type": definition.name,
+    }
+    conversation.session.output.system("task_started", **about, description=given["description"])
+    assert conversation.agent_id is not None
+    response = {"status": "async_launched", "agentId": conversation.agent_id, "description": given["description"]}
+    return ToolResult([{"type": "text", "text": hook_messages.launched(conversation.agent_id)}], response)
 
 
-async def _alone(talk: Conversation, given: dict[str, Any], work: Awaitable[Ending]) -> None:
+async def _alone(conversation: Conversation, given: dict[str, Any], work: Awaitable[TurnEnd]) -> None:
     """Work that nobody waits for: what breaks it is its ending, and the main agent is told."""
-    with _books(talk):
+    with _books(conversation):
         try:
             ending = await work
         except Exception as problem:  # noqa: BLE001 - told to the main agent, as any other ending
-            ending = Ending(reason="error", is_error=True, text=f"{type(problem).__name__}: {problem}")
-        _report(talk, given, ending)
+            ending = TurnEnd(reason="error", is_error=True, text=f"{type(problem).__name__}: {problem}")
+        _report(conversation, given, ending)
 
 
-def _report(talk: Conversation, given: dict[str, Any], ending: Ending) -> None:
+def _report(conversation: Conversation, given: dict[str, Any], ending: TurnEnd) -> None:
     """Tell the main agent that a background agent is done."""
     status = "failed" if ending.is_error else "completed"
     text = ending.text or "\n".join(ending.errors)
-    assert talk.agent_id is not None
-    output = str(talk.transcript.path) if talk.transcript else ""
-    about = {"task_id": talk.agent_id, "tool_use_id": talk.parent_tool_use_id, "status": status, "summary": text,
-             "output_file": output}  # fmt: skip
-    talk.session.output.system("task_notification", **about)
+    assert conversation.agent_id is not None
+    output = str(conversation.transcript.path) if conversation.transcript else ""
+    about = {
+        "task_id": conversation.agent_id,
+        "tool_use_id": conversation.parent_tool_use_id,
+        "status": status,
+        "summary": text,
+        "output_file": output,
+    }
+    conversation.session.output.system("task_notification", **about)
     summary = f'Agent "{given["description"]}" {status}'
-    talk.session.inbox.put(hook_messages.notification(talk.agent_id, status, summary, text))
+    conversation.session.inbox.put(hook_messages.notification(conversation.agent_id, status, summary, text))
 
 
-async def _teammate(talk: Conversation, name: str, prompt: str) -> Ending:
+async def _teammate(conversation: Conversation, name: str, prompt: str) -> TurnEnd:
     """Work on the prompt, then through the shared task list."""
     try:
-        return await work_through(talk, name, await _work(talk, prompt))
+        return await work_through(conversation, name, await _work(conversation, prompt))
     finally:
-        talk.session.teammates.discard(name)
+        conversation.session.teammates.discard(name)

@@ -27,7 +27,7 @@ class Team:
     @property
     def tasks(self) -> tuple[Task, ...]:
         """Every task, oldest first."""
-        return self.agent.talk.state.tasks.all()
+        return self.agent.conversation.state.tasks.all()
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -36,7 +36,7 @@ class Team:
 
     def add_task(self, subject: str, description: str = "", *, after: tuple[Task, ...] = ()) -> Task:
         """Add a task that waits for those in `after`; no hook is asked, because no model wants it."""
-        tasks = self.agent.talk.state.tasks
+        tasks = self.agent.conversation.state.tasks
         task = tasks.put(tasks.draft(subject, description))
         for earlier in after:
             tasks.link(earlier.id, task.id)
@@ -46,7 +46,7 @@ class Team:
         """Let a teammate begin, in the background; raises `AgentError` if it cannot."""
         await self.agent.start()
         given = {"name": name, "prompt": prompt, "description": f"teammate {name}", "subagent_type": kind}
-        launched = await spawn_agent(self.agent.talk, given, "")
+        launched = await spawn_agent(self.agent.conversation, given, "")
         if launched.is_error:
             raise AgentError(str(launched.content))
 

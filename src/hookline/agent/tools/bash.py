@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
-from hookline.agent.tools.shell import Bounded, Shell
+from hookline.agent.tools.shell import BoundedOutput, Shell
 from hookline.guards.sandboxing import unavailable, unwrapped
 from hookline.sandbox.policy import Policy
 
@@ -58,10 +58,10 @@ class Bash(Tool):
             return failure(f"this session runs commands confined, and here that is not possible: {reason}")
         line, policy = line_to_run(given["command"], env)
         held = None if policy is None else (policy, env.state.jobs.starter)
-        shell = Shell(line, existing(env), environment(env), env.state.env_files, held)
+        shell = Shell(line, current_directory(env), environment(env), env.state.env_files, held)
         if given.get("run_in_background"):
             return await in_background(shell, given, env)
-        sink = Bounded(OUTPUT_LIMIT)
+        sink = BoundedOutput(OUTPUT_LIMIT)
         seconds = min(given.get("timeout") or DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS) / 1000
         try:
             shell.start()
@@ -108,7 +108,7 @@ def line_to_run(line: str, env: ToolEnv) -> tuple[str, Policy | None]:
     if env.confine:
         root = os.path.realpath(env.state.project_dir)
         policies.insert(0, Policy((root, os.path.realpath(tempfile.gettempdir())), write_guard="--confine"))
-    return line, reduce(Policy.narrowed, policies) if policies else None
+    return line, reduce(Policy.intersected, policies) if policies else None
 
 
 async def in_background(shell: Shell, given: dict[str, Any], env: ToolEnv) -> ToolResult:
@@ -126,7 +126,7 @@ def environment(env: ToolEnv) -> dict[str, str]:
     return {**(env.environ or os.environ), "CLAUDECODE": "1", "PWD": env.cwd}
 
 
-def existing(env: ToolEnv) -> str:
+def current_directory(env: ToolEnv) -> str:
     """The session's directory, or the project's when a command removed it."""
     return env.cwd if Path(env.cwd).is_dir() else env.state.project_dir
 
@@ -177,7 +177,7 @@ def finished(command: str, code: int, output: str, note: str) -> ToolResult:
     return ToolResult(told or "(Bash completed with no output)", response(command, output, note))
 
 
-def timed_out(sink: Bounded, seconds: float) -> ToolResult:
+def timed_out(sink: BoundedOutput, seconds: float) -> ToolResult:
     """What a command that had to be killed comes to."""
     output = sink.text().rstrip("\n")
     told = f"Command timed out after {seconds:g} s\n{output}".rstrip("\n")

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
-from hookline.agent.tools.shell import Bounded
+from hookline.agent.tools.shell import BoundedOutput
 
 __all__ = ["Glob", "Grep", "walk"]
 
@@ -294,7 +294,7 @@ def _window(lines: list[str], given: dict[str, Any]) -> list[str]:
 
 
 def _bounded(lines: list[str]) -> str:
-    sink = Bounded(OUTPUT_LIMIT)
+    sink = BoundedOutput(OUTPUT_LIMIT)
     sink.feed("\n".join(lines).encode())
     return sink.text()
 

@@ -22,7 +22,7 @@ from hookline.processes.tree import MARKER, Group, new_marker
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.warm import WarmLine, WarmStarter
 
-__all__ = ["Bounded", "Shell"]
+__all__ = ["BoundedOutput", "Shell"]
 
 READ_SIZE = 1 << 16
 #: how long output still in the pipe is awaited once the command has ended but a child of it holds the pipe
@@ -31,7 +31,7 @@ GRACE = 0.2
 CONFINED_TELL = 3
 
 
-class Bounded:
+class BoundedOutput:
     """Keeps the first and the last part of what is fed and counts the rest, so a command may print any amount."""
 
     def __init__(self, limit: int) -> None:
@@ -145,7 +145,7 @@ class Shell:
         """Everything the command started."""
         return Group(self._pid, self._marker)
 
-    async def read(self, sink: Bounded, progress: Callable[[str, str], None] | None = None) -> int:
+    async def read(self, sink: BoundedOutput, progress: Callable[[str, str], None] | None = None) -> int:
         """Feed the output to `sink` until the command ends; its exit code."""
         assert self._output is not None, "started with a pipe"
         loop, fd = asyncio.get_running_loop(), self._output

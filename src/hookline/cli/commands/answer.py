@@ -188,9 +188,9 @@ async def _ask(
 
 def _load(request: AnswerOptions) -> Hooks:
     """The hooks that the command names, under the fleet's policy and audit."""
-    from hookline.cli.options import governed
+    from hookline.cli.options import with_fleet_policy
 
-    hooks = governed(_own_hooks(request))
+    hooks = with_fleet_policy(_own_hooks(request))
     if request.view:
         _show_verdicts(hooks, request.view)
     if _PROVING in os.environ:
@@ -217,9 +217,9 @@ def _own_hooks(request: AnswerOptions) -> Hooks:
     own = HookSource(request.hooks, request.settings)
     hooks = _hooks_of(own)
     if request.scope == "project" and request.host.config.replaces:
-        from hookline.hosts.install.survey import silenced
+        from hookline.hosts.install.survey import silenced_user_hooks
 
-        for source in silenced(request.host, request.event, own):
+        for source in silenced_user_hooks(request.host, request.event, own):
             hooks.add(*(msgspec.structs.replace(hook, name=f"{hook.name} (user)") for hook in _hooks_of(source).hooks))
     return hooks
 
@@ -249,6 +249,6 @@ def _judged_elsewhere(request: AnswerOptions, host: Host, data: bytes) -> bool:
         return False  # then the user's entry is never asked
     asked = (host, request.event, request.hooks or request.settings, data)
     if host is request.host and request.scope == "user":
-        handled.leave_note(*asked)
+        handled.mark_handled(*asked)
         return False
-    return asks(host, request.event, hooks=request.hooks, settings=request.settings) and handled.note_was_left(*asked)
+    return asks(host, request.event, hooks=request.hooks, settings=request.settings) and handled.was_handled(*asked)

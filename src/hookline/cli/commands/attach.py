@@ -45,7 +45,7 @@ def main(argv: list[str]) -> int:
     with View() as view:
         try:
             print(f"attached: {_put_in(args.file, project, view)} in {shown}; Ctrl-C takes them out again", flush=True)
-            _look_on(view, quiet=args.quiet)
+            _show_live(view, quiet=args.quiet)
         except KeyboardInterrupt:
             pass
         finally:
@@ -63,7 +63,7 @@ def _put_in(file: str, project: Path, view: View) -> str:
     return counted(len(hooks), "hook")
 
 
-def _look_on(view: View, *, quiet: bool) -> None:
+def _show_live(view: View, *, quiet: bool) -> None:
     for text, blocked in view:
         if not quiet:
             say(paint(one_line(text), "red") if blocked else one_line(text))

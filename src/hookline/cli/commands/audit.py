@@ -22,9 +22,9 @@ from hookline.core.engine.decision_words import MEANINGS
 from hookline.core.wire.json_text import read_object
 from hookline.display import one_line
 from hookline.errors import AuditError
-from hookline.records.audit.anchor import Expected
+from hookline.records.audit.anchor import ExpectedAnchor
 from hookline.records.audit.chain import Link
-from hookline.records.audit.entry import word_of
+from hookline.records.audit.entry import decision_word_of
 from hookline.records.audit.log import AuditFile
 
 _EXAMPLES = """examples:
@@ -89,11 +89,11 @@ def _export(args: argparse.Namespace) -> int:
     return export([("", path) for path in args.file], args)
 
 
-def _link(text: str) -> Expected:
+def _link(text: str) -> ExpectedAnchor:
     seq, _, hashed = text.partition(":")
     if not seq.isdecimal() or not re.fullmatch("[0-9a-f]{64}", hashed):
         raise argparse.ArgumentTypeError(f"expected a record's number and hash, as in `12:ab34…`, got `{text}`")
-    return Expected(Link(int(seq), hashed))
+    return ExpectedAnchor(Link(int(seq), hashed))
 
 
 def _flag_of(word: str) -> str:
@@ -222,12 +222,12 @@ def _wanted(entry: Mapping[str, Any], args: argparse.Namespace) -> bool:
 
 def _words(entry: Mapping[str, Any]) -> set[str]:
     """What `--decision` may call it: whatever was blocked counts as denied, also a stop."""
-    return {word_of(entry), *(["DENY"] if entry.get("blocked") else [])}
+    return {decision_word_of(entry), *(["DENY"] if entry.get("blocked") else [])}
 
 
 def line(entry: Mapping[str, Any], width: int | None = None) -> str:
     """A record on one line: when, decided how, what, about what, by whom and why; cut to `width`."""
-    word = word_of(entry)
+    word = decision_word_of(entry)
     moment = _time(entry)
     stamp = moment.strftime("%H:%M:%S") if moment else "--:--:--"
     said = one_line(" ".join(part for part in (str(entry.get("event", "")), _about(entry)) if part) + _why(entry))

@@ -12,9 +12,9 @@ from hookline.cli.options import add_json, add_sources, from_python, load, parse
 from hookline.cli.runtime import TimeKeeper
 from hookline.cli.style import folded, paint
 from hookline.errors import ConfigError
-from hookline.processes.shared_deadline import Due
+from hookline.processes.shared_deadline import SharedDeadline
 from hookline.processes.stdout import borrowed_stdout
-from hookline.processes.supervised import Death, supervise
+from hookline.processes.supervised import ChildExit, supervise
 from hookline.settings.check import check, check_hooks
 from hookline.settings.problems import Problem
 
@@ -28,10 +28,10 @@ def main(argv: list[str]) -> int:
         loaded = load(args)
         return _told(check(loaded), len(loaded.hooks), args)
 
-    def lost(death: Death) -> int:
+    def lost(death: ChildExit) -> int:
         return _told([Problem(args.hooks, f"cannot be imported: {death}")], 0, args)
 
-    due = Due()
+    due = SharedDeadline()
     return supervise(lambda: _check_python(args, TimeKeeper(due)), lost, "hookline check", due)
 
 

@@ -23,9 +23,9 @@ from hookline.display import one_line
 from hookline.errors import EventError, HooklineError
 from hookline.events import Event, spec_of
 from hookline.hosts.answer import fails_closed
-from hookline.processes.shared_deadline import Due
+from hookline.processes.shared_deadline import SharedDeadline
 from hookline.processes.stdout import borrowed_stdout, claim_stdout
-from hookline.processes.supervised import Death, supervise
+from hookline.processes.supervised import ChildExit, supervise
 from hookline.replies import deny
 from hookline.settings.parse import InAgent, never
 
@@ -44,7 +44,7 @@ def main(argv: list[str]) -> int:
     """Fire and explain; exit 0 when allowed, 2 when blocked."""
     args = _parser().parse_args(argv)
     event = _event(args)
-    due = Due()
+    due = SharedDeadline()
 
     def work() -> int:
         if args.json:
@@ -57,7 +57,7 @@ def main(argv: list[str]) -> int:
         _tell(judged.verdict, judged.others, args, stdout)
         return BLOCKED if judged.verdict.blocked else UNSURE if judged.errors else 0
 
-    def lost(death: Death) -> int:
+    def lost(death: ChildExit) -> int:
         """A gate whose hooks ended the process is shut; elsewhere there is just no verdict."""
         if not fails_closed(event):
             raise HooklineError(f"{death}; there is no verdict")

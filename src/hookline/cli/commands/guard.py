@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from hookline.api import Hooks
-from hookline.cli.options import governed, parser, record_refusal
+from hookline.cli.options import parser, record_refusal, with_fleet_policy
 from hookline.core.hooks import Hook
 from hookline.core.wire import claude
 from hookline.errors import HooklineError
@@ -46,7 +46,7 @@ def main(argv: list[str]) -> int:
     try:
         hooks = Hooks()
         hooks.add(*_guards(args))
-        return run(_serve(governed(hooks), claim_stdout(), lines=args.lines))
+        return run(_serve(with_fleet_policy(hooks), claim_stdout(), lines=args.lines))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - Claude Code lets a call pass unless the code is 2
         why = f"hookline guard {args.guard}: {str(error) or type(error).__name__}"
         print(why, file=sys.stderr)
@@ -227,7 +227,7 @@ def _write(stdout: BinaryIO, said: bytes) -> None:
     stdout.flush()
 
 
-class _Said(Struct, frozen=True):
+class _HookOutput(Struct, frozen=True):
     """What a command hook leaves behind: an answer on stdout, or a reason on stderr."""
 
     text: str
@@ -240,11 +240,11 @@ class _OnceCodec:
     def decode(self, data: bytes) -> Event:
         return claude.decode_event(data)
 
-    def encode(self, reply: Reply, event: Event) -> _Said:
-        return _Said(claude.encode_reply(reply, event).decode())
+    def encode(self, reply: Reply, event: Event) -> _HookOutput:
+        return _HookOutput(claude.encode_reply(reply, event).decode())
 
-    def refuse(self, problem: BaseException, data: bytes, event: Event | None) -> _Said:
-        return _Said(_REFUSAL.format(problem), FAILED)
+    def refuse(self, problem: BaseException, data: bytes, event: Event | None) -> _HookOutput:
+        return _HookOutput(_REFUSAL.format(problem), FAILED)
 
 
 class _LineCodec:

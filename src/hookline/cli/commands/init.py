@@ -15,7 +15,7 @@ from hookline.cli.style import paint
 from hookline.display import one_line
 from hookline.errors import ConfigError
 from hookline.settings.schema import ADDRESS
-from hookline.settings.sources import whole
+from hookline.settings.sources import absolute_path
 from hookline.settings.trust.store import Trust
 
 _CONFINED = "hookline guard paths --confine auto --temporary --block 'rm -rf /' --block 'rm -rf ~' --block 'sudo *'"
@@ -92,7 +92,7 @@ def _unseen(trust: Trust, args: argparse.Namespace) -> dict[str, str]:
 def _trust_own(trust: Trust, args: argparse.Namespace, path: Path, unseen: dict[str, str]) -> None:
     """Trust the file that was just written, unless it already said something that nobody has trusted."""
     items = trust.status(load(args)).items
-    trust.record([item for item in items if Path(item.path) == whole(path) and item.path not in unseen])
+    trust.record([item for item in items if Path(item.path) == absolute_path(path) and item.path not in unseen])
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -15,8 +15,8 @@ from hookline.cli.style import paint
 from hookline.errors import HooklineError
 from hookline.guards.sandboxing import unavailable
 from hookline.hosts.host import Host
-from hookline.hosts.install.commands import Installed, install
-from hookline.hosts.install.enforcement import Loss, Status, report, worst
+from hookline.hosts.install.commands import InstallResult, install
+from hookline.hosts.install.enforcement import Enforcement, Status, report, worst
 from hookline.hosts.install.entries import HookSource, config_path
 from hookline.hosts.table import HOSTS, find
 
@@ -139,7 +139,7 @@ def _agreed(host: Host) -> bool:
 # -- showing --------------------------------------------------------------------------------------------------------
 
 
-def _show(done: Installed) -> None:
+def _show(done: InstallResult) -> None:
     print(f"{paint(done.host.title, 'bold')}: hooked on {', '.join(done.events)}")
     print(f"  in {done.path}")
     for path in done.backups:
@@ -157,7 +157,7 @@ def _say(text: str) -> None:
     print(textwrap.fill(text, 80, initial_indent="  ", subsequent_indent="    ", **options))  # type: ignore[arg-type]
 
 
-def print_losses(host: Host, losses: Sequence[Loss]) -> None:
+def print_losses(host: Host, losses: Sequence[Enforcement]) -> None:
     """One line for each hook that holds as it is, and one for each answer that does not."""
     held = dict.fromkeys(loss.hook for loss in losses)
     for loss in losses:
@@ -172,7 +172,7 @@ def print_losses(host: Host, losses: Sequence[Loss]) -> None:
             print(f"  {paint(str(loss.status), color)}: {loss.hook}: {what}\n    {loss.reason}")
 
 
-def _as_dict(done: Installed) -> dict[str, Any]:
+def _as_dict(done: InstallResult) -> dict[str, Any]:
     return {
         "host": done.host.name,
         "path": str(done.path),

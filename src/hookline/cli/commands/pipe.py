@@ -19,9 +19,9 @@ from hookline.cli.services import hosted
 from hookline.core.wire.dialects import DIALECTS
 from hookline.hosts.answer import answer
 from hookline.hosts.dialect_lines import MOST_BYTES, LineCodec, refused
-from hookline.processes.shared_deadline import Due
+from hookline.processes.shared_deadline import SharedDeadline
 from hookline.processes.stdout import claim_stdout
-from hookline.processes.supervised import Death, Lines
+from hookline.processes.supervised import ChildExit, Lines
 
 _EXAMPLES = """examples:
   echo '{"hook_event_name": "Stop"}' | hookline pipe
@@ -40,7 +40,7 @@ def main(argv: list[str]) -> int:
     add_sources(flags)
     args = flags.parse_args(argv)
 
-    due = Due()
+    due = SharedDeadline()
 
     def work(source: int, sink: int) -> int:
         """The child's part: it has lines to answer, and nothing of the host's stdin or stdout."""
@@ -54,7 +54,7 @@ def main(argv: list[str]) -> int:
     if not hasattr(os, "fork"):
         return work(os.dup(0), os.dup(1))
 
-    def refuse(line: bytes, death: Death) -> bytes:
+    def refuse(line: bytes, death: ChildExit) -> bytes:
         record_refusal(lambda: [LineCodec(args.dialect).decode(line)], death.reason)
         return refused(line, death.reason)
 

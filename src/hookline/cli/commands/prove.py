@@ -13,7 +13,7 @@ from hookline.cli.style import paint
 from hookline.hosts.host import Host
 from hookline.hosts.install.survey import Proof, hooked, note_proof
 from hookline.hosts.prove.agents import AGENTS
-from hookline.hosts.prove.proof import Finding, Proven, prove
+from hookline.hosts.prove.proof import Finding, ProofResult, prove
 from hookline.hosts.table import HOSTS, find
 
 _EXAMPLES = """examples:
@@ -48,7 +48,7 @@ def main(argv: list[str]) -> int:
     return 0 if all(one.holds for one in proven) else 1
 
 
-def _prove(host: Host, project: Path, *, quiet: bool) -> Proven:
+def _prove(host: Host, project: Path, *, quiet: bool) -> ProofResult:
     if not quiet:
         print(paint(host.title, "bold"), end=" ", flush=True)
     found = prove(host, project)
@@ -59,7 +59,7 @@ def _prove(host: Host, project: Path, *, quiet: bool) -> Proven:
     return found
 
 
-def _show(found: Proven) -> None:
+def _show(found: ProofResult) -> None:
     print(f"{found.version} ({found.seconds:.0f} s)" if found.version else "")
     for finding in found.findings:
         print(_line(finding))

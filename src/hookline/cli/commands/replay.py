@@ -37,7 +37,7 @@ def main(argv: list[str]) -> int:
     with _progress(total) as advance:
         report = replay(args.files, partial(_quietly, args), jobs=args.jobs, on_progress=advance)
     print(msgspec.json.encode(_object(report)).decode() if args.json else _text(report, args.most))
-    return 1 if args.fail_on_flip and report.flipped else 0
+    return 1 if args.fail_on_flip and report.flip_count else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -78,7 +78,7 @@ def _progress(total: int) -> Iterator[Callable[[int, Report], None] | None]:
 
     def advance(done: int, report: Report) -> None:
         progress.start()
-        progress.update(task, advance=done, description=f"{report.calls:,} calls, {report.flipped:,} differently")
+        progress.update(task, advance=done, description=f"{report.calls:,} calls, {report.flip_count:,} differently")
 
     try:
         yield advance
@@ -89,7 +89,7 @@ def _progress(total: int) -> Iterator[Callable[[int, Report], None] | None]:
 def _object(report: Report) -> dict[str, Any]:
     return {
         "calls": report.calls,
-        "flipped": report.flipped,
+        "flipped": report.flip_count,
         "failures": report.failures,
         "vanished": report.vanished,
         "counts": [{"was": was, "now": now, "calls": number} for (was, now), number in sorted(report.counts.items())],
@@ -99,8 +99,8 @@ def _object(report: Report) -> dict[str, Any]:
 
 def _text(report: Report, most: int) -> str:
     lines = [_line(flip) for flip in report.flips[:most]]
-    if report.flipped > most:
-        lines.append(paint(f"… and {report.flipped - most:,} more; `--most` shows more", "dim"))
+    if report.flip_count > most:
+        lines.append(paint(f"… and {report.flip_count - most:,} more; `--most` shows more", "dim"))
     kinds = [
         f"{was.upper()} → {now.upper()} {number:,}"
         for (was, now), number in sorted(report.counts.items(), reverse=True)
@@ -108,12 +108,12 @@ def _text(report: Report, most: int) -> str:
     ]
     failed = f", a hook failed on {report.failures:,}" if report.failures else ""
     failed += f", {report.vanished:,} not compared: their folder is gone" if report.vanished else ""
-    summary = f"{counted(report.calls, 'call')}, {report.flipped:,} would be decided differently"
+    summary = f"{counted(report.calls, 'call')}, {report.flip_count:,} would be decided differently"
     return "\n".join([*lines, f"{summary}{': ' + ', '.join(kinds) if kinds else ''}{failed}"])
 
 
 def _line(flip: Flip) -> str:
-    change = paint(f"{flip.was.upper()} → {flip.now.upper()}", "red" if flip.loosened else "green")
+    change = paint(f"{flip.was.upper()} → {flip.now.upper()}", "red" if flip.is_looser else "green")
     why = f"  {one_line(flip.by)}: {one_line(flip.reason)}" if flip.reason else ""
     partial_ = " (recorded in part)" if flip.partial else ""
     what = f"{one_line(flip.tool or flip.event)} {one_line(flip.what, 60)}"

@@ -16,7 +16,7 @@ from hookline.errors import HooklineError
 from hookline.processes.stdout import claim_stdout
 
 if TYPE_CHECKING:
-    from hookline.agent.factory import Made
+    from hookline.agent.factory import AgentBundle
     from hookline.agent.session.results import Result
     from hookline.api import Hooks
     from hookline.settings.trust.store import Policy
@@ -85,7 +85,7 @@ async def _run(options: RunOptions, write: Write) -> int:
     return caught.code or code
 
 
-async def _session(made: Made, options: RunOptions, write: Write) -> int:
+async def _session(made: AgentBundle, options: RunOptions, write: Write) -> int:
     if options.worktree is not None:
         await _enter_worktree(made, options.worktree)
     if options.driven:
@@ -116,26 +116,26 @@ async def _session(made: Made, options: RunOptions, write: Write) -> int:
 def make_hooks(options: RunOptions, cwd: str, env: Mapping[str, str]) -> Hooks:
     """The hooks of a Python file, or of the settings files once they are trusted."""
     from hookline.agent.factory import settings_hooks
-    from hookline.cli.options import ask, from_python, governed, warn
+    from hookline.cli.options import ask, from_python, warn, with_fleet_policy
 
     if options.hooks:
-        return governed(from_python(options.hooks))
+        return with_fleet_policy(from_python(options.hooks))
     terminal = sys.stdin.isatty() and sys.stderr.isatty()
     trust: Policy = "all" if options.trust else ask if terminal else "error"
-    return governed(settings_hooks(options, cwd, env, trust=trust, on_problem=warn))
+    return with_fleet_policy(settings_hooks(options, cwd, env, trust=trust, on_problem=warn))
 
 
-async def _enter_worktree(made: Made, name: str) -> None:
+async def _enter_worktree(made: AgentBundle, name: str) -> None:
     """Work in a worktree of the project, made for this session."""
-    from hookline.agent.tool_host import surroundings
+    from hookline.agent.tool_host import build_tool_env
     from hookline.agent.tools.worktree import EnterWorktree
     from hookline.errors import AgentError
 
-    talk = made.agent.talk
-    result = await EnterWorktree().run({"name": name} if name else {}, surroundings(talk, ""))
+    conversation = made.agent.conversation
+    result = await EnterWorktree().run({"name": name} if name else {}, build_tool_env(conversation, ""))
     if result.is_error:
         raise AgentError(str(result.content))
-    made.agent.session.project_dir = talk.state.project_dir
+    made.agent.session.project_dir = conversation.state.project_dir
 
 
 def code_of(result: Result) -> int:

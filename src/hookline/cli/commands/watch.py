@@ -77,7 +77,7 @@ def _draw(tail: Tail, screen: WatchScreen) -> None:
     """Redraw when something changed: events, the size of the window, the second that the rate is counted in."""
     service, shown = _Service(), ""
     screen.add(tail.read(), time.monotonic() - _OLD_SECONDS)
-    with _whole_screen():
+    with _alternate_screen():
         while True:
             screen.add(tail.read(), time.monotonic())
             for line in service.news():
@@ -93,7 +93,7 @@ def _draw(tail: Tail, screen: WatchScreen) -> None:
 
 
 @contextmanager
-def _whole_screen() -> Iterator[None]:
+def _alternate_screen() -> Iterator[None]:
     """The terminal's other screen, without a cursor; the one before comes back however this ends."""
     sys.stdout.write("\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J")
     try:

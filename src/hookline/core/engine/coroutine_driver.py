@@ -5,7 +5,7 @@ same task (what it started stays its own), with an alarm set to cancel it. A hoo
 gets a moment to clean up, is cancelled again, and is then closed: its late answer is nobody's.
 
 A coroutine that is stepped by `send` brings its answer in an exception, which costs more than the hook. So a generator
-steps it, as `await` would, and says `SILENT` or what was `Answered`; those that are done wait for the next coroutine.
+steps it, as `await` would, and says `SILENT` or what was `EarlyAnswer`; those that are done serve the next coroutine.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Suspended(msgspec.Struct):
     waits_for: Any
 
 
-class Raised(msgspec.Struct):
+class RaisedError(msgspec.Struct):
     """An exception in place of an answer."""
 
     error: BaseException
 
 
-class Answered(msgspec.Struct):
+class EarlyAnswer(msgspec.Struct):
     """What a stepper says in place of what its coroutine waits for, once there is an answer."""
 
     answer: Any
@@ -66,7 +66,7 @@ def _steps() -> Generator[Any, Any, None]:
     while True:
         while answer is None:
             answer = yield from (yield SILENT)
-        said, answer = Answered(answer), None
+        said, answer = EarlyAnswer(answer), None
         answer = yield from (yield said)
 
 
@@ -83,7 +83,7 @@ _MOST_IDLE = 64
 
 
 def start(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """The coroutine's answer, or `Raised`, or `Suspended` if it has to wait."""
+    """The coroutine's answer, or `RaisedError`, or `Suspended` if it has to wait."""
     try:
         stepper = idle.pop()
     except IndexError:
@@ -91,11 +91,11 @@ def start(coroutine: Coroutine[Any, Any, Any]) -> Any:
     try:
         waits_for = stepper(coroutine)
     except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by whoever knows which
-        return Raised(error)
+        return RaisedError(error)
     if waits_for is SILENT:
         idle.append(stepper)
         return None
-    if waits_for.__class__ is Answered:
+    if waits_for.__class__ is EarlyAnswer:
         idle.append(stepper)
         return waits_for.take()
     return Suspended(stepper, waits_for)
@@ -106,8 +106,8 @@ def _step(suspended: Suspended, resume: Callable[[Any], Any], value: Any) -> Any
     try:
         said: Any = resume(value)
     except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by whoever knows which
-        return Raised(error)
-    if said is not SILENT and said.__class__ is not Answered:
+        return RaisedError(error)
+    if said is not SILENT and said.__class__ is not EarlyAnswer:
         suspended.waits_for = said
         return suspended
     if len(idle) < _MOST_IDLE:
@@ -125,7 +125,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await drive(suspended, limits)`
-    """Go on with a suspended coroutine until it answers, or to `Raised`: what it raised, or that its time is up.
+    """Go on with a suspended coroutine until it answers, or to `RaisedError`: what it raised, or that its time is up.
 
     Only a cancellation from outside is raised here. Who cancelled is told by counting requests: those from before do
     not count, our own are taken back, and those of the hook's own `asyncio.timeout` or `TaskGroup` are taken back by
@@ -143,7 +143,7 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
         try:
             self._task = self._current_task()
         except HookFailed as problem:
-            return Raised(problem)
+            return RaisedError(problem)
         suspended, self._loop, self._before = self._suspended, self._task.get_loop(), self._task.cancelling()
         self._due = self._loop.time() + self._limits.seconds
         self._alarm = alarm_of(self._loop)
@@ -169,8 +169,8 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
             outside = self._cancelled_from_outside()
             for _ in range(min(self._expired, self._task.cancelling() - self._before)):
                 self._task.uncancel()
-        if step.__class__ is not Raised and not outside and not self._expired:
-            return step if self._loop.time() <= self._due else Raised(self._too_late())
+        if step.__class__ is not RaisedError and not outside and not self._expired:
+            return step if self._loop.time() <= self._due else RaisedError(self._too_late())
         return self._judged(step, outside=outside)
 
     def _current_task(self) -> asyncio.Task[Any]:
@@ -187,7 +187,7 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
         return self._task.cancelling() - self._before > self._expired
 
     def _judged(self, answer: Any, *, outside: bool) -> Any:
-        error = answer.error if isinstance(answer, Raised) else None
+        error = answer.error if isinstance(answer, RaisedError) else None
         cancelled = isinstance(error, asyncio.CancelledError)
         if outside or (cancelled and self._before and not self._expired):
             self._limits.on_cancel("cancelled")
@@ -234,15 +234,15 @@ def blocked_loop(seconds: float, limit: float) -> HookTimeout:
     return HookTimeout(f"gave no reply within {limit:g} s: it blocked the event loop for {seconds:.3g} s")
 
 
-def _closed(steps: Generator[Any, Any, None]) -> Raised:
+def _closed(steps: Generator[Any, Any, None]) -> RaisedError:
     """Take a coroutine that will not stop out of service."""
     try:
         steps.close()
     except RuntimeError as stubborn:
-        return Raised(stubborn)
-    return Raised(asyncio.CancelledError())
+        return RaisedError(stubborn)
+    return RaisedError(asyncio.CancelledError())
 
 
-def _because(error: HookFailed, cause: BaseException | None) -> Raised:
+def _because(error: HookFailed, cause: BaseException | None) -> RaisedError:
     error.__cause__ = cause
-    return Raised(error)
+    return RaisedError(error)

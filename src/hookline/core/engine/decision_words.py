@@ -22,7 +22,7 @@ MEANINGS: dict[Word, str] = {
 _DECISIONS: dict[str, Word] = {"deny": "DENY", "ask": "ASK", "defer": "DEFER", "allow": "ALLOW"}
 
 
-def word_for(
+def decision_word(
     decision: str, *, stop: bool = False, keep_going: bool = False, rewritten: bool = False, replaced: bool = False
 ) -> Word:
     """The word for a verdict of these properties; of several that fit, the first in `MEANINGS`."""

@@ -13,7 +13,7 @@ from hookline.core.engine.answers import as_failure, failure_outcome, parse_answ
 from hookline.core.engine.background import Background, as_coroutine
 from hookline.core.engine.composition import RUN_ALL, UNANIMOUS, Order, disagreement
 from hookline.core.engine.context import Context, HookScope, InvokeOptions, bind
-from hookline.core.engine.coroutine_driver import Limits, Raised, Suspended, blocked_loop, drive, start
+from hookline.core.engine.coroutine_driver import Limits, RaisedError, Suspended, blocked_loop, drive, start
 from hookline.core.engine.merge import asked_late, judged_again, merge
 from hookline.core.engine.observers import Observers, announce_start, response_of
 from hookline.core.engine.outcome import Outcome, RunnerResult, Status
@@ -175,7 +175,7 @@ class Dispatcher:
         step = self._start(ctx) if started is None else started.step
         if isinstance(step, Suspended):
             step = await drive(step, limits(ctx))
-        elif started is None and not isinstance(step, Raised) and self.scope.clock() > ctx.deadline:
+        elif started is None and not isinstance(step, RaisedError) and self.scope.clock() > ctx.deadline:
             raise blocked_loop(self.scope.clock() - (ctx.started or 0.0), ctx.timeout)
         return _unwrapped(step)
 
@@ -236,7 +236,7 @@ def limits(ctx: Context) -> Limits:
 
 def _unwrapped(step: Any) -> Any:
     """An answer, or what was raised in its place."""
-    if not isinstance(step, Raised):
+    if not isinstance(step, RaisedError):
         return step
     error = as_failure(step.error)
     raise error from (None if error is step.error else step.error)

@@ -17,8 +17,8 @@ from hookline.core.engine.answers import decision_parser
 from hookline.core.engine.context import Binding, Context, bind
 from hookline.core.engine.coroutine_driver import (
     SILENT,
-    Answered,
-    Raised,
+    EarlyAnswer,
+    RaisedError,
     Suspended,
     blocked_loop,
     drive,
@@ -100,7 +100,7 @@ def fast_path(dispatcher: Dispatcher, cls: type[Event], chosen: tuple[Hook, ...]
     bindings = [bind(hook, scope) for hook in chosen]
     hand_over = partial(_hand_over, dispatcher, chosen, among)
     if len(bindings) == 1:
-        single = _one_that_waits if bindings[0].waits else _one
+        single = _single_awaiting if bindings[0].waits else _one
         return single(bindings[0], chosen, scope.clock, parse, hand_over)
     return _all(bindings, chosen, scope.clock, parse, hand_over)
 
@@ -118,7 +118,7 @@ def _one(binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse,
             else:
                 answer = await call(event)
         except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, by the dispatcher
-            answer = Raised(error)
+            answer = RaisedError(error)
         if (answered := clock()) - started <= limit:
             reply = NOTHING if answer is None else parse(answer)
             if reply is not None:
@@ -128,7 +128,7 @@ def _one(binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse,
     return fire
 
 
-def _one_that_waits(
+def _single_awaiting(
     binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse, hand_over: HandOver
 ) -> Fire:
     """A single hook that may have to wait: `_one`, with what `start` does in place of an `await`."""
@@ -147,13 +147,13 @@ def _one_that_waits(
             else:
                 answer = stepper(call(event))
         except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, by the dispatcher
-            return await hand_over(event, binding, ctx, [started, clock()], Raised(error))
+            return await hand_over(event, binding, ctx, [started, clock()], RaisedError(error))
         if answer is SILENT:
             _return_stepper(stepper)
             if (answered := clock()) - started <= limit:
                 return Verdict(event, NOTHING, chosen, started, answered)
             answer = None
-        elif answer.__class__ is Answered:
+        elif answer.__class__ is EarlyAnswer:
             _return_stepper(stepper)
             answer = answer.take()
         else:
@@ -191,7 +191,7 @@ def _all(bindings: list[Binding], chosen: tuple[Hook, ...], clock: Clock, parse:
                     begun = call(event)
                 answer = start(begun) if waits else await begun
             except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, by the dispatcher
-                answer = Raised(error)
+                answer = RaisedError(error)
             if waits and type(answer) is Suspended:
                 answer = await drive(answer, limits(ctx or Context(event, binding, now)))
             before, now = now, clock()
@@ -220,8 +220,8 @@ async def _hand_over(  # noqa: PLR0917 - bound once, called in one place
 ) -> Verdict:
     """Let the dispatcher go on from a hook that said more than a decision, raised, or took too long."""
     took = marks[-1] - marks[-2]
-    if took > binding.limit and answer.__class__ is not Raised:
-        answer = Raised(blocked_loop(took, binding.limit))
+    if took > binding.limit and answer.__class__ is not RaisedError:
+        answer = RaisedError(blocked_loop(took, binding.limit))
     done = len(marks) - 2
     silent = silent_outcomes(event, NOTHING, chosen[:done], marks[: done + 1])
     started = StartedRun(ctx or Context(event, binding, marks[-2]), answer)

@@ -16,7 +16,7 @@ class FiresAsync(Protocol):
         """Send an event through the hooks."""
 
 
-def is_unheard(hooks: object, kind: type[Event]) -> bool:
+def has_no_listeners(hooks: object, kind: type[Event]) -> bool:
     """Whether nobody would hear of such an event, as far as is known: then it need not be made."""
     engine = getattr(hooks, "engine", None)
     return engine is not None and kind in engine.unheard

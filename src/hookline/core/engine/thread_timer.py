@@ -13,7 +13,7 @@ from typing import Protocol
 from weakref import WeakKeyDictionary
 
 
-class Waiting(Protocol):
+class TimerEntry(Protocol):
     """Somebody who wants to be told when a time has come."""
 
     def expire(self) -> None:
@@ -24,25 +24,25 @@ class Alarm:
     """Who waits on one loop, and until when."""
 
     def __init__(self) -> None:
-        self._due: dict[Waiting, float] = {}
+        self._due: dict[TimerEntry, float] = {}
         self._rings = inf
         self._context = Context()  # the timer outlives the hook that had it set, whose own context must not
 
-    def set(self, whom: Waiting, when: float) -> None:
+    def set(self, whom: TimerEntry, when: float) -> None:
         """Tell `whom` at `when`, in the loop's time; what was set for it before no longer counts."""
         self._due[whom] = when
         if when < self._rings:
             self._ring_at(when)
 
-    def clear(self, whom: Waiting) -> None:
+    def clear(self, whom: TimerEntry) -> None:
         """It need not be told any more."""
         self._due.pop(whom, None)
 
     def _ring_at(self, when: float) -> None:
         self._rings = when
-        asyncio.get_running_loop().call_at(when, self._ring, when, context=self._context)
+        asyncio.get_running_loop().call_at(when, self._fire_due, when, context=self._context)
 
-    def _ring(self, when: float) -> None:
+    def _fire_due(self, when: float) -> None:
         if when != self._rings:  # an earlier one was set after this
             return
         self._rings = inf

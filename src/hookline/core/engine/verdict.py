@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.engine.decision_words import Word, word_for
+from hookline.core.engine.decision_words import Word, decision_word
 from hookline.core.engine.explain import WIDTH, explained, headline
 from hookline.core.engine.outcome import Outcome, Status
 from hookline.core.hooks.hook import Hook
@@ -54,7 +54,7 @@ class Verdict(msgspec.Struct):
     @property
     def word(self) -> Word:
         """What it comes to, in one word: `DENY`, `KEEP GOING`, `REWRITE`; the same wherever a verdict is shown."""
-        return word_for(
+        return decision_word(
             str(self.decision), stop=self.stop, keep_going=self.keep_going, rewritten=self.reply.input is not None,
             replaced=self.reply.output is not msgspec.UNSET,
         )  # fmt: skip

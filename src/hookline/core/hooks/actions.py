@@ -17,7 +17,7 @@ class Function(msgspec.Struct, frozen=True):
     takes_context: bool = False
 
 
-class Sealed(Protocol):
+class SealedFiles(Protocol):
     """The files that a trusted hook may run, compared at every run; see `hookline.settings.trust.seal`."""
 
     @property
@@ -48,7 +48,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     plugin_root: str | None = None
     plugin_data: str | None = None
     plugin: str | None = None
-    seal: Sealed | None = None
+    seal: SealedFiles | None = None
 
 
 class Http(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,14 +93,14 @@ class Cedar(msgspec.Struct, frozen=True, kw_only=True):
 
     policies: str
     entities: str | None = None
-    seal: Sealed | None = None
+    seal: SealedFiles | None = None
 
 
 class Rego(msgspec.Struct, frozen=True, kw_only=True):
     """Rego policies in the files that a pattern matches."""
 
     policies: str
-    seal: Sealed | None = None
+    seal: SealedFiles | None = None
 
 
 Action = Function | Command | Http | Prompt | AgentCheck | McpTool | Cedar | Rego

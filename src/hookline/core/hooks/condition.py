@@ -34,7 +34,7 @@ class PathContext(msgspec.Struct, frozen=True):
     home: str = "/"
 
 
-class Catch(IntEnum):
+class RuleMatch(IntEnum):
     """Whether a call falls under a rule."""
 
     NO = 0
@@ -75,23 +75,23 @@ class Rule(msgspec.Struct, frozen=True):
         value = tool_input.get(field.name)
         if field.kind == "command":
             command = value if isinstance(value, str) else ""
-            return parse_line(command).substitutes or _command_caught(self.pattern, command) is not Catch.NO
+            return parse_line(command).substitutes or _command_caught(self.pattern, command) is not RuleMatch.NO
         place = PathContext(cwd, project_dir, home)
         return self.holds(field, value, place, wide=True) or (field.kind == "path" and _spelled(self.pattern, value))
 
-    def catches(self, tool_name: str, tool_input: Mapping[str, Any], place: PathContext) -> Catch:
+    def catches(self, tool_name: str, tool_input: Mapping[str, Any], place: PathContext) -> RuleMatch:
         """As a deny or ask rule: whether some part of the call falls under it."""
         if not self.names(tool_name):
-            return Catch.NO
+            return RuleMatch.NO
         if self.pattern is None or self.pattern == _STAR:
-            return Catch.YES
+            return RuleMatch.YES
         field = ARGUMENTS.get(canonical(tool_name))
         if field is None:
-            return Catch.NO
+            return RuleMatch.NO
         value = tool_input.get(field.name)
         if field.kind == "command":
             return _command_caught(self.pattern, value if isinstance(value, str) else "")
-        return Catch.YES if self.holds(field, value, place, wide=True) else Catch.NO
+        return RuleMatch.YES if self.holds(field, value, place, wide=True) else RuleMatch.NO
 
     def names(self, tool_name: str) -> bool:
         """Whether a permission rule speaks of this tool at all: by name, alias, MCP server or group."""
@@ -268,23 +268,23 @@ def _covering(rules: Sequence[Rule], part: SimpleCommand) -> Rule | None:
     return None
 
 
-def _command_caught(pattern: str, command: str) -> Catch:
+def _command_caught(pattern: str, command: str) -> RuleMatch:
     if command.strip() == pattern:
-        return Catch.YES
+        return RuleMatch.YES
     line = parse_line(command)
-    caught = max((part_caught(pattern, part) for part in line.commands), default=Catch.NO)
-    return max(caught, Catch.MAYBE) if line.undecidable else caught
+    caught = max((part_caught(pattern, part) for part in line.commands), default=RuleMatch.NO)
+    return max(caught, RuleMatch.MAYBE) if line.undecidable else caught
 
 
-def part_caught(pattern: str, part: SimpleCommand) -> Catch:
+def part_caught(pattern: str, part: SimpleCommand) -> RuleMatch:
     """Whether one simple command falls under a command pattern."""
     if not part.words:
-        return Catch.NO
+        return RuleMatch.NO
     expression = _glob(pattern)
     named = (part.name, *part.words[1:])
     if any(expression.fullmatch(text) for text in (part.text, " ".join(named), part.raw)):
-        return Catch.YES
-    return Catch.MAYBE if part.unknown and _could_match(pattern, named, part.unknown) else Catch.NO
+        return RuleMatch.YES
+    return RuleMatch.MAYBE if part.unknown and _could_match(pattern, named, part.unknown) else RuleMatch.NO
 
 
 def _could_match(pattern: str, words: Sequence[str], unknown: Collection[int]) -> bool:

@@ -11,11 +11,11 @@ import msgspec
 
 from hookline.core.shell.builder import Draft, HereDocument, ParseState
 from hookline.core.shell.lexer import Word, WordReader
-from hookline.core.shell.nested_commands import Inner
+from hookline.core.shell.nested_commands import NestedCommand
 from hookline.core.shell.programs.launchers import CODE_VARIABLES
 from hookline.core.shell.shell_line import MAX_COMMANDS, Redirect, SimpleCommand, Undecidable, base_name
 from hookline.core.shell.words import UNKNOWN, unmask
-from hookline.core.shell.wrappers import look_inside
+from hookline.core.shell.wrappers import find_nested_commands
 
 _OPERATOR = re.compile(r"&&|\|\||\|&|;;&|;;|;&|;|\||&(?!>)")
 _REDIRECT = re.compile(r"(\d+|\{[A-Za-z_]\w*\})?(<<<|<<-|<<|<>|<&|>>|>&|>\||&>>|&>|<|>)(?!\()")
@@ -32,7 +32,7 @@ BASH_LIKE = frozenset({"bash", "zsh", "ksh", "rbash"})
 
 
 class CommandParser(WordReader):
-    """Reads commands and the operators between them, and through `look_inside` the lines handed to other shells."""
+    """Reads commands and the operators between them, and (`find_nested_commands`) the lines handed to other shells."""
 
     def __init__(
         self, source: str, found: ParseState, via: tuple[str, ...] = (), *, depth: int = 0, inside: bool = False
@@ -281,7 +281,7 @@ class CommandParser(WordReader):
             raise Undecidable("the line holds too many commands")
         place = len(self.found.commands)
         self.found.commands.append(command)
-        inside = look_inside(command, stdin)
+        inside = find_nested_commands(command, stdin)
         self.found.undecidable.update(dict.fromkeys(inside.undecidable))
         self.found.notes.update(dict.fromkeys(inside.notes))
         self.found.code.update(dict.fromkeys(inside.code))
@@ -290,7 +290,7 @@ class CommandParser(WordReader):
         if inside.runs:
             self.found.commands[place] = msgspec.structs.replace(command, wraps=True)
 
-    def _enter(self, outer: SimpleCommand, inner: Inner) -> None:
+    def _enter(self, outer: SimpleCommand, inner: NestedCommand) -> None:
         via = (*self.via, inner.via)
         if len(via) > 8:
             raise Undecidable("commands are wrapped too often")

@@ -9,7 +9,7 @@ Words = list[tuple[str, bool]]
 """The words of a command, and whether each is known."""
 
 
-class Inner(NamedTuple):
+class NestedCommand(NamedTuple):
     """One command or script that a wrapper runs."""
 
     via: str
@@ -19,16 +19,16 @@ class Inner(NamedTuple):
     shell: str = "bash"
 
 
-class Inside(NamedTuple):
+class Analysis(NamedTuple):
     """What a command runs in turn, and what cannot be told about it."""
 
-    runs: tuple[Inner, ...] = ()
+    runs: tuple[NestedCommand, ...] = ()
     undecidable: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
 
 
-class Given(NamedTuple):
+class Invocation(NamedTuple):
     """What a command is given: its words, the text it reads, and what feeds it: a pipe, a file or nothing."""
 
     words: Words
@@ -41,12 +41,12 @@ class Given(NamedTuple):
         return [word for word, _ in self.words[1:]]
 
 
-Look = Callable[[str, Words, str | None], Inside]
+Look = Callable[[str, Words, str | None], Analysis]
 """Looks inside one program: given its name, its words and the text it reads."""
 
 
-def script(via: str, words: Words, shell: str = "bash") -> Inside:
+def script(via: str, words: Words, shell: str = "bash") -> Analysis:
     """A script handed over as text, several words joined by spaces."""
     if not all(known for _, known in words):
-        return Inside(undecidable=(f"the text that `{via}` runs is known only when it runs",))
-    return Inside((Inner(via, [], " ".join(word for word, _ in words), shell=shell),))
+        return Analysis(undecidable=(f"the text that `{via}` runs is known only when it runs",))
+    return Analysis((NestedCommand(via, [], " ".join(word for word, _ in words), shell=shell),))

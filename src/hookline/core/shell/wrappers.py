@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from hookline.core.shell.nested_commands import Given, Inner, Inside, Look, Words
+from hookline.core.shell.nested_commands import Analysis, Invocation, Look, NestedCommand, Words
 from hookline.core.shell.nested_commands import script as _script
 from hookline.core.shell.programs.languages import LANGUAGES, interpreter, language_of
 from hookline.core.shell.programs.launchers import (
@@ -25,7 +25,7 @@ from hookline.core.shell.shell_line import SimpleCommand
 from hookline.core.shell.words import UNKNOWN
 
 
-def look_inside(command: SimpleCommand, stdin: str | None) -> Inside:
+def find_nested_commands(command: SimpleCommand, stdin: str | None) -> Analysis:
     """What else a command runs: the command it wraps, the script it is handed, code in another language."""
     undecidable = [
         f"`{name}=…` changes what later commands run"
@@ -33,29 +33,29 @@ def look_inside(command: SimpleCommand, stdin: str | None) -> Inside:
         if CODE_VARIABLES.fullmatch(name)
     ]
     if not command.words:
-        return Inside(undecidable=tuple(undecidable))
+        return Analysis(undecidable=tuple(undecidable))
     unknown = frozenset(command.unknown)
     words = [(word, index not in unknown) for index, word in enumerate(command.words)]
     if not words[0][1]:
-        return Inside(
+        return Analysis(
             undecidable=(*undecidable, f"which program `{command.words[0][:60]}` names is known only when it runs")
         )
     name, shown = command.name, command.words[0][:60]
     if name not in ("[", "[[") and any(char in name for char in "*?["):
-        return Inside(undecidable=(*undecidable, f"`{shown}` depends on the files there are"))
+        return Analysis(undecidable=(*undecidable, f"`{shown}` depends on the files there are"))
     if "~" in command.words[0][:1]:
         undecidable.append(f"`{shown}` is a program in a home directory")
     fed = "|" if command.after in ("|", "|&") else "<" if any(each.op == "<" for each in command.redirects) else ""
-    inside = _by_name(name, Given(words, stdin, fed))
+    inside = _by_name(name, Invocation(words, stdin, fed))
     return inside._replace(
         undecidable=(*undecidable, *inside.undecidable, *_subscripts(name, words), *_named(name, words))
     )
 
 
-def _by_name(name: str, given: Given) -> Inside:
+def _by_name(name: str, given: Invocation) -> Analysis:
     words, stdin, fed = given
     if name == "ssh" and (fed or stdin == UNKNOWN):
-        return Inside(
+        return Analysis(
             undecidable=(f"`{name}` may run commands that it reads from its input",),
             notes=_ssh(name, words, stdin).notes,
         )
@@ -63,7 +63,7 @@ def _by_name(name: str, given: Given) -> Inside:
         inside = _shell(name, words, stdin)
         return inside._replace(code=(f"`{name}` reads a syntax of its own",)) if name in OWN_SYNTAX else inside
     if LOADER.fullmatch(name):
-        return Inside((Inner(name, words[1:]),)) if len(words) > 1 else Inside()
+        return Analysis((NestedCommand(name, words[1:]),)) if len(words) > 1 else Analysis()
     special = _SPECIAL.get(name)
     if special is not None:
         return special(name, words, stdin)
@@ -71,7 +71,7 @@ def _by_name(name: str, given: Given) -> Inside:
         return _wrapper(name, words, stdin)
     if name in LANGUAGES:
         return LANGUAGES[name](name, given)
-    return interpreter(name, given) if language_of(name) else Inside()
+    return interpreter(name, given) if language_of(name) else Analysis()
 
 
 def _subscripts(name: str, words: Words) -> Iterable[str]:
@@ -92,8 +92,8 @@ def _named(name: str, words: Words) -> Iterable[str]:
             yield f"`{name}` sets `{variable}`, which changes what later commands run"
 
 
-def _unsure(name: str) -> Inside:
-    return Inside(undecidable=(f"which command `{name}` runs cannot be told from its options",))
+def _unsure(name: str) -> Analysis:
+    return Analysis(undecidable=(f"which command `{name}` runs cannot be told from its options",))
 
 
 def strip_options(words: Words, options: Options) -> Words | None:
@@ -137,7 +137,7 @@ def _option_width(word: str, options: Options) -> int:
     return 1
 
 
-def _wrapper(name: str, words: Words, stdin: str | None) -> Inside:
+def _wrapper(name: str, words: Words, stdin: str | None) -> Analysis:
     inner = strip_options(words, WRAPPERS[name])
     if inner is None:
         return _unsure(name)
@@ -146,68 +146,68 @@ def _wrapper(name: str, words: Words, stdin: str | None) -> Inside:
         for word, _ in words[1 : len(words) - len(inner)]
         if "=" in word and CODE_VARIABLES.fullmatch(word.split("=")[0])
     )
-    return Inside((Inner(name, inner, stdin=stdin),) if inner else (), codes)
+    return Analysis((NestedCommand(name, inner, stdin=stdin),) if inner else (), codes)
 
 
-def _sudo(name: str, words: Words, stdin: str | None) -> Inside:
+def _sudo(name: str, words: Words, stdin: str | None) -> Analysis:
     inside = _wrapper(name, words, stdin)
     if not inside.runs and any(re.fullmatch(r"-\w*[si]\w*|--shell|--login", word) for word, _ in words[1:]):
-        return Inside(undecidable=(f"`{name}` starts a shell that reads its input",))
+        return Analysis(undecidable=(f"`{name}` starts a shell that reads its input",))
     return inside
 
 
-def _shell(name: str, words: Words, stdin: str | None) -> Inside:
+def _shell(name: str, words: Words, stdin: str | None) -> Analysis:
     at, script = 1, False
     while at < len(words) and words[at][1] and words[at][0][:1] in ("-", "+") and words[at][0] not in ("-", "--"):
         word = words[at][0]
         if word in ("--version", "--help"):
-            return Inside()
+            return Analysis()
         script = script or bool(re.fullmatch(r"[-+]\w*c\w*|--command", word))
         at += 2 if word in SHELL_VALUED else 1
     at += at < len(words) and words[at][0] in ("-", "--")
     if script:
-        return _script(f"{name} -c", words[at : at + 1], name) if at < len(words) else Inside()
+        return _script(f"{name} -c", words[at : at + 1], name) if at < len(words) else Analysis()
     if at < len(words) and not words[at][1]:
-        return Inside(undecidable=(f"which file `{name}` runs is known only when it runs",))
+        return Analysis(undecidable=(f"which file `{name}` runs is known only when it runs",))
     if at < len(words) and not words[at][0].startswith(("/dev/", "/proc/")) and not _reads_input(words):
-        return Inside(notes=(f"`{name}` runs the script `{words[at][0]}`",))
+        return Analysis(notes=(f"`{name}` runs the script `{words[at][0]}`",))
     if stdin is None or stdin == UNKNOWN:
-        return Inside(undecidable=(f"`{name}` runs commands that it reads from its input",))
-    return Inside((Inner(f"{name} <<", [], stdin, shell=name),))
+        return Analysis(undecidable=(f"`{name}` runs commands that it reads from its input",))
+    return Analysis((NestedCommand(f"{name} <<", [], stdin, shell=name),))
 
 
 def _reads_input(words: Words) -> bool:
     return any(re.fullmatch(r"-\w*s\w*", word) for word, _ in words[1:])
 
 
-def _eval(name: str, words: Words, stdin: str | None) -> Inside:
+def _eval(name: str, words: Words, stdin: str | None) -> Analysis:
     rest = words[2:] if len(words) > 1 and words[1][0] == "--" else words[1:]
-    return _script(name, rest) if rest else Inside()
+    return _script(name, rest) if rest else Analysis()
 
 
-def _source(name: str, words: Words, stdin: str | None) -> Inside:
-    return Inside(undecidable=(f"`{name}` runs the commands in `{' '.join(word for word, _ in words[1:])}`",))
+def _source(name: str, words: Words, stdin: str | None) -> Analysis:
+    return Analysis(undecidable=(f"`{name}` runs the commands in `{' '.join(word for word, _ in words[1:])}`",))
 
 
-def _alias(name: str, words: Words, stdin: str | None) -> Inside:
+def _alias(name: str, words: Words, stdin: str | None) -> Analysis:
     bodies = [(word.split("=", 1)[1], known) for word, known in words[1:] if "=" in word]
     if not bodies:
-        return Inside()
+        return Analysis()
     inside = [_script("alias", [body]) for body in bodies]
-    return Inside(
+    return Analysis(
         tuple(inner for each in inside for inner in each.runs),
         ("`alias` changes what a later word means", *(reason for each in inside for reason in each.undecidable)),
     )
 
 
-def _trap(name: str, words: Words, stdin: str | None) -> Inside:
+def _trap(name: str, words: Words, stdin: str | None) -> Analysis:
     rest = [word for word in words[1:] if word[0] not in ("-p", "-l", "--", "-lp")]
-    return _script("trap", rest[:1]) if len(rest) > 1 and rest[0][0] != "-" else Inside()
+    return _script("trap", rest[:1]) if len(rest) > 1 and rest[0][0] != "-" else Analysis()
 
 
-def _find(name: str, words: Words, stdin: str | None) -> Inside:
+def _find(name: str, words: Words, stdin: str | None) -> Analysis:
     """`find … -exec command {} ;`, several times perhaps."""
-    runs: list[Inner] = []
+    runs: list[NestedCommand] = []
     index = 1
     while index < len(words):
         flag, _ = words[index]
@@ -220,12 +220,12 @@ def _find(name: str, words: Words, stdin: str | None) -> Inside:
             inner.append((word, known and "{}" not in word))
             index += 1
         if inner:
-            runs.append(Inner(f"{name} {flag}", inner))
+            runs.append(NestedCommand(f"{name} {flag}", inner))
     unsure = () if all(known for _, known in words) else (f"`{name}` takes options that are known only when it runs",)
-    return Inside(tuple(runs), unsure)
+    return Analysis(tuple(runs), unsure)
 
 
-def _env(name: str, words: Words, stdin: str | None) -> Inside:
+def _env(name: str, words: Words, stdin: str | None) -> Analysis:
     for index, (word, _) in enumerate(words[1:], 1):
         if re.fullmatch(r"-\w*S|--split-string", word):
             return _script("env -S", words[index + 1 :])
@@ -239,16 +239,16 @@ def _env(name: str, words: Words, stdin: str | None) -> Inside:
 _REPLACE = re.compile(r"-[Ii](.*)|-J(.*)|--replace(?:=(.*))?", re.DOTALL)
 
 
-def _xargs(name: str, words: Words, stdin: str | None) -> Inside:
+def _xargs(name: str, words: Words, stdin: str | None) -> Analysis:
     inner = strip_options(words, WRAPPERS["xargs"])
     if inner is None:
         return _unsure(name)
     if not inner:
-        return Inside()
+        return Analysis()
     holes = _holes(words[1 : len(words) - len(inner)])
     filled = ((word, known and not any(hole in word for hole in holes)) for word, known in inner)
     appended = [] if len(holes) > 1 else [("…", False)]
-    return Inside((Inner(name, [*filled, *appended]),))
+    return Analysis((NestedCommand(name, [*filled, *appended]),))
 
 
 def _holes(options: Words) -> list[str]:
@@ -261,26 +261,26 @@ def _holes(options: Words) -> list[str]:
     return holes
 
 
-def _parallel(name: str, words: Words, stdin: str | None) -> Inside:
+def _parallel(name: str, words: Words, stdin: str | None) -> Analysis:
     rest = [word for word in words[1:] if not word[0].startswith("-")]
     inner = rest[: next((i for i, (word, _) in enumerate(rest) if word.startswith(":::")), len(rest))]
     unsure = (f"`{name}` builds commands from its input",)
     if not inner or not all(known for _, known in inner):
-        return Inside(undecidable=unsure)
+        return Analysis(undecidable=unsure)
     return _script(name, inner)._replace(undecidable=unsure)
 
 
-def _watch(name: str, words: Words, stdin: str | None) -> Inside:
+def _watch(name: str, words: Words, stdin: str | None) -> Analysis:
     options = options_of(
         "-b -c -d -e -g -p -t -x -w -C -r -n: -q: --beep --color --differences --errexit --interval: --exec"
     )
     inner = strip_options(words, options)
     if inner is None:
         return _unsure(name)
-    return _script(name, inner, "sh") if inner else Inside()
+    return _script(name, inner, "sh") if inner else Analysis()
 
 
-def _ssh(name: str, words: Words, stdin: str | None) -> Inside:
+def _ssh(name: str, words: Words, stdin: str | None) -> Analysis:
     options = options_of(
         "-4 -6 -A -a -C -f -G -g -K -k -M -N -n -q -s -T -t -tt -V -v -vv -vvv -X -x -Y -y -B: -b: -c: -D: -E: -e: "
         "-F: -I: "
@@ -295,15 +295,15 @@ def _ssh(name: str, words: Words, stdin: str | None) -> Inside:
         if re.search(r"(?i)proxycommand|localcommand", word)
     )
     if inner is None:
-        return Inside(undecidable=(*_unsure(name).undecidable, *risky), notes=note)
+        return Analysis(undecidable=(*_unsure(name).undecidable, *risky), notes=note)
     if not inner and stdin is not None:
-        return Inside((Inner(f"{name} <<", [], stdin),), risky, note)
+        return Analysis((NestedCommand(f"{name} <<", [], stdin),), risky, note)
     if not inner:
-        return Inside(undecidable=risky, notes=note)
-    return _script(name, inner)._replace(notes=note) if not risky else Inside(undecidable=risky, notes=note)
+        return Analysis(undecidable=risky, notes=note)
+    return _script(name, inner)._replace(notes=note) if not risky else Analysis(undecidable=risky, notes=note)
 
 
-def _dash_c(name: str, words: Words, stdin: str | None) -> Inside:
+def _dash_c(name: str, words: Words, stdin: str | None) -> Analysis:
     """`su -c TEXT`, `script -c TEXT`, `flock FILE -c TEXT`, `runuser -c TEXT`: a text for a shell."""
     for index, (word, _) in enumerate(words[1:], 1):
         if re.fullmatch(r"-\w*c|--command|--session-command|--run", word):
@@ -312,20 +312,20 @@ def _dash_c(name: str, words: Words, stdin: str | None) -> Inside:
             return _script(f"{name} -c", [(word.split("=", 1)[1], words[index][1])])
     if name == "flock":
         return _wrapper(name, words, stdin)
-    return Inside(undecidable=(f"`{name}` starts a shell or a program that its words do not name plainly",))
+    return Analysis(undecidable=(f"`{name}` starts a shell or a program that its words do not name plainly",))
 
 
-def _reads_commands(name: str, words: Words, stdin: str | None) -> Inside:
-    return Inside(undecidable=(f"`{name}` runs commands later or elsewhere, which its words do not show",))
+def _reads_commands(name: str, words: Words, stdin: str | None) -> Analysis:
+    return Analysis(undecidable=(f"`{name}` runs commands later or elsewhere, which its words do not show",))
 
 
-def _command_builtin(name: str, words: Words, stdin: str | None) -> Inside:
+def _command_builtin(name: str, words: Words, stdin: str | None) -> Analysis:
     if any(word in ("-v", "-V") for word, _ in words[1:2]):
-        return Inside()
+        return Analysis()
     return _wrapper(name, words, stdin)
 
 
-def _hash(name: str, words: Words, stdin: str | None) -> Inside:
+def _hash(name: str, words: Words, stdin: str | None) -> Analysis:
     risky = {
         "hash": "-p",
         "enable": "-f",
@@ -338,11 +338,11 @@ def _hash(name: str, words: Words, stdin: str | None) -> Inside:
         "shopt": "",
     }[name]
     if risky and any(word == risky or (word.startswith(risky) and len(word) > 2) for word, _ in words[1:]):
-        return Inside(undecidable=(f"`{name} {risky}` makes a later word run something else",))
-    return Inside()
+        return Analysis(undecidable=(f"`{name} {risky}` makes a later word run something else",))
+    return Analysis()
 
 
-def _declare(name: str, words: Words, stdin: str | None) -> Inside:
+def _declare(name: str, words: Words, stdin: str | None) -> Analysis:
     reasons = [
         f"`{word.split('=')[0]}=…` changes what later commands run"
         for word, _ in words[1:]
@@ -352,7 +352,7 @@ def _declare(name: str, words: Words, stdin: str | None) -> Inside:
         reasons.append(f"`{name} -n` gives a variable a second name")
     if not all(known or "=" in word for word, known in words[1:]):
         reasons.append(f"which variable `{name}` sets is known only when it runs")
-    return Inside(undecidable=tuple(reasons))
+    return Analysis(undecidable=tuple(reasons))
 
 
 _SPECIAL: dict[str, Look] = {

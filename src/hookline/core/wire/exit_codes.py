@@ -25,7 +25,7 @@ class End(StrEnum):
     OVERFLOW = "printed too much"
 
 
-class Meaning(StrEnum):
+class ExitMeaning(StrEnum):
     """What that is taken for."""
 
     SAID = "what it printed is its answer"
@@ -33,14 +33,14 @@ class Meaning(StrEnum):
     FAILED = "it failed: the failure policy decides"
 
 
-ENDS: MappingProxyType[End, Meaning] = MappingProxyType({
-    End.ZERO: Meaning.SAID,
-    End.TWO: Meaning.NO,
-    End.OTHER: Meaning.FAILED,
-    End.SIGNAL: Meaning.FAILED,
-    End.NOT_STARTED: Meaning.FAILED,
-    End.TIMEOUT: Meaning.FAILED,
-    End.OVERFLOW: Meaning.FAILED,
+ENDS: MappingProxyType[End, ExitMeaning] = MappingProxyType({
+    End.ZERO: ExitMeaning.SAID,
+    End.TWO: ExitMeaning.NO,
+    End.OTHER: ExitMeaning.FAILED,
+    End.SIGNAL: ExitMeaning.FAILED,
+    End.NOT_STARTED: ExitMeaning.FAILED,
+    End.TIMEOUT: ExitMeaning.FAILED,
+    End.OVERFLOW: ExitMeaning.FAILED,
 })  # fmt: skip
 """From the end of a command to what it means, before any JSON is looked at."""
 
@@ -58,10 +58,10 @@ def end_of(exit_code: int | None, signal: int | None = None) -> End:
     return {0: End.ZERO, 2: End.TWO}.get(exit_code, End.OTHER)
 
 
-def meaning(end: End, event_name: str) -> Meaning:
+def exit_meaning(end: End, event_name: str) -> ExitMeaning:
     """What an end means on an event; one that nothing can be said no to takes exit 2 as a failure."""
     found = ENDS[end]
-    return Meaning.FAILED if found is Meaning.NO and no(event_name, "") is None else found
+    return ExitMeaning.FAILED if found is ExitMeaning.NO and no(event_name, "") is None else found
 
 
 def no(event_name: str, reason: str) -> Reply | None:

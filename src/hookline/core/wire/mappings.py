@@ -36,10 +36,10 @@ def decode_mapping(answer: Mapping[str, Any], event_name: str) -> Reply:
     if not answer:
         return NOTHING
     if _SNAKE_SIGN in answer:
-        _respelled(answer, _same(tuple(snake.FIELDS)), f"reply to {event_name}")
+        _to_wire_keys(answer, _same(tuple(snake.FIELDS)), f"reply to {event_name}")
         return snake.decode_reply(answer, event_name)
     where = f"reply to {event_name}"
-    said = _respelled(answer, _top(event_name), where)
+    said = _to_wire_keys(answer, _top(event_name), where)
     body = _body(said, event_name)
     if body is not None:
         said[_BODY] = body
@@ -52,9 +52,9 @@ def _body(said: dict[str, Any], event_name: str) -> Any:
     body = said.get(_BODY)
     if isinstance(body, Mapping):
         where = f"reply to {event_name}: `{_BODY}`"
-        body = _respelled(body, _same((_NAME, *fields_of(event_name))), where)
+        body = _to_wire_keys(body, _same((_NAME, *fields_of(event_name))), where)
         if isinstance(body.get("decision"), Mapping):
-            body["decision"] = _respelled(body["decision"], _CHOICE, f"{where}: `decision`")
+            body["decision"] = _to_wire_keys(body["decision"], _CHOICE, f"{where}: `decision`")
         both = next((field for field in lifted if field in body), None)
         if both is not None:
             raise ReplyError(f"{where}: `{both}` is given twice; keep one")
@@ -62,7 +62,7 @@ def _body(said: dict[str, Any], event_name: str) -> Any:
     return {_NAME: event_name, **lifted} if lifted and body is None else body
 
 
-def _respelled(given: Mapping[Any, Any], spellings: Spellings, where: str) -> dict[str, Any]:
+def _to_wire_keys(given: Mapping[Any, Any], spellings: Spellings, where: str) -> dict[str, Any]:
     """The mapping under the wire's own keys."""
     out: dict[str, Any] = {}
     for key, value in given.items():

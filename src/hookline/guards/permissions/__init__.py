@@ -4,7 +4,7 @@ from hookline.guards.permissions.decide import Permission, decide
 from hookline.guards.permissions.modes import MODES, Mode, edits_only
 from hookline.guards.permissions.readonly_commands import reads_only
 from hookline.guards.permissions.rules import (
-    Applied,
+    AppliedUpdates,
     Rules,
     apply,
     read_rules,
@@ -15,7 +15,7 @@ from hookline.guards.permissions.rules import (
 
 __all__ = [
     "MODES",
-    "Applied",
+    "AppliedUpdates",
     "Mode",
     "Permission",
     "Rules",

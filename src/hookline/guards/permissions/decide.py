@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from hookline.core.hooks.condition import Catch, PathContext, Rule, covers
+from hookline.core.hooks.condition import PathContext, Rule, RuleMatch, covers
 from hookline.core.hooks.tools import ARGUMENTS, canonical
 from hookline.core.paths import absolute
 from hookline.core.shell import parse_line
-from hookline.guards.permissions.file_access import reads_from, touches
+from hookline.guards.permissions.file_access import file_access_match, reads_from
 from hookline.guards.permissions.modes import Mode, edits_file, edits_only, protected_file, writes_protected
 from hookline.guards.permissions.readonly_commands import WorkingFolders, reads_only
 from hookline.guards.permissions.removal import removal
@@ -44,7 +44,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     within_session: bool
     place: PathContext
     dirs: tuple[str, ...]
-    touched: dict[str, Catch] = msgspec.field(default_factory=dict)
+    touched: dict[str, RuleMatch] = msgspec.field(default_factory=dict)
     """What is known already of each rule: looking through folders takes time."""
 
     @property
@@ -110,7 +110,7 @@ def decide(
         if answer is not None:
             break
     else:
-        answer = _otherwise(call)
+        answer = _default_permission(call)
     if answer.behaviour == "ask" and call.mode is Mode.DONT_ASK:
         return Permission("deny", f"{answer.reason}; mode `dontAsk` denies instead of asking", "mode", answer.rule)
     return answer
@@ -122,12 +122,12 @@ def _hook_denies(call: Call) -> Permission | None:
 
 def _deny_rule(call: Call) -> Permission | None:
     for rule in call.rules.deny:
-        if Catch.YES in (rule.catches(call.tool_name, call.tool_input, call.place), _touches(call, rule)):
+        if RuleMatch.YES in (rule.catches(call.tool_name, call.tool_input, call.place), _touches(call, rule)):
             return Permission("deny", f"rule `{rule}` denies it", "rule", rule)
     return None
 
 
-def _touches(call: Call, rule: Rule) -> Catch:
+def _touches(call: Call, rule: Rule) -> RuleMatch:
     """Whether a call reads or writes a file that a path rule speaks of by another way than naming it to that tool.
 
     Who may not read a file may not write it blindly either.
@@ -135,17 +135,17 @@ def _touches(call: Call, rule: Rule) -> Catch:
     if call.edits and call.path is not None and rule.tool == "Read" and not rule.bare:
         return rule.catches("Read", {"file_path": call.path}, call.place)
     if rule.text not in call.touched:
-        call.touched[rule.text] = touches(call.tool_name, call.tool_input, call.command, rule, call.place)
+        call.touched[rule.text] = file_access_match(call.tool_name, call.tool_input, call.command, rule, call.place)
     return call.touched[rule.text]
 
 
 def _doubtful_deny_rule(call: Call) -> Permission | None:
     for rule in call.rules.deny:
-        if _touches(call, rule) is Catch.MAYBE:
+        if _touches(call, rule) is RuleMatch.MAYBE:
             return Permission(
                 "ask", f"rule `{rule}` may deny it: there are too many files to look through", "rule", rule
             )
-        if rule.catches(call.tool_name, call.tool_input, call.place) is Catch.MAYBE:
+        if rule.catches(call.tool_name, call.tool_input, call.place) is RuleMatch.MAYBE:
             why = "; ".join(parse_line(call.command or "").undecidable) or "a part is known only when it runs"
             return Permission("ask", f"rule `{rule}` may deny it, which cannot be told: {why}", "rule", rule)
     return None
@@ -153,7 +153,7 @@ def _doubtful_deny_rule(call: Call) -> Permission | None:
 
 def _ask_rule(call: Call) -> Permission | None:
     for rule in call.rules.ask:
-        if max(rule.catches(call.tool_name, call.tool_input, call.place), _touches(call, rule)) is not Catch.NO:
+        if max(rule.catches(call.tool_name, call.tool_input, call.place), _touches(call, rule)) is not RuleMatch.NO:
             return Permission("ask", f"rule `{rule}` asks first", "rule", rule)
     return None
 
@@ -233,7 +233,7 @@ def _reads(call: Call) -> bool:
     return call.read_only and all(map(call.folders.hold, reads_from(call.tool_name, call.tool_input, call.path)))
 
 
-def _otherwise(call: Call) -> Permission:
+def _default_permission(call: Call) -> Permission:
     return Permission("ask", f"no rule speaks of this call of `{call.tool_name}`")
 
 

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from hookline.core.files import identity, other_names
-from hookline.core.hooks.condition import Catch, PathContext, Rule
+from hookline.core.hooks.condition import PathContext, Rule, RuleMatch
 from hookline.core.hooks.tools import canonical
 from hookline.core.paths import absolute
 from hookline.core.shell import SimpleCommand, parse_line, writes
@@ -44,7 +44,7 @@ _SEARCHES = frozenset({"rg", "ag", "ack", "grep", "egrep", "fgrep"})
 _LIKE_GREP = frozenset({"Grep", "Search"})
 
 
-class _Reading(NamedTuple):
+class _FileRead(NamedTuple):
     path: str
     deep: bool = False
     """Whether what lies below it is read as well."""
@@ -53,23 +53,23 @@ class _Reading(NamedTuple):
     only: tuple[str, ...] = ()
 
 
-def touches(
+def file_access_match(
     tool_name: str, tool_input: Mapping[str, Any], command: str | None, rule: Rule, place: PathContext
-) -> Catch:
+) -> RuleMatch:
     """Whether a call reaches a file that a path rule speaks of; MAYBE when there is too much to look through."""
     if rule.bare or rule.problem or rule.tool not in ("Read", "Edit", "Write"):
-        return Catch.NO
+        return RuleMatch.NO
     tool = "Read" if rule.tool == "Read" else "Write"
     if command is not None:
         found = _read_by(command, place) if tool == "Read" else _written_by(command, place)
     elif not rule.names(tool_name):
-        return Catch.NO
+        return RuleMatch.NO
     else:
         found = _read_by_tool(tool_name, tool_input, place)
     try:
-        return Catch.YES if any(_reaches(each, rule, tool, place) for each in found) else Catch.NO
+        return RuleMatch.YES if any(_reaches(each, rule, tool, place) for each in found) else RuleMatch.NO
     except path_on_disk.TooMany:
-        return Catch.MAYBE
+        return RuleMatch.MAYBE
 
 
 def reads_from(tool_name: str, tool_input: Mapping[str, Any], path: str | None) -> list[str]:
@@ -85,11 +85,11 @@ def reads_from(tool_name: str, tool_input: Mapping[str, Any], path: str | None) 
 # -- what a call reads -----------------------------------------------------------------------------------------------
 
 
-def _read_by_tool(tool_name: str, tool_input: Mapping[str, Any], place: PathContext) -> Iterator[_Reading]:
+def _read_by_tool(tool_name: str, tool_input: Mapping[str, Any], place: PathContext) -> Iterator[_FileRead]:
     for field in ("file_path", "notebook_path", "path"):
         value = tool_input.get(field)
         if isinstance(value, str) and value:
-            yield _Reading(_absolute(value, place))
+            yield _FileRead(_absolute(value, place))
     name = canonical(tool_name)
     if name not in ("Grep", "Glob"):
         return
@@ -97,10 +97,10 @@ def _read_by_tool(tool_name: str, tool_input: Mapping[str, Any], place: PathCont
     only = tool_input.get("glob") if name == "Grep" else tool_input.get("pattern")
     names = (only,) if isinstance(only, str) and only else ()
     if name == "Grep" or names:
-        yield _Reading(_absolute(root or ".", place), deep=True, only=names)
+        yield _FileRead(_absolute(root or ".", place), deep=True, only=names)
 
 
-def _read_by(command: str, place: PathContext) -> Iterator[_Reading]:
+def _read_by(command: str, place: PathContext) -> Iterator[_FileRead]:
     for part, bases in placed(parse_line(command)):
         for base in bases or [""]:
             for redirect in part.redirects:
@@ -110,7 +110,7 @@ def _read_by(command: str, place: PathContext) -> Iterator[_Reading]:
                 yield from _operands(part, base, place)
 
 
-def _operands(part: SimpleCommand, base: str, place: PathContext) -> Iterator[_Reading]:
+def _operands(part: SimpleCommand, base: str, place: PathContext) -> Iterator[_FileRead]:
     words = [word for at, word in enumerate(part.words) if at and at not in part.unknown]
     options = [word for word in words if word.startswith("-")]
     given = [word for word in words if not word.startswith("-")]
@@ -122,7 +122,7 @@ def _operands(part: SimpleCommand, base: str, place: PathContext) -> Iterator[_R
     for word in (*operands, *_values(word for word in words if word.partition("=")[0] not in _EXCLUDES)):
         yield from _each(word, base, place, deep=deep, without=without)
     if deep and part.name in _SEARCHES and not operands:
-        yield _Reading(_absolute(join(base, "."), place), deep=True, without=without)
+        yield _FileRead(_absolute(join(base, "."), place), deep=True, without=without)
 
 
 _EXCLUDES = frozenset({"--exclude", "--exclude-dir"})
@@ -151,15 +151,17 @@ def _values(words: Iterable[str]) -> Iterator[str]:
             yield word[2:]
 
 
-def _each(word: str, base: str, place: PathContext, *, deep: bool, without: tuple[str, ...] = ()) -> Iterator[_Reading]:
+def _each(
+    word: str, base: str, place: PathContext, *, deep: bool, without: tuple[str, ...] = ()
+) -> Iterator[_FileRead]:
     folder = _absolute(base or ".", place)
     for one in path_on_disk.expand(word, folder) if word else ():
-        yield _Reading(_absolute(join(base, one), place), deep=deep, without=without)
+        yield _FileRead(_absolute(join(base, one), place), deep=deep, without=without)
     if path_on_disk.GLOB & set(word):
-        yield _Reading(_absolute(join(base, word), place))
+        yield _FileRead(_absolute(join(base, word), place))
 
 
-def _written_by(command: str, place: PathContext) -> Iterator[_Reading]:
+def _written_by(command: str, place: PathContext) -> Iterator[_FileRead]:
     for target in writes(command).targets:
         yield from _each(target, "", place, deep=False)
 
@@ -174,7 +176,7 @@ def _absolute(word: str, place: PathContext) -> str:
 # -- whether that is what a rule speaks of -----------------------------------------------------------------------------
 
 
-def _reaches(reading: _Reading, rule: Rule, tool: str, place: PathContext) -> bool:
+def _reaches(reading: _FileRead, rule: Rule, tool: str, place: PathContext) -> bool:
     if not reading.only and (_is_meant(reading.path, rule, tool, place) or _may_stand_for(reading.path, rule, place)):
         return True
     if not reading.deep or not path_on_disk.is_folder(reading.path):
@@ -182,7 +184,7 @@ def _reaches(reading: _Reading, rule: Rule, tool: str, place: PathContext) -> bo
     return _meets(reading, rule, tool, place)
 
 
-def _meets(reading: _Reading, rule: Rule, tool: str, place: PathContext) -> bool:
+def _meets(reading: _FileRead, rule: Rule, tool: str, place: PathContext) -> bool:
     """Whether a walk through a folder comes upon such a file: by its name, a link, or another name of it."""
     places = _places(place)
     inodes = {same[1] for name in _literal(rule, place) if (same := identity(name))}
@@ -194,7 +196,7 @@ def _meets(reading: _Reading, rule: Rule, tool: str, place: PathContext) -> bool
     return False
 
 
-def _passed_over(path: str, reading: _Reading) -> bool:
+def _passed_over(path: str, reading: _FileRead) -> bool:
     names = path.split("/")
     if any(fnmatchcase(name, skipped) for skipped in reading.without for name in names):
         return True
@@ -221,7 +223,7 @@ def _places(place: PathContext) -> list[PathContext]:
 
 
 def _speaks_of(path: str, rule: Rule, tool: str, places: Iterable[PathContext]) -> bool:
-    return any(rule.catches(tool, {"file_path": path}, each) is Catch.YES for each in places)
+    return any(rule.catches(tool, {"file_path": path}, each) is RuleMatch.YES for each in places)
 
 
 def _same_as_meant(path: str, rule: Rule, tool: str, place: PathContext) -> bool:

@@ -11,7 +11,7 @@ from hookline.core.paths import absolute
 from hookline.core.shell import ShellLine, SimpleCommand, parse_line, writes
 from hookline.core.shell.folders import join, placed
 from hookline.guards.permissions import path_on_disk
-from hookline.guards.permissions.options import ReadOnlyOptions, Taken, row, take
+from hookline.guards.permissions.options import ParsedOptions, ReadOnlyOptions, row, take
 from hookline.guards.permissions.readonly_commands import WorkingFolders, plain, reads, reads_only, spelled_out
 
 
@@ -174,7 +174,7 @@ def _reached(word: str, folders: WorkingFolders, *, changes: bool) -> str | None
     return absolute(word, folders.cwd, folders.home) if fine else None
 
 
-def _removes_much(part: SimpleCommand, taken: Taken, base: str, folders: WorkingFolders) -> bool:
+def _removes_much(part: SimpleCommand, taken: ParsedOptions, base: str, folders: WorkingFolders) -> bool:
     """Whether `rm` is given a working folder itself, or everything in one."""
     emptied = [word.removesuffix("*") or "." for word in part.words[1:] if word == "*" or word.endswith("/*")]
     deep = any(name in ("-r", "-R", "--recursive") for name, _ in taken.options)

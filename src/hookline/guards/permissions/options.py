@@ -26,7 +26,7 @@ class ReadOnlyOptions(NamedTuple):
     """With one of these options there is no pattern among the operands: all of them are files."""
 
 
-class Taken(NamedTuple):
+class ParsedOptions(NamedTuple):
     """A command's words, sorted by a row."""
 
     options: tuple[tuple[str, str], ...]
@@ -51,7 +51,7 @@ def _names(name: str) -> list[str]:
     return [name] if name.startswith("--") else [f"-{letter}" for letter in name[1:]]
 
 
-def take(words: Sequence[str], row: ReadOnlyOptions) -> Taken | None:
+def take(words: Sequence[str], row: ReadOnlyOptions) -> ParsedOptions | None:
     """The words after a program's name (or subcommand), sorted; None when one of them is not understood."""
     options: list[tuple[str, str]] = []
     operands: list[str] = []
@@ -101,7 +101,7 @@ def _short(word: str, row: ReadOnlyOptions) -> _Found | None:
     return _Found(options)
 
 
-def _sorted(options: list[tuple[str, str]], operands: list[str], row: ReadOnlyOptions) -> Taken | None:
+def _sorted(options: list[tuple[str, str]], operands: list[str], row: ReadOnlyOptions) -> ParsedOptions | None:
     if len(operands) > row.most:
         return None
     values = [value for name, value in options if row.options[name] == "@"]
@@ -110,4 +110,4 @@ def _sorted(options: list[tuple[str, str]], operands: list[str], row: ReadOnlyOp
         named = []
     elif row.operands == "pattern" and not any(name in row.no_pattern for name, _ in options):
         named = operands[1:]
-    return Taken(tuple(options), tuple(operands), (*named, *values))
+    return ParsedOptions(tuple(options), tuple(operands), (*named, *values))

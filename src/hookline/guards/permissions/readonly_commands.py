@@ -15,7 +15,7 @@ from hookline.core.shell import ShellLine, SimpleCommand, parse_line
 from hookline.core.shell.folders import join, placed
 from hookline.guards.permissions import path_on_disk
 from hookline.guards.permissions.git_reader_table import BEFORE, GIT, asks_gpg
-from hookline.guards.permissions.options import ReadOnlyOptions, Taken, take
+from hookline.guards.permissions.options import ParsedOptions, ReadOnlyOptions, take
 from hookline.guards.permissions.reader_table import (
     FORMS,
     HARMLESS,
@@ -133,7 +133,7 @@ def _files(name: str, words: list[str], base: str, folders: WorkingFolders) -> I
     row, words = row_of(name, words)
     if row is None:
         return _form_files(name, words)
-    taken = understood(name, words, row)
+    taken = match_options(name, words, row)
     return None if taken is None else taken.files
 
 
@@ -147,13 +147,13 @@ def row_of(name: str, words: list[str]) -> tuple[ReadOnlyOptions | None, list[st
     return row, words if row is None else words[1:]
 
 
-def understood(name: str, words: list[str], row: ReadOnlyOptions) -> Taken | None:
+def match_options(name: str, words: list[str], row: ReadOnlyOptions) -> ParsedOptions | None:
     """The words, sorted, if the program does nothing but read when it is called with them."""
     taken = take(words, row)
     return taken if taken is not None and (name not in _FURTHER or _FURTHER[name](taken)) else None
 
 
-_FURTHER: dict[str, Callable[[Taken], bool]] = {
+_FURTHER: dict[str, Callable[[ParsedOptions], bool]] = {
     "date": lambda taken: shows_date(taken.operands),
     "jq": lambda taken: filters_only(taken.operands),
     "git": lambda taken: not asks_gpg(taken.options),

@@ -31,7 +31,7 @@ class Rules(msgspec.Struct, frozen=True):
         return tuple(rule.problem for rule in self.allow + self.ask + self.deny if rule.problem)
 
 
-class Applied(msgspec.Struct, frozen=True):
+class AppliedUpdates(msgspec.Struct, frozen=True):
     """Rules, mode and working folders after some updates; `problems` names the updates that made no sense."""
 
     rules: Rules
@@ -77,9 +77,9 @@ def removed_tools(rules: Rules, names: Iterable[str]) -> frozenset[str]:
     return frozenset(name for name in names if any(rule.names(name) for rule in bare))
 
 
-def apply(updates: Sequence[Mapping[str, Any]], rules: Rules, mode: Mode, dirs: Sequence[str]) -> Applied:
+def apply(updates: Sequence[Mapping[str, Any]], rules: Rules, mode: Mode, dirs: Sequence[str]) -> AppliedUpdates:
     """Rules, mode and folders after the updates of a hook or a host, in the wire's form, in order."""
-    state = Applied(rules, mode, tuple(dirs))
+    state = AppliedUpdates(rules, mode, tuple(dirs))
     for update in updates:
         change = _UPDATES.get(str(update.get("type")))
         if change is None:
@@ -91,11 +91,11 @@ def apply(updates: Sequence[Mapping[str, Any]], rules: Rules, mode: Mode, dirs: 
     return state
 
 
-def _problem(state: Applied, problem: str) -> Applied:
-    return Applied(state.rules, state.mode, state.dirs, (*state.problems, problem))
+def _problem(state: AppliedUpdates, problem: str) -> AppliedUpdates:
+    return AppliedUpdates(state.rules, state.mode, state.dirs, (*state.problems, problem))
 
 
-def _change_rules(state: Applied, update: Mapping[str, Any]) -> Applied:
+def _change_rules(state: AppliedUpdates, update: Mapping[str, Any]) -> AppliedUpdates:
     behaviour, kind = update.get("behavior"), update["type"]
     if behaviour not in _BEHAVIOURS:
         return _problem(state, f"permission update `{kind}` has behavior `{behaviour}`; write allow, ask or deny")
@@ -108,7 +108,7 @@ def _change_rules(state: Applied, update: Mapping[str, Any]) -> Applied:
         "removeRules": tuple(rule for rule in old if (rule.tool, rule.pattern) not in gone),
     }[kind]
     fields = {key: getattr(state.rules, key) for key in _BEHAVIOURS} | {behaviour: new}
-    return Applied(Rules(**fields), state.mode, state.dirs, state.problems)
+    return AppliedUpdates(Rules(**fields), state.mode, state.dirs, state.problems)
 
 
 def rule_from(value: object) -> Rule:
@@ -119,20 +119,20 @@ def rule_from(value: object) -> Rule:
     return read_rule(str(value))
 
 
-def _change_mode(state: Applied, update: Mapping[str, Any]) -> Applied:
+def _change_mode(state: AppliedUpdates, update: Mapping[str, Any]) -> AppliedUpdates:
     mode = mode_named(update.get("mode"))
     if mode is None:
         return _problem(state, f"unknown permission mode `{update.get('mode')}`; write one of {', '.join(Mode)}")
-    return Applied(state.rules, mode, state.dirs, state.problems)
+    return AppliedUpdates(state.rules, mode, state.dirs, state.problems)
 
 
-def _change_dirs(state: Applied, update: Mapping[str, Any]) -> Applied:
+def _change_dirs(state: AppliedUpdates, update: Mapping[str, Any]) -> AppliedUpdates:
     given = tuple(_texts(update.get("directories")))
     if update["type"] == "addDirectories":
         dirs = (*state.dirs, *(folder for folder in given if folder not in state.dirs))
     else:
         dirs = tuple(folder for folder in state.dirs if folder not in given)
-    return Applied(state.rules, state.mode, dirs, state.problems)
+    return AppliedUpdates(state.rules, state.mode, dirs, state.problems)
 
 
 _UPDATES = {

@@ -8,17 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from hookline.core.hooks.condition import Catch, Rule, part_caught
+from hookline.core.hooks.condition import Rule, RuleMatch, part_caught
 from hookline.core.shell import ShellLine, SimpleCommand
 from hookline.guards.permissions.reader_table import find_files
-from hookline.guards.permissions.readonly_commands import row_of, understood
+from hookline.guards.permissions.readonly_commands import match_options, row_of
 
 _AWK = frozenset({"awk", "gawk", "mawk", "nawk"})
 _AWK_RUNS = re.compile(r"system|getline|[|>@]")
 _NETWORK = re.compile(r"/dev/(?:tcp|udp)/")
 
 
-def strange_forms(line: ShellLine, rules: Sequence[Rule]) -> Iterator[str]:
+def find_unknown_options(line: ShellLine, rules: Sequence[Rule]) -> Iterator[str]:
     """What in a line may do more than its program is known for, unless a rule spells that option out."""
     for part in line.commands:
         if any(_NETWORK.match(each.target) for each in part.redirects):
@@ -29,7 +29,7 @@ def strange_forms(line: ShellLine, rules: Sequence[Rule]) -> Iterator[str]:
 
 def _spells_out(rule: Rule, part: SimpleCommand) -> bool:
     pattern = rule.pattern or ""
-    return " -" in pattern and part_caught(pattern, part) is Catch.YES
+    return " -" in pattern and part_caught(pattern, part) is RuleMatch.YES
 
 
 def _is_understood(part: SimpleCommand) -> bool:
@@ -40,7 +40,7 @@ def _is_understood(part: SimpleCommand) -> bool:
     if part.name in _AWK:
         return "-f" not in words and not any(_AWK_RUNS.search(word) for word in words)
     row, words = row_of(part.name, words)
-    return row is None or understood(part.name, words, row) is not None
+    return row is None or match_options(part.name, words, row) is not None
 
 
 def _without_commands(words: list[str]) -> Iterator[str]:

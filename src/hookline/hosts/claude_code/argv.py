@@ -55,7 +55,7 @@ def _one(flag: str, value: Any) -> list[str]:
     return [flag, str(value)]
 
 
-def _glued(flag: str, value: Any) -> list[str]:
+def _joined_flag(flag: str, value: Any) -> list[str]:
     """`--flag=value`: for values that may be empty or begin with a dash."""
     return [f"{flag}={value}"]
 
@@ -86,8 +86,8 @@ FLAGS: Mapping[str, tuple[str, Flags]] = {
     "effort": ("--effort", _one),
     "permission_mode": ("--permission-mode", _one),
     "permission_prompt_tool": ("--permission-prompt-tool", _one),
-    "system_prompt": ("--system-prompt", _glued),
-    "append_system_prompt": ("--append-system-prompt", _glued),
+    "system_prompt": ("--system-prompt", _joined_flag),
+    "append_system_prompt": ("--append-system-prompt", _joined_flag),
     "tools": ("--tools", _commas),
     "allowed_tools": ("--allowedTools", _commas),
     "disallowed_tools": ("--disallowedTools", _commas),
@@ -101,10 +101,10 @@ FLAGS: Mapping[str, tuple[str, Flags]] = {
     "plugin_dirs": ("--plugin-dir", _each),
     "add_dirs": ("--add-dir", _each),
     "json_schema": ("--json-schema", _object),
-    "resume": ("--resume", _glued),
+    "resume": ("--resume", _joined_flag),
     "continue_conversation": ("--continue", _switch),
     "fork_session": ("--fork-session", _switch),
-    "session_id": ("--session-id", _glued),
+    "session_id": ("--session-id", _joined_flag),
     "include_partial_messages": ("--include-partial-messages", _switch),
     "include_hook_events": ("--include-hook-events", _switch),
 }

@@ -39,7 +39,7 @@ from hookline.hosts.claude_code.messages import (
     SetPermissionMode,
     UserMessage,
 )
-from hookline.hosts.claude_code.registration import Registration, plan, unkept
+from hookline.hosts.claude_code.registration import Registration, plan, unsupported_features
 from hookline.hosts.claude_code.requests import CanUse
 from hookline.hosts.claude_code.transport import Subprocess, Transport
 
@@ -125,7 +125,7 @@ class ClaudeClient:
         session.ends_session = self.info.get("session_hooks_supported") is True and "SessionEnd" in planned.hooks
         version = self.info.get("claude_code_version")
         old = too_old(str(version)) if version is not None else None
-        for problem in [*unkept(planned, self.info), *([old] if old else [])]:
+        for problem in [*unsupported_features(planned, self.info), *([old] if old else [])]:
             log.warning("%s", problem)
             warnings.warn(problem, HooksIgnored, stacklevel=4)
 

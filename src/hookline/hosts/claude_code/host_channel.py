@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from hookline.errors import BadLine, ClaudeError, CliDied, CliGarbled, CliSilent, RequestRefused
+from hookline.errors import BadLine, ClaudeError, CliDied, CliProtocolError, CliSilent, RequestRefused
 from hookline.hosts.claude_code.lines import LINE_LIMIT
 from hookline.hosts.claude_code.message_queue import MessageQueue
 from hookline.hosts.claude_code.messages import (
@@ -205,7 +205,9 @@ class HostChannel:
         if self._garbled is not None and self._garbled.kind == "cut_off":
             return CliDied("the CLI died in the middle of a line", exit.code, exit.stderr)
         if self._garbled is not None:
-            return CliGarbled(f"the CLI printed lines that are not messages: {self._garbled}", exit.code, exit.stderr)
+            return CliProtocolError(
+                f"the CLI printed lines that are not messages: {self._garbled}", exit.code, exit.stderr
+            )
         if not unanswered and (exit.code == 0 or self._run.finished):
             return None  # after an error result the CLI ends with exit code 1 on purpose
         printed = self._noise[-1].decode("utf-8", "replace")[:200] if self._noise else ""

@@ -284,7 +284,7 @@ class Connection:
     def send(self, message: Sendable) -> bytes:
         """The bytes to write; raises `ProtocolError` when the protocol does not allow the message now."""
         put = self._put.get(type(message))
-        return self._put_said(message) if put is None else put(message)  # type: ignore[arg-type]
+        return self._queue_message(message) if put is None else put(message)  # type: ignore[arg-type]
 
     def _put_request(self, message: ControlRequest) -> bytes:
         request = message.request
@@ -313,7 +313,7 @@ class Connection:
     def _put_cancel(self, message: ControlCancel) -> bytes:
         return _encode(message) + b"\n" if self.ours.cancel(message.request_id) else b""
 
-    def _put_said(self, message: Message) -> bytes:
+    def _queue_message(self, message: Message) -> bytes:
         if self.role == "host" and isinstance(message, UserMessage) and not self.initialized:
             raise NotInitialized
         return message.line + b"\n"

@@ -122,7 +122,7 @@ def _is_written(matcher: Matcher) -> bool:
         return False
 
 
-def unkept(planned: Registration, response: Mapping[str, Any]) -> list[str]:
+def unsupported_features(planned: Registration, response: Mapping[str, Any]) -> list[str]:
     """What a CLI that answered `initialize` like this will not do, to be told to the user.
 
     Raises `HooksNotHonoured` when a hook says on_failure="block" and the CLI would let its failure pass.

@@ -153,9 +153,9 @@ class Answering:
         if isinstance(problem, RequestClosed):
             log.debug("%s", problem)
             return
-        if not isinstance(problem, Refused):
+        if not isinstance(problem, ErrorAnswer):
             log.error("request `%s` could not be answered", request.request_id, exc_info=problem)
-            problem = Refused(f"{type(problem).__name__}: {problem}", "internal_error")
+            problem = ErrorAnswer(f"{type(problem).__name__}: {problem}", "internal_error")
         self._out.append(self._connection.send(Failure(request.request_id, str(problem), problem.code)))
 
     # ── events as plain lines ───────────────────────────────────────────────────────────────────
@@ -174,7 +174,7 @@ class Answering:
 
     async def _permission(self, request: CanUseTool) -> Raw:
         if self._can_use_tool is None:
-            raise Refused("no can_use_tool was given; pass can_use_tool=", "unsupported_request")
+            raise ErrorAnswer("no can_use_tool was given; pass can_use_tool=", "unsupported_request")
         try:
             decided = permission(await self._can_use_tool(request), request)
             return Raw(msgspec.json.encode(decided))
@@ -189,7 +189,7 @@ class Answering:
         try:
             message = msgspec.json.decode(request.message, type=dict[str, Any])
         except msgspec.DecodeError as problem:
-            raise Refused(f"not a JSON-RPC message: {problem}", "invalid_request") from None
+            raise ErrorAnswer(f"not a JSON-RPC message: {problem}", "invalid_request") from None
         response = await self._served(request.server_name, message)
         acknowledged = response if response is not None else {"jsonrpc": "2.0", "result": {}}
         return Raw(msgspec.json.encode({"mcp_response": acknowledged}))
@@ -209,7 +209,7 @@ class _NoHooks:
     """A callback without hooks is nobody's."""
 
     async def fire(self, event: Event) -> Verdict:
-        raise Refused("there are no hooks here", "unknown_callback")
+        raise ErrorAnswer("there are no hooks here", "unknown_callback")
 
 
 class _Silent:
@@ -219,7 +219,7 @@ class _Silent:
         return Verdict(event, NOTHING)
 
 
-class Refused(Exception):
+class ErrorAnswer(Exception):
     """A request that is answered with an error; never seen outside this module."""
 
     def __init__(self, problem: str, code: str) -> None:
@@ -239,11 +239,11 @@ class CallbackCodec:
 
     def refuse(self, problem: BaseException, payload: Any, event: Event | None) -> Raw:
         """A deny on a gate, where the CLI would take an error for silence; elsewhere an error."""
-        if isinstance(problem, Refused):
+        if isinstance(problem, ErrorAnswer):
             raise problem
         reason = refusal(problem, self._kind)
         if not fails_closed(self._kind):
-            raise Refused(reason, "hook_failed")
+            raise ErrorAnswer(reason, "hook_failed")
         return Raw(claude.encode_reply(deny(reason), self._kind.event_name))
 
 

@@ -20,7 +20,7 @@ from hookline.hosts.install.formats import OTHERS, script, with_entries, without
 _OURS = "# hookline: "
 
 
-class Saved(msgspec.Struct):
+class FileBackup(msgspec.Struct):
     """One file as it was before, and a fingerprint of what we made of it."""
 
     path: str
@@ -37,7 +37,7 @@ class InstallRecord(msgspec.Struct):
     project: str = ""
     hooks: str = ""
     settings: str = ""
-    files: list[Saved] = []
+    files: list[FileBackup] = []
 
 
 class FileChange(NamedTuple):
@@ -65,7 +65,7 @@ def plan(host: Host, scope: Scope, entries: list[HookEntry], project: Path | Non
     before, mode = _contents(path)
     text = _decoded(path, before)
     cut = _base(path, before, lambda: without_entries(host, text))
-    base = _found_before(path, cut, load_record(host.name, scope, place(scope, project)))
+    base = _original_contents(path, cut, load_record(host.name, scope, place(scope, project)))
     after = _edited(path, lambda: with_entries(host, _decoded(path, base), entries))
     return [FileChange(path, base, after.encode(), mode)]
 
@@ -85,11 +85,11 @@ def apply(record: InstallRecord, changes: list[FileChange]) -> list[Path]:
     saved, kept = [], []
     for proposed in changes:
         check_writable(proposed.path)
-        change = proposed._replace(before=_found_before(proposed.path, proposed.before, old))
+        change = proposed._replace(before=_original_contents(proposed.path, proposed.before, old))
         backup = _backup(record, change)
         if backup is not None:
             kept.append(Path(backup))
-        saved.append(Saved(str(change.path), backup, _print(change.after), change.mode))
+        saved.append(FileBackup(str(change.path), backup, _print(change.after), change.mode))
         _write(change)
     record.files = saved
     _store(record)
@@ -108,7 +108,7 @@ def _write(change: FileChange) -> None:
         raise ConfigError(str(path), f"cannot be written: {error.strerror or error}") from None
 
 
-def _found_before(path: Path, without_us: bytes | None, old: InstallRecord | None) -> bytes | None:
+def _original_contents(path: Path, without_us: bytes | None, old: InstallRecord | None) -> bytes | None:
     """What the file was without us: what the first install found, as long as nobody has changed the file since."""
     saved = next((one for one in old.files if one.path == str(path)), None) if old else None
     current, _ = _contents(path)
@@ -117,7 +117,7 @@ def _found_before(path: Path, without_us: bytes | None, old: InstallRecord | Non
     return Path(saved.backup).read_bytes() if saved.backup else None
 
 
-def _is_as_written(saved: Saved, data: bytes) -> bool:
+def _is_as_written(saved: FileBackup, data: bytes) -> bool:
     """Whether nobody has changed a file since, and what it was before is still known."""
     return _print(data) == saved.written and (saved.backup is None or Path(saved.backup).is_file())
 
@@ -140,7 +140,7 @@ def _backup(record: InstallRecord, change: FileChange) -> str | None:
 def uninstall(host: Host, scope: Scope, project: Path | None = None) -> list[Path]:
     """Take our entries out; a file that nobody changed since is as it was before, to the byte."""
     record = load_record(host.name, scope, place(scope, project))
-    touched = [Path(saved.path) for saved in (record.files if record else ()) if _put_back(saved)]
+    touched = [Path(saved.path) for saved in (record.files if record else ()) if _restore_file(saved)]
     path = config_path(host, scope, project=project)
     for file in _candidates(host, path):
         if file not in touched and _cut(host, file):
@@ -150,7 +150,7 @@ def uninstall(host: Host, scope: Scope, project: Path | None = None) -> list[Pat
     return touched
 
 
-def _put_back(saved: Saved) -> bool:
+def _restore_file(saved: FileBackup) -> bool:
     """Whether a file is still as we wrote it, and is as it was before now."""
     path = Path(saved.path)
     data, mode = _contents(path)

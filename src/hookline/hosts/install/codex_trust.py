@@ -46,7 +46,7 @@ def with_trust(text: str, files: Collection[Path], hashes: dict[str, str]) -> st
     Those for other files stay: the user's hooks and each project's are trusted side by side. One that Codex noted
     itself for the same place is replaced. Without any hash left, our block is gone.
     """
-    noted = {**_noted_elsewhere(text, files), **hashes}
+    noted = {**_hashes_of_other_files(text, files), **hashes}
     text = toml_block.without(text)
     known = toml_block.checked(text).get("hooks", {}).get("state", {})
     for key in noted.keys() & known.keys():
@@ -61,7 +61,7 @@ def with_trust(text: str, files: Collection[Path], hashes: dict[str, str]) -> st
     return made
 
 
-def _noted_elsewhere(text: str, files: Collection[Path]) -> dict[str, str]:
+def _hashes_of_other_files(text: str, files: Collection[Path]) -> dict[str, str]:
     """The hashes in our block that are for other hook files."""
     state = toml_block.checked(toml_block.block_of(text)).get("hooks", {}).get("state", {})
     own = tuple(f"{file}:" for file in files)

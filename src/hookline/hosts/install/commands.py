@@ -17,22 +17,22 @@ from hookline.guards.sandboxing import unavailable
 from hookline.hosts.host import Host
 from hookline.hosts.install import apply as files
 from hookline.hosts.install import codex_trust, toml_block
-from hookline.hosts.install.enforcement import Loss, report
-from hookline.hosts.install.entries import DEADLINE, HookSource, Scope, Wiring, asks, config_path, entries
+from hookline.hosts.install.enforcement import Enforcement, report
+from hookline.hosts.install.entries import DEADLINE, CommandTemplate, HookSource, Scope, asks, config_path, entries
 from hookline.hosts.install.survey import configured
 
 _UNSAID = 600.0
 """What entries of settings files get that say nothing of a timeout: no agent waits that long for a tool call."""
 
 
-class Installed(NamedTuple):
+class InstallResult(NamedTuple):
     """What an installation did."""
 
     host: Host
     path: Path
     events: tuple[str, ...]
     backups: tuple[Path, ...]
-    losses: tuple[Loss, ...]
+    losses: tuple[Enforcement, ...]
     notes: tuple[str, ...]
 
 
@@ -60,7 +60,7 @@ def seconds_for(hooks: Iterable[Hook], longest: float = 590.0) -> dict[str, floa
 def install(
     host: Host, hooks: Iterable[Hook], source: HookSource, *, scope: Scope = "user", project: Path | None = None,
     trust: bool = False,
-) -> Installed:  # fmt: skip
+) -> InstallResult:  # fmt: skip
     """Write a host's configuration so that it asks these hooks; what is wrong with the old one is raised first."""
     hooks = list(hooks)
     if scope == "project" and not host.config.project:
@@ -73,7 +73,7 @@ def install(
     seconds = seconds_for(hooks)
     if scope == "project" and host.config.replaces:
         seconds = {host.ours(event) or event: DEADLINE for event, _ in configured(host, "user")} | seconds
-    made = entries(Wiring(host, program(), source, scope), seconds)
+    made = entries(CommandTemplate(host, program(), source, scope), seconds)
     if not made:
         raise HooklineError(f"{host.title} has none of the events that these hooks listen to; nothing to install")
     changes = files.plan(host, scope, made, project)
@@ -95,7 +95,7 @@ def install(
     losses = tuple(report(hooks, host, unavailable()))
     path = changes[0].path
     events = tuple(dict.fromkeys(entry.event for entry in made))
-    return Installed(host, path, events, tuple(kept), losses, tuple(notes))
+    return InstallResult(host, path, events, tuple(kept), losses, tuple(notes))
 
 
 def _trust_codex(change: files.FileChange, *, trust: bool) -> str:

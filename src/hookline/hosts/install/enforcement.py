@@ -30,7 +30,7 @@ class Status(IntEnum):
         return ("enforced", "enforced differently", "observed only", "not possible")[self]
 
 
-class Loss(NamedTuple):
+class Enforcement(NamedTuple):
     """What becomes of one kind of answer of one hook on one event."""
 
     hook: str
@@ -51,7 +51,7 @@ _SERVER = re.compile(r"mcp__\w")
 _FIELDS = {"input": "rewrite", "output": "replace"}
 
 
-def report(hooks: Iterable[Hook], host: Host, unconfined: str = "") -> list[Loss]:
+def report(hooks: Iterable[Hook], host: Host, unconfined: str = "") -> list[Enforcement]:
     """One line for each hook, event and kind of answer; `unconfined` is why this machine cannot confine lines."""
     found = [loss for hook in hooks for event in sorted(hook.events, key=_name) for loss in _losses(hook, event, host)]
     return [*found, *(_confinement(hook, host, unconfined) for hook in hooks if asks_to_confine(hook))]
@@ -61,26 +61,26 @@ def _name(event: Any) -> str:
     return event if isinstance(event, str) else str(event.event_name)
 
 
-def _losses(hook: Hook, event: Any, host: Host) -> Iterator[Loss]:
+def _losses(hook: Hook, event: Any, host: Host) -> Iterator[Enforcement]:
     name = _name(event)
     if not host.native_events(name):
-        yield Loss(hook.name, name, "", Status.IMPOSSIBLE, f"{host.title} has no such event")
+        yield Enforcement(hook.name, name, "", Status.IMPOSSIBLE, f"{host.title} has no such event")
         return
     if not host.tells_servers and _SERVER.search(hook.matcher.pattern):
         reason = f"{host.title} does not say which MCP server a tool belongs to: match `mcp__.*__TOOL`"
-        yield Loss(hook.name, name, "", Status.IMPOSSIBLE, reason)
+        yield Enforcement(hook.name, name, "", Status.IMPOSSIBLE, reason)
     for kind in sorted(kinds(hook, name)):
         status, reason = _status(host, name, kind)
         if status is Status.ENFORCED and name == "PreToolUse" and _ends_run(hook, host):
             status, reason = Status.DIFFERENTLY, f"{host.title} ends the run on a refused call that is not a command"
-        yield Loss(hook.name, name, kind, status, reason)
+        yield Enforcement(hook.name, name, kind, status, reason)
 
 
-def _confinement(hook: Hook, host: Host, unconfined: str) -> Loss:
+def _confinement(hook: Hook, host: Host, unconfined: str) -> Enforcement:
     """What becomes of a guard that has shell lines confined: that takes a host that runs another line instead."""
     why = unconfined or ("" if able(host, "rewrite") else f"{host.title} cannot `rewrite` a call")
     reason = f"{why}: shell lines are judged by their text alone" if why else ""
-    return Loss(hook.name, "PreToolUse", "confine", Status.DIFFERENTLY if why else Status.ENFORCED, reason)
+    return Enforcement(hook.name, "PreToolUse", "confine", Status.DIFFERENTLY if why else Status.ENFORCED, reason)
 
 
 def _ends_run(hook: Hook, host: Host) -> bool:
@@ -138,6 +138,6 @@ def _status(host: Host, event: str, kind: str) -> tuple[Status, str]:
     return Status.OBSERVED, f"{host.title} does not listen: {_UNHEARD.get(kind, 'nothing comes of it')}"
 
 
-def worst(losses: Iterable[Loss]) -> Status:
+def worst(losses: Iterable[Enforcement]) -> Status:
     """The worst that becomes of any hook."""
     return max((loss.status for loss in losses), default=Status.ENFORCED)

@@ -64,7 +64,7 @@ class HookEntry(NamedTuple):
     gate: bool
 
 
-class Wiring(NamedTuple):
+class CommandTemplate(NamedTuple):
     """What every command of one installation has in common."""
 
     host: Host
@@ -73,13 +73,13 @@ class Wiring(NamedTuple):
     scope: Scope = "user"
 
 
-def entries(wiring: Wiring, events: Mapping[str, float]) -> list[HookEntry]:
+def entries(wiring: CommandTemplate, events: Mapping[str, float]) -> list[HookEntry]:
     """The commands for our events, each with the seconds its hooks may take."""
     native = [(ours, theirs) for ours in events for theirs in wiring.host.native_events(ours)]
     return [_entry(wiring, theirs, events[ours], gate=spec_of(ours).gate) for ours, theirs in native]
 
 
-def _entry(wiring: Wiring, event: str, seconds: float, *, gate: bool) -> HookEntry:
+def _entry(wiring: CommandTemplate, event: str, seconds: float, *, gate: bool) -> HookEntry:
     host = wiring.host
     patience = min(seconds + MARGIN, host.config.longest)
     if (host.name, event) in _CLAMPED:

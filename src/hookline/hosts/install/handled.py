@@ -47,7 +47,7 @@ def _session(data: bytes) -> str:
     return str(next((found[name] for name in names if found.get(name)), None) or inner.get("sessionID") or "")
 
 
-def leave_note(host: Host, event: str, source: str, data: bytes) -> None:
+def mark_handled(host: Host, event: str, source: str, data: bytes) -> None:
     """Say that the user's entry is being asked, if there may be anybody who wants to know."""
     note = _note(host, event, source, data) if _has_company(host) else None
     if note is None:
@@ -74,7 +74,7 @@ def _tidy(folder: Path) -> None:
                 old.unlink()
 
 
-def note_was_left(host: Host, event: str, source: str, data: bytes) -> bool:
+def was_handled(host: Host, event: str, source: str, data: bytes) -> bool:
     """Whether the user's entry is being asked about this very event; waits a moment for it."""
     note = _note(host, event, source, data)
     if note is None:

@@ -91,7 +91,7 @@ def configured(host: Host, scope: Scope, project: Path | None = None) -> list[tu
         return []
 
 
-def silenced(host: Host, event: str, own: HookSource) -> list[HookSource]:
+def silenced_user_hooks(host: Host, event: str, own: HookSource) -> list[HookSource]:
     """The user's other hooks on an event that are not asked because of a project's file; its entry must ask them."""
     if not host.config.replaces:
         return []

@@ -40,7 +40,7 @@ class Finding(NamedTuple):
         return self.status in GOOD
 
 
-class Proven(NamedTuple):
+class ProofResult(NamedTuple):
     """What a proof found out about one host."""
 
     host: Host
@@ -60,25 +60,27 @@ class Proven(NamedTuple):
                 "seconds": round(self.seconds, 1), "findings": findings}  # fmt: skip
 
 
-def prove(host: Host, project: Path) -> Proven:
+def prove(host: Host, project: Path) -> ProofResult:
     """Run the user's own agent headless on a scripted model, and see what its hooks do."""
     agent, binary = AGENTS.get(host.name), find_binary(host)
     if agent is None:
-        return Proven(host, "", (Finding("binary", "cannot tell", f"{host.title} cannot be run headless here"),))
+        return ProofResult(host, "", (Finding("binary", "cannot tell", f"{host.title} cannot be run headless here"),))
     if binary is None:
         names = " or ".join(f"`{name}`" for name in host.commands)
-        return Proven(host, "", (Finding("binary", "missing", f"no {names} on PATH; install it, or leave it out"),))
-    problems = tuple(_looked_at(host, project))
+        return ProofResult(
+            host, "", (Finding("binary", "missing", f"no {names} on PATH; install it, or leave it out"),)
+        )
+    problems = tuple(_static_problems(host, project))
     entries = {scope: configured(host, scope, project) for scope in scopes(host, project)}
     events = tuple(dict.fromkeys(event for found in entries.values() for event, _ in found))
     if not events:
-        return Proven(host, binary.version, problems or (_nothing(host, project),))
+        return ProofResult(host, binary.version, problems or (_nothing(host, project),))
     with folders() as (home, place):
         _copy(host, agent, home, project, place)
         tried = _Trial(host, agent, Workspace(binary, home, place), events)
         named = {problem.what for problem in problems}
         found = tuple(finding for finding in tried.findings() if finding.good or finding.what not in named)
-    return Proven(host, binary.version, _with_version(host, binary.version, problems + found), tried.seconds)
+    return ProofResult(host, binary.version, _with_version(host, binary.version, problems + found), tried.seconds)
 
 
 def _with_version(host: Host, version: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -98,7 +100,7 @@ def _nothing(host: Host, project: Path) -> Finding:
     return Finding("configuration", "silent", f"not hooked: run `hookline install {host.name} --hooks FILE.py`")
 
 
-def _looked_at(host: Host, project: Path) -> Iterator[Finding]:
+def _static_problems(host: Host, project: Path) -> Iterator[Finding]:
     """What is wrong with the host's files, before anything runs: a program that is not there is never asked."""
     skipped: set[str] = set()
     for scope, finding in _not_trusted(host, project):

@@ -50,7 +50,7 @@ LIMITS = {"guard": GUARD_LIMIT}
 """Commands that cannot take long by nature, and how long that is."""
 
 
-class Unanswered(Exception):
+class NotAnswered(Exception):
     """The service has not answered, and nothing has been written: answer by yourself."""
 
 
@@ -214,15 +214,15 @@ def connect() -> _socket.socket | None:
 
 
 def ask(words: list[str], connection: _socket.socket | None) -> int:
-    """The exit code of a command that the service has run, its output written; `Unanswered` if it has not."""
+    """The exit code of a command that the service has run, its output written; `NotAnswered` if it has not."""
     if connection is None:
-        raise Unanswered("no service")
+        raise NotAnswered("no service")
     try:
         if not address.is_trusted(connection):
-            raise Unanswered("somebody else's service")
+            raise NotAnswered("somebody else's service")
         code, out, err, sizes = _converse(connection, words)
-    except (OSError, frames.Garbled) as problem:
-        raise Unanswered(str(problem)) from None
+    except (OSError, frames.FrameError) as problem:
+        raise NotAnswered(str(problem)) from None
     finally:
         connection.close()
     _copy(out, 1, sizes[0])
@@ -279,9 +279,9 @@ def _expect(connection: _socket.socket, kind: bytes, responsible: int) -> int:
         _end(responsible)
         raise
     if found == frames.DECLINED:
-        raise Unanswered(payload.decode(errors="replace"))
+        raise NotAnswered(payload.decode(errors="replace"))
     if found != kind or len(payload) != 4:
-        raise frames.Garbled("not the frame that was due")
+        raise frames.FrameError("not the frame that was due")
     return int.from_bytes(payload, "big")
 
 
@@ -304,7 +304,7 @@ def _await_end(connection: _socket.socket, process: int, limit: float | None) ->
                 raise
             continue
         if kind != frames.ENDED or len(payload) != 20:
-            raise frames.Garbled("not how it ended")
+            raise frames.FrameError("not how it ended")
         return payload
 
 

@@ -38,17 +38,17 @@ def begin() -> dict[str, Any]:
 
 def stop() -> bool:
     """Have the service end, and wait until it has; False if none was running. What a killed one left is removed."""
-    running = _asked_to_stop()
+    running = _request_stop()
     begun = time.monotonic()
     while not _clean():
         if time.monotonic() - begun > 2 * ANSWER_LIMIT:
             raise NotRunning("it does not end")
         time.sleep(0.02)
-        running = _asked_to_stop() or running  # one that was only starting listens now
+        running = _request_stop() or running  # one that was only starting listens now
     return running
 
 
-def _asked_to_stop() -> bool:
+def _request_stop() -> bool:
     try:
         _request(b"stop", to_the_end=True)
     except NotRunning:
@@ -105,7 +105,7 @@ def _request(what: bytes, *, to_the_end: bool = False) -> dict[str, Any]:
         if to_the_end:
             connection.settimeout(2 * ANSWER_LIMIT)
             connection.recv(1)
-    except (OSError, frames.Garbled) as problem:
+    except (OSError, frames.FrameError) as problem:
         raise NotRunning(str(problem)) from None
     finally:
         connection.close()

@@ -75,7 +75,7 @@ def answer(connection: _socket.socket, go: int, run: Run, process: EventProcess)
             if os.read(go, 1) != frames.GO:
                 os._exit(0)
             os.close(go)
-        except (OSError, ValueError, Unsuitable, frames.Garbled) as problem:
+        except (OSError, ValueError, Unsuitable, frames.FrameError) as problem:
             connection.sendall(frames.frame(frames.DECLINED, str(problem).encode()))
             os._exit(0)
         connection.settimeout(None)
@@ -120,7 +120,7 @@ def become(request: ClientRequest) -> tuple[int, int]:
     """Take on the client's place; copies of the descriptors where stdout and stderr are kept until the end."""
     if request.flags != repr(tuple(sys.flags)):
         raise Unsuitable("an interpreter with other flags")
-    wear(request.environ)
+    replace_environ(request.environ)
     os.chdir(request.cwd)
     os.umask(request.mask)
     sys.path[:] = request.path
@@ -132,7 +132,7 @@ def become(request: ClientRequest) -> tuple[int, int]:
     return out, err
 
 
-def wear(environ: dict[bytes, bytes]) -> None:
+def replace_environ(environ: dict[bytes, bytes]) -> None:
     """Make this the environment."""
     for name in [name for name in os.environb if name not in environ]:
         del os.environb[name]

@@ -28,7 +28,7 @@ GO = b"g"
 """What the service writes to the process of an event once it may begin."""
 
 
-class Garbled(Exception):
+class FrameError(Exception):
     """What came is not what was agreed."""
 
 
@@ -40,10 +40,10 @@ def head(kind: bytes, route: bytes) -> bytes:
 def read_head(data: bytes) -> tuple[int, bytes, int]:
     """The protocol, the kind of request and the length of its route."""
     if not data.startswith(MAGIC):
-        raise Garbled("not a request")
+        raise FrameError("not a request")
     length = int.from_bytes(data[11:15], "big")
     if length > LONGEST:
-        raise Garbled("a route too long")
+        raise FrameError("a route too long")
     return int.from_bytes(data[8:10], "big"), data[10:11], length
 
 
@@ -53,11 +53,11 @@ def frame(kind: bytes, payload: bytes = b"") -> bytes:
 
 
 def read_frame(connection: _socket.socket) -> tuple[bytes, bytes]:
-    """The next frame; an end in between is a `Garbled`."""
+    """The next frame; an end in between is a `FrameError`."""
     start = exactly(connection, FRAME)
     length = int.from_bytes(start[1:], "big")
     if length > LONGEST:
-        raise Garbled("a frame too long")
+        raise FrameError("a frame too long")
     return start[:1], exactly(connection, length)
 
 
@@ -67,7 +67,7 @@ def exactly(connection: _socket.socket, size: int) -> bytes:
     while len(data) < size:
         more = connection.recv(size - len(data))
         if not more:
-            raise Garbled("the connection ended early")
+            raise FrameError("the connection ended early")
         data += more
     return data
 

@@ -101,7 +101,7 @@ class Tally:
         return {"events": self.events, "died": self.failed, "p50": median(ordered) if ordered else None, "p95": p95}
 
 
-class Hand:
+class WorkerHandle:
     """The service's end of one worker."""
 
     log: Log
@@ -138,7 +138,7 @@ class Hand:
             os.close(inlet)
             os.close(outlet)
 
-    def hand(self, number: int, connection: socket.socket, route: Route) -> Handover | None:
+    def hand(self, number: int, connection: socket.socket, route: Route) -> DispatchedEvent | None:
         """Give it a connection; None if it cannot take one now."""
         if self.retired or len(self.running) >= MOST_RUNNING:
             return None
@@ -154,7 +154,7 @@ class Hand:
             os.close(inlet)
         self.running[number] = route.hook_set
         self.used = time.monotonic()
-        return Handover(self, number, outlet)
+        return DispatchedEvent(self, number, outlet)
 
     def retire(self) -> None:
         """Give it no more work: it ends when its last event has."""
@@ -174,14 +174,14 @@ class Hand:
         }
 
 
-class Handover:
+class DispatchedEvent:
     """An event that a worker has been given; it becomes what the client is, and begins when it is told to."""
 
-    hand: Hand
+    hand: WorkerHandle
     number: int
     outlet: int
 
-    def __init__(self, hand: Hand, number: int, outlet: int) -> None:
+    def __init__(self, hand: WorkerHandle, number: int, outlet: int) -> None:
         self.hand, self.number, self.outlet = hand, number, outlet
 
     def begin(self) -> None:
@@ -199,8 +199,8 @@ class Pool:
 
     def __init__(self, log: Log) -> None:
         self.log = log
-        self.workers: dict[tuple[object, ...], Hand] = {}
-        self.leaving: set[Hand] = set()
+        self.workers: dict[tuple[object, ...], WorkerHandle] = {}
+        self.leaving: set[WorkerHandle] = set()
         self.failed: dict[tuple[object, ...], float] = {}
         self.tallies: dict[str, Tally] = {}
         self.numbers: itertools.count[int] = itertools.count()
@@ -210,18 +210,18 @@ class Pool:
     def busy(self) -> bool:
         return any(hand.running for hand in (*self.workers.values(), *self.leaving))
 
-    def look_ahead(self) -> Generator[None, None, Hand | None]:
+    def look_ahead(self) -> Generator[None, None, WorkerHandle | None]:
         """The worker that was asked last, if its files are as they were; most events are for it."""
         ready = [hand for hand in self.workers.values() if hand.ready]
         last = max(ready, key=lambda hand: hand.used, default=None)
         return last if last is not None and (yield from last.stamps.inspect()) else None
 
-    def hand_over(self, route: Route, connection: socket.socket) -> Handover | None:
+    def hand_over(self, route: Route, connection: socket.socket) -> DispatchedEvent | None:
         """Give a worker the event, if there is one that can take it."""
         hand = self.workers.get(route.key)
         return hand.hand(next(self.numbers), connection, route) if hand is not None and hand.ready else None
 
-    def why_not(self, route: Route, handover: Handover | None, fresh: Hand | None) -> str:
+    def why_not(self, route: Route, handover: DispatchedEvent | None, fresh: WorkerHandle | None) -> str:
         """Why an event cannot be answered by a worker; nothing if it can. `fresh` has just been looked at."""
         hand = self.workers.get(route.key)
         if hand is None:
@@ -239,7 +239,7 @@ class Pool:
         if time.monotonic() - self.failed.get(route.key, -RETRY) < RETRY:
             return "its worker could not be started"
         try:
-            hand = Hand(route, self.log)
+            hand = WorkerHandle(route, self.log)
         except OSError as problem:
             self.failed[route.key] = time.monotonic()
             return f"its worker could not be started: {problem}"
@@ -258,7 +258,7 @@ class Pool:
             if not hand.running and time.monotonic() - hand.used > IDLE:
                 self._let_go(hand)
 
-    def _let_go(self, hand: Hand) -> None:
+    def _let_go(self, hand: WorkerHandle) -> None:
         if self.workers.get(hand.route.key) is hand:
             del self.workers[hand.route.key]
         self.leaving.add(hand)
@@ -266,7 +266,7 @@ class Pool:
 
     # ---- what workers say
 
-    def _hear(self, hand: Hand) -> None:
+    def _hear(self, hand: WorkerHandle) -> None:
         try:
             data = hand.sock.recv(65536)
         except BlockingIOError:
@@ -278,9 +278,9 @@ class Pool:
             return
         *lines, hand.heard = (hand.heard + data).split(b"\n")
         for line in lines:
-            self._told(hand, line.decode())
+            self._handle_message(hand, line.decode())
 
-    def _told(self, hand: Hand, line: str) -> None:
+    def _handle_message(self, hand: WorkerHandle, line: str) -> None:
         word, _, rest = line.partition(" ")
         if word == "ready":
             hand.ready, hand.stamps = True, Stamps.from_json(rest)
@@ -301,7 +301,7 @@ class Pool:
                 if hand.sock.fileno() >= 0:
                     self._gone(hand)
 
-    def _gone(self, hand: Hand) -> None:
+    def _gone(self, hand: WorkerHandle) -> None:
         asyncio.get_running_loop().remove_reader(hand.sock)
         hand.sock.close()
         with contextlib.suppress(OSError):

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from hookline.processes.service import address, frames
 from hookline.processes.service.leaf_keeper import LeafKeeper, keepers
 from hookline.processes.service.log import Log
-from hookline.processes.service.pool import Hand, Pool, Route
+from hookline.processes.service.pool import Pool, Route, WorkerHandle
 from hookline.processes.service.stamps import Inspection, Stamps
 
 IDLE = 15 * 60.0
@@ -31,7 +31,7 @@ REQUEST_LIMIT = 5.0
 BACKLOG = 1024
 AT_ONCE = 1 << 15
 """Bytes of a request that are looked at before anybody waits for the rest of it."""
-DROPPED = (OSError, TimeoutError, frames.Garbled, ValueError, IndexError)
+DROPPED = (OSError, TimeoutError, frames.FrameError, ValueError, IndexError)
 """What a client that leaves or talks nonsense leads to."""
 
 
@@ -39,7 +39,7 @@ class LookAhead(NamedTuple):
     """Whether this service's own files are as they were, and a worker whose files are."""
 
     own: bool
-    fresh_worker: Hand | None
+    fresh_worker: WorkerHandle | None
 
 
 class Service:
@@ -253,7 +253,7 @@ async def _exactly(connection: socket.socket, size: int) -> bytes:
     while len(data) < size:
         more = await loop.sock_recv(connection, size - len(data))
         if not more:
-            raise frames.Garbled("it left before it had said what it wants")
+            raise frames.FrameError("it left before it had said what it wants")
         data += more
     return data
 

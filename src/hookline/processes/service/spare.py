@@ -35,7 +35,7 @@ PADDING = 40
 """Variables that a client's environment has beyond a worker's, more or less."""
 SETTLE = 0.02
 """Seconds without an event after which the next command is rehearsed."""
-SEATS = 2
+MAX_IDLE = 2
 """Processes of one worker that wait for events at once."""
 MOST_EVENTS, MOST_MEMORY = 1000, 256 << 20
 """Events after which a process ends, and bytes: what it has gathered goes with it."""
@@ -62,12 +62,12 @@ class Spare:
     def serve(self, asked: list[str]) -> NoReturn:
         """Answer events until one leaves something behind; what was asked last is rehearsed before the first."""
         event_process.reset_signals()
-        if not self._sit():
+        if not self._acquire_idle_slot():
             os._exit(0)  # others have come back meanwhile
         self._get_ready(asked)
         while True:
             name, words, connection, go = self._receive()
-            self._stand_up()
+            self._release_idle_slot()
             if not self.answered:
                 os.setpgid(0, 0)
             self._tell(TAKEN, name, words, connection.fileno())
@@ -88,19 +88,19 @@ class Spare:
     def _receive(self) -> tuple[int, bytes, _socket.socket, int]:
         try:
             return receive_handover(self.service)
-        except (OSError, frames.Garbled):
+        except (OSError, frames.FrameError):
             os._exit(SERVICE_GONE)
 
-    def _sit(self) -> bool:
+    def _acquire_idle_slot(self) -> bool:
         """Take one of the seats of those who wait; whoever ends leaves it."""
-        for seat in range(SEATS):
+        for seat in range(MAX_IDLE):
             with contextlib.suppress(OSError):
                 fcntl.lockf(self.seats, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, seat)
                 self.seat = seat
                 return True
         return False
 
-    def _stand_up(self) -> None:
+    def _release_idle_slot(self) -> None:
         fcntl.lockf(self.seats, fcntl.LOCK_UN, 1, self.seat)
 
     def _tell(self, what: bytes, name: int = 0, asked: bytes = b"", *fds: int) -> None:
@@ -123,7 +123,7 @@ class Spare:
 
     def end(self, *, stays: bool) -> bool:
         """Tell the worker that the event is through; whether this process waits for another one."""
-        stays = stays and self.answered < MOST_EVENTS and _memory() < MOST_MEMORY and self._sit()
+        stays = stays and self.answered < MOST_EVENTS and _memory() < MOST_MEMORY and self._acquire_idle_slot()
         with contextlib.suppress(OSError):  # a worker that was killed; the client must hear, or it would judge again
             self._tell(AGAIN if stays else THROUGH)
             return stays
@@ -154,7 +154,7 @@ def _forget() -> None:
     """Hold on to nothing of an event: no folder, no streams, nothing that Python remembers of its environment."""
     os.chdir("/")
     tempfile.tempdir = None
-    to_nowhere()
+    redirect_to_devnull()
     loop.prepare()
 
 
@@ -163,13 +163,13 @@ def receive_handover(service: _socket.socket) -> tuple[int, bytes, _socket.socke
     start, ancillary, _, _ = service.recvmsg(8 + frames.ASKED, _socket.CMSG_SPACE(2 * 4))
     fds = frames.attached(ancillary)
     if len(start) != 8 + frames.ASKED or len(fds) != 2:
-        raise frames.Garbled("no connection was handed over")
+        raise frames.FrameError("no connection was handed over")
     for fd in fds:
         os.set_inheritable(fd, False)
     return int.from_bytes(start[:8], "big"), start[8:].rstrip(b"\0"), _socket.socket(fileno=fds[0]), fds[1]
 
 
-def to_nowhere() -> None:
+def redirect_to_devnull() -> None:
     """Our streams have seen that they are not files; from now on nothing is read from them or written to them."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
@@ -214,6 +214,6 @@ def rehearse(run: event_process.Run, *commands: list[str]) -> None:
         for fd in (*fds, *kept):
             os.close(fd)
     sys.stdin, sys.stdout, sys.stderr = streams
-    event_process.wear(environ)
+    event_process.replace_environ(environ)
     tempfile.tempdir = None  # each environment has its own
-    to_nowhere()
+    redirect_to_devnull()

@@ -31,7 +31,7 @@ PRELOAD = (
 """What commands import when they run, imported ahead."""
 QUIET = 0.05
 """Seconds after an event began in which no process is forked ahead, as the agent wants the machine for itself."""
-MERCY = 2.0
+KILL_GRACE_SECONDS = 2.0
 """Seconds between asking the processes of an abandoned event to end and ending them."""
 
 
@@ -205,7 +205,7 @@ class Worker:
                 self._hang_up(one)
                 if not one.through:
                     _signal_group(pid, signal.SIGTERM)
-                    one.kill_at = time.monotonic() + MERCY
+                    one.kill_at = time.monotonic() + KILL_GRACE_SECONDS
 
     # ---- the service
 
@@ -267,7 +267,7 @@ def main(fd: int) -> None:
     """Get warm, say so, and serve."""
     began = time.time()
     gc.disable()
-    spare.to_nowhere()
+    spare.redirect_to_devnull()
     for name in PRELOAD:
         with contextlib.suppress(ImportError):  # an extra that is not there; who needs it will say so
             importlib.import_module(name)

@@ -106,7 +106,7 @@ class SinkAnchor:
             raise AuditError(f"the anchor cannot be sent: {type(problem).__name__}: {problem}") from problem
 
 
-class Expected:
+class ExpectedAnchor:
     """An anchor that was written down: `--expect SEQ:HASH`. It is only compared with."""
 
     required = True

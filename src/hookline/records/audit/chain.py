@@ -54,7 +54,7 @@ def digest(body: bytes, key: bytes | None) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
-def linked(record: Mapping[str, Any], last: Link, key: bytes | None = None) -> tuple[bytes, Link]:
+def chain_line(record: Mapping[str, Any], last: Link, key: bytes | None = None) -> tuple[bytes, Link]:
     """The next line of the chain, with its newline, and where the chain stands then."""
     seq = last.seq + 1
     said = {name: value for name, value in record.items() if name not in RESERVED}

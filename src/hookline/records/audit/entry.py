@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from hookline.core.engine import Outcome, Verdict
-from hookline.core.engine.decision_words import Word, word_for
+from hookline.core.engine.decision_words import Word, decision_word
 from hookline.events import Event
 from hookline.guards.detect.assignments import names_a_secret
 from hookline.replies import Decision
@@ -132,13 +132,13 @@ def record(
     return cleaner.row(said_at_all, {"time", "event", "decision", "hooks", *IDENTITIES})
 
 
-def word_of(entry: Mapping[str, Any]) -> Word | Literal[""]:
+def decision_word_of(entry: Mapping[str, Any]) -> Word | Literal[""]:
     """What a recorded verdict came to, in the word that the verdict itself has; nothing for a line that is none."""
     decision = str(entry.get("decision") or "")
     if not decision:
         return ""
     said = {name: bool(entry.get(name)) for name in ("stop", "keep_going", "replaced")}
-    return word_for(decision, rewritten="rewritten" in entry, **said)
+    return decision_word(decision, rewritten="rewritten" in entry, **said)
 
 
 def _hook(outcome: Outcome) -> dict[str, Any]:

@@ -23,7 +23,7 @@ import msgspec
 from hookline.core.files import locked, read_at
 from hookline.errors import AuditError
 from hookline.records.audit.anchor import Anchor, AnchorSpec, anchor_for
-from hookline.records.audit.chain import Break, Link, follow, link_before, link_of, linked
+from hookline.records.audit.chain import Break, Link, chain_line, follow, link_before, link_of
 from hookline.records.audit.checkpoint import Head, key_problem, read_head, write_head
 from hookline.records.audit.verification import BREAK, MOST_LINE, LogFiles, verified
 
@@ -32,7 +32,7 @@ _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | ge
 _TAIL_BYTES = 1 << 16
 
 
-class _Standing(msgspec.Struct, frozen=True):
+class _ChainState(msgspec.Struct, frozen=True):
     """Where the chain goes on: the head, the last link, and what is wrong with the file, if anything."""
 
     head: Head
@@ -87,7 +87,7 @@ class AuditFile:
 
     def _append(self, head_fd: int, records: Iterable[Mapping[str, Any]], *, fsync: bool) -> Link:
         with _opened(self.path) as fd:
-            stands = self._stand(head_fd, fd)
+            stands = self._chain_state(head_fd, fd)
             full = self._max_bytes is not None and os.fstat(fd).st_size >= self._max_bytes
             if not stands.problem and not full:
                 return self._write(head_fd, fd, stands.head.at(stands.last), records, fsync=fsync)
@@ -103,7 +103,7 @@ class AuditFile:
     def _write(self, head_fd: int, fd: int, head: Head, records: Iterable[Mapping[str, Any]], *, fsync: bool) -> Link:
         last, lines = head.last, []
         for body in records:
-            line, last = linked(body, last, self._key)
+            line, last = chain_line(body, last, self._key)
             lines.append(line)
         new = os.fstat(fd).st_size == 0
         _write_all(fd, b"".join(lines))
@@ -132,14 +132,14 @@ class AuditFile:
 
     # -- where the chain stands ----------------------------------------------------------------------------------
 
-    def _stand(self, head_fd: int, fd: int) -> _Standing:
+    def _chain_state(self, head_fd: int, fd: int) -> _ChainState:
         """Where the chain goes on, and whether the file ends there."""
         head = read_head(head_fd)
         wrong_key = None if head is None else key_problem(head, self._key)
         if wrong_key is not None:
             raise AuditError(f"{self.head_path}: {wrong_key}")
         if head is not None and self._known == (_identity(fd), head.last):
-            return _Standing(head, head.last)
+            return _ChainState(head, head.last)
         stands = self._new_head(head_fd, fd) if head is None else self._compared(head, fd)
         stands = self._with_anchor(stands, fd)
         if stands.torn and not stands.problem:
@@ -147,32 +147,32 @@ class AuditFile:
             os.ftruncate(fd, os.fstat(fd).st_size - stands.torn)
         return stands
 
-    def _compared(self, head: Head, fd: int) -> _Standing:
+    def _compared(self, head: Head, fd: int) -> _ChainState:
         """The file against its head; lines after the head's count if they follow it: a killed process wrote them."""
         line, torn = last_line(fd, os.fstat(fd).st_size)
         if not line:
             return self._compared_older(head, torn)
         last = link_of(line)
         if last == head.last:
-            return _Standing(head, head.last, torn=torn)
+            return _ChainState(head, head.last, torn=torn)
         if last is None:
-            return _Standing(head, head.last, f"the last line is not a record; record {head.seq} was expected")
+            return _ChainState(head, head.last, f"the last line is not a record; record {head.seq} was expected")
         if last.seq <= head.seq:
-            return _Standing(head, head.last, _difference(last, head.last))
+            return _ChainState(head, head.last, _difference(last, head.last))
         following = _lines_after(fd, head.seq)
         links = list(follow(following, head.last, self._key))
         if not links or any(problem for _, problem in links) or links[-1][0] != last:
-            return _Standing(head, head.last, f"lines after record {head.seq} do not follow it")
-        return _Standing(head, last, torn=torn)
+            return _ChainState(head, head.last, f"lines after record {head.seq} do not follow it")
+        return _ChainState(head, last, torn=torn)
 
-    def _compared_older(self, head: Head, torn: int) -> _Standing:
+    def _compared_older(self, head: Head, torn: int) -> _ChainState:
         """An empty file: the chain goes on from the newest one put aside, or from what was deleted on purpose."""
         older = self.rotated()
         last = _last_link_in(older[-1]) if older else head.base
         problem = "" if last == head.last else _difference(last, head.last)
-        return _Standing(head, head.last, problem, torn)
+        return _ChainState(head, head.last, problem, torn)
 
-    def _new_head(self, head_fd: int, fd: int) -> _Standing:
+    def _new_head(self, head_fd: int, fd: int) -> _ChainState:
         """A first head; for a log that has lost its own, one that says so."""
         line, torn = last_line(fd, os.fstat(fd).st_size)
         older = self.rotated()
@@ -186,9 +186,9 @@ class AuditFile:
             log.warning("%s: lost or damaged; lines cut off before now cannot be told", self.head_path)
             head = Head(lost_at=last.seq).at(last).since(self._first_base())
         write_head(head_fd, head, self._key)
-        return _Standing(head, last, torn=torn)
+        return _ChainState(head, last, torn=torn)
 
-    def _with_anchor(self, stands: _Standing, fd: int) -> _Standing:
+    def _with_anchor(self, stands: _ChainState, fd: int) -> _ChainState:
         """The same, unless the anchor knows of records that are not there."""
         if self.anchor is None or stands.problem:
             return stands
@@ -221,7 +221,7 @@ class AuditFile:
 
     # -- files that are put aside --------------------------------------------------------------------------------
 
-    def _break(self, stands: _Standing) -> dict[str, Any]:
+    def _break(self, stands: _ChainState) -> dict[str, Any]:
         log.error("%s: %s; it is put aside, and a new file begins with a record of that", self.path, stands.problem)
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         return {"time": now, "event": BREAK, "problem": stands.problem, "after": stands.last.seq}

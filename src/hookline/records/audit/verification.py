@@ -129,7 +129,7 @@ class _Walk:
             self.last = link_before(file.readline(MOST_LINE)) or Link()
             file.seek(0)
         self.lines = 0
-        lines = _Remembered(lines_of(file, size))
+        lines = _LastLineIterator(lines_of(file, size))
         for number, (link, problem) in enumerate(follow(lines, self.last, self._key), 1):
             if problem is not None and file.tell() >= size and not _ends(file):
                 return True
@@ -147,7 +147,7 @@ class _Walk:
             self.breaks.append(Break(str(path), line, problem))
 
 
-class _Remembered(Iterator[bytes]):
+class _LastLineIterator(Iterator[bytes]):
     """Lines, and the one that was given out last."""
 
     def __init__(self, lines: Iterator[bytes]) -> None:

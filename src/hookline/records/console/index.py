@@ -175,7 +175,7 @@ class LogIndex:
         )
         self._add_sessions(batch)
         self._add_slow(batch)
-        self._widen()
+        self._coarsen_buckets()
 
     def _add_sessions(self, batch: Batch) -> None:
         self._db.executemany(
@@ -196,7 +196,7 @@ class LogIndex:
                 (hook, MOST_SLOW),
             )
 
-    def _widen(self) -> None:
+    def _coarsen_buckets(self) -> None:
         """Keep the sums over time small: as the logs span more time, each sum covers more of it."""
         first, last = self._db.execute("SELECT min(bucket), max(bucket) FROM cube").fetchone()
         if first is None or last - first < _MOST_BUCKETS:

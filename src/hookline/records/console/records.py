@@ -117,10 +117,10 @@ def decode(line: bytes) -> EventRecord | None:
     try:
         return _decoder.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _put_right(line)
+        return _normalized(line)
 
 
-def _put_right(line: bytes) -> EventRecord | None:
+def _normalized(line: bytes) -> EventRecord | None:
     found = read_object(line)
     if found is None or not isinstance(found.get("event"), str):
         return None

@@ -48,7 +48,7 @@ class Flip(msgspec.Struct, frozen=True):
     partial: bool = False
 
     @property
-    def loosened(self) -> bool:
+    def is_looser(self) -> bool:
         """Whether something that was stopped would now go through."""
         return _STRICTNESS[self.now] < _STRICTNESS[self.was]
 
@@ -67,7 +67,7 @@ class Report(msgspec.Struct):
     flips: list[Flip] = msgspec.field(default_factory=list)
 
     @property
-    def flipped(self) -> int:
+    def flip_count(self) -> int:
         """How many calls would now be decided differently."""
         return sum(number for (was, now), number in self.counts.items() if was != now)
 

@@ -106,7 +106,7 @@ class Range:
             at = _line_start(file, self._start, self._end)
             end = self._end
             while end is None or at < end:
-                line, length = _whole_line(file)
+                line, length = _next_line(file)
                 if not length:
                     break
                 at += length
@@ -135,7 +135,7 @@ def _line_start(file: BinaryIO, start: int, end: int | None) -> int:
     return at
 
 
-def _whole_line(file: BinaryIO) -> tuple[bytes, int]:
+def _next_line(file: BinaryIO) -> tuple[bytes, int]:
     """The next line and its length; of one that is too long only the length."""
     line = file.readline(MOST_LINE)
     length = len(line)
@@ -209,7 +209,7 @@ class _Reader:
         for _ in range(_LOOK_AHEAD):
             if not self._open:
                 break
-            line, length = _whole_line(file)
+            line, length = _next_line(file)
             if not length:
                 break
             before = set(self._open)

@@ -197,7 +197,7 @@ class WarmParent:
     def _has_ended(self, name: int, status: int) -> None:
         run = self._running.pop(name, None)
         if run is not None:
-            run.reaped(status)
+            run.set_exit_status(status)
 
     def _lost(self) -> None:
         """It has gone: runs not begun are begun elsewhere, how the others end can no longer be known."""
@@ -209,7 +209,7 @@ class WarmParent:
                 waiting.set_exception(gone)
                 waiting.exception()  # nobody may be waiting any more
         for run in self._running.values():
-            run.orphaned()
+            run.wait_until_gone()
         self._running.clear()
 
     # ---- letting it go
@@ -317,7 +317,7 @@ class _Running:
         if not self.child.exit.done():
             self.child.exit.set_result(code)
 
-    def reaped(self, status: int) -> None:
+    def set_exit_status(self, status: int) -> None:
         code = os.waitstatus_to_exitcode(status)
         if code < 0 and self._in_shell and not self.child.exit.done():  # the shell that we skip would have said so
             words = signal.strsignal(-code) or f"Signal {-code}"
@@ -326,6 +326,6 @@ class _Running:
             code = 128 - code
         self.ended(code)
 
-    def orphaned(self) -> None:
+    def wait_until_gone(self) -> None:
         """Nobody will tell us its return code any more: wait until it has gone, and call the code unknown."""
         when_gone(self.child.pid, self.loop, lambda: self.ended(None))

@@ -55,7 +55,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return True
 
 
-class Imported(msgspec.Struct, frozen=True):
+class ImportedFiles(msgspec.Struct, frozen=True):
     """What a script brings along: files, listings of folders, and what cannot be told."""
 
     files: tuple[Path, ...] = ()
@@ -63,13 +63,13 @@ class Imported(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def imported(path: Path, inside: Sequence[Path]) -> Imported:
+def imported(path: Path, inside: Sequence[Path]) -> ImportedFiles:
     """What a file imports, whatever language it is in; itself included."""
     if is_python(path):
         return python_imports(path, path.parent, inside)
     if path.suffix in _JS:
         return _js_imports(path, inside)
-    return Imported((path,))
+    return ImportedFiles((path,))
 
 
 def is_python(path: Path) -> bool:
@@ -83,7 +83,7 @@ def is_python(path: Path) -> bool:
 # -- Python ----------------------------------------------------------------------------------------------------------
 
 
-def python_imports(path: Path | None, start: Path, inside: Sequence[Path], code: str | None = None) -> Imported:
+def python_imports(path: Path | None, start: Path, inside: Sequence[Path], code: str | None = None) -> ImportedFiles:
     """A Python file, or `code`, with what it imports from `start`, the folder that Python looks in first."""
     seen: dict[Path, None] = {} if path is None else {path: None}
     waiting: list[Path] = list(seen)
@@ -98,7 +98,7 @@ def python_imports(path: Path | None, start: Path, inside: Sequence[Path], code:
             waiting += _new(_followed(source, one, start, names, strangers), seen, inside)
     listing = Listing(str(start), () if strangers else tuple(sorted(names)))
     notes = ["it imports more files than are followed"] if waiting else []
-    return Imported(tuple(seen), (listing,) if is_inside(start, inside) else (), tuple(notes))
+    return ImportedFiles(tuple(seen), (listing,) if is_inside(start, inside) else (), tuple(notes))
 
 
 def _new(found: Iterable[Path], seen: dict[Path, None], inside: Sequence[Path]) -> Iterator[Path]:
@@ -162,7 +162,7 @@ def glob_escape(name: str) -> str:
 # -- JavaScript ------------------------------------------------------------------------------------------------------
 
 
-def _js_imports(path: Path, inside: Sequence[Path]) -> Imported:
+def _js_imports(path: Path, inside: Sequence[Path]) -> ImportedFiles:
     seen: dict[Path, None] = {path: None}
     waiting, packages = [path], dict[str, None]()
     while waiting and len(seen) < _MOST_FILES:
@@ -175,7 +175,7 @@ def _js_imports(path: Path, inside: Sequence[Path]) -> Imported:
             elif not name.startswith("node:") and name not in _NODE:
                 packages[name] = None
     notes = [f"it imports `{name}`, which is looked for in the project's node_modules" for name in packages]
-    return Imported(tuple(seen), (), tuple(notes[:3]))
+    return ImportedFiles(tuple(seen), (), tuple(notes[:3]))
 
 
 def _js_files(at: Path) -> Iterator[Path]:

@@ -11,11 +11,11 @@ from hookline.core.hooks.actions import Cedar, Command, Function, Http, McpTool,
 from hookline.core.hooks.hook import Hook
 from hookline.core.hooks.signature import name_of
 from hookline.settings.files import HookScript, pretty, read_script
-from hookline.settings.load import Loaded
+from hookline.settings.load import LoadedSettings
 from hookline.settings.parse import parse_hooks
 from hookline.settings.policy import File, sensitive
 from hookline.settings.trust.code_imports import Listing
-from hookline.settings.trust.scripts import Named, named_by, named_in, read_listing
+from hookline.settings.trust.scripts import ExecutedFiles, files_run_by_action, files_run_by_hook, read_listing
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,10 +34,10 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     sets: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     scripts: tuple[HookScript, ...] = ()
-    named: Mapping[str, Named] = msgspec.field(default_factory=dict)
+    named: Mapping[str, ExecutedFiles] = msgspec.field(default_factory=dict)
 
 
-def items_of(loaded: Loaded) -> tuple[Item, ...]:
+def items_of(loaded: LoadedSettings) -> tuple[Item, ...]:
     """Everything of these settings that is somebody else's and takes effect."""
     found: dict[str, Item] = {}
     for file in loaded.files:
@@ -48,15 +48,15 @@ def items_of(loaded: Loaded) -> tuple[Item, ...]:
     return tuple(found.values())
 
 
-def _item(file: File, loaded: Loaded) -> Item:
+def _item(file: File, loaded: LoadedSettings) -> Item:
     source = file.source
     hooks = parse_hooks(file.raw.get("hooks", {}), source).hooks
     kept = sensitive(file.raw)
     runs = hooks if loaded.switches.allows(source) else ()
     project = str(loaded.places.project_dir)
     env = dict(loaded.env)
-    named = {hook.source: named_by(hook, (source.root, project), project, env) for hook in hooks}
-    named |= {name: named_in(action, (source.root, project), project) for name, action in _servers(file)}
+    named = {hook.source: files_run_by_hook(hook, (source.root, project), project, env) for hook in hooks}
+    named |= {name: files_run_by_action(action, (source.root, project), project) for name, action in _servers(file)}
     named = _same_listings(named)
     return Item(
         path=source.path,
@@ -80,7 +80,7 @@ def _servers(file: File) -> Iterator[tuple[str, Command]]:
             yield f"server {name}", Command(command=entry["command"], args=args, plugin_root=file.source.plugin_root)
 
 
-def _same_listings(named: dict[str, Named]) -> dict[str, Named]:
+def _same_listings(named: dict[str, ExecutedFiles]) -> dict[str, ExecutedFiles]:
     """One listing of each folder: whatever any of the hooks may import from it."""
     wanted: dict[str, set[str] | None] = {}
     for listing in (listing for one in named.values() for listing in one.listings):
@@ -93,7 +93,7 @@ def _same_listings(named: dict[str, Named]) -> dict[str, Named]:
     }
 
 
-def _scripts(named: Iterable[Named]) -> tuple[HookScript, ...]:
+def _scripts(named: Iterable[ExecutedFiles]) -> tuple[HookScript, ...]:
     named = tuple(named)
     paths = sorted({path for one in named for path in one.files})
     listings = sorted({one for each in named for one in each.listings}, key=lambda one: (one.folder, one.names))

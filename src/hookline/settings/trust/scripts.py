@@ -23,7 +23,7 @@ from hookline.core.shell import SimpleCommand, parse_line
 from hookline.core.shell.programs.languages import language_of
 from hookline.core.shell.programs.launchers import SHELL_VALUED, SHELLS
 from hookline.settings.files import LARGEST, HookScript, is_dir, is_file, read_bytes
-from hookline.settings.sources import whole
+from hookline.settings.sources import absolute_path
 from hookline.settings.trust.code_imports import Listing, imported, is_inside, python_imports
 from hookline.settings.trust.script_programs import (
     ANSWERED,
@@ -42,7 +42,7 @@ _MOST_SCRIPTS = 50
 _MOST_NOTES = 6
 
 
-class Named(msgspec.Struct, frozen=True):
+class ExecutedFiles(msgspec.Struct, frozen=True):
     """What one hook's command runs: files that are there, folders that imports look in, and paths to look at again.
 
     `notes` says what cannot be told: the hook is then trusted as a command, not by content.
@@ -54,18 +54,24 @@ class Named(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def named_by(hook: Hook, roots: Iterable[str], project_dir: str, env: Mapping[str, str] | None = None) -> Named:
+def files_run_by_hook(
+    hook: Hook, roots: Iterable[str], project_dir: str, env: Mapping[str, str] | None = None
+) -> ExecutedFiles:
     """The files inside `roots` that the hook runs, what they import included; `env` is its file's own."""
     action = hook.action
-    return named_in(action, roots, project_dir, env) if isinstance(action, Command | Cedar | Rego) else Named()
+    return (
+        files_run_by_action(action, roots, project_dir, env)
+        if isinstance(action, Command | Cedar | Rego)
+        else ExecutedFiles()
+    )
 
 
-def named_in(
+def files_run_by_action(
     action: Command | Cedar | Rego, roots: Iterable[str], project_dir: str, env: Mapping[str, str] | None = None
-) -> Named:
+) -> ExecutedFiles:
     """The same, for an action that is not a hook's."""
     if not isinstance(action, Command):
-        return Named(files=tuple(sorted(map(str, policy_files(action, project_dir)))))
+        return ExecutedFiles(files=tuple(sorted(map(str, policy_files(action, project_dir)))))
     inside = tuple(dict.fromkeys(Path(root) for root in roots if root))
     reader = _CommandReader(action, inside, Path(project_dir), {**(env or {}), **action.env})
     reader.read_action()
@@ -105,12 +111,12 @@ class _CommandReader:
         self.notes: dict[str, None] = {}
         self._scripts: set[Path] = set()
 
-    def named(self) -> Named:
+    def named(self) -> ExecutedFiles:
         """What was found."""
         watch = {*map(str, self.files), *map(str, self.missing), *(one.folder for one in self.listings)}
         notes = list(self.notes)
         more = [f"and {len(notes) - _MOST_NOTES} more"] if len(notes) > _MOST_NOTES else []
-        return Named(
+        return ExecutedFiles(
             tuple(map(str, sorted(self.files))), tuple(sorted(watch)), tuple(self.listings),
             (*notes[:_MOST_NOTES], *more),
         )  # fmt: skip
@@ -121,7 +127,7 @@ class _CommandReader:
         if action.args is None:
             self.read_text(action.command, (self._project,), "the command")
             return
-        words = tuple(self._unmarked(self._marked(word)) for word in (action.command, *action.args))
+        words = tuple(self._without_placeholder_marks(self._marked(word)) for word in (action.command, *action.args))
         unknown = tuple(index for index, word in enumerate(words) if "${" in word)
         name = words[0].rsplit("/", 1)[-1]
         self._read(SimpleCommand(name=name, words=words, unknown=unknown), (self._project,), "the command")
@@ -133,19 +139,21 @@ class _CommandReader:
         line = parse_line(self._marked(text))
         bases = (*bases, *self._folders(line.commands, bases[0]))
         for command in line.commands:
-            words = tuple(self._unmarked(word) for word in command.words)
-            redirects = tuple(msgspec.structs.replace(r, target=self._unmarked(r.target)) for r in command.redirects)
+            words = tuple(self._without_placeholder_marks(word) for word in command.words)
+            redirects = tuple(
+                msgspec.structs.replace(r, target=self._without_placeholder_marks(r.target)) for r in command.redirects
+            )
             self._read(msgspec.structs.replace(command, words=words, redirects=redirects), bases, where)
         for reason in line.undecidable:
             if not ANSWERED.search(reason):
-                self._note(where, self._unmarked(reason))
+                self._note(where, self._without_placeholder_marks(reason))
 
     # -- one command ---------------------------------------------------------------------------------------------
 
     def _read(self, command: SimpleCommand, bases: tuple[Path, ...], where: str) -> None:
         for name, value in command.assignments:
             if name == "PATH":
-                self._env = {**self._env, "PATH": self._unmarked(value)}
+                self._env = {**self._env, "PATH": self._without_placeholder_marks(value)}
         if not command.words or 0 in command.unknown:
             if command.words:
                 self._note(where, f"which program `{command.words[0][:60]}` names is known only when it runs")
@@ -282,7 +290,7 @@ class _CommandReader:
         if len(name) >= _LONGEST_NAME or "\0" in name:
             return
         for base in dict.fromkeys(bases):
-            path = whole(base / name)
+            path = absolute_path(base / name)
             if is_inside(path, self._inside) and path not in self._inside:
                 self._add_file(path / "__main__.py" if is_dir(path) else path)
 
@@ -320,16 +328,16 @@ class _CommandReader:
         for entry in path.split(os.pathsep) if path else ():
             if entry in ("$PATH", "${PATH}"):
                 continue
-            if "$" in (known := self._unmarked(self._marked(entry))):
+            if "$" in (known := self._without_placeholder_marks(self._marked(entry))):
                 self._note(where, f"`PATH` has `{entry[:60]}`, which is known only when it runs")
-            elif is_inside(whole(self._project / known), self._inside):
+            elif is_inside(absolute_path(self._project / known), self._inside):
                 self._add(str(Path(known, program)), (self._project,), where)
 
     def _folders(self, commands: Iterable[SimpleCommand], base: Path) -> Iterator[Path]:
         """The folders inside the project that a line goes to."""
         for command in commands:
             if command.name in ("cd", "pushd") and len(command.words) > 1 and 1 not in command.unknown:
-                yield whole(base / self._unmarked(command.words[-1]))
+                yield absolute_path(base / self._without_placeholder_marks(command.words[-1]))
 
     def _note(self, where: str, what: str) -> None:
         self.notes[f"{what}" if where == "the command" else f"{where}: {what}"] = None
@@ -343,7 +351,7 @@ class _CommandReader:
             text = text.replace(value, mark) if value and len(value) > 1 else text
         return text
 
-    def _unmarked(self, word: str) -> str:
+    def _without_placeholder_marks(self, word: str) -> str:
         for mark, value in self._marks.items():
             word = word.replace(mark, value)
         return word

@@ -14,10 +14,10 @@ from pathlib import Path
 import msgspec
 
 from hookline.core.hooks.actions import Cedar, Command, Rego
-from hookline.errors import Unsealed
+from hookline.errors import SealBroken
 from hookline.settings.files import read_script
 from hookline.settings.trust.code_imports import Listing
-from hookline.settings.trust.scripts import named_in, read_listing
+from hookline.settings.trust.scripts import files_run_by_action, read_listing
 
 _Identity = tuple[int, ...] | None
 _known: dict[str, tuple[_Identity, str | None]] = {}
@@ -40,7 +40,7 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.listings)
 
     def check(self, action: Command | Cedar | Rego, cwd: str) -> Callable[[], None]:
-        """Raise `Unsealed` unless everything is as it was trusted; what is returned does so again after the run."""
+        """Raise `SealBroken` unless everything is as it was trusted; what is returned does so again after the run."""
         before = {path: _identity(path) for path, _ in self.files}
         for path, sha256 in self.files:
             if _hash(path, before[path]) != sha256:
@@ -66,15 +66,15 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
             cwd = self.project
         elif not cwd or os.path.realpath(cwd) == os.path.realpath(self.project):
             return
-        found = named_in(action, (*self.roots, cwd), cwd)
+        found = files_run_by_action(action, (*self.roots, cwd), cwd)
         trusted = dict(self.files)
         for path in found.files:
             if path not in trusted:
                 raise self._changed(path, "was never trusted, and the command means it in this folder")
 
-    def _changed(self, path: str, why: str) -> Unsealed:
+    def _changed(self, path: str, why: str) -> SealBroken:
         shown = os.path.relpath(path, self.project) if Path(path).is_relative_to(self.project) else path
-        return Unsealed(f"was not run: `{shown}` {why}; run `hookline trust` to look and decide")
+        return SealBroken(f"was not run: `{shown}` {why}; run `hookline trust` to look and decide")
 
 
 def _identity(path: str) -> _Identity:

@@ -17,19 +17,19 @@ from typing import Literal
 
 import msgspec
 
-from hookline.core.hooks.actions import Cedar, Command, Rego, Sealed
+from hookline.core.hooks.actions import Cedar, Command, Rego, SealedFiles
 from hookline.core.hooks.hook import Hook
-from hookline.errors import ConfigError, Untrusted
+from hookline.errors import ConfigError, UntrustedHooks
 from hookline.settings.files import HookScript, parse_json, read_text
-from hookline.settings.load import Loaded, settle
+from hookline.settings.load import LoadedSettings, merge_files
 from hookline.settings.problems import Problem
-from hookline.settings.sources import whole
+from hookline.settings.sources import absolute_path
 from hookline.settings.trust.inventory import Item, event_of, items_of, what_runs
-from hookline.settings.trust.scripts import Named
+from hookline.settings.trust.scripts import ExecutedFiles
 from hookline.settings.trust.seal import Seal
 
 Policy = Literal["error", "all"] | Callable[["Status"], bool]
-"""What to do about hooks nobody has trusted: raise `Untrusted`, run them all the same (`--trust`), or ask."""
+"""What to do about hooks nobody has trusted: raise `UntrustedHooks`, run them all the same (`--trust`), or ask."""
 
 
 class TrustChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         return any(item.runs for item in self.untrusted)
 
 
-class _Kept(msgspec.Struct):
+class _TrustedFile(msgspec.Struct):
     """What was trusted of one file."""
 
     definitions: str = ""
@@ -77,7 +77,7 @@ def trust_file(env: Mapping[str, str] | None = None, home: str | Path | None = N
     moved = env is not None or home is None
     env = os.environ if env is None else env
     base = env.get("XDG_CONFIG_HOME") if moved else None
-    return whole(base or Path(home or env.get("HOME") or "~", ".config")) / "hookline" / "trust.json"
+    return absolute_path(base or Path(home or env.get("HOME") or "~", ".config")) / "hookline" / "trust.json"
 
 
 class Trust:
@@ -86,7 +86,7 @@ class Trust:
     def __init__(self, path: str | Path) -> None:
         self.path: Path = Path(path)
         self.problems: tuple[Problem, ...] = ()
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, _TrustedFile] = {}
 
     @classmethod
     def load(
@@ -110,7 +110,7 @@ class Trust:
         damaged = "is damaged, so nothing is trusted until you run `hookline trust`"
         self.problems = tuple(Problem(p.where, f"{p.message}; {damaged}") for p in problems if p.severity == "error")
 
-    def status(self, loaded: Loaded) -> Status:
+    def status(self, loaded: LoadedSettings) -> Status:
         """What of these settings needs trust, and what of it is new or has changed."""
         items = items_of(loaded)
         return Status(items=items, changes=tuple(change for item in items for change in self._changes(item)))
@@ -119,7 +119,7 @@ class Trust:
         kept = self._kept.get(item.path)
         if kept is None:
             yield TrustChange(item=item, path=item.path, kind="new", diff=_diff("", item.definitions, item.label))
-            kept = _Kept(item.definitions)
+            kept = _TrustedFile(item.definitions)
         if kept.definitions != item.definitions:
             diff = _diff(kept.definitions, item.definitions, item.label)
             yield TrustChange(item=item, path=item.path, kind="changed", diff=diff)
@@ -130,7 +130,9 @@ class Trust:
     def record(self, items: Iterable[Item]) -> None:
         """Trust these from now on. The record is locked and replaced in one step, so two at once lose nothing."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        fresh = {item.path: _Kept(item.definitions, {one.path: one for one in item.scripts}, now) for item in items}
+        fresh = {
+            item.path: _TrustedFile(item.definitions, {one.path: one for one in item.scripts}, now) for item in items
+        }
         with self._changing():
             if self.problems:
                 with contextlib.suppress(OSError):
@@ -141,7 +143,7 @@ class Trust:
 
     def forget(self, root: str | Path) -> int:
         """Trust nothing under this folder any longer; says how many files that were."""
-        gone_from = whole(root)
+        gone_from = absolute_path(root)
         with self._changing():
             gone = [path for path in self._kept if Path(path).is_relative_to(gone_from)]
             for path in gone:
@@ -191,7 +193,7 @@ class Trust:
 
 class _Record(msgspec.Struct):
     version: int = 1
-    trusted: dict[str, _Kept] = msgspec.field(default_factory=dict)
+    trusted: dict[str, _TrustedFile] = msgspec.field(default_factory=dict)
 
 
 def _script_change(item: Item, path: str, before: HookScript | None, now: HookScript | None) -> Iterator[TrustChange]:
@@ -213,8 +215,8 @@ def _diff(before: str | None, now: str | None, name: str) -> str:
     return "\n".join(lines)
 
 
-def ensure(loaded: Loaded, policy: Policy = "error", trust: Trust | None = None) -> Loaded:
-    """These settings, if their hooks may run; `Untrusted` is raised if not.
+def ensure(loaded: LoadedSettings, policy: Policy = "error", trust: Trust | None = None) -> LoadedSettings:
+    """These settings, if their hooks may run; `UntrustedHooks` is raised if not.
 
     `policy` is `"error"`, `"all"` (run everything, record nothing) or a function that shows a `Status` and says whether
     to trust it from now on. Somebody else's `env` and switches take no effect until they are trusted, too.
@@ -233,14 +235,14 @@ def ensure(loaded: Loaded, policy: Policy = "error", trust: Trust | None = None)
     return _without(loaded, status)
 
 
-def sealed(loaded: Loaded, items: Iterable[Item]) -> Loaded:
+def sealed(loaded: LoadedSettings, items: Iterable[Item]) -> LoadedSettings:
     """These settings, each trusted hook bound to the files it was trusted with: they are compared at every run."""
     seals = {hook: _seal(item, named, loaded) for item in items for hook, named in item.named.items()}
     skills = tuple(msgspec.structs.replace(one, hooks=_bound(one.hooks, seals)) for one in loaded.skills)
     return msgspec.structs.replace(loaded, hooks=_bound(loaded.hooks, seals), skills=skills)
 
 
-def _seal(item: Item, named: Named, loaded: Loaded) -> Seal:
+def _seal(item: Item, named: ExecutedFiles, loaded: LoadedSettings) -> Seal:
     known = {script.path: script.sha256 for script in item.scripts}
     project = str(loaded.places.project_dir)
     return Seal(
@@ -252,7 +254,7 @@ def _seal(item: Item, named: Named, loaded: Loaded) -> Seal:
     )
 
 
-def resealed(hook: Hook, loaded: Loaded) -> Hook:
+def with_current_seal(hook: Hook, loaded: LoadedSettings) -> Hook:
     """A hook that was added by hand, with the seal that the files have for it now."""
     if getattr(hook.action, "seal", None) is None:
         return hook
@@ -261,7 +263,7 @@ def resealed(hook: Hook, loaded: Loaded) -> Hook:
     return _bound((hook,), seals)[0]
 
 
-def _bound(hooks: Iterable[Hook], seals: Mapping[str, Sealed]) -> tuple[Hook, ...]:
+def _bound(hooks: Iterable[Hook], seals: Mapping[str, SealedFiles]) -> tuple[Hook, ...]:
     return tuple(
         msgspec.structs.replace(hook, action=msgspec.structs.replace(hook.action, seal=seals[hook.source]))
         if hook.source in seals and isinstance(hook.action, Command | Cedar | Rego)
@@ -270,7 +272,7 @@ def _bound(hooks: Iterable[Hook], seals: Mapping[str, Sealed]) -> tuple[Hook, ..
     )
 
 
-def untrusted(status: Status, loaded: Loaded, trust: Trust) -> Untrusted:
+def untrusted(status: Status, loaded: LoadedSettings, trust: Trust) -> UntrustedHooks:
     """The error that names the files, the reason and the command to run."""
     items = [item for item in status.untrusted if item.runs]
     paths = {item.path for item in items}
@@ -279,21 +281,21 @@ def untrusted(status: Status, loaded: Loaded, trust: Trust) -> Untrusted:
     which = "nobody has trusted yet" if new else f"changed after being trusted ({_listed(changes, loaded)})"
     count = sum(len(item.runs) for item in items)
     damaged = f"; {trust.problems[0]}" if trust.problems else ""
-    return Untrusted(
+    return UntrustedHooks(
         ", ".join(item.label for item in items),
         f"{count} hook{'' if count == 1 else 's'} that {which}, so nothing was run; run `hookline trust` to look and "
         f"decide, or pass `--trust` if you know what they do{damaged}",
     )
 
 
-def _listed(changes: Iterable[TrustChange], loaded: Loaded) -> str:
+def _listed(changes: Iterable[TrustChange], loaded: LoadedSettings) -> str:
     return ", ".join(dict.fromkeys(loaded.places.label(change.path) for change in changes))
 
 
-def _without(loaded: Loaded, status: Status) -> Loaded:
+def _without(loaded: LoadedSettings, status: Status) -> LoadedSettings:
     """The settings without what is not trusted: `env`, switches, and hooks that would not run anyway."""
     paths = {item.path: item.label for item in status.untrusted}
-    settled = settle(loaded.places, loaded.files, effective=lambda file: file.source.path not in paths)
+    settled = merge_files(loaded.places, loaded.files, effective=lambda file: file.source.path not in paths)
     said = tuple(
         Problem(item.label, f"{_keys(item)} take no effect until you run `hookline trust`", "warning")
         for item in status.untrusted

@@ -127,9 +127,9 @@ def _show_flips(audit: Path, policy: Path) -> None:
         print("no recorded calls to replay yet")
         return
     for flip in report.flips[:20]:
-        change = paint(f"{flip.was.upper()} → {flip.now.upper()}", "red" if flip.loosened else "green")
+        change = paint(f"{flip.was.upper()} → {flip.now.upper()}", "red" if flip.is_looser else "green")
         print(f"{change}  {one_line(flip.tool or flip.event)} {one_line(flip.what, 60)}  {one_line(flip.reason, 60)}")
-    print(f"{report.calls:,} recorded calls, {report.flipped:,} would be decided differently")
+    print(f"{report.calls:,} recorded calls, {report.flip_count:,} would be decided differently")
 
 
 def _agreed(question: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from hookline.core.shell.nested_commands import Given, Inside
+from hookline.core.shell.nested_commands import Analysis, Invocation
 from hookline.core.shell.programs.launchers import CODE_MODULES, INTERPRETER_VALUED, INTERPRETERS, VERSIONED
 from hookline.core.shell.words import UNKNOWN
 
@@ -23,31 +23,31 @@ def language_of(name: str) -> str:
     return language if language in INTERPRETERS else ""
 
 
-def interpreter(name: str, given: Given) -> Inside:
+def interpreter(name: str, given: Invocation) -> Analysis:
     """Code on the command line or from the input may run anything; a file of code is noted."""
     flags = INTERPRETERS[language_of(name)].split()
     at, texts = 0, given.texts
     while at < len(texts) and texts[at].startswith("-") and texts[at] != "-":
         word = texts[at]
         if word == "-m" and at + 1 < len(texts) and texts[at + 1] not in CODE_MODULES:
-            return Inside(notes=(f"`{name}` runs the program `{texts[at + 1]}`",))
+            return Analysis(notes=(f"`{name}` runs the program `{texts[at + 1]}`",))
         if word == "-m" or (_carries(word, flags) and not (name == "perl" and _only_replaces(given, at))):
             return code(name)
         at += 2 if word in INTERPRETER_VALUED else 1
     if at < len(texts) and (texts[at] in flags or not given.words[at + 1][1]):
         return code(name)
     if at < len(texts) and texts[at] != "-" and not texts[at].startswith(("/dev/", "/proc/")):
-        return Inside(notes=(f"`{name}` runs the program `{texts[at]}`",))
+        return Analysis(notes=(f"`{name}` runs the program `{texts[at]}`",))
     if texts and all(word in _VERSION for word in texts):
-        return Inside()
+        return Analysis()
     reason = f"`{name}` runs code in another language, which it reads from its input"
-    return Inside(notes=(reason,), code=(reason,))
+    return Analysis(notes=(reason,), code=(reason,))
 
 
 _REPLACES = re.compile(r"\s*(?:s|tr|y)([/|#,!])(?:(?!\1)[^@{}`\\\n]|\\.)*\1(?:(?!\1)[^@{}`\\\n]|\\.)*\1[gimsx]*;?\s*")
 
 
-def _only_replaces(given: Given, at: int) -> bool:
+def _only_replaces(given: Invocation, at: int) -> bool:
     """`perl -pi -e 's/a/b/'`: code that can do nothing but replace text."""
     word, known = given.words[at + 2] if at + 2 < len(given.words) else ("", False)
     return known and re.fullmatch(r"-[pnlai0]*e", given.texts[at]) is not None and _REPLACES.fullmatch(word) is not None
@@ -63,10 +63,10 @@ def _carries(word: str, flags: list[str]) -> bool:
     )
 
 
-def code(name: str) -> Inside:
+def code(name: str) -> Analysis:
     """Code in another language, which may run anything."""
     reason = f"`{name}` runs code in another language"
-    return Inside(notes=(reason,), code=(reason,))
+    return Analysis(notes=(reason,), code=(reason,))
 
 
 _AWK_REGEX = re.compile(r'(^\s*!?|~\s*|&&\s*!?|\|\|\s*!?|\}\s*)/[^/"\\\n]*/')
@@ -74,7 +74,7 @@ _AWK_RUNS = re.compile(r"system|\||@|getline\s*$")
 _AWK_VALUED = frozenset({"-F", "-v", "--field-separator", "--assign"})
 
 
-def awk(name: str, given: Given) -> Inside:
+def awk(name: str, given: Invocation) -> Analysis:
     """Awk runs commands by `system` and pipes only; text without them is as harmless as sed's."""
     note = (f"`{name}` runs code in another language",)
     texts, known = given.texts, [known for _, known in given.words[1:]]
@@ -84,33 +84,33 @@ def awk(name: str, given: Given) -> Inside:
             file = re.match(r"-f|--file", texts[at]) and not re.search(
                 r"(?:^| )-f ?(?:-|/dev/|<\(|\$)", " ".join(texts)
             )
-            return Inside(notes=note) if file else code(name)
+            return Analysis(notes=note) if file else code(name)
         at += 2 if texts[at] in _AWK_VALUED else 1
     at += texts[at : at + 1] == ["--"]
     if at >= len(texts):
-        return Inside()
+        return Analysis()
     runs = not known[at] or _AWK_RUNS.search(_AWK_REGEX.sub(r"\1", texts[at]).replace("||", ""))
-    return code(name) if runs else Inside(notes=note)
+    return code(name) if runs else Analysis(notes=note)
 
 
-def _when(pattern: str, *, quiet: str = "") -> Callable[[str, Given], Inside]:
+def _when(pattern: str, *, quiet: str = "") -> Callable[[str, Invocation], Analysis]:
     """A program whose words or input hold something that runs commands, as the pattern tells."""
     risky = re.compile(pattern)
     harmless = re.compile(quiet) if quiet else None
 
-    def look(name: str, given: Given) -> Inside:
+    def look(name: str, given: Invocation) -> Analysis:
         words = [word for word in given.texts if not (harmless and harmless.fullmatch(word))]
         unread = given.stdin == UNKNOWN or (given.fed == "|" and given.stdin is None)
         piped = any(word.startswith("<(") for word in given.texts)
         if unread or piped or any(risky.search(text) for text in (*words, given.stdin or "")):
             return code(name)
         unknown = not all(known for _, known in given.words)
-        return Inside(notes=(f"`{name}` is given text that is known only when it runs",)) if unknown else Inside()
+        return Analysis(notes=(f"`{name}` is given text that is known only when it runs",)) if unknown else Analysis()
 
     return look
 
 
-def quietly(look: Callable[[str, Given], Inside]) -> Callable[[str, Given], Inside]:
+def quietly(look: Callable[[str, Invocation], Analysis]) -> Callable[[str, Invocation], Analysis]:
     """The same for a program that does not read commands from its input."""
     return lambda name, given: look(name, given._replace(stdin=None, fed=""))
 
@@ -124,7 +124,7 @@ _MYSQL = r"(?:^|[;\n\s])(?:system|source|pager|edit|\\[.eP])\b|\\!|--pager"
 _TRANSFER = r"!|^-[ceb]$|(?i:proxycommand|localcommand)|^-S|system|^-D$"
 _MAKE = r"^--eval|^-E|^\.?SHELL|^-f-|^/dev/|^--shell|\$[({](?:shell|eval)|!=|^-$"
 
-LANGUAGES: dict[str, Callable[[str, Given], Inside]] = {
+LANGUAGES: dict[str, Callable[[str, Invocation], Analysis]] = {
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk", "original-awk"), awk),
     **dict.fromkeys(("vi", "vim", "nvim", "view", "gvim", "vimdiff", "ex"), _EDITOR),
     **dict.fromkeys(("ed", "red"), _when(r"!|(?:^|\n)[^\n]*[wW]q?\s*\S")),

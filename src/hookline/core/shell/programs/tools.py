@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hookline.core.shell.nested_commands import Inner, Inside, Look, Words, script
+from hookline.core.shell.nested_commands import Analysis, Look, NestedCommand, Words, script
 from hookline.core.shell.programs.launchers import sed_flags
 
 _CALLS = frozenset({"npm", "npx", "pnpm", "yarn"})
@@ -14,7 +14,7 @@ _ENVIRONMENT_RUN = frozenset({"run", "exec", "x", "tool", "shell", "--"})
 _DIRECT = frozenset({"npx", "pnpx", "bunx", "uvx", "pipx"})
 
 
-def _after_dashes(name: str, words: Words, stdin: str | None) -> Inside:
+def _after_dashes(name: str, words: Words, stdin: str | None) -> Analysis:
     """Runners such as `uv run`, `npx`, `poetry run`, `docker exec`: what follows is a program of some environment."""
     for at, (word, known) in enumerate(words[1:], 1):
         if name in _CALLS and word in ("-c", "--call"):
@@ -23,16 +23,16 @@ def _after_dashes(name: str, words: Words, stdin: str | None) -> Inside:
             return script(f"{name} -c", [(word[7:], known)])
     if name in _DIRECT:
         index = next((i for i, (word, _) in enumerate(words[1:], 1) if not word.startswith("-") and word != "run"), 0)
-        return Inside((Inner(name, words[index:]),)) if index else Inside()
+        return Analysis((NestedCommand(name, words[index:]),)) if index else Analysis()
     starters = _PACKAGE_RUN if name in _SCRIPTED else _ENVIRONMENT_RUN
     index = next((i for i, (word, _) in enumerate(words[1:], 1) if word in starters), 0)
     if not index:
-        return Inside()
+        return Analysis()
     rest = words[index + 1 :]
     if any(word.startswith("-") for word, _ in rest[:1]) or name in _CONTAINERS:
-        runs = tuple(Inner(f"{name} {words[index][0]}", rest[at:]) for at in _starts(rest))
-        return Inside(runs, notes=(f"`{name}` runs a command in another environment",))
-    return Inside((Inner(f"{name} {words[index][0]}", rest),)) if rest else Inside()
+        runs = tuple(NestedCommand(f"{name} {words[index][0]}", rest[at:]) for at in _starts(rest))
+        return Analysis(runs, notes=(f"`{name}` runs a command in another environment",))
+    return Analysis((NestedCommand(f"{name} {words[index][0]}", rest),)) if rest else Analysis()
 
 
 _CONTAINERS = frozenset({"docker", "podman", "kubectl", "nerdctl"})
@@ -64,7 +64,7 @@ _RUNS_BY_OPTION: dict[str, tuple[str, ...]] = {
 _WHOLE = frozenset({"--checkpoint"})
 
 
-def _told_to_run(name: str, words: Words) -> tuple[str, ...]:
+def _runs_by_option(name: str, words: Words) -> tuple[str, ...]:
     """Why an abbreviated option may run a program: `--compress-prog=x` is `--compress-program=x`."""
     options = _RUNS_BY_OPTION.get({"bsdtar": "tar", "gtar": "tar"}.get(name, name), ())
     for word, _ in words[1:]:
@@ -82,7 +82,7 @@ def _first(texts: list[str]) -> str:
     return next((word for word in texts if not word.startswith("-")), "")
 
 
-def _git(name: str, words: Words, stdin: str | None) -> Inside:
+def _git(name: str, words: Words, stdin: str | None) -> Analysis:
     reasons = []
     texts = [word for word, _ in words[1:]]
     for index, word in enumerate(texts):
@@ -103,13 +103,15 @@ def _git(name: str, words: Words, stdin: str | None) -> Inside:
         if word == "foreach" and "submodule" in texts:
             return script("git submodule foreach", [w for w in words[index + 2 :] if w[0] != "--recursive"])
         if word == "run" and "bisect" in texts:
-            return Inside((Inner("git bisect run", words[index + 2 :]),)) if words[index + 2 :] else Inside()
+            return (
+                Analysis((NestedCommand("git bisect run", words[index + 2 :]),)) if words[index + 2 :] else Analysis()
+            )
         if word in ("filter-branch", "difftool", "mergetool", "send-email"):
             reasons.append(f"`git {word}` runs other commands")
-    return Inside(undecidable=tuple(dict.fromkeys([*reasons, *_told_to_run(name, words)])))
+    return Analysis(undecidable=tuple(dict.fromkeys([*reasons, *_runs_by_option(name, words)])))
 
 
-def _tar(name: str, words: Words, stdin: str | None) -> Inside:
+def _tar(name: str, words: Words, stdin: str | None) -> Analysis:
     """Archivers and copiers that are told to run a program by an option."""
     risky = re.compile(
         r"--checkpoint-action|--to-command|--use-compress-program|--rsh|--info-script|--new-volume-script|-I.*|-F.*|-e|--rsync-path"
@@ -119,7 +121,7 @@ def _tar(name: str, words: Words, stdin: str | None) -> Inside:
     if any(
         re.search(r"(?i)proxycommand|localcommand", word) or (copies and word.startswith("-S")) for word, _ in words
     ):
-        return Inside(undecidable=(f"`{name}` runs the program in its options",))
+        return Analysis(undecidable=(f"`{name}` runs the program in its options",))
     for index, (word, _) in enumerate(words[1:], 1):
         option, _, value = word.partition("=")
         if not risky.fullmatch(option) or (name in ("tar", "bsdtar", "gtar") and option == "-e"):
@@ -127,22 +129,22 @@ def _tar(name: str, words: Words, stdin: str | None) -> Inside:
         text = value or (option[2:] if option[:2] in ("-I", "-F") else "")
         rest = [(text, words[index][1])] if text else words[index + 1 : index + 2]
         return script(f"{name} {option}", [(word.removeprefix("exec="), known) for word, known in rest])
-    return Inside(undecidable=_told_to_run(name, words))
+    return Analysis(undecidable=_runs_by_option(name, words))
 
 
 _SED_RUNS = re.compile(r"^\s*e\b|[\d$;{!/}]\s*e(?:\s|$)")
 _SED_RUNS_FLAG = re.compile(r"[gpiImM0-9]*e[gpiImMw0-9]*(?:[\s;}]|$)")
 
 
-def _sed(name: str, words: Words, stdin: str | None) -> Inside:
+def _sed(name: str, words: Words, stdin: str | None) -> Analysis:
     """GNU sed runs commands with `e`, and writes files with `w`."""
     if any(word.startswith("<(") for word, _ in words[1:]):
-        return Inside(undecidable=(f"`{name}` runs a script that another command writes",))
+        return Analysis(undecidable=(f"`{name}` runs a script that another command writes",))
     if not all(known for _, known in words[1:]):
-        return Inside(notes=(f"`{name}` runs a script that is known only when it runs",))
+        return Analysis(notes=(f"`{name}` runs a script that is known only when it runs",))
     if any(_SED_RUNS.search(word) or any(map(_SED_RUNS_FLAG.match, sed_flags(word))) for word, _ in words[1:]):
-        return Inside(undecidable=(f"`{name}` may run a command from its script",))
-    return Inside()
+        return Analysis(undecidable=(f"`{name}` may run a command from its script",))
+    return Analysis()
 
 
 TOOLS: dict[str, Look] = {
