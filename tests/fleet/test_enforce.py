@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from hookline import Hooks
+from hookline import Hooks, allow, deny, rewrite
+from hookline.core.engine import Verdict
 from hookline.errors import FleetError
 from hookline.events import PreToolUse, Stop
 from hookline.fleet.bundle import MANIFEST, SIGNATURE, pack, unpack
 from hookline.fleet.check import check_in_process
-from hookline.fleet.enforce import govern, policy_hooks
+from hookline.fleet.enforce import govern, policy_hooks, record_refusal
 from hookline.fleet.keys import TeamKey
 from hookline.fleet.machine import Enrolment, Machine, Stale
 from hookline.records.audit import AuditFile
@@ -81,9 +85,8 @@ async def test_a_hook_of_the_same_name_is_not_in_the_way(tmp_path: Path) -> None
     put_in_force(machine, {"hooks.py": POLICY.replace(b"no_push", b"mine")})
     hooks = Hooks()
     hooks.add(PreToolUse, lambda event: None, name="mine")
-    govern(hooks, machine)
 
-    assert [hook.name for hook in hooks.hooks] == ["mine", "fleet/mine"]
+    assert [hook.name for hook in govern(hooks, machine).hooks] == ["fleet/mine", "mine"]
 
 
 async def test_no_fleet_and_no_policy_yet_change_nothing(tmp_path: Path) -> None:
@@ -94,8 +97,7 @@ async def test_no_fleet_and_no_policy_yet_change_nothing(tmp_path: Path) -> None
 
 def test_a_machine_without_a_policy_yet_is_recorded_and_not_in_the_way(tmp_path: Path) -> None:
     """It has joined; the first policy may come later."""
-    hooks = Hooks()
-    govern(hooks, enrolled(tmp_path / "fleet", audit=str(tmp_path / "audit.jsonl")))
+    hooks = govern(Hooks(), enrolled(tmp_path / "fleet", audit=str(tmp_path / "audit.jsonl")))
 
     assert str(hooks.fire_sync(READ).decision) == "pass"
     assert AuditFile(tmp_path / "audit.jsonl").verify() == []
@@ -134,15 +136,74 @@ def older(folder: Path) -> None:
     (folder.parent.parent / "current.json").write_bytes(b'{"version": 0, "digest": "", "since": ""}')
 
 
-@pytest.mark.parametrize("tamper", [edit, remove, plant, plant_byte_code, link, new_manifest, older])
+def edit_current(folder: Path) -> None:
+    (folder.parent.parent / "current.json").write_bytes(b"{}")
+
+
+def remove_current(folder: Path) -> None:
+    (folder.parent.parent / "current.json").unlink()
+
+
+def link_current(folder: Path) -> None:
+    current = folder.parent.parent / "current.json"
+    current.rename(folder.parent.parent / "moved.json")
+    current.symlink_to("moved.json")
+
+
+def link_a_folder(folder: Path) -> None:
+    (folder.parent / "planted").mkdir()
+    (folder.parent / "planted" / "__init__.py").write_bytes(b"")
+    (folder / "helper").symlink_to(folder.parent / "planted")
+
+
+def plant_a_folder(folder: Path) -> None:
+    (folder / "helper").mkdir()
+
+
+def link_the_folder(folder: Path) -> None:
+    folder.rename(folder.parent / "moved")
+    folder.symlink_to("moved")
+
+
+def link_all_policies(folder: Path) -> None:
+    folder.parent.rename(folder.parent.parent / "moved")
+    folder.parent.symlink_to("moved")
+
+
+def remove_all_policies(folder: Path) -> None:
+    shutil.rmtree(folder.parent)
+
+
+TAMPERED = [
+    edit, remove, plant, plant_byte_code, link, new_manifest, older, edit_current, remove_current, link_current,
+    link_a_folder, plant_a_folder, link_the_folder, link_all_policies, remove_all_policies,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("tamper", TAMPERED)
 async def test_a_policy_that_was_tampered_with_closes_every_gate(tmp_path: Path, tamper: object) -> None:
-    """Nobody can tell what it would have said."""
+    """What it would have said is not known."""
     machine = enrolled(tmp_path)
     put_in_force(machine, {"hooks.py": POLICY})
     tamper(machine.policy_folder(1))  # type: ignore[operator]
 
     assert await decided(machine, READ) == ("deny", "fleet.policy")
     assert (await decided(machine, Stop(cwd="/")))[0] == "pass"  # only gates are closed
+
+
+async def test_an_older_policy_that_is_still_on_the_disk_is_not_the_policy(tmp_path: Path) -> None:
+    """It is signed, and whoever edits `current.json` names it; a newer one was in force."""
+    machine = enrolled(tmp_path)
+    put_in_force(machine, {"hooks.py": OWN.encode()})
+    before = (tmp_path / "current.json").read_bytes()
+    put_in_force(machine, {"hooks.py": POLICY}, version=2)
+    (tmp_path / "current.json").write_bytes(before)
+
+    assert await decided(machine, READ) == ("deny", "fleet.policy")
+    with pytest.raises(FleetError, match="version 1, and version 2 is in force"):
+        put_in_force(machine, {"hooks.py": OWN.encode()}, version=1)
+    put_in_force(machine, {"hooks.py": POLICY}, version=2)
+    assert await decided(machine, PUSH) == ("deny", "fleet/no_push")
 
 
 async def test_nothing_appears_beside_signed_files(tmp_path: Path) -> None:
@@ -296,3 +357,115 @@ def test_a_guard_that_stays_does_not_wait_for_an_event_to_refuse(tmp_path: Path)
             assert guard.wait(timeout=60) == 2
         finally:
             guard.kill()
+
+
+# -- the team's set and the user's -----------------------------------------------------------------------------------
+
+
+class _Lenient(Hooks):
+    async def fire(self, event: Any, deadline: float | None = None, only: str | None = None) -> Verdict:
+        return Verdict(event, allow())
+
+
+def _switched_off() -> Hooks:
+    hooks = Hooks()
+    hooks.engine.enabled = False
+    return hooks
+
+
+def _allowing() -> Hooks:
+    hooks = Hooks()
+    hooks.add(PreToolUse, lambda event: allow())
+    return hooks
+
+
+LENIENT: dict[str, Callable[[], Hooks]] = {
+    "it only evaluates": lambda: Hooks(mode="evaluate_only"),
+    "it lifts every question": lambda: Hooks(on_ask=lambda verdict: True),
+    "it is switched off": _switched_off,
+    "it has no time": lambda: Hooks(timeout=1e-9),
+    "it lies elsewhere": lambda: Hooks(project_dir="/elsewhere"),
+    "it is a class of its own": _Lenient,
+    "it allows everything": _allowing,
+}
+
+
+@pytest.mark.parametrize("answer", ["deny", "ask"])
+async def test_a_users_set_cannot_lift_what_the_team_says(
+    tmp_path: Path, answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the user's file does to its own set."""
+    monkeypatch.setenv("HOOKLINE_ENABLED", "0")
+    machine = enrolled(tmp_path)
+    put_in_force(machine, {"hooks.py": POLICY.replace(b"deny", answer.encode())})
+
+    for name, make in LENIENT.items():
+        async with govern(make(), machine) as hooks:
+            verdict = await hooks.fire(PUSH)
+            assert str(verdict.decision) == answer, name
+            assert verdict.decided_by == "fleet/no_push", name
+
+
+async def test_a_user_may_be_stricter_than_the_team(tmp_path: Path) -> None:
+    """The strictest counts, whoever says it; what only evaluates counts for nothing and is shown."""
+    machine = enrolled(tmp_path)
+    put_in_force(machine, {"hooks.py": POLICY})
+    seen: list[Verdict] = []
+    for mode, decision in (("enforce", "deny"), ("evaluate_only", "pass")):
+        own = Hooks(mode=mode)  # type: ignore[arg-type]
+        own.add(PreToolUse, lambda event: deny("mine"), name="mine")
+        own.observe(lambda notice: seen.append(notice) if isinstance(notice, Verdict) else None, inline=True)
+        async with govern(own, machine) as hooks:
+            verdict = await hooks.fire(READ)
+        assert str(verdict.decision) == decision
+        assert verdict.evaluated == (None if mode == "enforce" else deny("mine"))
+
+    assert [(str(one.decision), one.decided_by) for one in seen] == [("deny", "mine")] * 2
+
+
+async def test_the_team_judges_what_the_user_rewrote(tmp_path: Path) -> None:
+    """And a rewrite of the team's is what the user's hooks judge, and what runs."""
+    machine = enrolled(tmp_path)
+    put_in_force(machine, {"hooks.py": POLICY})
+    own = Hooks()
+    own.add(PreToolUse, lambda event: rewrite({"command": "git push"}), match="Bash", name="sly")
+    async with govern(own, machine) as hooks:
+        verdict = await hooks.fire(PreToolUse(cwd="/", tool_name="Bash", tool_input={"command": "ls"}))
+    assert (str(verdict.decision), verdict.decided_by) == ("deny", "fleet/no_push")
+
+    team = POLICY.replace(b"deny(", b"rewrite(").replace(b'"the team pushes through CI"', b'{"command": "true"}')
+    put_in_force(machine, {"hooks.py": team.replace(b"import Hooks, deny", b"import Hooks, rewrite")}, version=2)
+    heard: list[object] = []
+    own = Hooks()
+    own.add(PreToolUse, lambda event: heard.append(dict(event.tool_input)), name="mine")
+    async with govern(own, machine) as hooks:
+        verdict = await hooks.fire(PUSH)
+    assert (verdict.input, heard) == ({"command": "true"}, [{"command": "true"}])
+
+
+async def test_a_set_that_stays_follows_the_policy(tmp_path: Path) -> None:
+    """From the next event on; also what was done to it on the machine."""
+    machine = enrolled(tmp_path)
+    async with govern(Hooks(), machine) as hooks:
+        assert str((await hooks.fire(PUSH)).decision) == "pass"
+        put_in_force(machine, {"hooks.py": POLICY})
+        assert (await hooks.fire(PUSH)).decided_by == "fleet/no_push"
+        (machine.policy_folder(1) / "hooks.py").write_bytes(b"")
+        assert (await hooks.fire(READ)).decided_by == "fleet.policy"
+        put_in_force(machine, {"hooks.py": POLICY}, version=2)
+        assert str((await hooks.fire(READ)).decision) == "pass"
+
+
+def test_every_record_says_which_policy_was_in_force(tmp_path: Path) -> None:
+    """Also where there is none, or none that can be used."""
+    log = tmp_path / "audit.jsonl"
+    machine = enrolled(tmp_path / "fleet", audit=str(log))
+    hooks = govern(Hooks(), machine)
+    hooks.fire_sync(READ)
+    put_in_force(machine, {"hooks.py": POLICY}, version=3)
+    hooks.fire_sync(READ)
+    record_refusal([READ], "no", machine)
+    (machine.folder / "current.json").unlink()
+    hooks.fire_sync(READ)
+
+    assert [json.loads(line)["policy"] for line in log.read_bytes().splitlines()] == [0, 3, 3, 0]

@@ -144,7 +144,7 @@ def with_fleet_policy(hooks: Hooks) -> Hooks:
     if in_fleet():
         from hookline.fleet.enforce import govern
 
-        govern(hooks)
+        return govern(hooks)
     return hooks
 
 

@@ -1,40 +1,35 @@
-"""The fleet's policy as hooks: loaded beside the user's own, wherever Hookline answers on this machine.
+"""The fleet's policy as hooks: in force beside the user's own, wherever Hookline answers on this machine.
 
-A policy that was changed on the machine, or cannot be loaded, is not skipped: every gate is denied until the hub has
-sent it again, because nobody can tell what it would have said.
+A policy that was changed or removed on the machine, or cannot be loaded, is not skipped: every gate is denied until the
+hub has sent it again, because what it would have said is not known.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from hookline.api import Hooks
 from hookline.core.engine import Outcome, Status, Verdict
 from hookline.core.hooks import Hook, make_hook
-from hookline.errors import HooklineError
+from hookline.errors import FleetError, HooklineError
 from hookline.events import CATALOG, Event, spec_of
+from hookline.fleet.governed import GovernedHooks
 from hookline.fleet.machine import Enrolment, Machine
 from hookline.hook_file import load_hooks
 from hookline.records.audit import AuditLog
 from hookline.replies import NOTHING, Reply, ask, deny
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 HOOKS_FILE, SETTINGS_FILE = "hooks.py", "settings.json"
-PRIORITY = 1_000
-"""Before the user's own hooks: what the team forbids is refused first, and named first."""
 
 
 def policy_hooks(machine: Machine | None = None) -> tuple[Hook, ...]:
     """The hooks of the policy in force; none on a machine that is in no fleet, or has not been given one yet.
 
-    They are called `fleet/…`, so that nobody's own hook of the same name is in the way, and a verdict says whose it is.
+    They are called `fleet/…`, so that a user's hook of the same name is not in the way, and a verdict says whose it is.
     """
     machine = machine or Machine()
     if not machine.enrolled:
@@ -47,15 +42,31 @@ def policy_hooks(machine: Machine | None = None) -> tuple[Hook, ...]:
         return (_refuse_all(f"the fleet's policy cannot be used: {problem}"),)
 
 
-def govern(hooks: Hooks, machine: Machine | None = None) -> None:
-    """Put a set of hooks under the fleet: its policy beside them, its audit log behind them."""
+class PolicyInForce:
+    """The policy's hooks at each event: read again when the machine's files have changed or the policy gets stale."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._state: object = None
+        self._hooks: tuple[Hook, ...] = ()
+
+    def __call__(self) -> tuple[Hook, ...]:
+        """The same tuple as before, unless something has changed."""
+        state = (self._machine.policy_state(), _is_stale(self._machine))
+        if state != self._state:
+            self._state, self._hooks = state, policy_hooks(self._machine)
+        return self._hooks
+
+
+def govern(hooks: Hooks, machine: Machine | None = None) -> Hooks:
+    """A set of hooks under the fleet: its policy beside them, in a set of its own, and its audit log behind both."""
     machine = machine or Machine()
     if not machine.enrolled:
-        return
-    if policy := policy_hooks(machine):
-        hooks.add(*policy)
+        return hooks
+    governed = GovernedHooks(hooks, PolicyInForce(machine))
     if log := _audit_log(machine):
-        hooks.observe(log, inline=True)
+        governed.observe(log, inline=True)
+    return governed
 
 
 def record_refusal(events: Iterable[Event], why: str, machine: Machine | None = None) -> None:
@@ -69,11 +80,12 @@ def record_refusal(events: Iterable[Event], why: str, machine: Machine | None = 
 
 
 def _audit_log(machine: Machine) -> AuditLog | None:
+    """Each record says which version of the policy was in force, so that the hub sees a step back."""
     path = machine.enrolment().audit
     if not path:
         return None
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    return AuditLog(path, sync="line")
+    return AuditLog(path, sync="line", labels=lambda: {"policy": machine.version_in_force()})
 
 
 def load_policy(folder: Path) -> tuple[Hook, ...]:
@@ -95,18 +107,21 @@ def _loaded(folder: Path) -> Iterator[Hook]:
             watch=False, on_problem=lambda problem: problems.append(str(problem)),
         )  # fmt: skip
         if problems:
-            from hookline.errors import FleetError
-
             raise FleetError(f"{SETTINGS_FILE}: {problems[0]}")
         yield from made.hooks
 
 
 def _stale(machine: Machine) -> Iterator[Hook]:
-    enrolment = machine.enrolment()
-    hours = enrolment.stale_hours
-    if not hours or enrolment.when_stale == "keep" or machine.hours_silent() <= hours:
-        return
-    yield _gate("fleet.stale", _stale_answer(enrolment))
+    if _is_stale(machine):
+        yield _gate("fleet.stale", _stale_answer(machine.enrolment()))
+
+
+def _is_stale(machine: Machine) -> bool:
+    try:
+        said = machine.enrolment()
+    except FleetError:  # the policy cannot be used at all then
+        return False
+    return bool(said.stale_hours) and said.when_stale != "keep" and machine.hours_silent() > said.stale_hours
 
 
 def _stale_answer(enrolment: Enrolment) -> Callable[[Event], Reply]:
@@ -115,7 +130,7 @@ def _stale_answer(enrolment: Enrolment) -> Callable[[Event], Reply]:
     def answer(event: Event) -> Reply:
         if enrolment.when_stale == "ask" and "ask" in CATALOG[event.event_name].decisions:
             return ask(why)
-        return deny(f"{why}; connect it, or ask whoever runs the fleet")
+        return deny(f"{why}; connect it, or ask your fleet's administrator")
 
     return answer
 
@@ -131,4 +146,4 @@ def _gate(name: str, answer: Callable[[Event], Reply]) -> Hook:
     async def run(event: Event) -> Reply:
         return answer(event)
 
-    return make_hook(gates, run, name=name, priority=PRIORITY)
+    return make_hook(gates, run, name=name)

@@ -16,7 +16,7 @@ import os
 import shutil
 import time
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 import msgspec
@@ -27,6 +27,7 @@ from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, Manifest
 from hookline.fleet.keys import verify
 
 Stale = Literal["keep", "ask", "deny"]
+_AGAIN = "the hub will send the policy again"
 
 
 class Enrolment(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +43,8 @@ class Enrolment(msgspec.Struct, frozen=True, kw_only=True):
     stale_hours: float = 0.0
     """After how many hours without the hub the policy counts as stale; 0 is never."""
     when_stale: Stale = "keep"
+    policy: int = 0
+    """The highest version that was ever in force here: a lower one, or none, is not accepted any more."""
 
 
 class Current(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,14 +142,33 @@ class Machine:
     # -- policy --------------------------------------------------------------------------------------------------
 
     def current(self) -> Current | None:
-        """The policy in force, if there ever was one."""
-        path = self.folder / "current.json"
+        """The policy in force, if there ever was one; a `FleetError` if there was and it is gone."""
+        path, floor = self.folder / "current.json", self.enrolment().policy
         try:
-            return msgspec.json.decode(path.read_bytes(), type=Current)
+            _refuse_links(path)
+            current = msgspec.json.decode(path.read_bytes(), type=Current)
         except FileNotFoundError:
+            if floor:
+                raise FleetError(f"{path} is gone, and version {floor} was in force; {_AGAIN}") from None
             return None
         except (OSError, msgspec.DecodeError) as problem:
-            raise FleetError(f"{path}: {problem}; the hub will send the policy again") from None
+            raise FleetError(f"{path}: {problem}; {_AGAIN}") from None
+        if current.version < floor:
+            raise FleetError(f"{path} names version {current.version}, and version {floor} was in force; {_AGAIN}")
+        return current
+
+    def version_in_force(self) -> int:
+        """The version of the policy in force; 0 if there is none that can be used."""
+        with contextlib.suppress(FleetError):
+            current = self.current()
+            return current.version if current else 0
+        return 0
+
+    def policy_state(self) -> tuple[object, ...]:
+        """What changes with every edit of the files that say which policy is in force, and of those it has."""
+        policies = self.folder / "policies"
+        said = [self.folder / "machine.json", self.folder / "current.json", policies]
+        return tuple(map(_stamp, (*said, *sorted(policies.rglob("*")))))
 
     def policy_folder(self, version: int) -> Path:
         """Where the files of a version are."""
@@ -176,22 +198,30 @@ class Machine:
             before = self._refuse_older(bundle)
             try:
                 write_atomically(self.folder / "current.json", msgspec.json.encode(current), durable=True)
+                self._raise_floor(bundle.version)
             except OSError as problem:
                 raise _cannot_write(problem) from None
             self._prune_old_policies(keep={bundle.version, before})
         return current
 
+    def _raise_floor(self, version: int) -> None:
+        """Remember the version: from now on nothing older is the policy here, whatever the other files say."""
+        said = self.enrolment()
+        if version > said.policy:
+            changed = msgspec.structs.replace(said, policy=version)
+            write_atomically(self.folder / "machine.json", msgspec.json.encode(changed), durable=True)
+
     def _refuse_older(self, bundle: Bundle) -> int:
-        try:
-            current = self.current()
-        except FleetError:
-            current = None
-        if current is not None and bundle.version <= current.version and bundle.digest != current.digest:
+        floor, digest = self.enrolment().policy, bundle.digest
+        with contextlib.suppress(FleetError):  # whatever is wrong with the one in force, this one replaces it
+            if current := self.current():
+                floor, digest = current.version, current.digest
+        if bundle.version < floor or (bundle.version == floor and bundle.digest != digest):
             raise FleetError(
-                f"the bundle has version {bundle.version}, and version {current.version} is in force; "
+                f"the bundle has version {bundle.version}, and version {floor} is in force; "
                 "an older policy is never put back: run `hookline fleet rollback`, which signs it again"
             )
-        return current.version if current else 0
+        return floor
 
     def _prune_old_policies(self, keep: set[int]) -> None:
         for folder in (self.folder / "policies").iterdir():
@@ -232,15 +262,34 @@ def _cannot_write(problem: OSError) -> CannotWrite:
 
 
 def _check_files(folder: Path, manifest: Manifest) -> None:
+    """Every file is the one that was signed, and there is nothing else: no file, no folder, no link."""
+    _refuse_links(folder.parent, folder)
+    names = {*manifest.files, MANIFEST, SIGNATURE}
+    folders = {parent.as_posix() for name in names for parent in PurePosixPath(name).parents}
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        _refuse_links(path)
+        if name not in (folders if path.is_dir() else names):
+            raise FleetError(f"{path}: not part of the signed policy; it was put there on this machine")
     for name, expected in manifest.files.items():
         path = folder / name
         try:
             found = hashlib.sha256(path.read_bytes()).hexdigest()
         except OSError as problem:
             raise FleetError(f"{path}: {problem.strerror}; the policy was changed on this machine") from None
-        if found != expected or path.is_symlink():
+        if found != expected:
             raise FleetError(f"{path}: not the file that was signed; the policy was changed on this machine")
-    extra = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
-    unknown = sorted(extra - {*manifest.files, MANIFEST, SIGNATURE})
-    if unknown:
-        raise FleetError(f"{folder / unknown[0]}: not part of the signed policy; it was put there on this machine")
+
+
+def _refuse_links(*paths: Path) -> None:
+    for path in paths:
+        if path.is_symlink():
+            raise FleetError(f"{path}: a link in place of the fleet's own file; it was put there on this machine")
+
+
+def _stamp(path: Path) -> tuple[object, ...]:
+    try:
+        now = path.lstat()
+    except OSError:
+        return (str(path),)
+    return str(path), now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns

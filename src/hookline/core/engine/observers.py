@@ -114,8 +114,14 @@ class Observers:
         self._aside = tuple(o for o in self._aside if o != observer)
         self._noted()
 
+    def take(self) -> list[tuple[Observer, bool]]:
+        """Every observer, and whether it is inline; none of them watches any longer."""
+        taken = [*((one, True) for one in self._inline), *((one, False) for one in self._aside)]
+        self.clear()
+        return taken
+
     def clear(self) -> None:
-        """Nobody watches any longer."""
+        """Remove all observers."""
         self._inline = self._aside = ()
         self._noted()
 

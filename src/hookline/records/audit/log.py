@@ -15,7 +15,7 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -62,8 +62,8 @@ class AuditLog:
     Secrets are taken out (`hookline.guards.detect`); pass `redact=` for a way of your own, `redact=str` for none. With
     a `key` nobody without it can redo the chain. An `anchor` tells a log that was rolled back together with its head: a
     file elsewhere, or a function that is told `(seq, hash)`; a log with a key has one in the user's state folder unless
-    it is `False`. With `identities` each line has hashes of what was judged and of what was let through. Closing the
-    set of hooks, or ending the program, writes what waits.
+    it is `False`. With `identities` each line has hashes of what was judged and of what was let through. `labels` gives
+    fields that every line has besides. Closing the set of hooks, or ending the program, writes what waits.
     """
 
     events = WATCHED
@@ -83,6 +83,7 @@ class AuditLog:
         keep: int | None = None,
         anchor: AnchorSpec = None,
         identities: bool = False,
+        labels: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         _one_of("sync", sync, ("batch", "line", "fsync"))
         _one_of("on_error", on_error, ("stop", "warn"))
@@ -93,6 +94,7 @@ class AuditLog:
         self._user = _user() if user is None else user
         self._redact = redact
         self._with_identities = identities
+        self._labels = labels
         self._tried = False
         self._ending = False
         self._forget()
@@ -119,7 +121,7 @@ class AuditLog:
             self._try()
         reply = self._objection()
         verdict = notice if reply is None else msgspec.structs.replace(notice, reply=notice.reply | reply)
-        entry = (verdict, kept(verdict) | self._identities(verdict))
+        entry = (verdict, kept(verdict) | self._identities(verdict) | dict(self._labels()))
         if self._sync == "batch" and not self._ending:
             self._enqueue(entry)
             return reply
@@ -236,7 +238,8 @@ class AuditLog:
         if not self._missing:
             return self._unwritten
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return [{"time": now, "user": self._user, "event": "AuditGap", "missing": self._missing}, *self._unwritten]
+        gap = {"time": now, "user": self._user, "event": "AuditGap", "missing": self._missing, **self._labels()}
+        return [gap, *self._unwritten]
 
     def _failed(self, problem: AuditError) -> None:
         if self.error is None:
@@ -259,6 +262,7 @@ class AuditLog:
                 "decision": str(verdict.decision),
                 "blocked": verdict.blocked,
                 "problem": f"the rest could not be recorded: {type(problem).__name__}",
+                **self._labels(),
             }
 
     # -- making sure ---------------------------------------------------------------------------------------------
