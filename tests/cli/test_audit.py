@@ -81,7 +81,7 @@ def test_a_log_is_shown_as_a_timeline(log: Path, capsys: pytest.CaptureFixture[s
     [
         (["--decision", "deny"], [10]),
         (["--decision", "pass", "--tool", "Bash"], [9]),
-        (["--event", "PreToolUse", "--run", "two"], [10, 11]),
+        (["--event", "PreToolUse", "--session", "two"], [10, 11]),
         (["--hook", "no-sudo"], [9, 10]),
         (["--since", "2026-01-31T10:00"], [10, 11, 12]),
         (["--since", "2026-01-31T12:00+02:00", "--until", "2026-01-31T11:30Z"], [10, 11]),
@@ -186,9 +186,13 @@ def test_a_line_that_is_still_being_written_is_shown_when_it_is_whole(
             file.write(rest.pop(0))
 
     monkeypatch.setattr("time.sleep", wait)
-    found = audit.entries(path, follow=True)
+    found = audit.entries([str(path)], follow=True)
 
     assert [next(found)[1], next(found)[1]] == [{"number": 1}, {"number": 2}]
+
+
+def _number(found: tuple[bytes, Any]) -> int:
+    return int(found[1]["number"])
 
 
 def test_a_file_that_is_put_aside_while_it_is_opened_is_not_passed_over(
@@ -197,8 +201,8 @@ def test_a_file_that_is_put_aside_while_it_is_opened_is_not_passed_over(
     """Between looking which file comes next and opening it, a writer may begin yet another one."""
     file = AuditFile(tmp_path / "audit.jsonl", max_bytes=1)
     file.append([{"number": 0}])
-    found = audit.entries(file.path, follow=True)
-    seen = [next(found)[1]["number"]]
+    found = audit.entries([str(file.path)], follow=True)
+    seen = [_number(next(found))]
     file.append([{"number": 1}])
     rotated, late = AuditFile.rotated, [2]
 
@@ -211,7 +215,7 @@ def test_a_file_that_is_put_aside_while_it_is_opened_is_not_passed_over(
     monkeypatch.setattr(AuditFile, "rotated", overtaken)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
 
-    assert [*seen, next(found)[1]["number"], next(found)[1]["number"]] == [0, 1, 2]
+    assert [*seen, _number(next(found)), _number(next(found))] == [0, 1, 2]
 
 
 # -- verify --------------------------------------------------------------------------------------------------------
@@ -222,7 +226,7 @@ def test_a_whole_log_is_said_to_be_whole(log: Path, capsys: pytest.CaptureFixtur
     assert main(["audit", "verify", str(log)]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"{log} is whole: nothing was changed, removed or re-ordered",
-        "it has no key: whoever can write its folder could have written it all again",
+        "it has no key: a person who can write to its folder could have written all of it again",
     ]
 
 
@@ -250,7 +254,7 @@ def test_a_changed_log_is_said_to_be_changed_and_where(log: Path, capsys: pytest
 def test_what_cannot_be_read_is_said_with_another_exit_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], argv: list[str], said: str
 ) -> None:
-    """Exit code 2: nobody should take a typing mistake for a forgery."""
+    """Exit code 2: a typing mistake must not pass for a forgery."""
     monkeypatch.chdir(tmp_path)
 
     assert main(["audit", *argv]) == 2

@@ -7,9 +7,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookline.fleet.audit_blocks import MOST_LINES, ChainReader, Cursor
+from hookline.fleet.audit_blocks import MOST_LINES, blocks_after, place_after
 from hookline.records.audit import AuditFile
 from hookline.records.audit.chain import Link
+from hookline.records.audit.reader import Cursor
 
 
 def written(path: Path, count: int, *, max_bytes: int | None = None) -> list[bytes]:
@@ -20,16 +21,20 @@ def written(path: Path, count: int, *, max_bytes: int | None = None) -> list[byt
     return [line for file in (*log.rotated(), path) for line in file.read_bytes().splitlines(keepends=True)]
 
 
-def read(path: Path, cursor: Cursor) -> list[bytes]:
+def read(path: Path, after: Cursor | Link) -> list[bytes]:
     """Everything behind a place."""
-    return [line for block, _ in ChainReader(path).after(cursor) for line in block.lines]
+    return [
+        line
+        for block, _ in blocks_after(path, place_after(path, after) if isinstance(after, Link) else after)
+        for line in block.lines
+    ]
 
 
 def test_from_the_beginning(tmp_path: Path) -> None:
     """In blocks of at most so many lines, each following the one before."""
     path = tmp_path / "audit.jsonl"
     AuditFile(path).append({"number": number} for number in range(2 * MOST_LINES + 1))
-    blocks = [block for block, _ in ChainReader(path).after(Cursor(Link()))]
+    blocks = [block for block, _ in blocks_after(path, Cursor())]
 
     assert [len(block.lines) for block in blocks] == [MOST_LINES, MOST_LINES, 1]
     assert [block.before for block in blocks[1:]] == [block.last for block in blocks[:-1]]
@@ -48,14 +53,14 @@ def test_from_any_record_on(tmp_path_factory: object, count: int, at: int, rotat
     last = link_of(lines[at - 1]) if at else Link()
     assert last is not None
 
-    assert read(path, Cursor(last)) == lines[at:]
+    assert read(path, last) == lines[at:]
 
 
 def test_a_remembered_place_is_gone_on_from(tmp_path: Path) -> None:
     """Without reading the log again from its first line."""
     path = tmp_path / "audit.jsonl"
     written(path, 3)
-    [(_, place)] = ChainReader(path).after(Cursor(Link()))
+    [(_, place)] = blocks_after(path, Cursor())
     AuditFile(path).append([{"number": 3}])
 
     assert place.offset > 0
@@ -69,7 +74,7 @@ def test_a_torn_line_waits(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(b'{"seq":3,"prev"')
 
-    assert read(path, Cursor(Link())) == lines
+    assert read(path, Link()) == lines
 
 
 def test_a_log_that_lost_the_place_is_read_from_its_beginning(tmp_path: Path) -> None:
@@ -77,4 +82,4 @@ def test_a_log_that_lost_the_place_is_read_from_its_beginning(tmp_path: Path) ->
     path = tmp_path / "audit.jsonl"
     lines = written(path, 2)
 
-    assert read(path, Cursor(Link(99, "f" * 64))) == lines
+    assert read(path, Link(99, "f" * 64)) == lines

@@ -21,7 +21,6 @@ from nats.js.errors import Error as StreamError
 
 from hookline.errors import FleetError
 from hookline.fleet import connection
-from hookline.fleet.audit_blocks import ChainReader
 from hookline.fleet.bundle import pack
 from hookline.fleet.connection import connect, end
 from hookline.fleet.hub import Hub
@@ -229,7 +228,7 @@ async def test_a_revoked_machine_is_cut_off(hub: Hub, tmp_path: Path, monkeypatc
         await until(lambda: "was revoked" in machine.trouble())
         log.append([{"event": "PreToolUse"}])
         with pytest.raises(Exception, match=r"closed|reconnect|timeout"):
-            await leaf.send(ChainReader(log.path))
+            await leaf.send(log.path)
 
     assert "run `hookline fleet leave`, then join with a new token" in machine.trouble()
     assert hub.ledger.mirror(name).last.seq == 1

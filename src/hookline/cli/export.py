@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from hookline.cli.style import counted
+from hookline.core.wire.json_text import read_object
 from hookline.errors import HooklineError
 from hookline.records.audit.export import FORMATS, lines
-from hookline.records.audit.log import AuditFile, read
+from hookline.records.audit.reader import LogReader
+
+log: logging.Logger = logging.getLogger("hookline.audit")
 
 Log = tuple[str, Path]
 """A machine, empty if there is only one, and its log."""
@@ -64,10 +68,13 @@ def _to_disk(path: Path, write: Any) -> int:
 
 def _records(logs: Iterable[Log]) -> Iterator[tuple[str, dict[str, Any]]]:
     for machine, path in logs:
-        files = [*AuditFile(path).rotated(), path]
-        found = [file for file in files if file.exists()]
-        if not found:
+        reader = LogReader(path)
+        if not reader.segments():
             raise HooklineError(f"{path}: no such file; name an audit log")
-        for file in found:
-            for record in read(file):
-                yield machine, dict(record)
+        for batch in reader.batches():
+            for line in batch.lines:
+                record = read_object(line)
+                if record is None:
+                    log.warning("%s: a line is not a record; run `hookline audit verify`", path)
+                else:
+                    yield machine, record

@@ -18,17 +18,14 @@ _CODES = {
     "dim": "2",
     "bold": "1",
 }
-DECISIONS: dict[str, str] = {
-    "DENY": "red", "STOP": "red", "ASK": "yellow", "DEFER": "yellow", "KEEP GOING": "yellow", "REWRITE": "cyan",
-    "REPLACE": "cyan", "ALLOW": "green", "PASS": "dim",
-}  # fmt: skip
-"""One colour for each word that a verdict comes to, wherever it is shown."""
-_WORDS = {**DECISIONS, "✗": "red", "error": "red", "warning": "yellow", "✓": "green", "►": "magenta"}
+_SIGNS = {"✗": "red", "error": "red", "warning": "yellow", "✓": "green", "►": "magenta"}
 
 
 def colour_of(word: str) -> str:
     """The colour of a decision."""
-    return DECISIONS.get(word, "dim")
+    from hookline.core.engine.render import WORDS
+
+    return next((style.terminal for known, style in WORDS.items() if known == word), "dim")
 
 
 def width(stream: TextIO | None = None) -> int:
@@ -60,9 +57,11 @@ def painted(line: str) -> str:
     """A line of an explanation with its telling words coloured, and what is beside the point dimmed."""
     if line.lstrip().startswith("·"):
         return paint(line, "dim")
-    for word, colour in _WORDS.items():
+    from hookline.core.engine.render import WORDS
+
+    for word in (*WORDS, *_SIGNS):
         if f"{word} " in f"{line} ":
-            return line.replace(word, paint(word, colour), 1)
+            return line.replace(word, paint(word, _SIGNS.get(word) or colour_of(word)), 1)
     return line
 
 

@@ -12,13 +12,14 @@ import platform
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from hookline.errors import FleetError
-from hookline.fleet.audit_blocks import Block, ChainReader, Cursor
+from hookline.fleet.audit_blocks import Block, blocks_after, place_after
 from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, unpack
 from hookline.fleet.check import check_in_process
 from hookline.fleet.connection import connect, end
@@ -41,6 +42,7 @@ from hookline.fleet.subjects import (
     inbox_of,
 )
 from hookline.records.audit.chain import Link, link_of
+from hookline.records.audit.reader import Cursor
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -115,6 +117,7 @@ class Leaf:
         self._check = check
         self._refused: tuple[str, str] = ("", "")
         self._cursor: Cursor | None = None
+        self._sent: Link = Link()
         self._sequence = 0
         self._changed = asyncio.Event()
         self._client: Client | None = None
@@ -167,38 +170,39 @@ class Leaf:
     async def _audit_loop(self) -> None:
         if not self.enrolment.audit:
             return
-        reader = ChainReader(Path(self.enrolment.audit))
+        log_path = Path(self.enrolment.audit)
         while True:
             try:
-                sent = await self.send(reader)
+                sent = await self.send(log_path)
             except Exception as problem:  # noqa: BLE001 - whatever it was: ask the hub where it stands, and go on
                 log.info("the audit log is not sent now: %s", problem)
                 self._cursor, sent = None, 0
             if not sent:
                 await asyncio.sleep(POLL_SECONDS)
 
-    async def send(self, reader: ChainReader) -> int:
+    async def send(self, log_path: Path) -> int:
         """Send what the hub does not have; how many blocks it has taken."""
         if self._cursor is None:
-            self._cursor, self._sequence = await self._hub_position()
+            self._sent, self._sequence = await self._hub_position()
+            self._cursor = await asyncio.to_thread(place_after, log_path, self._sent)
         sent = 0
-        for block, place in await asyncio.to_thread(lambda cursor: list(_some(reader, cursor)), self._cursor):
+        for block, place in await asyncio.to_thread(_next_blocks, log_path, self._cursor):
             self._sequence = await self._publish(block)
-            self._cursor = place
+            self._cursor, self._sent = place, block.last
             self.machine.heard()
             sent += 1
         return sent
 
-    async def _hub_position(self) -> tuple[Cursor, int]:
+    async def _hub_position(self) -> tuple[Link, int]:
         from nats.js.errors import NotFoundError
 
         js = self.client.jetstream()
         try:
             last = await js.get_last_msg(AUDIT_STREAM, audit_of(self.enrolment.machine), direct=True)
         except NotFoundError:
-            return Cursor(Link()), 0
+            return Link(), 0
         line = (last.data or b"").splitlines(keepends=True)[-1:]
-        return Cursor((link_of(line[0]) if line else None) or Link()), last.seq or 0
+        return (link_of(line[0]) if line else None) or Link(), last.seq or 0
 
     async def _publish(self, block: Block) -> int:
         """Send one block; it is taken only if it follows what the hub had from this machine."""
@@ -304,7 +308,7 @@ class Leaf:
         current = None
         with contextlib.suppress(FleetError):
             current = self.machine.current()
-        last = self._cursor.last if self._cursor else Link()
+        last = self._sent
         return Status(
             machine=self.enrolment.machine,
             name=self.enrolment.name,
@@ -320,8 +324,6 @@ class Leaf:
         )
 
 
-def _some(reader: ChainReader, cursor: Cursor) -> Any:
+def _next_blocks(log_path: Path, place: Cursor) -> list[tuple[Block, Cursor]]:
     """A few blocks at a time, so that a week offline does not lie in memory at once."""
-    from itertools import islice
-
-    return islice(reader.after(cursor), 16)
+    return list(islice(blocks_after(log_path, place), 16))

@@ -245,13 +245,16 @@ def test_verify_says_what_it_proves(tmp_path: Path, capsys: pytest.CaptureFixtur
     written(plain, 3)
     file = written(signed, 3, key=KEY)
 
-    assert "whoever can write its folder could have written it all again" in verify(capsys, plain / "audit.jsonl")[1]
+    assert (
+        "a person who can write to its folder could have written all of it again"
+        in verify(capsys, plain / "audit.jsonl")[1]
+    )
     code, said = verify(capsys, file.path, "--key-file", tmp_path / "key")
     assert code == 0
     assert "nor was it rolled back to before record 3" in said
     code, said = verify(capsys, file.path, "--key-file", tmp_path / "key", "--no-anchor")
     assert code == 0
-    assert "not whether log and head were rolled back together" in said
+    assert "without an anchor, a rollback of log and head is not seen" in said
 
 
 def test_a_log_that_is_gone_is_compared_with_its_anchor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from hookline.errors import HooklineError
 from hookline.records.audit.entry import decision_word_of
+from hookline.records.audit.reader import logs_in
 from hookline.records.console.index import LogIndex
-from hookline.records.console.log_segments import logs_in
 from hookline.records.console.log_store import LogStore
 from hookline.records.console.records import VERDICTS, EventRecord, decode, percentile, slot, slot_ms
 from hookline.records.console.store import ConfiguredHook, EventRow, Filter

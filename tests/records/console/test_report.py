@@ -91,14 +91,14 @@ def test_the_command_writes_a_file_or_says_why_not(
     log.bash("ls")
     monkeypatch.chdir(tmp_path)
 
-    assert main(["report", "-o", "out.html"]) == 0
+    assert main(["audit", "report", "-o", "out.html"]) == 0
     assert "wrote out.html" in capsys.readouterr().out
     assert "<title>Hookline report</title>" in (tmp_path / "out.html").read_text()
-    assert main(["report", "-o", "no/such/folder.html"]) == 1
+    assert main(["audit", "report", "-o", "no/such/folder.html"]) == 1
     assert "no/such/folder.html: cannot be written" in capsys.readouterr().err
     log.path.unlink()
     log.path.with_name("audit.jsonl.head").unlink()
-    assert main(["report"]) == 1
+    assert main(["audit", "report"]) == 1
     assert "no audit log in this folder" in capsys.readouterr().err
 
 

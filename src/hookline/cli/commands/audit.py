@@ -1,9 +1,8 @@
-"""`hookline audit`: an audit log as a timeline, and whether it is whole."""
+"""`hookline audit`: an audit log as a timeline, as a page, for other systems, and whether it is whole."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import shutil
 import sys
@@ -11,63 +10,73 @@ import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
+from hookline.cli.commands.console import add_logs, configured, logs, replay_job
 from hookline.cli.export import add_export, export
 from hookline.cli.options import add_json, key_in, parser
 from hookline.cli.style import colour_of, paint
-from hookline.core.engine.decision_words import MEANINGS
+from hookline.core.engine.render import WORDS
 from hookline.core.wire.json_text import read_object
 from hookline.display import one_line
-from hookline.errors import AuditError
+from hookline.errors import AuditError, HooklineError
 from hookline.records.audit.anchor import ExpectedAnchor
 from hookline.records.audit.chain import Link
 from hookline.records.audit.entry import decision_word_of
 from hookline.records.audit.log import AuditFile
+from hookline.records.audit.reader import Cursor, LogReader, logs_in
 
 _EXAMPLES = """examples:
-  hookline audit show audit.jsonl
-  hookline audit show audit.jsonl --decision deny --tool Bash --since 2026-01-31
-  hookline audit show audit.jsonl --follow
+  hookline audit show                        the logs in this folder
+  hookline audit show audit.jsonl --decision deny --tool Bash --since 7d
+  hookline audit show -f logs/ | grep DENY   as they are written
+  hookline audit report audit.jsonl -o report.html
   hookline audit export audit.jsonl --format ocsf
   hookline audit verify audit.jsonl          exit 0: whole, 1: changed, 2: cannot be read"""
-_WORD = max(map(len, MEANINGS))
-_FOLLOW_SECONDS = 0.2
+_WORD = max(map(len, WORDS))
+_POLL_SECONDS = 0.2
 _CANNOT = 2
 _SHORT = 60
+_SPANS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def main(argv: list[str]) -> int:
-    """Show a log, or verify it."""
-    flags = parser("audit", "Read an audit log, or make sure that nothing in it was changed.", _EXAMPLES)
-    kinds = flags.add_subparsers(dest="what", required=True, metavar="show|verify|export")
-    _show_flags(kinds.add_parser("show", help="print a readable timeline"))
+    """Show a log, verify it, or write it in another form."""
+    flags = parser("audit", "Read audit logs, or make sure that nothing in one was changed.", _EXAMPLES)
+    kinds = flags.add_subparsers(dest="what", required=True, metavar="show|verify|report|export")
+    _show_flags(kinds.add_parser("show", help="print a readable timeline; -f goes on as the logs grow"))
     _verify_flags(kinds.add_parser("verify", help="find edited, removed and re-ordered lines"))
+    _report_flags(kinds.add_parser("report", help="write one HTML file that needs no server and no network"))
     _export_flags(kinds.add_parser("export", help="write the records for other systems"))
     args = flags.parse_args(argv)
     try:
-        return {"show": _show, "verify": _verify, "export": _export}[args.what](args)
+        return {"show": _show, "verify": _verify, "report": _report, "export": _export}[args.what](args)
     except AuditError as problem:
-        print(f"hookline audit: {problem}", file=sys.stderr)
+        print(f"hookline audit: {one_line(str(problem))}", file=sys.stderr)
         return _CANNOT
 
 
 def _show_flags(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("file")
+    flags.add_argument("files", nargs="*", metavar="AUDIT.jsonl|FOLDER", help="logs (default: those in this folder)")
     flags.add_argument("--event", help="only this event")
     flags.add_argument("--tool", help="only this tool")
     flags.add_argument("--hook", help="only where this hook took part")
-    words = ", ".join(_flag_of(word) for word in MEANINGS)
+    words = ", ".join(_flag_of(word) for word in WORDS)
     flags.add_argument(
         "--decision", type=_word, metavar="WORD", help=f"only this decision: {words} (`deny` is whatever was blocked)"
     )
-    flags.add_argument("--run", help="only this session")
-    flags.add_argument("--since", type=_start_of, metavar="TIME", help="from this time on (ISO 8601; local time)")
-    flags.add_argument("--until", type=_end_of, metavar="TIME", help="up to this time, or to the end of this day")
-    flags.add_argument("-f", "--follow", action="store_true", help="go on as the file grows; Ctrl-C ends it")
+    flags.add_argument("--session", help="only this session")
+    add_range(flags)
+    flags.add_argument("-f", "--follow", action="store_true", help="go on as the logs grow; Ctrl-C ends it")
     add_json(flags)
+
+
+def add_range(flags: argparse.ArgumentParser) -> None:
+    """`--since` and `--until`."""
+    flags.add_argument("--since", type=_start_of, metavar="TIME", help="from then on: 2026-01-31, 2026-01-31T12:00, 7d")
+    flags.add_argument("--until", type=_end_of, metavar="TIME", help="up to then, or to the end of that day")
 
 
 def _verify_flags(flags: argparse.ArgumentParser) -> None:
@@ -78,6 +87,14 @@ def _verify_flags(flags: argparse.ArgumentParser) -> None:
     anchors.add_argument("--expect", type=_link, metavar="SEQ:HASH", help="a record that an external sink was told of")
     anchors.add_argument("--no-anchor", action="store_true", help="compare with no anchor, as for a copy")
     add_json(flags)
+
+
+def _report_flags(flags: argparse.ArgumentParser) -> None:
+    add_logs(flags)
+    flags.add_argument(
+        "-o", "--output", default="report.html", metavar="FILE", help="default: report.html; - prints it"
+    )
+    flags.add_argument("--most", type=int, default=2_000, metavar="N", help="how many events it holds (default: 2000)")
 
 
 def _export_flags(flags: argparse.ArgumentParser) -> None:
@@ -103,30 +120,45 @@ def _flag_of(word: str) -> str:
 def _word(text: str) -> str:
     """`keep-going`, `keep_going` or `KEEP GOING` as the log shows it."""
     word = text.upper().replace("-", " ").replace("_", " ")
-    if word not in MEANINGS:
-        raise argparse.ArgumentTypeError(f"expected one of {', '.join(map(_flag_of, MEANINGS))}, got `{text}`")
+    if word not in WORDS:
+        raise argparse.ArgumentTypeError(f"expected one of {', '.join(map(_flag_of, WORDS))}, got `{text}`")
     return word
 
 
 def _start_of(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone()
+    return _moment(text)[0]
 
 
 def _end_of(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    day_only = "T" not in text and ":" not in text
-    return (moment + timedelta(days=1, microseconds=-1) if day_only else moment).astimezone()
+    moment, day_only = _moment(text)
+    return moment + timedelta(days=1, microseconds=-1) if day_only else moment
+
+
+def _moment(text: str) -> tuple[datetime, bool]:
+    """A point in local time, and whether it names a whole day; `7d` is seven days ago."""
+    span = re.fullmatch(r"([0-9]{1,6})([mhdw])", text)
+    if span:
+        return datetime.now().astimezone() - timedelta(**{_SPANS[span[2]]: int(span[1])}), False
+    try:
+        return datetime.fromisoformat(text).astimezone(), "T" not in text and ":" not in text
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"expected a date such as `2026-01-31` or `2026-01-31T12:00`, or a span such as `30m`, `12h` or `7d`, "
+            f"got `{text}`"
+        ) from None
 
 
 # -- show ----------------------------------------------------------------------------------------------------------
 
 
 def _show(args: argparse.Namespace) -> int:
-    path = Path(args.file)
-    if not path.is_file():
-        raise AuditError(f"{args.file}: no such file")
-    day, shown = "", 0
-    for raw, entry in entries(path, follow=args.follow):
+    """Print what was asked for; exit code 2 if a log holds lines but not one record."""
+    day, shown, records, unreadable = "", 0, 0, 0
+    for raw, entry in entries(args.files, follow=args.follow):
+        if entry is None:
+            unreadable += 1
+            continue
+        records += 1
         if not _wanted(entry, args):
             continue
         shown += 1
@@ -135,9 +167,11 @@ def _show(args: argparse.Namespace) -> int:
             day = moment.date().isoformat()
             print(paint(day, "dim"))
         print(raw.decode("utf-8", "replace").rstrip() if args.json else line(entry, _width()), flush=args.follow)
+    if unreadable:
+        print(f"hookline audit: {unreadable} lines are not records; `hookline audit verify` says more", file=sys.stderr)
     if not shown and not args.json:
         print("nothing to show")
-    return 0
+    return _CANNOT if unreadable and not records else 0
 
 
 def _width() -> int | None:
@@ -145,56 +179,18 @@ def _width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def entries(path: Path, *, follow: bool) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
-    """The records of a log, the rotated files first; with `follow`, also those that are written from now on."""
-    log = AuditFile(path)
-    file: BinaryIO = path.open("rb")
-    try:
-        for older in log.rotated():
-            with older.open("rb") as part:
-                if not os.path.sameopenfile(part.fileno(), file.fileno()):
-                    yield from _whole_lines(part)
-        while True:
-            yield from _whole_lines(file)
-            if not follow:
-                return
-            following = _next_file(log, file)
-            if following is None:
-                time.sleep(_FOLLOW_SECONDS)
-                continue
-            yield from _whole_lines(file)  # what was written between the last look and the rotation
-            file.close()
-            file = following
-    finally:
-        file.close()
-
-
-def _whole_lines(file: BinaryIO) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
-    while raw := file.readline():
-        if not raw.endswith(b"\n"):
-            file.seek(-len(raw), os.SEEK_CUR)  # it is still being written
+def entries(files: list[str], *, follow: bool) -> Iterator[tuple[bytes, Mapping[str, Any] | None]]:
+    """The records of logs, rotated files first; with `follow`, also those that are written from now on."""
+    named = logs(files)
+    cursors: dict[Path, Cursor | None] = {}
+    while True:
+        for log in logs_in(named):
+            for batch in LogReader(log).batches(cursors.get(log)):
+                cursors[log] = batch.cursor
+                yield from ((raw, read_object(raw)) for raw in batch.lines)
+        if not follow:
             return
-        entry = read_object(raw)
-        if entry is not None:
-            yield raw, entry
-
-
-def _next_file(log: AuditFile, file: BinaryIO) -> BinaryIO | None:
-    """The file that came after this one, if this one was put aside."""
-    here = os.fstat(file.fileno())
-    try:
-        if os.path.samestat(log.path.stat(), here):
-            return None
-        older = log.rotated()
-        places = [place for place, path in enumerate(older) if os.path.samestat(path.stat(), here)]
-        following = [*older, log.path][places[0] + 1] if places else (older or [log.path])[0]
-        found = following.open("rb")
-    except FileNotFoundError:  # in the middle of a rotation
-        return None
-    if following == log.path and log.rotated()[-1:] != older[-1:]:  # it was put aside meanwhile: this is a later one
-        found.close()
-        return None
-    return found
+        time.sleep(_POLL_SECONDS)
 
 
 def _time(entry: Mapping[str, Any]) -> datetime | None:
@@ -207,7 +203,7 @@ def _time(entry: Mapping[str, Any]) -> datetime | None:
 def _wanted(entry: Mapping[str, Any], args: argparse.Namespace) -> bool:
     if args.decision is not None and args.decision not in _words(entry):
         return False
-    asked = {"event": args.event, "tool": args.tool, "run": args.run}
+    asked = {"event": args.event, "tool": args.tool, "run": args.session}
     if any(value is not None and entry.get(key) != value for key, value in asked.items()):
         return False
     if args.hook is not None and args.hook not in (row.get("hook") for row in entry.get("hooks", ())):
@@ -255,6 +251,33 @@ def _about(entry: Mapping[str, Any]) -> str:
     return " ".join(part for part in (str(entry.get("tool") or ""), short) if part)
 
 
+# -- report --------------------------------------------------------------------------------------------------------
+
+
+def _report(args: argparse.Namespace) -> int:
+    if args.most < 1:
+        raise HooklineError(f"--most: expected a number from 1 on, got `{args.most}`")
+
+    from hookline.records.console.report import report
+
+    job = replay_job(args)
+    if job is not None:
+        job.run()
+    text = report(
+        logs(args.files), key=key_in(args.key_file), configured=configured(args), most=args.most,
+        replay=None if job is None else job.state(),
+    )  # fmt: skip
+    if args.output == "-":
+        sys.stdout.write(text)
+        return 0
+    try:
+        Path(args.output).write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise HooklineError(f"{args.output}: cannot be written: {problem.strerror}") from None
+    print(f"wrote {one_line(args.output)}, {len(text.encode()) / 1e6:.1f} MB; open it in a browser")
+    return 0
+
+
 # -- verify --------------------------------------------------------------------------------------------------------
 
 
@@ -281,5 +304,5 @@ def _proof(file: AuditFile, key: bytes | None) -> str:
     if known is not None:
         return f"nor was it rolled back to before record {known.seq}, which {file.anchor} knows"
     if key is None:
-        return "it has no key: whoever can write its folder could have written it all again"
-    return "nobody without the key wrote it; not whether log and head were rolled back together: there is no anchor"
+        return "it has no key: a person who can write to its folder could have written all of it again"
+    return "only a holder of the key can have written it; without an anchor, a rollback of log and head is not seen"

@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.engine.decision_words import Word, decision_word
-from hookline.core.engine.explain import WIDTH, explained, headline
 from hookline.core.engine.outcome import Outcome, Status
+from hookline.core.engine.render import WIDTH, Word, decision_word, explained, headline, html, rich, short
 from hookline.core.hooks.hook import Hook
 from hookline.events import Event, spec_of
 from hookline.events.frozen import thaw
@@ -165,18 +164,12 @@ class Verdict(msgspec.Struct):
         return headline(self._judged)
 
     def __repr__(self) -> str:
-        from hookline.core.engine.present import short
-
         return short(msgspec.structs.replace(self))  # looking at it must not change it
 
     def _repr_html_(self) -> str:
-        from hookline.core.engine.present import html
-
         return html(self)
 
     def __rich__(self) -> Any:
-        from hookline.core.engine.present import rich
-
         return rich(self)
 
     def explain(self, width: int = WIDTH) -> str:

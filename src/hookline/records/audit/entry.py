@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from hookline.core.engine import Outcome, Verdict
-from hookline.core.engine.decision_words import Word, decision_word
+from hookline.core.engine.render import Word, decision_word
 from hookline.events import Event
 from hookline.guards.detect.assignments import names_a_secret
 from hookline.replies import Decision

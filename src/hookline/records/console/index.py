@@ -8,18 +8,18 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from hookline.core.files import try_lock
 from hookline.errors import HooklineError
+from hookline.records.audit.reader import Cursor, LogReader, Segment, is_at, read_lines
 from hookline.records.console import schema
 from hookline.records.console.batch import MOST_SLOW, Batch
-from hookline.records.console.log_segments import MOST_LINE, Segment, read_at, segments
 from hookline.records.console.name_table import Names
 
 _CHUNK = 8 << 20
-_TAIL = 64
+_TAIL_BYTES = 64
 _MOST_BUCKETS = 512
 _FIRST_WIDTH = 50
 OnProgress = Callable[[int, int], None]
@@ -74,7 +74,7 @@ class LogIndex:
     def refresh(self, on_progress: OnProgress | None = None) -> int:
         """Read what is new in the logs; how many events that were."""
         with self._lock:
-            found = [segment for log in self.logs for segment in segments(log)]
+            found = [segment for log in self.logs for segment in LogReader(log).segments()]
             known = self._known()
             if not self._same_logs(found, known):
                 self._db.close()
@@ -111,9 +111,10 @@ class LogIndex:
         self.progress = (0, total)
         for segment in todo:
             number, done, _ = known.get(segment.identity) or (self._add_segment(segment), 0, b"")
-            for offset, lines, length in _chunks(segment, done):
-                self._write(number, offset, lines, offset + length)
-                self.progress = (self.progress[0] + length, total)
+            while data := read_lines(segment, done, _CHUNK):
+                self._write(number, done, data, done + len(data))
+                done += len(data)
+                self.progress = (self.progress[0] + len(data), total)
                 if tell is not None:
                     tell(*self.progress)
         if not self.complete:
@@ -131,19 +132,18 @@ class LogIndex:
         assert made.lastrowid is not None
         return made.lastrowid
 
-    def _write(self, segment: int, offset: int, lines: list[bytes], done: int) -> None:
+    def _write(self, segment: int, offset: int, data: bytes, done: int) -> None:
         """One batch, in one transaction: either all of it is in the index or nothing."""
         collecting = gc.isenabled()
         gc.disable()  # a batch makes no cycles, and looking for them takes a third of the time
         self._db.execute("BEGIN")
         try:
             batch = Batch(self._names, self.last_id + 1, self._width, self._before)
-            batch.add(segment, offset, lines)
+            batch.add(segment, offset, data.removesuffix(b"\n").split(b"\n"))
             self._add(batch)
-            tail = lines[-1][-_TAIL:] if lines else b""
             self._db.execute(
                 "UPDATE segments SET done = ?, tail = ?, lines = lines + ?, unreadable = unreadable + ? WHERE id = ?",
-                (done, tail, batch.lines, batch.unreadable, segment),
+                (done, data[-_TAIL_BYTES:], batch.lines, batch.unreadable, segment),
             )
             self._before = batch.before
             self._put(before=self._before, width=self._width)
@@ -237,32 +237,5 @@ def _own(path: Path) -> tuple[Path, int]:
 
 def _continues(found: list[Segment], known: dict[str, tuple[int, int, bytes]]) -> bool:
     """Whether the logs are still those that were indexed: grown, renamed, or pruned at their old end, never changed."""
-    for segment in found:
-        _, done, tail = known.get(segment.identity, (0, 0, b""))
-        if segment.size < done:
-            return False
-        if tail and read_at(segment.path, done - 1 - len(tail), len(tail)) != tail:
-            return False
-    return True
-
-
-def _chunks(segment: Segment, start: int) -> Iterator[tuple[int, list[bytes], int]]:
-    """The whole lines of a file from `start` on, some megabytes at a time: where they begin, lines, length."""
-    with open(segment.path, "rb", buffering=0) as file:  # noqa: PTH123
-        offset, size, rest = start, _CHUNK, b""
-        file.seek(start)
-        left = segment.size - start
-        while left > 0 and (read := file.read(min(size, left))):
-            left -= len(read)
-            data = rest + read if rest else read
-            end = data.rfind(b"\n")
-            if end < 0:
-                rest = data if len(data) <= MOST_LINE else b""
-                if not rest:
-                    yield offset, [], len(data)
-                    offset += len(data)
-                continue
-            lines = data[:end].split(b"\n")
-            yield offset, lines, end + 1
-            offset += end + 1
-            rest = data[end + 1 :]
+    seen = ((segment, known[segment.identity]) for segment in found if segment.identity in known)
+    return all(is_at(segment, Cursor(segment.identity, done, tail)) for segment, (_, done, tail) in seen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import threading
@@ -14,10 +15,11 @@ import msgspec
 
 from hookline.errors import HooklineError
 from hookline.events import CATALOG
+from hookline.records.audit.reader import LogReader
 from hookline.records.console import schema
+from hookline.records.console.chain_place import chain_place, is_keyed, verify
 from hookline.records.console.hook_stats import hook_series, hook_stats
 from hookline.records.console.index import LogIndex
-from hookline.records.console.log_segments import chain_place, is_keyed, read_at, segments, verify
 from hookline.records.console.queries import ROW, Condition, like, position, row
 from hookline.records.console.records import MOST_NAME, VERDICTS
 from hookline.records.console.store import (
@@ -199,7 +201,7 @@ class LogStore:
         ).fetchone()
         found: dict[str, Any] = {"row": rows[0], "file": place["path"], "offset": place["offset"]}
         try:
-            line = read_at(place["path"], place["offset"], place["length"])
+            line = _bytes_at(place["path"], place["offset"], place["length"])
             before = _line_before(place["path"], place["offset"])
             chain = chain_place(place["log"], line + b"\n", before, self._key)
             record = msgspec.json.decode(line)
@@ -283,9 +285,9 @@ class LogStore:
         first, last = self._span()
         breaks = self._checks.get(name)
         return LogHealth(
-            name, [(segment.path, segment.size) for segment in segments(log)], numbers[0], numbers[1], is_keyed(name),
-            first, last, shutil.disk_usage(log.parent).free, whole=None if breaks is None else not breaks,
-            breaks=breaks or [], checking=name in self._checking,
+            name, [(segment.path, segment.size) for segment in LogReader(log).segments()], numbers[0], numbers[1],
+            is_keyed(name), first, last, shutil.disk_usage(log.parent).free,
+            whole=None if breaks is None else not breaks, breaks=breaks or [], checking=name in self._checking,
         )  # fmt: skip
 
     def check(self) -> None:
@@ -319,7 +321,7 @@ def _line_before(path: str, offset: int) -> bytes | None:
     length = 1 << 14
     while offset > 0:
         start = max(offset - length, 0)
-        data = read_at(path, start, offset - start)
+        data = _bytes_at(path, start, offset - start)
         cut = data.rfind(b"\n", 0, len(data) - 1)
         if cut >= 0 or start == 0:
             return data[cut + 1 :]
@@ -327,3 +329,9 @@ def _line_before(path: str, offset: int) -> bytes | None:
             return None
         length *= 8
     return None
+
+
+def _bytes_at(path: str, offset: int, length: int) -> bytes:
+    """Bytes of a file, fewer if it ends before."""
+    with open(path, "rb") as file:  # noqa: PTH123 - a path as the index holds it
+        return os.pread(file.fileno(), length, offset)

@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.engine.decision_words import MEANINGS
+from hookline.core.engine.render import WORDS
 from hookline.core.wire.json_text import read_object
 
 MOST_ABOUT = 240
 MOST_NAME = 200
 _EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 
-VERDICTS = (*(word.lower() for word in reversed(MEANINGS)), "gap")
+VERDICTS = (*(word.lower() for word in reversed(WORDS)), "gap")
 """What a record came to, mildest first; the index stores the position in this table."""
 _CODES = {word: code for code, word in enumerate(VERDICTS)}
 SLOTS_PER_DOUBLING = 6

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
+from hookline.records.audit.reader import logs_in
 from hookline.records.console.index import LogIndex
-from hookline.records.console.log_segments import logs_in
 from hookline.records.console.log_store import LogStore
 from hookline.records.console.store import ConfiguredHook, EventRow, Filter, Store
 

@@ -1,10 +1,13 @@
-"""A verdict as a text for people: at a glance who decided what and why, in 80 columns. Pure."""
+"""A verdict as text for people: one word, one line, an explanation in 80 columns, a table in Jupyter, colour with rich.
+
+Pure. What hooks and agents wrote is text everywhere: no markup and no control character of theirs takes effect.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from textwrap import wrap
-from typing import Any, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -12,6 +15,41 @@ from hookline.core.engine.outcome import Outcome, Status
 from hookline.display import lines, one_line
 from hookline.events import Event
 from hookline.replies import Decision, Reply
+
+Word = Literal["DENY", "STOP", "ASK", "DEFER", "ALLOW", "KEEP GOING", "REWRITE", "REPLACE", "PASS"]
+
+
+class WordStyle(NamedTuple):
+    """What a word means, and its colour on a page and on a terminal."""
+
+    meaning: str
+    page: str
+    terminal: str
+
+
+WORDS: dict[Word, WordStyle] = {
+    "DENY": WordStyle("it does not happen", "#c4282d", "red"),
+    "STOP": WordStyle("the agent's turn ends; what the event announces does not happen either", "#b3420e", "red"),
+    "ASK": WordStyle("a person is asked first", "#8a5a00", "yellow"),
+    "DEFER": WordStyle("it waits until a person decides", "#8a5a00", "yellow"),
+    "ALLOW": WordStyle("it happens without a question", "#13733f", "green"),
+    "KEEP GOING": WordStyle("the agent wanted to stop and is sent back to work", "#1260b0", "blue"),
+    "REWRITE": WordStyle("it happens with another input", "#6b3fc9", "magenta"),
+    "REPLACE": WordStyle("the model is given another output", "#6b3fc9", "magenta"),
+    "PASS": WordStyle("no hook decided", "#566573", "dim"),
+}
+"""Every word that a verdict comes to, the strictest first."""
+
+_DECISIONS: dict[str, Word] = {"deny": "DENY", "ask": "ASK", "defer": "DEFER", "allow": "ALLOW"}
+
+
+def decision_word(
+    decision: str, *, stop: bool = False, keep_going: bool = False, rewritten: bool = False, replaced: bool = False
+) -> Word:
+    """The word for a verdict of these properties; of several that fit, the strictest."""
+    said: dict[Word, bool] = {"STOP": stop, "KEEP GOING": keep_going, "REWRITE": rewritten, "REPLACE": replaced}
+    true = {word for word, holds in said.items() if holds} | {_DECISIONS.get(decision, "PASS")}
+    return next(word for word in WORDS if word in true)
 
 
 class Explainable(Protocol):
@@ -22,7 +60,7 @@ class Explainable(Protocol):
     @property
     def reply(self) -> Reply: ...
     @property
-    def word(self) -> str: ...
+    def word(self) -> Word: ...
     @property
     def reason(self) -> str: ...
     @property
@@ -35,6 +73,8 @@ class Explainable(Protocol):
 
 WIDTH = 80
 _LONGEST_NAME = 24
+_LONGEST_REPR = 200
+_LONGEST_CELL = 500
 _MOST_LINES = 3
 _MORE = "  │ "
 _SIGNS = {Status.OK: "✓", Status.SKIPPED: "·", Status.BACKGROUND: "…"}
@@ -141,3 +181,42 @@ def _few(folded: list[str], width: int) -> list[str]:
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+# -- where values are looked at: a traceback, a notebook, rich --------------------------------------------------------
+
+
+def short(verdict: Explainable) -> str:
+    """One line that says what it is."""
+    return f"<Verdict {one_line(headline(verdict), _LONGEST_REPR)}>"
+
+
+def html(verdict: Explainable) -> str:
+    """A small table for notebooks: the verdict, then a row per hook."""
+    colour = WORDS[verdict.word].page
+    rows = "".join(_row(outcome) for outcome in verdict.outcomes)
+    table = f'<table style="margin:.4em 0;text-align:left">{rows}</table>' if rows else ""
+    mark = f'<b style="color:#fff;background:{colour};border-radius:.6em;padding:0 .6em">{verdict.word}</b>'
+    body = f"{mark} {_text(headline(verdict))}{table}"
+    return f'<div style="border-left:4px solid {colour};padding-left:.8em">{body}</div>'
+
+
+def _row(outcome: Outcome) -> str:
+    took = "" if outcome.status is Status.SKIPPED else f"{outcome.ms:.1f} ms"
+    cells = (f"<b>{_text(outcome.hook)}</b>", _text(said(outcome)), took)
+    return "<tr>" + "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells) + "</tr>"
+
+
+def _text(text: str) -> str:
+    from html import escape  # its tables are not worth loading where no notebook is
+
+    return escape(one_line(text, _LONGEST_CELL))
+
+
+def rich(verdict: Explainable) -> Any:
+    """What `rich.print(verdict)` shows: the explanation, its first line in the verdict's colour."""
+    from rich.text import Text
+
+    first, _, rest = explained(verdict).partition("\n")
+    shown = Text(first, style=f"bold {WORDS[verdict.word].terminal}")
+    return shown.append(f"\n{rest}", style="default not bold") if rest else shown

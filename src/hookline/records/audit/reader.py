@@ -1,0 +1,205 @@
+"""Reads an audit log from any place on: whole lines only, through rotations, while other processes write.
+
+A `Cursor` names a file by its identity, which outlasts the renaming of a rotation, and an offset in it. The file under
+the log's name may be put aside at any moment: so files are listed until two listings agree, and a file counts only if
+it still has the identity that the listing gave it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from hookline.core.files import read_at
+from hookline.errors import AuditError
+from hookline.records.audit.chain import Link, link_before, link_of
+from hookline.records.audit.log_file import AuditFile
+from hookline.records.audit.verification import MOST_LINE
+
+_LOG = re.compile(r"(.*\.jsonl)(?:\.[0-9]+)?")
+_CHUNK = 4 << 20
+_TAIL_BYTES = 64
+_POLL_SECONDS = 0.2
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """One file of a log; its identity outlasts the renaming of a rotation."""
+
+    log: str
+    path: str
+    identity: str
+    size: int
+
+
+class Cursor(msgspec.Struct, frozen=True):
+    """A place in a log: behind `offset` bytes of a file, the last of which were `tail`."""
+
+    identity: str = ""
+    offset: int = 0
+    tail: bytes = b""
+
+
+class LogBatch(msgspec.Struct, frozen=True):
+    """Whole lines, and the place behind them. `gap`: the log does not hold the place asked for; this is its start."""
+
+    data: bytes
+    cursor: Cursor
+    gap: bool = False
+
+    @property
+    def lines(self) -> list[bytes]:
+        """The lines, with their ends; a part of one that is too long for a record has none."""
+        if not self.data.endswith(b"\n"):
+            return [self.data] if self.data else []
+        return [line + b"\n" for line in self.data[:-1].split(b"\n")]
+
+
+class LogReader:
+    """The files of one log, as they are now, and what they hold behind a place."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._log = AuditFile(path)
+
+    def segments(self) -> list[Segment]:
+        """The files, oldest first; one that is deleted meanwhile is left out."""
+        try:
+            older = self._log.rotated()
+            while True:
+                found = [segment for path in (*older, self._log.path) if (segment := self._segment(path)) is not None]
+                before, older = older, self._log.rotated()
+                if older[-1:] == before[-1:]:
+                    return found
+        except OSError:  # there is no such folder
+            return []
+
+    def _segment(self, path: Path) -> Segment | None:
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            return None
+        return Segment(str(self._log.path), str(path), _identity(status), status.st_size)
+
+    def read(self, after: Cursor | None = None, *, most_bytes: int = _CHUNK, most_lines: int | None = None) -> LogBatch:
+        """The next whole lines behind a place, or from the start on; no lines if there are none yet."""
+        while True:
+            batch = self._read(after or Cursor(), most_bytes, most_lines)
+            if batch is not None:
+                return batch
+
+    def _read(self, after: Cursor, most_bytes: int, most_lines: int | None) -> LogBatch | None:
+        files = self.segments()
+        index = next((number for number, segment in enumerate(files) if is_at(segment, after)), None)
+        gap = index is None and bool(after.identity)
+        for segment in files[index or 0 :]:
+            start = after.offset if index is not None and segment.identity == after.identity else 0
+            data = read_lines(segment, start, most_bytes)
+            if data is None:
+                return None  # it was put aside or deleted meanwhile: list the files again
+            if data:
+                return LogBatch(*_cut(segment, start, data, most_lines), gap=gap)
+            after = after if index is not None and segment.identity == after.identity else Cursor(segment.identity)
+        return LogBatch(b"", after, gap)
+
+    def recent(self, bytes_back: int) -> Cursor:
+        """A place a little before the end, at the start of a line."""
+        files = self.segments()
+        if not files:
+            return Cursor()
+        newest = files[-1]
+        start = max(newest.size - bytes_back, 0)
+        skipped = read_lines(newest, start - 1, bytes_back) if start else b""
+        offset = start + (skipped or b"").find(b"\n") if start else 0
+        return Cursor(newest.identity, offset)
+
+    def find(self, record: Link) -> Cursor | None:
+        """The place behind a record, found by reading; `None` if the log does not hold it."""
+        batch = self.read()
+        while batch.data:
+            offset = batch.cursor.offset - len(batch.data)
+            for line in batch.lines:
+                if link_before(line) == record:
+                    return Cursor(batch.cursor.identity, offset)
+                offset += len(line)
+                if link_of(line) == record:
+                    return Cursor(batch.cursor.identity, offset)
+            batch = self.read(batch.cursor)
+        return None
+
+    def batches(self, after: Cursor | None = None) -> Iterator[LogBatch]:
+        """Everything behind a place that is there now."""
+        batch = self.read(after)
+        while batch.data:
+            yield batch
+            batch = self.read(batch.cursor)
+
+    def follow(self, after: Cursor | None = None) -> Iterator[LogBatch]:
+        """Everything behind a place, and whatever is written from now on; it does not end."""
+        while True:
+            for batch in self.batches(after):
+                yield batch
+                after = batch.cursor
+            time.sleep(_POLL_SECONDS)
+
+
+def is_at(segment: Segment, cursor: Cursor) -> bool:
+    """Whether the cursor's place is in this file, and what stood before it still does."""
+    if segment.identity != cursor.identity or segment.size < cursor.offset:
+        return False
+    return not cursor.tail or read_bytes(segment, cursor.offset - len(cursor.tail), len(cursor.tail)) == cursor.tail
+
+
+def read_bytes(segment: Segment, offset: int, length: int) -> bytes | None:
+    """Bytes of a file, fewer if it ends before; `None` if the file is another one by now."""
+    try:
+        file = open(segment.path, "rb")  # noqa: PTH123, SIM115 - a path as the listing has it
+    except FileNotFoundError:
+        return None
+    with file:
+        mine = _identity(os.fstat(file.fileno())) == segment.identity
+        return read_at(file.fileno(), length, offset) if mine else None
+
+
+def read_lines(segment: Segment, offset: int, most_bytes: int = _CHUNK) -> bytes | None:
+    """Whole lines of a file from `offset` on: at least one if there is one; `None` if the file is another one by now.
+
+    What has no end within `MOST_LINE` bytes is not a record; it is given out as it is, so that reading goes on.
+    """
+    length = most_bytes
+    while (data := read_bytes(segment, offset, length)) is not None:
+        end = data.rfind(b"\n") + 1
+        if end or len(data) < length:
+            return data[:end]
+        if length >= MOST_LINE:
+            return data
+        length = min(length * 4, MOST_LINE)
+    return None
+
+
+def _cut(segment: Segment, start: int, data: bytes, most_lines: int | None) -> tuple[bytes, Cursor]:
+    if most_lines is not None and data.count(b"\n") > most_lines:
+        data = b"".join(line + b"\n" for line in data.split(b"\n", most_lines)[:most_lines])
+    return data, Cursor(segment.identity, start + len(data), data[-_TAIL_BYTES:])
+
+
+def _identity(status: os.stat_result) -> str:
+    return f"{status.st_dev}:{status.st_ino}"
+
+
+def logs_in(paths: Iterable[str | Path]) -> list[Path]:
+    """The logs that are meant: files as they are, and every `.jsonl` log in a folder, once each."""
+    found: dict[Path, None] = {}
+    for path in map(Path, paths):
+        if path.is_dir():
+            names = (_LOG.fullmatch(file.name) and file for file in sorted(path.resolve().rglob("*.jsonl*")))
+            files = (file for file in names if file and file.is_file())
+            found |= dict.fromkeys(file.with_name(_LOG.sub(r"\1", file.name)) for file in files)
+        elif path.exists() or AuditFile(path).head_path.exists():
+            found[path.resolve()] = None
+        else:
+            raise AuditError(f"{path}: no such file or folder; name an audit log, or a folder that holds some")
+    return list(found)
