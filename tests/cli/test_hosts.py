@@ -64,6 +64,31 @@ def test_strict_refuses_what_would_not_be_enforced(home: Path) -> None:
     assert hookline("install", "copilot", "--hooks", "hooks.py", "--strict", home=home).returncode == 0
 
 
+def test_two_files_of_hooks_are_refused_not_dropped(home: Path) -> None:
+    """Neither the last of two flags nor a second installation takes the first one's place without a word."""
+    (home / "other.py").write_text((home / "hooks.py").read_text())
+    twice = hookline("install", "gemini", "--hooks", "hooks.py", "--hooks", "other.py", home=home)
+    first = hookline("install", "gemini", "--hooks", "hooks.py", home=home)
+    second = hookline("install", "gemini", "--hooks", "other.py", home=home)
+    replaced = hookline("install", "gemini", "--hooks", "other.py", "--replace", home=home)
+
+    assert [done.returncode for done in (twice, first, second, replaced)] == [64, 0, 1, 0]
+    assert "--hooks was given twice" in twice.stderr
+    assert "hooks.py` already, which this would replace" in second.stderr
+
+
+def test_strict_has_nothing_against_hooks_that_only_look_on(home: Path) -> None:
+    """Kimi hears nothing after a tool, and Vibe has no sessions: a log is a log all the same."""
+    events = "PreToolUse, PostToolUse, SessionEnd"
+    text = f"from hookline import Hooks\nfrom hookline.events import {events}\nhooks = Hooks()\n"
+    text += f"@hooks.on({events})\ndef log(event):\n    print(event)\n"
+    (home / "log.py").write_text(text)
+
+    for host in ("kimi", "vibe", "openhands"):
+        done = hookline("install", host, "--hooks", "log.py", "--strict", home=home)
+        assert done.returncode == 0, done.stderr
+
+
 def test_json_says_what_was_done(home: Path) -> None:
     """For scripts."""
     (done,) = json.loads(hookline("install", "vibe", "--hooks", "hooks.py", "--json", home=home).stdout)

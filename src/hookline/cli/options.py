@@ -55,6 +55,22 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=78)
 
 
+class Once(argparse.Action):
+    """A flag that is refused when it is given again: the last one would silently take the place of the first."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Keep the value."""
+        if getattr(namespace, self.dest, None) is not None:
+            parser.error(f"{option_string} was given twice; import both in one Python file and name that")
+        setattr(namespace, self.dest, values)
+
+
 def add_sources(into: argparse.ArgumentParser) -> None:
     """Where hooks come from."""
     group = into.add_argument_group("where hooks come from")
@@ -66,7 +82,7 @@ def add_sources(into: argparse.ArgumentParser) -> None:
     group.add_argument("--setting-sources", metavar="LIST", help="of user,project,local (default: all)")
     group.add_argument("--plugin-dir", action="append", default=[], metavar="DIR", help="a plugin's folder")
     group.add_argument(
-        "--hooks", metavar="FILE.py", help="a Python file that defines `hooks`, in place of settings files"
+        "--hooks", action=Once, metavar="FILE.py", help="a Python file that defines `hooks`, in place of settings files"
     )
     group.add_argument("--trust", action="store_true", help="run the project's hooks without asking; you know them")
 

@@ -15,9 +15,9 @@ from hookline.errors import ConfigError, HooklineError
 from hookline.events import PostToolUse, PreToolUse, SessionEnd, SessionStart, Stop, UserPromptSubmit
 from hookline.hosts.encode import refuse
 from hookline.hosts.host import Host
-from hookline.hosts.install.codex_trust import is_trusted, trusted
+from hookline.hosts.install.codex_trust import hashes_of, is_trusted
 from hookline.hosts.install.commands import InstallResult, install, program, seconds_for, uninstall
-from hookline.hosts.install.enforcement import Status, kinds, report, worst
+from hookline.hosts.install.enforcement import Status, enforcing, kinds, report, worst
 from hookline.hosts.install.entries import CommandTemplate, HookSource, asks, config_path, entries
 from hookline.hosts.install.formats import our_commands
 from hookline.hosts.table import HOSTS, find
@@ -25,17 +25,6 @@ from hookline.hosts.table import HOSTS, find
 EVERY = list(HOSTS.values())
 by_name = pytest.mark.parametrize("host", EVERY, ids=lambda host: host.name)
 SOURCE = HookSource(hooks="/some where/hooks.py")
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of our own; nothing of the machine's is read or written."""
-    for host in EVERY:
-        if host.config.home_env:
-            monkeypatch.delenv(host.config.home_env, raising=False)
-    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    return tmp_path
 
 
 def gates() -> Hooks:
@@ -332,7 +321,7 @@ def test_codex_is_trusted_only_on_a_yes(home: Path) -> None:
     assert config.read_text() == 'model = "x" # mine\n'
 
     sure = install(find("codex"), gates().hooks, SOURCE, trust=True)
-    hashes = trusted(sure.path, sure.path.read_text())
+    hashes = hashes_of(sure.path, sure.path.read_text())
     assert len(hashes) == 2
     assert is_trusted(config.read_text(), hashes)
     assert tomllib.loads(config.read_text())["model"] == "x"
@@ -349,20 +338,20 @@ def test_a_home_behind_a_link_is_trusted_by_both_names(home: Path, monkeypatch: 
     made = install(find("codex"), gates().hooks, SOURCE, trust=True)
 
     text = (home / "real" / ".codex" / "config.toml").read_text()
-    assert is_trusted(text, trusted(home / "link" / ".codex" / "hooks.json", made.path.read_text()))
-    assert is_trusted(text, trusted(home / "real" / ".codex" / "hooks.json", made.path.read_text()))
+    assert is_trusted(text, hashes_of(home / "link" / ".codex" / "hooks.json", made.path.read_text()))
+    assert is_trusted(text, hashes_of(home / "real" / ".codex" / "hooks.json", made.path.read_text()))
 
 
 def test_a_hash_that_codex_noted_itself_is_replaced(home: Path) -> None:
     """Two tables of one name would make the file unreadable."""
     made = install(find("codex"), gates().hooks, SOURCE)
-    key = next(iter(trusted(made.path, made.path.read_text())))
+    key = next(iter(hashes_of(made.path, made.path.read_text())))
     config = home / ".codex" / "config.toml"
     config.write_text(f'[hooks.state.{json.dumps(key)}]\ntrusted_hash = "sha256:old"\n\n[other]\nx = 1\n')
 
     again = install(find("codex"), gates().hooks, SOURCE, trust=True)
 
-    assert is_trusted(config.read_text(), trusted(again.path, again.path.read_text()))
+    assert is_trusted(config.read_text(), hashes_of(again.path, again.path.read_text()))
     assert tomllib.loads(config.read_text())["other"] == {"x": 1}
 
 
@@ -391,7 +380,7 @@ def test_codex_trusts_the_users_hooks_and_each_projects_side_by_side(home: Path,
     for project in projects:
         project.mkdir()
         made.append(install(host, gates().hooks, SOURCE, scope="project", project=project, trust=True))
-    hashes = [trusted(one.path, one.path.read_text()) for one in made]
+    hashes = [hashes_of(one.path, one.path.read_text()) for one in made]
 
     assert [is_trusted(config.read_text(), one) for one in hashes] == [True, True, True]
 
@@ -518,8 +507,38 @@ def test_a_hook_whose_code_does_not_tell_is_taken_for_what_its_event_is_for() ->
     guard = commands.block("rm -rf *")
     assert kinds(guard, "PreToolUse") >= {"deny"}
     hooks = Hooks()
-    (stopper,) = hooks.add(Stop, lambda event: None)
+    (stopper,) = hooks.add(Stop, print)
     assert kinds(stopper, "Stop") == {"keep_going"}
+
+
+def test_a_hook_that_returns_nothing_only_looks_on() -> None:
+    """On every host it does what it is for, so `--strict` has nothing against it; a gate is still one."""
+
+    def log(event: object) -> None:
+        if event:
+            print(event)
+            return
+        print("nothing")
+
+    async def log_later(event: object) -> None:
+        log(event)
+
+    def returns(event: object) -> object:
+        return event
+
+    class Logger:
+        def __call__(self, event: object) -> None:
+            log(event)
+
+    for event in (PreToolUse, PostToolUse, Stop, SessionEnd):
+        for call in (log, log_later, Logger(), lambda event: None):
+            hooks = Hooks()
+            (hook,) = hooks.add(event, call)
+            assert kinds(hook, event.event_name) == {"observe"}
+            for host in EVERY:
+                assert worst(enforcing(report([hook], host))) is Status.ENFORCED, (event, host.name)
+    hooks = Hooks()
+    assert kinds(hooks.add(PreToolUse, returns)[0], "PreToolUse") == {"deny"}
 
 
 @by_name

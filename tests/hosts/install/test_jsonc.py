@@ -42,7 +42,7 @@ def added_part(before: str, after: str, path: tuple[str, ...]) -> tuple[Node, No
         if name not in old.members:
             return parent, parent.members[name]
         parent, old = parent.members[name], old.members[name]
-    return parent, parent.items[-1]
+    return parent, parent.parts[-1]
 
 
 def test_comments_survive() -> None:

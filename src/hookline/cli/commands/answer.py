@@ -103,6 +103,8 @@ def parsed(host: Host, words: Sequence[str]) -> tuple[AnswerOptions, str]:
             return AnswerOptions(host), f"unknown flag `{flag}` in the command; {_USAGE}"
         if not value and rest:
             value = rest.pop(0)
+        if name in given:
+            return AnswerOptions(host), f"`{flag}` stands twice in the command; {_USAGE}"
         given[name] = value
     try:
         given["deadline"] = float(given.get("deadline", DEADLINE))

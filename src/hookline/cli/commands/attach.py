@@ -58,7 +58,7 @@ def _put_in(file: str, project: Path, view: View) -> str:
     """Write the entries, and say what Claude Code will not do as these hooks want it; how many hooks there are."""
     hooks = list(from_python(file).hooks)
     source = HookSource(hooks=str(Path(file).resolve()), view=view.path)
-    done = install(CLAUDE, hooks, source, scope="local", project=project)
+    done = install(CLAUDE, hooks, source, scope="local", project=project, replace=True)
     print_losses(CLAUDE, [loss for loss in done.losses if loss.status is not Status.ENFORCED])
     return counted(len(hooks), "hook")
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hookline.cli.options import add_json, from_python, parser
+from hookline.cli.options import Once, add_json, from_python, parser
 from hookline.cli.style import paint
 from hookline.errors import HooklineError
 from hookline.guards.sandboxing import unavailable
 from hookline.hosts.host import Host
 from hookline.hosts.install.commands import InstallResult, install
-from hookline.hosts.install.enforcement import Enforcement, Status, report, worst
+from hookline.hosts.install.enforcement import Enforcement, Status, enforcing, report, worst
 from hookline.hosts.install.entries import HookSource, config_path
 from hookline.hosts.table import HOSTS, find
 
@@ -29,7 +29,8 @@ _EXAMPLES = """examples:
   hookline install gemini qwen --settings .claude/settings.json
   hookline install claude --hooks hooks.py --scope project --strict
 
-`--strict` refuses to install where a hook would not be enforced. Codex runs
+`--strict` refuses to install where a hook would not be enforced; a hook that
+only looks on has nothing to enforce. Codex runs
 hooks only once they are trusted: `--yes` says that you trust them."""
 
 
@@ -41,7 +42,7 @@ def main(argv: list[str]) -> int:
     chosen = [find(name) for name in args.host]
     source, hooks = load_source(args)
     reports = {host.name: report(hooks, host, unavailable()) for host in chosen}
-    if args.strict and any(worst(losses) >= Status.OBSERVED for losses in reports.values()):
+    if args.strict and any(worst(losses) >= Status.OBSERVED for losses in map(enforcing, reports.values())):
         for host in chosen:
             print_losses(host, reports[host.name])
         raise HooklineError("not installed: some hooks would not be enforced (see above), and --strict was given")
@@ -56,13 +57,12 @@ def main(argv: list[str]) -> int:
         _check_source(host, source)
         trust = args.yes or (host.name == "codex" and _agreed(host))
         project = Path(args.project).resolve() if args.scope == "project" else None
-        done.append(install(host, hooks, source, scope=args.scope, project=project, trust=trust))
-    done = [one._replace(notes=(*_version_notes(one.host), *one.notes)) for one in done]
+        one = install(host, hooks, source, scope=args.scope, project=project, trust=trust, replace=args.replace)
+        done.append(one._replace(notes=(*_version_notes(one.host), *one.notes)))
+        if not args.json:
+            _show(done[-1])
     if args.json:
         print(json.dumps([_as_dict(one) for one in done], indent=2))
-    else:
-        for one in done:
-            _show(one)
     return 0
 
 
@@ -81,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     add_source(flags)
     flags.add_argument("--scope", choices=["user", "project"], default="user", help="whose configuration")
     flags.add_argument("--project", default=".", metavar="DIR", help="the project (default: this folder)")
+    flags.add_argument("--replace", action="store_true", help="in place of other hooks that are installed there")
     flags.add_argument("--strict", action="store_true", help="refuse if a hook would not be enforced")
     flags.add_argument("--dry-run", action="store_true", help="say what would hold, and write nothing")
     flags.add_argument("--yes", action="store_true", help="trust these hooks where the host would ask")
@@ -91,8 +92,8 @@ def _parser() -> argparse.ArgumentParser:
 def add_source(flags: argparse.ArgumentParser) -> None:
     """Where the hooks come from."""
     group = flags.add_mutually_exclusive_group()
-    group.add_argument("--hooks", metavar="FILE.py", help="a Python file that defines `hooks`")
-    group.add_argument("--settings", metavar="FILE", help="a settings file in Claude Code's format")
+    group.add_argument("--hooks", action=Once, metavar="FILE.py", help="a Python file that defines `hooks`")
+    group.add_argument("--settings", action=Once, metavar="FILE", help="a settings file in Claude Code's format")
 
 
 def load_source(args: argparse.Namespace) -> tuple[HookSource, list[Hook]]:

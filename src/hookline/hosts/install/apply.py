@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -15,9 +17,10 @@ from hookline.core.files import state_folder, write_atomically
 from hookline.errors import ConfigError, HooklineError
 from hookline.hosts.host import Host
 from hookline.hosts.install.entries import HookEntry, Scope, config_path
-from hookline.hosts.install.formats import OTHERS, script, with_entries, without_entries
+from hookline.hosts.install.formats import OTHERS, all_commands, script, with_entries, without_entries
 
 _OURS = "# hookline: "
+Edit = Callable[[str], str]
 
 
 class FileBackup(msgspec.Struct):
@@ -38,6 +41,8 @@ class InstallRecord(msgspec.Struct):
     hooks: str = ""
     settings: str = ""
     files: list[FileBackup] = []
+    trust: dict[str, str] = {}
+    """The hashes that were noted for the host, which runs no hook without them."""
 
 
 class FileChange(NamedTuple):
@@ -45,6 +50,7 @@ class FileChange(NamedTuple):
 
     path: Path
     before: bytes | None
+    """Nothing, if the file would not be there."""
     after: bytes
     mode: int = 0o600
 
@@ -60,40 +66,65 @@ def place(scope: Scope, project: Path | None) -> str:
 def plan(host: Host, scope: Scope, entries: list[HookEntry], project: Path | None = None) -> list[FileChange]:
     """The files to write; nothing is written yet, and what is wrong with the old ones is said now."""
     path = config_path(host, scope, project=project)
+    old = load_record(host.name, scope, place(scope, project))
     if host.config.shape == "scripts":
-        return [_script(host, path / entry.event, entry) for entry in entries]
-    before, mode = _contents(path)
-    text = _decoded(path, before)
-    cut = _base(path, before, lambda: without_entries(host, text))
-    base = _original_contents(path, cut, load_record(host.name, scope, place(scope, project)))
-    after = _edited(path, lambda: with_entries(host, _decoded(path, base), entries))
-    return [FileChange(path, base, after.encode(), mode)]
+        return [_script(host, path / entry.event, entry, old) for entry in entries]
+    return [
+        plan_edit(path, old, lambda text: without_entries(host, text), lambda text: with_entries(host, text, entries))
+    ]
 
 
-def _script(host: Host, path: Path, entry: HookEntry) -> FileChange:
+def plan_edit(
+    path: Path, old: InstallRecord | None, cut: Callable[[str], str], add: Callable[[str], str]
+) -> FileChange:
+    """A file of the host's, first without what is ours, then with it."""
+    current, mode = _contents(path)
+    text = _decoded(path, current)
+    rest = edited(path, lambda: cut(text)).encode()
+    made_by_us = current is None or (rest != current and not rest.strip())
+    base = _original_contents(path, None if made_by_us else rest, old)
+    after = edited(path, lambda: add(_decoded(path, base)))
+    try:
+        return FileChange(path, base, after.encode(), mode)
+    except UnicodeEncodeError:
+        raise ConfigError(str(path), "cannot hold these commands: a name in them is not UTF-8") from None
+
+
+def _script(host: Host, path: Path, entry: HookEntry, old: InstallRecord | None) -> FileChange:
     """An executable in the place of another one's, which is kept beside it and asked after ours."""
     before, _ = _contents(path)
-    kept, _ = _contents(path.with_name(path.name + OTHERS))
     if before is not None and _OURS.encode() in before:
-        before = kept
+        before, _ = _contents(path.with_name(path.name + OTHERS))
+    before = _original_contents(path, before, old)
     return FileChange(path, before, script(host, entry, chained=before is not None).encode(), 0o755)
 
 
 def apply(record: InstallRecord, changes: list[FileChange]) -> list[Path]:
-    """Write the files; returns where the old ones were kept. Nothing is touched that is as it should be already."""
-    old = load_record(record.host, record.scope, record.project)
-    saved, kept = [], []
-    for proposed in changes:
-        check_writable(proposed.path)
-        change = proposed._replace(before=_original_contents(proposed.path, proposed.before, old))
-        backup = _backup(record, change)
-        if backup is not None:
-            kept.append(Path(backup))
-        saved.append(FileBackup(str(change.path), backup, _print(change.after), change.mode))
-        _write(change)
-    record.files = saved
-    _store(record)
-    return kept
+    """Write the files; returns where the old ones were kept. All of them are written, or none is."""
+    for change in changes:
+        check_writable(change.path)
+    backups = [_backup(record, change) for change in changes]
+    record.files = [FileBackup(str(change.path), backup, _print(change.after), change.mode)
+                    for change, backup in zip(changes, backups, strict=True)]  # fmt: skip
+    current = [_contents(change.path) for change in changes]
+    try:
+        for change in changes:
+            _write(change)
+        _store(record)
+    except ConfigError:
+        for change, (data, mode) in zip(changes, current, strict=True):
+            _put_back(change.path, data, mode)
+        raise
+    return [Path(backup) for backup in backups if backup is not None]
+
+
+def _put_back(path: Path, data: bytes | None, mode: int) -> None:
+    """A file as it was, where it is not; the first problem is the one to be told of."""
+    with suppress(OSError):
+        if data is None:
+            path.unlink(missing_ok=True)
+        elif path.read_bytes() != data:
+            write_atomically(path, data, mode=mode)
 
 
 def _write(change: FileChange) -> None:
@@ -109,7 +140,7 @@ def _write(change: FileChange) -> None:
 
 
 def _original_contents(path: Path, without_us: bytes | None, old: InstallRecord | None) -> bytes | None:
-    """What the file was without us: what the first install found, as long as nobody has changed the file since."""
+    """What the file was without us: what the first install found, as long as the file was not changed since."""
     saved = next((one for one in old.files if one.path == str(path)), None) if old else None
     current, _ = _contents(path)
     if saved is None or current is None or not _is_as_written(saved, current):
@@ -118,7 +149,7 @@ def _original_contents(path: Path, without_us: bytes | None, old: InstallRecord 
 
 
 def _is_as_written(saved: FileBackup, data: bytes) -> bool:
-    """Whether nobody has changed a file since, and what it was before is still known."""
+    """Whether a file was not changed since, and what it was before is still known."""
     return _print(data) == saved.written and (saved.backup is None or Path(saved.backup).is_file())
 
 
@@ -137,17 +168,36 @@ def _backup(record: InstallRecord, change: FileChange) -> str | None:
 # -- taking out -----------------------------------------------------------------------------------------------------
 
 
-def uninstall(host: Host, scope: Scope, project: Path | None = None) -> list[Path]:
-    """Take our entries out; a file that nobody changed since is as it was before, to the byte."""
+def uninstall(
+    host: Host, scope: Scope, project: Path | None = None, more: Mapping[Path, Edit] = MappingProxyType({})
+) -> list[Path]:
+    """Take out what is ours, in `more` files as well; one that was not changed since is as it was, to the byte."""
     record = load_record(host.name, scope, place(scope, project))
-    touched = [Path(saved.path) for saved in (record.files if record else ()) if _restore_file(saved)]
+    saved = {Path(one.path): one for one in (record.files if record else ())}
+    cuts = dict(more)
     path = config_path(host, scope, project=project)
-    for file in _candidates(host, path):
-        if file not in touched and _cut(host, file):
-            touched.append(file)
+    scripts = [path / event for event in host.events] if host.config.shape == "scripts" else []
+    if not scripts:
+        cuts[path] = lambda text: _without_us(host, text)
+    restored = [file for file, one in saved.items() if _restore_file(one)]
+    cut = [file for file in scripts if file not in restored and _restore_script(file)]
+    for file, edit in cuts.items():
+        if file not in restored and _cut(file, edit, keep=file in saved and _was_empty(saved[file])):
+            cut.append(file)
     if record is not None:
         _record_path(record.host, record.scope, record.project).unlink(missing_ok=True)
-    return touched
+    return restored + cut
+
+
+def _was_empty(saved: FileBackup) -> bool:
+    data, _ = _contents(Path(saved.backup)) if saved.backup else (None, 0)
+    return data is not None and not data.strip()
+
+
+def _without_us(host: Host, text: str) -> str:
+    """A file without our entries; nothing of one that is ours alone, if there is no other's entry in it."""
+    rest = without_entries(host, text)
+    return rest if not host.config.own_file or all_commands(host, rest) else ""
 
 
 def _restore_file(saved: FileBackup) -> bool:
@@ -165,34 +215,28 @@ def _restore_file(saved: FileBackup) -> bool:
     return True
 
 
-def _candidates(host: Host, path: Path) -> list[Path]:
-    if host.config.shape != "scripts":
-        return [path]
-    return [path / event for event in host.events]
-
-
-def _cut(host: Host, path: Path) -> bool:
-    """Take our entries out of a file that was changed since, or that another machine's Hookline wrote."""
+def _cut(path: Path, edit: Edit, *, keep: bool) -> bool:
+    """Take our part out of a file that was changed since, or that another machine's Hookline wrote."""
     data, mode = _contents(path)
     if data is None:
         return False
     text = _decoded(path, data)
-    if host.config.shape == "scripts":
-        return _restore_script(path) if _OURS in text else False
-    if host.config.shape == "plugin" and "// hookline: " not in text:
-        return False
-    after = _edited(path, lambda: without_entries(host, text))
+    after = edited(path, lambda: edit(text))
     if after == text:
         return False
     check_writable(path)
-    if host.config.own_file or not after.strip():
-        path.unlink()
-    else:
+    if after.strip() or keep:
         write_atomically(path, after.encode(), mode=mode)
+    else:
+        path.unlink()
     return True
 
 
 def _restore_script(path: Path) -> bool:
+    """Put another one's executable back in the place of ours, if ours is there."""
+    data, _ = _contents(path)
+    if data is None or _OURS.encode() not in data:
+        return False
     beside = path.with_name(path.name + OTHERS)
     if beside.exists():
         beside.replace(path)
@@ -220,21 +264,14 @@ def _decoded(path: Path, data: bytes | None) -> str:
         raise ConfigError(str(path), "is not UTF-8; fix or remove it first") from None
 
 
-def _edited(path: Path, edit: Callable[[], str]) -> str:
+def edited(path: Path, edit: Callable[[], str]) -> str:
+    """The result of an edit; what is wrong with the file is an error that names it."""
     try:
         return edit()
     except ConfigError:
         raise
     except HooklineError as error:
         raise ConfigError(str(path), f"{error}; fix it first, nothing was changed") from None
-
-
-def _base(path: Path, before: bytes | None, edit: Callable[[], str]) -> bytes | None:
-    """What the file is without us: as it is if we are not in it, else without our entries."""
-    if before is None:
-        return None
-    base = _edited(path, edit).encode()
-    return base if base.strip() else None
 
 
 def check_writable(path: Path) -> None:
@@ -261,8 +298,11 @@ def _record_path(host: str, scope: str, project: str) -> Path:
 
 def _store(record: InstallRecord) -> None:
     path = _record_path(record.host, record.scope, record.project)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, msgspec.json.format(msgspec.json.encode(record)))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, msgspec.json.format(msgspec.json.encode(record)))
+    except OSError as error:
+        raise ConfigError(str(path), f"cannot be written: {error.strerror or error}") from None
 
 
 def load_record(host: str, scope: str, project: str = "") -> InstallRecord | None:

@@ -9,72 +9,66 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from hookline.hosts.codex import CODEX
-from hookline.hosts.install import jsonc, toml_block
+from hookline.hosts.install import jsonc, toml_edit
 from hookline.hosts.install.entries import is_ours
+from hookline.hosts.install.text_form import keep_form, without_mark
 
 _CLAMP = {"session_end": 3}
 
 
-def trusted(hooks_file: Path, text: str) -> dict[str, str]:
-    """Codex's key and hash for each of our entries in its `hooks.json`."""
+def hashes_of(hooks_file: Path, text: str) -> dict[str, str]:
+    """Codex's key and hash for each of our entries in its `hooks.json`, whatever else the file holds."""
     found = {}
-    for event, groups in jsonc.parse(text).value.get("hooks", {}).items():
+    for event, groups in _members(jsonc.parse(without_mark(text)).value, "hooks").items():
         name = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
-        for number, group in enumerate(groups):
-            for index, hook in enumerate(group.get("hooks", ())):
-                if is_ours(hook.get("command"), CODEX):
+        for number, group in enumerate(groups if isinstance(groups, list) else ()):
+            listed = group.get("hooks") if isinstance(group, dict) else None
+            for index, hook in enumerate(listed if isinstance(listed, list) else ()):
+                if isinstance(hook, dict) and is_ours(hook.get("command"), CODEX):
                     found[f"{hooks_file}:{name}:{number}:{index}"] = _hash(name, group.get("matcher"), hook)
     return found
 
 
+def _members(value: Any, name: str) -> dict[str, Any]:
+    inner = value.get(name) if isinstance(value, dict) else None
+    return inner if isinstance(inner, dict) else {}
+
+
 def _hash(event: str, matcher: str | None, hook: dict[str, Any]) -> str:
-    timeout = min(hook["timeout"], _CLAMP.get(event, hook["timeout"]))
-    handler = {"type": "command", "command": hook["command"], "timeout": timeout, "async": False}
+    timeout = hook.get("timeout")
+    if not isinstance(timeout, int):  # an entry that somebody has edited: none of our hashes fits it
+        return ""
+    handler = {"type": "command", "command": hook["command"], "timeout": min(timeout, _CLAMP.get(event, timeout)),
+               "async": False}  # fmt: skip
     definition = {"event_name": event, "hooks": [handler], **({} if matcher is None else {"matcher": matcher})}
     data = json.dumps(definition, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return f"sha256:{hashlib.sha256(data.encode()).hexdigest()}"
 
 
-def with_trust(text: str, files: Collection[Path], hashes: dict[str, str]) -> str:
-    """Codex's `config.toml` with our hashes for hook files, in place of older ones for the same files.
-
-    Those for other files stay: the user's hooks and each project's are trusted side by side. One that Codex noted
-    itself for the same place is replaced. Without any hash left, our block is gone.
-    """
-    noted = {**_hashes_of_other_files(text, files), **hashes}
-    text = toml_block.without(text)
-    known = toml_block.checked(text).get("hooks", {}).get("state", {})
-    for key in noted.keys() & known.keys():
-        text = _without_table(text, key)
-    if not noted:
-        return text
-    body = "\n".join(
-        f"[hooks.state.{json.dumps(key)}]\ntrusted_hash = {json.dumps(value)}\n" for key, value in noted.items()
-    )
-    made = toml_block.with_block(text, "codex", body)
-    toml_block.checked(made)
-    return made
+def with_trust(text: str, hashes: dict[str, str], old: dict[str, str]) -> str:
+    """Codex's `config.toml` with our hashes, and without older ones of ours; everything else stays as it is."""
+    return keep_form(text, lambda body: _with_trust(body, hashes, old))
 
 
-def _hashes_of_other_files(text: str, files: Collection[Path]) -> dict[str, str]:
-    """The hashes in our block that are for other hook files."""
-    state = toml_block.checked(toml_block.block_of(text)).get("hooks", {}).get("state", {})
-    own = tuple(f"{file}:" for file in files)
-    return {key: value["trusted_hash"] for key, value in state.items() if not key.startswith(own)}
+def _with_trust(text: str, hashes: dict[str, str], old: dict[str, str]) -> str:
+    text = toml_edit.without_markers(text)
+    for key in old.keys() - hashes.keys():
+        if toml_edit.lookup(toml_edit.checked(text), _path(key)) == old[key]:
+            text = toml_edit.remove_value(text, _path(key))
+    for key, value in hashes.items():
+        text = toml_edit.set_value(text, _path(key), value)
+    return text
 
 
-def _without_table(text: str, key: str) -> str:
-    """Without the table of one hook, up to the next table."""
-    header = re.escape(f"[hooks.state.{json.dumps(key)}]")
-    return re.sub(rf"^{header}[^\n]*\n(?:(?!\[)[^\n]*\n?)*", "", text, count=1, flags=re.MULTILINE)
+def _path(key: str) -> tuple[str, ...]:
+    return ("hooks", "state", key, "trusted_hash")
 
 
 def is_trusted(text: str, hashes: dict[str, str]) -> bool:
     """Whether Codex will run all of our entries."""
-    state = toml_block.checked(text).get("hooks", {}).get("state", {})
-    return all(isinstance(state.get(key), dict) and state[key].get("trusted_hash") == hashes[key] for key in hashes)
+    known = toml_edit.checked(without_mark(text))
+    return all(value and toml_edit.lookup(known, _path(key)) == value for key, value in hashes.items())

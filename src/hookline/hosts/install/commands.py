@@ -6,19 +6,28 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
 
-from hookline.core.files import write_atomically
 from hookline.core.hooks.hook import Hook
-from hookline.errors import ConfigError, HooklineError
+from hookline.errors import HooklineError
 from hookline.guards.sandboxing import unavailable
 from hookline.hosts.host import Host
 from hookline.hosts.install import apply as files
-from hookline.hosts.install import codex_trust, toml_block
+from hookline.hosts.install.codex_trust import hashes_of, with_trust
 from hookline.hosts.install.enforcement import Enforcement, report
-from hookline.hosts.install.entries import DEADLINE, CommandTemplate, HookSource, Scope, asks, config_path, entries
+from hookline.hosts.install.entries import (
+    DEADLINE,
+    CommandTemplate,
+    HookSource,
+    Scope,
+    asks,
+    config_path,
+    entries,
+    source_of,
+)
 from hookline.hosts.install.survey import configured
 
 _UNSAID = 600.0
@@ -59,7 +68,7 @@ def seconds_for(hooks: Iterable[Hook], longest: float = 590.0) -> dict[str, floa
 
 def install(
     host: Host, hooks: Iterable[Hook], source: HookSource, *, scope: Scope = "user", project: Path | None = None,
-    trust: bool = False,
+    trust: bool = False, replace: bool = False,
 ) -> InstallResult:  # fmt: skip
     """Write a host's configuration so that it asks these hooks; what is wrong with the old one is raised first."""
     hooks = list(hooks)
@@ -76,14 +85,19 @@ def install(
     made = entries(CommandTemplate(host, program(), source, scope), seconds)
     if not made:
         raise HooklineError(f"{host.title} has none of the events that these hooks listen to; nothing to install")
+    if not replace:
+        _refuse_to_drop(host, source, scope, project)
     changes = files.plan(host, scope, made, project)
     record = files.InstallRecord(
         host=host.name, scope=scope, project=files.place(scope, project), hooks=source.hooks, settings=source.settings
     )
-    kept = files.apply(record, changes)
     notes = list(host.notes)
     if host.name == "codex":
-        notes.insert(0, _trust_codex(changes[0], trust=trust))
+        more, record.trust, told = _trust_codex(
+            changes[0], files.load_record(host.name, scope, record.project), trust=trust
+        )
+        changes += more
+        notes.insert(0, told)
     if (
         scope == "project"
         and not host.config.replaces
@@ -93,32 +107,46 @@ def install(
             0, "the user's own file asks the same hooks already: here they stay silent, nothing is judged twice"
         )
     losses = tuple(report(hooks, host, unavailable()))
-    path = changes[0].path
     events = tuple(dict.fromkeys(entry.event for entry in made))
-    return InstallResult(host, path, events, tuple(kept), losses, tuple(notes))
+    kept = files.apply(record, changes)
+    return InstallResult(host, changes[0].path, events, tuple(kept), losses, tuple(notes))
 
 
-def _trust_codex(change: files.FileChange, *, trust: bool) -> str:
-    """Note the hashes of our entries, if the user said yes."""
+def _refuse_to_drop(host: Host, source: HookSource, scope: Scope, project: Path | None) -> None:
+    """Entries that ask other hooks would be replaced by ours: that takes the user's word."""
+    others = dict.fromkeys(source_of(command) for _, command in configured(host, scope, project))
+    dropped = [one.hooks or one.settings or "the settings files" for one in others if one != source]
+    if dropped:
+        raise HooklineError(
+            f"{host.title} asks {' and '.join(f'`{name}`' for name in dropped)} already, which this would replace; "
+            "import both in one Python file and install that with --replace, or uninstall first"
+        )
+
+
+def _trust_codex(
+    change: files.FileChange, old: files.InstallRecord | None, *, trust: bool
+) -> tuple[list[files.FileChange], dict[str, str], str]:
+    """The change of Codex's own file that notes the hashes of our entries, if the user said yes; and what to say."""
     if not trust:
-        return "Codex skips these hooks until you trust them: run again with `--yes`, or use `/hooks` in Codex"
+        untrusted = "Codex skips these hooks until you trust them: run again with `--yes`, or use `/hooks` in Codex"
+        return [], old.trust if old else {}, untrusted
     text = change.after.decode()
-    hashes = codex_trust.trusted(change.path, text)
-    names = _both_names(change.path)
-    noted = {key: value for name in names for key, value in codex_trust.trusted(name, text).items()}
-    path = _codex_config()
-    try:
-        before = path.read_text() if path.exists() else ""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        files.check_writable(path)
-        write_atomically(path, codex_trust.with_trust(before, names, noted).encode())
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(str(path), f"cannot be written: {error}") from None
-    except ConfigError:
-        raise
-    except HooklineError as error:
-        raise ConfigError(str(path), f"{error}; fix it first: Codex cannot read it either") from None
-    return f"trusted on your yes: {len(hashes)} hash{'' if len(hashes) == 1 else 'es'} in {path}"
+    hashes = {key: value for name in _both_names(change.path) for key, value in hashes_of(name, text).items()}
+    path, before = _codex_config(), _known_hashes(change.path, old)
+    edit = files.plan_edit(
+        path, old, lambda text: with_trust(text, {}, before), lambda text: with_trust(text, hashes, {})
+    )
+    count = len(hashes_of(change.path, text))
+    return [edit], hashes, f"trusted on your yes: {count} hash{'' if count == 1 else 'es'} in {path}"
+
+
+def _known_hashes(path: Path, old: files.InstallRecord | None) -> dict[str, str]:
+    """The hashes that we have noted for the entries in a hook file, also for those that are in it no more."""
+    found: dict[str, str] = {}
+    with suppress(OSError, UnicodeDecodeError, HooklineError):
+        text = path.read_text()
+        found = {key: value for name in _both_names(path) for key, value in hashes_of(name, text).items()}
+    return {**found, **(old.trust if old else {})}
 
 
 def _both_names(path: Path) -> tuple[Path, Path]:
@@ -134,14 +162,9 @@ def _codex_config() -> Path:
 
 def uninstall(host: Host, *, scope: Scope = "user", project: Path | None = None) -> list[Path]:
     """Take our entries out of a host's files; returns the files that changed."""
-    touched = files.uninstall(host, scope, project)
+    more = {}
     if host.name == "codex":
-        path = _codex_config()
-        if path.exists() and toml_block.block_of(text := path.read_text()):
-            rest = codex_trust.with_trust(text, _both_names(config_path(host, scope, project=project)), {})
-            if rest.strip():
-                write_atomically(path, rest.encode())
-            else:
-                path.unlink()
-            touched.append(path)
-    return touched
+        record = files.load_record(host.name, scope, files.place(scope, project))
+        known = _known_hashes(config_path(host, scope, project=project), record)
+        more[_codex_config()] = lambda text: with_trust(text, {}, known)
+    return files.uninstall(host, scope, project, more)

@@ -1,14 +1,18 @@
 """What becomes of each hook on each host: enforced, enforced differently, observed only, or not possible. Pure.
 
-Which answers a hook may give is read off the names its code uses (`deny`, `rewrite`, …); of a hook whose code does
-not tell, the event's own purpose is assumed: a gate's hook denies, a Stop hook sends the agent back to work.
+Which answers a hook may give is read off the names its code uses (`deny`, `rewrite`, …); one that returns nothing only
+looks on. Of a hook whose code does not tell, the event's own purpose is assumed: a gate's hook denies, a Stop hook
+sends the agent back to work.
 """
 
 from __future__ import annotations
 
+import dis
 import re
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from inspect import CO_ASYNC_GENERATOR, CO_GENERATOR
+from itertools import pairwise
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -47,6 +51,9 @@ class Enforcement(NamedTuple):
 
 _KINDS = {"deny": "deny", "ask": "ask", "defer": "defer", "rewrite": "rewrite", "context": "context", "stop": "stop",
           "replace_output": "replace", "keep_going": "keep_going"}  # fmt: skip
+OBSERVE = "observe"
+"""The kind of a hook that answers nothing."""
+
 _SERVER = re.compile(r"mcp__\w")
 _FIELDS = {"input": "rewrite", "output": "replace"}
 
@@ -64,7 +71,8 @@ def _name(event: Any) -> str:
 def _losses(hook: Hook, event: Any, host: Host) -> Iterator[Enforcement]:
     name = _name(event)
     if not host.native_events(name):
-        yield Enforcement(hook.name, name, "", Status.IMPOSSIBLE, f"{host.title} has no such event")
+        kind = OBSERVE if kinds(hook, name) == {OBSERVE} else ""
+        yield Enforcement(hook.name, name, kind, Status.IMPOSSIBLE, f"{host.title} has no such event")
         return
     if not host.tells_servers and _SERVER.search(hook.matcher.pattern):
         reason = f"{host.title} does not say which MCP server a tool belongs to: match `mcp__.*__TOOL`"
@@ -94,20 +102,38 @@ def kinds(hook: Hook, event: str) -> set[str]:
     used = {_KINDS[name] for name in _names(getattr(hook.action, "call", None)) if name in _KINDS}
     known = {"stop", *spec.decisions, *(_FIELDS.get(name, name) for name in spec.fields)}
     fitting = used & known
+    if not fitting and _returns_nothing(_code(getattr(hook.action, "call", None))):
+        return {OBSERVE}
     purposes = ("deny",) if spec.gate else ("keep_going", "context")
-    return fitting or {next((kind for kind in purposes if kind in known), "observe")}
+    return fitting or {next((kind for kind in purposes if kind in known), OBSERVE)}
+
+
+def _code(call: Any) -> CodeType | None:
+    """The code of a function, of one in a partial or a wrapper, or of an object that can be called."""
+    call = getattr(call, "func", call)  # a partial
+    call = getattr(call, "__wrapped__", call)
+    function = getattr(call, "__func__", call)
+    if not hasattr(function, "__code__"):
+        function = vars(type(call)).get("__call__")
+    code = getattr(function, "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+def _returns_nothing(code: CodeType | None) -> bool:
+    """Whether every way out of a function is a plain `return`."""
+    if code is None or code.co_flags & (CO_GENERATOR | CO_ASYNC_GENERATOR):
+        return False
+    steps = [step for step in dis.get_instructions(code) if step.opname != "RETURN_GENERATOR"]
+    ends = [(step if step.opname == "RETURN_CONST" else before) for before, step in pairwise(steps)
+            if step.opname in ("RETURN_VALUE", "RETURN_CONST")]  # fmt: skip
+    return all(end.opname in ("LOAD_CONST", "RETURN_CONST") and end.argval is None for end in ends)
 
 
 def _names(call: Any) -> set[str]:
     """Every name that a function's code uses, inner functions included."""
-    call = getattr(call, "func", call)  # a partial
-    call = getattr(call, "__wrapped__", call)
-    function = getattr(call, "__func__", call)
-    if not hasattr(function, "__code__"):  # an object that can be called
-        function = vars(type(call)).get("__call__")
-    code = getattr(function, "__code__", None)
+    code = _code(call)
     found: set[str] = set()
-    pending = [code] if isinstance(code, CodeType) else []
+    pending = [code] if code else []
     while pending:
         one = pending.pop()
         found.update(one.co_names)
@@ -127,7 +153,7 @@ _UNHEARD = {
 def _status(host: Host, event: str, kind: str) -> tuple[Status, str]:
     words = host.says.get(event, NO_WORDS)
     gate = spec_of(event).gate
-    if kind == "observe" or (kind in words and not (gate and kind == "stop")):
+    if kind == OBSERVE or (kind in words and not (gate and kind == "stop")):
         return Status.ENFORCED, ""
     if gate and "deny" in words and kind in ("ask", "defer", "rewrite", "stop"):
         if kind == "stop" and "stop" in words:
@@ -136,6 +162,11 @@ def _status(host: Host, event: str, kind: str) -> tuple[Status, str]:
     if kind == "stop" and "deny" in words:
         return Status.DIFFERENTLY, f"{host.title} cannot stop there: the model is told instead"
     return Status.OBSERVED, f"{host.title} does not listen: {_UNHEARD.get(kind, 'nothing comes of it')}"
+
+
+def enforcing(losses: Iterable[Enforcement]) -> list[Enforcement]:
+    """What becomes of the hooks that want something enforced; the others only look on."""
+    return [loss for loss in losses if loss.kind != OBSERVE]
 
 
 def worst(losses: Iterable[Enforcement]) -> Status:

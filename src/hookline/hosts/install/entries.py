@@ -128,7 +128,7 @@ def asks(host: Host, event: str, *, hooks: str, settings: str, env: Mapping[str,
     path = config_path(host, "user", env=env)
     try:
         text = path.read_text()
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         return False
     wanted = " ".join(map(shlex.quote, HookSource(hooks, settings).flags))
     lines = (line for line in text.splitlines() if _COMMAND.search(line) and f"--event {event} " in line)

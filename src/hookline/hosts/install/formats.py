@@ -9,22 +9,28 @@ from zlib import crc32
 
 from hookline.errors import HooklineError
 from hookline.hosts.host import Host
-from hookline.hosts.install import jsonc, toml_block
+from hookline.hosts.install import jsonc, toml_edit
 from hookline.hosts.install.entries import HookEntry, is_ours
 from hookline.hosts.install.plugin import plugin
+from hookline.hosts.install.text_form import keep_form, without_mark
+from hookline.hosts.install.toml_edit import without_markers
 
 
 def with_entries(host: Host, text: str, entries: list[HookEntry]) -> str:
     """A host's configuration file with our entries, in place of older ones of ours."""
-    return _WRITE[host.config.shape](host, without_entries(host, text), entries)
+    return keep_form(text, lambda body: _WRITE[host.config.shape](host, _without(host, body), entries))
 
 
 def without_entries(host: Host, text: str) -> str:
-    """A host's configuration file without our entries; nobody else's are touched."""
+    """A host's configuration file without our entries; those of others are not touched."""
+    return keep_form(text, lambda body: _without(host, body))
+
+
+def _without(host: Host, text: str) -> str:
     if host.config.shape == "toml":
-        return toml_block.without(text)
+        return toml_edit.remove_rows(without_markers(text), "hooks", lambda row: is_ours(row.get("command"), host))
     if host.config.shape == "plugin":
-        return ""
+        return "" if "// hookline: " in text else text
     return _cut_json(host, text)
 
 
@@ -37,13 +43,13 @@ def all_commands(host: Host, text: str) -> list[tuple[str, str]]:
     """Every command in a host's hook file, whoever wrote it: the host's event, and the command."""
     found: list[tuple[Any, Any]]
     if host.config.shape == "toml":
-        rows = toml_block.checked(text).get("hooks", [])
+        rows = toml_edit.checked(without_mark(text)).get("hooks", [])
         found = [(row.get("event") or row.get("type"), row.get("command")) for row in rows if isinstance(row, dict)]
     elif host.config.shape == "plugin":
         pairs = json.loads(text.partition("/*commands*/")[2].partition("/*end*/")[0] or "[]")
         found = [(event, command) for event, command in pairs]
     else:
-        value = jsonc.parse(text).value
+        value = jsonc.parse(without_mark(text)).value
         found = _commands(value.get("hooks")) if isinstance(value, dict) else []
     return [(str(event), command) for event, command in found if isinstance(command, str)]
 
@@ -151,16 +157,9 @@ def _only_ours(host: Host, value: Any) -> bool:
 
 
 def _toml(host: Host, text: str, entries: list[HookEntry]) -> str:
-    before = toml_block.checked(text)
-    if not isinstance(before.get("hooks", []), list):
-        raise HooklineError("`hooks` is a table; write `[[hooks]]` tables instead, then install again")
-    rows = [_vibe_row(entry) if host.name == "vibe" else _kimi_row(entry) for entry in entries]
-    made = toml_block.with_block(text, host.name, toml_block.tables("hooks", rows))
-    try:
-        toml_block.checked(made)
-    except HooklineError:
-        raise HooklineError("`hooks` is written as an inline array; write `[[hooks]]` tables instead") from None
-    return made
+    for entry in entries:
+        text = toml_edit.add_row(text, "hooks", _vibe_row(entry) if host.name == "vibe" else _kimi_row(entry))
+    return text
 
 
 def _kimi_row(entry: HookEntry) -> dict[str, Any]:

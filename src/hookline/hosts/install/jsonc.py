@@ -36,21 +36,21 @@ class Node:
     end: int
     value: Any
     members: dict[str, Node] = field(default_factory=dict)
-    items: list[Node] = field(default_factory=list)
+    """An object's values; of a key that stands there twice the last one counts."""
+    parts: list[Node] = field(default_factory=list)
+    """Everything in an object or an array, in the order of the text."""
     key_start: int = -1
-
-    @property
-    def parts(self) -> list[Node]:
-        """The parts of an object or an array, in the order of the text."""
-        return self.items or list(self.members.values())
 
 
 def parse(text: str) -> Node:
     """The value in a text; an empty text is an empty object."""
-    start = _skip(text, 1 if text.startswith("\ufeff") else 0)
+    start = _skip(text, 0)
     if start == len(text):
         return Node(start, start, {})
-    node = _value(text, start)
+    try:
+        node = _value(text, start)
+    except RecursionError:
+        raise HooklineError("its values are nested too deep") from None
     end = _skip(text, node.end)
     if end != len(text):
         raise BadJson(text, end, "nothing more")
@@ -91,6 +91,7 @@ def _object(text: str, at: int) -> Node:
         child.key_start = here
         name = json.loads(key[0])
         node.members[name] = child
+        node.parts.append(child)
         node.value[name] = child.value
         node.end = child.end
     return node
@@ -100,7 +101,7 @@ def _array(text: str, at: int) -> Node:
     node = Node(at, at, [])
     for here in _commas(text, at, "]", node):
         child = _value(text, here)
-        node.items.append(child)
+        node.parts.append(child)
         node.value.append(child.value)
         node.end = child.end
     return node
@@ -125,8 +126,9 @@ def _commas(text: str, at: int, close: str, node: Node) -> Iterator[int]:
 def put(text: str, path: tuple[str, ...], value: Any) -> str:
     """The text with `value` as a member at `path`; objects on the way are made, an old value is replaced."""
     root = parse(text)
-    if root.start == root.end:
-        return _dump(_nested(path, value), "", _unit(text)) + "\n"
+    if root.start == root.end:  # white space, and comments perhaps
+        kept = text.rstrip()
+        return (f"{kept}\n" if kept else "") + _dump(_nested(path, value), "", _unit(text)) + "\n"
     node, rest = root, list(path)
     while rest and rest[0] in node.members:
         node = node.members[rest.pop(0)]

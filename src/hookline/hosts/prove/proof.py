@@ -144,7 +144,7 @@ def _codex_skips(host: Host, project: Path) -> Iterator[tuple[str, Finding]]:
         known = config.read_text() if config.exists() else ""
         for scope in scopes(host, project):
             path = config_path(host, scope, project=project)
-            hashes = codex_trust.trusted(path, path.read_text()) if path.is_file() else {}
+            hashes = codex_trust.hashes_of(path, path.read_text()) if path.is_file() else {}
             if not codex_trust.is_trusted(known, hashes):
                 told = f"{path}: Codex skips hooks that are not trusted; install with --yes"
                 yield scope, Finding("trust", "silent", told)
