@@ -230,7 +230,7 @@ async def test_the_working_directory_and_environment_are_the_programs(tmp_path: 
 
     where, given, marker = finished.stdout.decode().split()
     assert (where, given) == (str(tmp_path), "x")
-    assert len(marker.split("/")[-1]) == 16
+    assert len(marker.split("/")[-1]) == 15
 
 
 @linux
@@ -247,7 +247,7 @@ async def test_a_hook_inside_a_hook_is_found_by_both_markers(monkeypatch: pytest
     await asyncio.wait((task,))
 
     assert seen[0].markers[0] == "0123456789abcdef"
-    assert len(seen[0].markers) == 2
+    assert seen[0].markers[2:] == ("sh",)  # its name, which is a marker for forks of warm interpreters
 
 
 @linux

@@ -18,8 +18,7 @@ import pytest
 from hookline.processes.pipes import ProcessResult, start_process
 from hookline.processes.spawn import ProcessSpec
 from hookline.runners.warm import WarmPython, enabled, plan
-from hookline.runners.warm.parent import WarmParent
-from hookline.runners.warm.plan import Interpreter, shell_words
+from hookline.runners.warm.plan import shell_words
 from tests.processes.running import run_process
 from tests.resources import descriptors
 
@@ -281,17 +280,12 @@ async def test_closing_waits_for_one_that_is_getting_warm(script: Path) -> None:
     assert set(psutil.Process().children(recursive=True)) <= before
 
 
-async def test_an_interpreter_that_is_not_used_is_let_go(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_interpreter_that_is_not_used_is_let_go(script: Path) -> None:
     """After `idle` seconds its process has ended."""
-    pool, kept, keep = WarmPython(idle=0.2), list[WarmParent](), WarmPython._keep
-
-    def remember(pool: WarmPython, python: Interpreter, parent: WarmParent) -> None:
-        kept.append(parent)
-        keep(pool, python, parent)
-
-    monkeypatch.setattr(WarmPython, "_keep", remember)  # it may be let go before we could ask the pool
-    await warmed(pool, spec(script))
-    [parent] = kept
+    pool = WarmPython(idle=0.2)
+    await run(pool, spec(script))
+    await until(lambda: pool.parents)
+    [parent] = pool.parents
 
     await until(parent.ended.done)
 

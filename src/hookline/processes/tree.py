@@ -1,8 +1,9 @@
 """End everything a hook started: its process group first, then whoever left the group.
 
 Who belongs to a hook: its process group (a hook is started in one of its own), and every process whose environment
-carries the hook's marker, which survives a double fork and `setsid`, and whatever descends from these. Only a process
-that left the group, cleared its environment *and* lost its parent cannot be found. All this is looked for in `/proc`;
+carries the hook's marker, which survives a double fork and `setsid`, and whatever descends from these. A fork of a warm
+interpreter, whose environment shows as the interpreter's, has the marker as its name. Only a process that left the
+group, cleared its environment *and* lost its parent cannot be found. All this is looked for in `/proc`;
 elsewhere than on Linux only the group is ended.
 """
 
@@ -27,8 +28,8 @@ INSISTENCE = 200
 
 
 def new_marker() -> str:
-    """A name no other run has; its length never changes (the warm interpreter relies on that)."""
-    return os.urandom(8).hex()
+    """A name no other run has, short enough to be a process's name."""
+    return os.urandom(8).hex()[:15]
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -147,11 +148,19 @@ def take_census() -> Census:
 def _look_at(pid: str) -> _ProcessEntry | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
-            fields = stat.read().rpartition(b")")[2].split()
+            name, _, rest = stat.read().partition(b"(")[2].rpartition(b")")
+        fields = rest.split()
         state, parent, group, session, began = *fields[:4], fields[_BEGAN]
         if state in (b"Z", b"X"):
             return None
-        return _ProcessEntry(int(pid), int(parent), int(group), int(session), int(began), _markers(pid))
+        return _ProcessEntry(
+            int(pid),
+            int(parent),
+            int(group),
+            int(session),
+            int(began),
+            (*_markers(pid), name.decode("ascii", "replace")),
+        )
     except OSError:
         return None
 

@@ -19,7 +19,7 @@ import pytest
 
 import hookline
 from hookline.processes.service import address, frames, start, viewers
-from hookline.processes.service.stamps import Stamps
+from hookline.processes.stamps import Stamps
 from tests.processes.service.conftest import GUARD, HOOKLINE, Desk, event, reason, until
 
 BLOCKED = "is blocked by the pattern `rm -rf *`"

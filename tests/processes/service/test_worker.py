@@ -17,7 +17,7 @@ import pytest
 
 from hookline.processes.service import client, event_process, frames, spare
 from hookline.processes.service.pool import Route
-from hookline.processes.service.stamps import AT_A_TIME, Inspection, Stamps, stamp
+from hookline.processes.stamps import AT_A_TIME, Inspection, Stamps, stamp
 from tests.processes.service.conftest import Desk, reason, until
 from tests.processes.service.conftest import event as bash_call
 

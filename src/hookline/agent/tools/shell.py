@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from hookline.processes.spawn import watch, when_gone
+from hookline.processes.exits import watch, when_gone
 from hookline.processes.tree import MARKER, Group, new_marker
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.warm import WarmLine, WarmStarter

@@ -17,7 +17,7 @@ from typing import Any
 
 from hookline.processes.service import frames
 from hookline.processes.service.log import Log
-from hookline.processes.service.stamps import Stamps
+from hookline.processes.stamps import Stamps
 from hookline.processes.startup import read_at_startup
 
 LIMIT = 12

@@ -22,7 +22,7 @@ from hookline.processes.service import address, frames
 from hookline.processes.service.leaf_keeper import LeafKeeper, keepers
 from hookline.processes.service.log import Log
 from hookline.processes.service.pool import Pool, Route, WorkerHandle
-from hookline.processes.service.stamps import Inspection, Stamps
+from hookline.processes.stamps import Inspection, Stamps
 
 IDLE = 15 * 60.0
 """Seconds without an event after which the service ends."""

@@ -18,7 +18,7 @@ import sys
 import time
 
 from hookline.processes.service import client, event_process, frames, spare
-from hookline.processes.service.stamps import Stamps
+from hookline.processes.stamps import Stamps
 
 TARGET = "hookline.cli.main"
 PRELOAD = (

@@ -5,8 +5,8 @@ the ordinary way. The first run of a script is ordinary; when it has ended, an i
 warm parent that dies, stalls or no longer matches the files it was made from is replaced; the run at hand is ordinary.
 
 What a script could tell: `os.getppid()` is the warm parent, the seed of `hash()` for strings is the same in every run
-of one parent, `/proc/self/cmdline` is the parent's, and a script that prints its own call stack sees one more frame
-beneath it. `HOOKLINE_WARM=0` turns all this off.
+of one parent, `/proc/self/cmdline` is the parent's, `/proc/self/comm` is the run's marker, and a script that prints its
+own call stack sees one more frame beneath it. `HOOKLINE_WARM=0` turns all this off.
 """
 
 from hookline.runners.warm.plan import WarmPlan, plan

@@ -84,7 +84,7 @@ def own(traceback):
 def reported(error):
     """Report an exception that nobody caught as Python does; the exit code."""
     if isinstance(error, SystemExit):
-        return asked_for(error.code)
+        return asked_for(error)
     error.__traceback__ = own(error.__traceback__)
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
     if sys.version_info >= (3, 12):
@@ -92,7 +92,7 @@ def reported(error):
     try:
         sys.excepthook(type(error), error, error.__traceback__)
     except SystemExit as another:
-        return asked_for(another.code)
+        return asked_for(another)
     except BaseException as another:
         another.__traceback__ = own(another.__traceback__)
         another.__context__ = None if another.__context__ is error else another.__context__
@@ -103,56 +103,44 @@ def reported(error):
     return -_signal.SIGINT if type(error) is KeyboardInterrupt else 1
 
 
-def asked_for(code):
-    """The exit code of `sys.exit(code)`."""
-    if code is None:
+def asked_for(exit):
+    """The exit code of `sys.exit(…)`; what is not simply one is left to Python."""
+    if exit.code is None:
         return 0
-    if isinstance(code, int):
-        if -(1 << 63) <= code < 1 << 63:
-            return code & 0xFF
-        too_large(OverflowError("Python int too large to convert to C long"))
-        return 0xFF
-    try:
-        sys.stderr.write(str(code))
-    except BaseException:
-        pass
-    try:
-        sys.stderr.write("\n")
-    except BaseException:
-        pass
-    return 1
-
-
-def too_large(error):
-    """Say that an exit code is not one of the system's, where Python does."""
-    if sys.version_info >= (3, 13):
-        ignored(error, None, "on threading shutdown")
-    elif sys.version_info >= (3, 12):
-        sys.__excepthook__(type(error), error, None)
+    if isinstance(exit.code, int) and -(1 << 63) <= exit.code < 1 << 63:
+        return exit.code & 0xFF
+    raise exit
 
 
 def finish(code, started_with):
-    """End as Python ends: threads, exit functions, flushing, the script's modules taken apart, flushing again."""
+    """End as Python ends: exit functions, flushing, the script's modules taken apart, flushing again.
+
+    Where threads are left, or stdout cannot be written, Python itself does all that, which takes a millisecond longer.
+    """
     threading = sys.modules.get("threading")
-    if threading is not None:
-        try:
-            threading._shutdown()
-        except BaseException as error:
-            ignored(error, threading, "on threading shutdown")
+    if threading is not None and (threading.active_count() > 1 or getattr(threading, "_threading_atexits", None)):
+        leave(code)
     try:
         sys.modules.get("atexit", atexit)._run_exitfuncs()  # before 3.10 each import of it has a list of its own
     except BaseException:
         pass  # before 3.10 the last error is raised again, after having been printed
     if not flush():
-        code = 120
+        leave(code)
     gc.collect()
     take_apart(started_with)
-    flush(silently=True)
-    if code < 0:
-        _signal.signal(-code, _signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
-    report(code)
-    os._exit(code)
+    flush()
+    if code >= 0:
+        report(code)
+        os._exit(code)
+    leave(code)
+
+
+def leave(code):
+    """Let Python end; by a signal, if it was one."""
+    if code >= 0:
+        sys.exit(code)
+    _signal.signal(-code, _signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
 
 
 def report(code):
@@ -170,7 +158,7 @@ def report(code):
         pass
 
 
-def flush(silently=False):
+def flush():
     """Flush stdout and stderr; whether stdout's last words were heard."""
     heard = True
     for name in ("stdout", "stderr"):
@@ -178,30 +166,9 @@ def flush(silently=False):
         try:
             if stream is not None and not stream.closed:
                 stream.flush()
-        except BaseException as error:
-            if name == "stdout" and not silently:
-                ignored(error, stream, "on flushing sys.stdout")
-                heard = False
+        except BaseException:
+            heard = heard and name == "stderr"
     return heard
-
-
-def ignored(error, where, when):
-    """Say that an exception was ignored, in Python's words: since 3.13 it says when, before that it said where."""
-    message, where = ("Exception ignored " + when, None) if sys.version_info >= (3, 13) else (None, where)
-    caught = []
-    hook, sys.unraisablehook = sys.unraisablehook, lambda args: caught.append(type(args))
-
-    class Raising:
-        def __del__(self):
-            raise ValueError
-
-    Raising()
-    sys.unraisablehook = hook
-    error.__traceback__ = own(error.__traceback__)
-    try:
-        hook(caught[0]((type(error), error, error.__traceback__, message, where)))
-    except BaseException:
-        pass
 
 
 def take_apart(started_with):

@@ -8,10 +8,10 @@ compile, a folder, an archive) it leaves to the interpreter proper, by `execv`, 
 Nothing but the standard library, Python 3.8 on. What is imported here is taken out of `sys.modules` again. The file's
 name is chosen so that `warnings` do not count our frame, the one beneath the script's.
 
-Talk, over a socket pair: we say `hello PID` with the files that our state depends on; a request is a length, then
-fields joined by NUL, with four descriptors (stdin, stdout, stderr, go); the answers are `started ID PID` and
-`exited ID STATUS`. A run waits for one byte on `go`; if it is closed instead, nobody wants the run any more. At its
-very end a run says its exit code there, for the system takes a while to clear a process away.
+The conversation is `template`'s: a request is eight bytes, its name, with stdin, stdout, stderr, `go` and a file with
+everything else; we say `ready` and the files that our state depends on, `started NAME PID` and `exited NAME STATUS`. A
+run waits for one byte on `go`; if it is closed instead, the run is not wanted any more. At its very end a run says its
+exit code there, for the system takes a while to clear a process away.
 """
 
 # mypy: ignore-errors
@@ -22,7 +22,6 @@ import sys
 BEFORE = set(sys.modules)
 
 import gc
-import os
 
 import hookline_ahead
 import hookline_parent
@@ -53,22 +52,21 @@ def rehearse():
     hookline_ahead.shadowed({""})
 
 
-def ready():
-    """The last thing before the spare waits."""
-    AHEAD.offer()
-    hookline_run.deepen()
-
-
 AHEAD = hookline_ahead.Ahead()
 AHEAD.load()
 AHEAD.hide(BEFORE)
 sys.path_importer_cache.pop(sys.path[0], None)
 STARTED_WITH = {**AHEAD.modules, **sys.modules}
-PARENT = hookline_parent.Parent(int(os.environ.pop("HOOKLINE_WARM_FD")), rehearse, ready)
+PARENT = hookline_parent.start(int(sys.argv.pop()))
 PARENT.hello(BEFORE)
 gc.collect()
 gc.freeze()  # a fork neither walks nor copies what was there before it
-RUN = hookline_run.prepare(*PARENT.wait_for_run())  # only forks get past this line
+PARENT.serve()  # only forks get past this line
+if not hookline_parent.template.is_waiting(PARENT.requests):
+    rehearse()
+AHEAD.offer()
+hookline_run.deepen()
+RUN = hookline_run.prepare(*PARENT.become())
 try:
     exec(RUN.pop(0), RUN.pop())
 except BaseException as error:  # everything, as Python itself does

@@ -1,0 +1,213 @@
+"""The owner's end of processes that fork (`template`): started, asked, compared with their files, and let go.
+
+Nothing but the standard library: the service uses it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from hookline.processes import template
+from hookline.processes.exits import watch
+from hookline.processes.stamps import Stamps
+
+
+class ForkServer:
+    """One process that forks on request; `ready` once it has said what files it was made from."""
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], executable: str | None = None) -> None:
+        """Start it; the number of its end of the conversation is its last argument."""
+        ours, theirs = socket.socketpair()
+        inlet, outlet = os.pipe()  # its streams are not files, as its forks' will not be
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        self.began: float = time.time()
+        self.used: float = time.monotonic()
+        try:
+            self.process: subprocess.Popen[bytes] = subprocess.Popen(
+                [*argv, str(theirs.fileno())], executable=executable, cwd="/", env=env, stdin=inlet, stdout=outlet,
+                stderr=outlet, pass_fds=(theirs.fileno(),), process_group=0,
+            )  # fmt: skip
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+            os.close(inlet)
+            os.close(outlet)
+        ours.setblocking(False)
+        self.sock = ours
+        self.stamps: Stamps | None = None
+        self.retired: bool = False
+        self.answered: asyncio.Future[bool] = self.loop.create_future()
+        self._heard = b""
+        self.ended: asyncio.Future[int | None] = watch(self.process, self.loop)
+        self.loop.add_reader(ours, self._hear)
+        self.ended.add_done_callback(lambda _: self.close())  # its spare may outlive it and hold the connection
+
+    @property
+    def ready(self) -> bool:
+        return self.stamps is not None
+
+    @property
+    def fresh(self) -> bool:
+        """Whether every file that it was made from is as it was."""
+        return self.stamps is not None and self.stamps.fresh()
+
+    def send(self, data: bytes, fds: Sequence[int]) -> None:
+        """Make a request; an `OSError` if it cannot be made now."""
+        template.send(self.sock, data, tuple(fds))
+        self.used = time.monotonic()
+
+    def _hear(self) -> None:
+        try:
+            data = self.sock.recv(65_536)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            self._take(data)
+        else:
+            self.close()
+
+    def _take(self, data: bytes) -> None:
+        *lines, self._heard = (self._heard + data).split(b"\n")
+        for line in lines:
+            word, _, rest = line.partition(b" ")
+            self.handle(word, rest)
+
+    def handle(self, word: bytes, rest: bytes) -> None:
+        """It has said something."""
+        if word == b"ready":
+            self.stamps = Stamps.take(map(os.fsdecode, rest.split(b"\0")), self.began)
+            self._settle()
+
+    def retire(self) -> None:
+        """Give it no more work: it ends when its last run has."""
+        if not self.retired:
+            self.retired = True
+            with contextlib.suppress(OSError):
+                self.sock.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """Take what it has said, and hear no more of it."""
+        if self.sock.fileno() < 0:
+            return
+        if not self.loop.is_closed():
+            self.loop.remove_reader(self.sock)
+        with contextlib.suppress(OSError):
+            while data := self.sock.recv(65_536):
+                self._take(data)
+        self.sock.close()
+        self.retired = True
+        self._settle()
+        self.lost()
+
+    def lost(self) -> None:
+        """The conversation is over: what runs is on its own."""
+
+    def _settle(self) -> None:
+        if not self.answered.done() and not self.loop.is_closed():
+            self.answered.set_result(self.ready)
+
+    def kill(self) -> None:
+        """End it at once."""
+        if not self.ended.done():
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(signal.SIGKILL)
+        self.close()
+
+
+def write_file(data: bytes) -> int:
+    """A file without a name that goes along with a request."""
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("request", os.MFD_CLOEXEC)
+    else:
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+    return fd
+
+
+K = TypeVar("K", bound=Hashable)
+S = TypeVar("S", bound=ForkServer)
+
+
+class Pool(Generic[K, S]):
+    """Fork servers by what they are for: so many at once, none idle for long, none tried in vain again and again."""
+
+    def __init__(self, *, limit: int, idle: float, retry: float) -> None:
+        self._limit, self._idle, self._retry = limit, idle, retry
+        self.servers: dict[K, S] = {}
+        self.leaving: set[S] = set()
+        self._failed: dict[K, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def has_failed(self, key: K) -> bool:
+        """Whether one for this has just been tried in vain."""
+        return time.monotonic() - self._failed.get(key, -self._retry) < self._retry
+
+    def note_failure(self, key: K) -> None:
+        self._failed[key] = time.monotonic()
+
+    def keep(self, key: K, server: S) -> None:
+        """Keep a server that was just started; the one used longest ago makes room."""
+        self.servers[key] = server
+        server.ended.add_done_callback(lambda _: self._gone(key, server))
+        while len(self.servers) > self._limit:
+            self.let_go(min(self.servers, key=lambda one: self.servers[one].used))
+        if self._timer is None:
+            self._timer = server.loop.call_later(self._idle / 2, self._let_idle_go, server.loop)
+
+    def let_go(self, key: K) -> None:
+        """Give a server no more work, and remember it until it has gone."""
+        server = self.servers.pop(key)
+        if not server.ended.done():
+            self.leaving.add(server)
+        server.retire()
+
+    def _let_idle_go(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        for key, server in tuple(self.servers.items()):
+            if server.loop is not loop or time.monotonic() - server.used >= self._idle:
+                self.let_go(key)
+        if self.servers:
+            self._timer = loop.call_later(self._idle / 2, self._let_idle_go, loop)
+
+    def _gone(self, key: K, server: S) -> None:
+        if self.servers.get(key) is server:
+            del self.servers[key]
+            if not server.ready:
+                self.note_failure(key)
+            self.unexpected(server)
+        self.leaving.discard(server)
+
+    def unexpected(self, server: S) -> None:
+        """A server has ended that had not been let go."""
+
+    async def aclose(self, patience: float) -> None:
+        """Let go of every server; one that has not ended after some seconds is killed. None is left afterwards."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for key in tuple(self.servers):
+            self.let_go(key)
+        loop = asyncio.get_running_loop()
+        here = [server for server in self.leaving if server.loop is loop]
+        for server in self.leaving - {*here}:
+            server.kill()
+        if here:
+            await asyncio.wait([server.ended for server in here], timeout=patience)
+        for server in here:
+            server.kill()
+            await server.ended
