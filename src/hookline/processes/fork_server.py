@@ -144,7 +144,7 @@ K = TypeVar("K", bound=Hashable)
 S = TypeVar("S", bound=ForkServer)
 
 
-class Pool(Generic[K, S]):
+class ServerPool(Generic[K, S]):
     """Fork servers by what they are for: so many at once, none idle for long, none tried in vain again and again."""
 
     def __init__(self, *, limit: int, idle: float, retry: float) -> None:

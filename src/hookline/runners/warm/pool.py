@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from math import inf
 
-from hookline.processes.fork_server import Pool
+from hookline.processes.fork_server import ServerPool
 from hookline.processes.spawn import Child, ProcessSpec, entries_of, spawn
 from hookline.runners.warm.parent import BOOT, WarmParent, shell_reports_signals
 from hookline.runners.warm.plan import Interpreter, plan
@@ -30,7 +30,7 @@ class WarmPython:
     """Starts programs, Python scripts among them in a fork of a warm interpreter."""
 
     def __init__(self, *, limit: int = LIMIT, idle: float = IDLE) -> None:
-        self._pool: Pool[Interpreter, WarmParent] = Pool(limit=limit, idle=idle, retry=inf)
+        self._pool: ServerPool[Interpreter, WarmParent] = ServerPool(limit=limit, idle=idle, retry=inf)
         self._closed = False
 
     async def launch(self, spec: ProcessSpec) -> Child:
