@@ -18,6 +18,7 @@ from hookline.core.hooks.condition import PathContext, RuleMatch, covers
 from hookline.core.shell import ShellLine, SimpleCommand, parse_line
 from hookline.core.shell.programs.languages import language_of
 from hookline.core.shell.programs.launchers import SHELLS
+from hookline.core.shell.programs.tools import KEEPS_TEXT
 from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.guards import sandboxing
@@ -39,20 +40,6 @@ _SHELL = re.compile(
 )
 _NAME_COMMANDS = frozenset({"SlashCommand", "Skill"})
 """Tools whose `command` is not a shell line."""
-
-KEEPS_TEXT = frozenset(
-    """
-    : [ ack ag apk apropos apt apt-get basename brew cargo cat cd chgrp chmod chown cmp column comm command cp
-    curl cut date dd declare df diff dirname dnf docker du echo egrep exit export false fgrep file find gem gh
-    git glab gradle grep groups head help helm hexdump history id info jobs jq kill killall kubectl less ln
-    local logger ls mail man mkdir more mv mvn notify-send npm od open pacman pgrep pip pip3 pkill pnpm podman
-    popd printf ps pushd pwd pytest read readlink readonly realpath return rg rm rmdir rsync rustup scp sed seq
-    set shift shopt sleep snap sort stat strings sum systemctl tac tail tar tee terraform test time tldr touch
-    tr tree true type typeset uname uniq unset unzip wait wc wget whatis whereis which who whoami xdg-open yarn
-    yq yum zgrep zip service journalctl ssh-keygen ssh-add code dpkg rpm
-    """.split()  # noqa: SIM905 - forty lines of quotes would not read better
-)
-"""Programs that take texts and names and do not run them; what any other program is given may be a command."""
 
 
 def block(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -30,7 +30,7 @@ from hookline.guards.off_loop import run_off_loop
 from hookline.guards.resolve_path import Matches, UnresolvablePath, checked, resolved, spellings
 from hookline.guards.sandboxing import Confine
 from hookline.guards.sandboxing import checked as checked_confine
-from hookline.guards.tool_inputs import Line, json_inside, plain_name, texts_of
+from hookline.guards.tool_inputs import Line, paths_in, texts_of
 from hookline.replies import Reply, ask, deny, rewrite, stop
 from hookline.sandbox.policy import Policy
 
@@ -38,16 +38,6 @@ Undecided = Literal["ask", "deny"]
 PRIORITY = 100
 WRITERS = {tool: TOOL_ARGUMENTS[tool].name for tool in EDITING}
 READERS = {tool: TOOL_ARGUMENTS[tool].name for tool in READING} | {"LSP": ""}
-ARGUMENTS = frozenset(
-    """
-    path paths file files filepath filepaths filename filenames dir dirs directory directories folder folders source src
-    destination dest dst target targetpath output outputpath outputfile outfile out to from notebookpath newpath oldpath
-    root cwd workdir workingdirectory uri url location saveas saveto savepath localpath logfile
-    """.split()  # noqa: SIM905 - reads better than a column of quotes
-)
-"""What tools call the arguments that hold paths: small letters, without `_` and `-`."""
-_MAY_BE_OTHER = frozenset({"url", "uri", "to", "from", "output", "out", "source", "target", "location", "root"})
-_ENDINGS = ("path", "paths", "file", "filename", "dir", "directory", "folder")
 _READS = re.compile(
     r"(?:^|_)(?:read|list|get|search|stat|view|find|tree|info|exists|head|show|fetch|cat)", re.IGNORECASE
 )
@@ -55,11 +45,9 @@ _WRITES = re.compile(
     r"write|edit|create|delete|move|copy|rename|append|save|put|update|remove|mkdir|patch|replace|set|upload|download",
     re.IGNORECASE,
 )
-_FILE_ADDRESS = re.compile(r"file:/", re.IGNORECASE)
 _PATH = re.compile(r"(?:/|~/|\.\./)\S{1,4000}")
 _HERE = ("cwd", "workdir", "working_directory", "workingDirectory", "directory")
 _MOST_SESSIONS = 1_000
-_MOST_DEPTH = 8
 
 
 class Fence(msgspec.Struct, frozen=True):
@@ -265,7 +253,7 @@ def paths_of(event: PreToolUse | PostToolUse | PostToolUseFailure, *, read: bool
         yield "pattern", os.path.join(str(given.get("path") or "."), _SEARCHERS[tool](str(given.get("pattern") or "")))
         return
     seen = WRITERS.get(tool, "")
-    for field, path in _found(given, ""):
+    for field, path in paths_in(given):
         if field != seen:
             yield field, path
 
@@ -283,35 +271,6 @@ def _seems_to_read(tool: str) -> bool:
     """Whether an MCP tool is called as if it only read; that is a name and nothing more, so it is asked about."""
     name = tool.rsplit("__", 1)[-1]
     return tool.startswith("mcp__") and _READS.search(name) is not None and _WRITES.search(name) is None
-
-
-def _found(value: Any, field: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """The texts in a tool's input that stand where a path is expected, at any depth."""
-    name = plain_name(field)
-    named = name in ARGUMENTS or name.endswith(_ENDINGS)
-    if isinstance(value, str):
-        inside = json_inside(value)
-        if inside is not None and depth < _MOST_DEPTH:
-            yield from _found(inside, field, depth + 1)
-        elif (named and _is_path(name, value)) or _FILE_ADDRESS.match(value):
-            yield field, value
-    elif isinstance(value, Mapping) and depth < _MOST_DEPTH:
-        for key, item in value.items():
-            if named and _is_path("to", str(key)):
-                yield field, str(key)
-            yield from _found(item, str(key), depth + 1)
-    elif isinstance(value, (list, tuple)) and depth < _MOST_DEPTH:
-        for item in value:
-            yield from _found(item, field, depth + 1)
-
-
-def _is_path(name: str, text: str) -> bool:
-    """Whether an argument that may be a path or an address is a path here."""
-    if not text.strip():
-        return False
-    if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://", text):
-        return text.lower().startswith("file:")
-    return name not in _MAY_BE_OTHER or text[:1] in "/~." or "/" in text or "\\" in text
 
 
 def judged(path: Any, cwd: str, fence: Fence, *, write: bool = True) -> Judgement:

@@ -32,6 +32,18 @@ _TALK = frozenset(
 """What they call a text that is for people, or for a file."""
 _PROGRAMS = frozenset("program executable binary exe".split())  # noqa: SIM905
 _ARGUMENTS = frozenset({"args", "arguments", "argv", "params"})
+_PATHS = frozenset(
+    """
+    path paths file files filepath filepaths filename filenames dir dirs directory directories folder folders source src
+    destination dest dst target targetpath output outputpath outputfile outfile out to from notebookpath newpath oldpath
+    root cwd workdir workingdirectory uri url location saveas saveto savepath localpath logfile
+    """.split()  # noqa: SIM905 - reads better than a column of quotes
+)
+"""What tools call the arguments that hold paths: small letters, without `_` and `-`."""
+_MAY_BE_OTHER = frozenset({"url", "uri", "to", "from", "output", "out", "source", "target", "location", "root"})
+_ENDINGS = ("path", "paths", "file", "filename", "dir", "directory", "folder")
+_FILE_ADDRESS = re.compile(r"file:/", re.IGNORECASE)
+_MOST_PATH_DEPTH = 8
 _SPEAKING = _COMMANDS | _SCRIPTS | _PROGRAMS | _ARGUMENTS
 """Arguments that say themselves what they hold."""
 
@@ -86,21 +98,50 @@ def _with_arguments(given: Mapping[str, Any], *, sure: bool) -> Iterator[Line]:
             yield Line(f"{program} {shlex.join(words)}")
 
 
-def texts_of(value: Any, field: str = "", depth: int = 0) -> Iterator[str]:
-    """Every text in an input that is not one for people, also inside a text that is JSON."""
+def texts_of(value: Any, field: str = "", depth: int = 0, *, all_of_them: bool = False) -> Iterator[str]:
+    """Every text in an input that is not one for people (or all of them), also inside a text that is JSON."""
     if isinstance(value, str):
         inside = json_inside(value)
-        if inside is None and plain_name(field) not in _TALK:
+        if inside is None and (all_of_them or plain_name(field) not in _TALK):
             yield value
         value = inside
     if depth >= _MOST_DEPTH:
         return
     if isinstance(value, Mapping):
         for key, item in value.items():
-            yield from texts_of(item, str(key), depth + 1)
+            yield from texts_of(item, str(key), depth + 1, all_of_them=all_of_them)
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from texts_of(item, field, depth + 1)
+            yield from texts_of(item, field, depth + 1, all_of_them=all_of_them)
+
+
+def paths_in(value: Any, field: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    """The texts in a tool's input that stand where a path is expected, at any depth."""
+    name = plain_name(field)
+    named = name in _PATHS or name.endswith(_ENDINGS)
+    if isinstance(value, str):
+        inside = json_inside(value)
+        if inside is not None and depth < _MOST_PATH_DEPTH:
+            yield from paths_in(inside, field, depth + 1)
+        elif (named and _is_path(name, value)) or _FILE_ADDRESS.match(value):
+            yield field, value
+    elif isinstance(value, Mapping) and depth < _MOST_PATH_DEPTH:
+        for key, item in value.items():
+            if named and _is_path("to", str(key)):
+                yield field, str(key)
+            yield from paths_in(item, str(key), depth + 1)
+    elif isinstance(value, (list, tuple)) and depth < _MOST_PATH_DEPTH:
+        for item in value:
+            yield from paths_in(item, field, depth + 1)
+
+
+def _is_path(name: str, text: str) -> bool:
+    """Whether an argument that may be a path or an address is a path here."""
+    if not text.strip():
+        return False
+    if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://", text):
+        return text.lower().startswith("file:")
+    return name not in _MAY_BE_OTHER or text[:1] in "/~." or "/" in text or "\\" in text
 
 
 def plain_name(field: str) -> str:

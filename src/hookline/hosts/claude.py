@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hookline.core.hooks.tools import CLAUDE_TOOLS
 from hookline.core.wire.claude import reply_object
 from hookline.events import CATALOG, Event
 from hookline.hosts.answer_shapes import (
@@ -54,6 +55,7 @@ CLAUDE = Host(
         "TaskCompleted": {"deny": BLOCK},
     },
     message=SYSTEM_MESSAGE,
+    other_tools=frozenset(CLAUDE_TOOLS),
     body=_body,
     config=Config(
         user=".claude/settings.json", project=".claude/settings.json", local=".claude/settings.local.json",

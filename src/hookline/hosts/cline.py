@@ -14,6 +14,8 @@ from hookline.hosts.answer_shapes import same
 from hookline.hosts.host import TEXT, VALUE, Config, Host, Tool
 from hookline.hosts.mcp_names import joined_by
 
+_AGENT = Tool("Agent", {"task": "prompt"})
+_MESSAGE = Tool("Agent", {"body": "prompt"})
 _NAMES = {"tool_call": "PreToolUse", "tool_result": "PostToolUse", "agent_start": "TaskStart",
           "agent_resume": "TaskResume", "agent_abort": "TaskCancel", "agent_end": "TaskComplete",
           "agent_error": "TaskError", "prompt_submit": "UserPromptSubmit",
@@ -66,7 +68,15 @@ CLINE = Host(
            "read_files": Tool("Read", {"path": "file_path", "files": "file_path"}, each="files"),
            "search_codebase": Tool("Grep", {"queries": "pattern"}, each="queries"),
            "fetch_web_content": Tool("WebFetch", {"requests": "url"}, each="requests"),
-           "spawn_agent": Tool("Agent", {"task": "prompt"})},
+           "apply_patch": Tool("Edit", patch="input"), "skills": Tool("Skill"),
+           "spawn_agent": _AGENT, "team_run_task": _AGENT, "team_task": Tool("Agent", {"description": "prompt"}),
+           "team_spawn_teammate": Tool("Agent", {"rolePrompt": "prompt"}),
+           "team_send_message": _MESSAGE, "team_broadcast": _MESSAGE},
+    other_tools=frozenset({
+        "ask_question", "submit_and_exit", "team_attach_outcome_fragment", "team_await_runs", "team_cancel_run",
+        "team_cleanup", "team_create_outcome", "team_finalize_outcome", "team_list_outcomes", "team_list_runs",
+        "team_mission_log", "team_read_mailbox", "team_review_outcome_fragment", "team_shutdown_teammate",
+        "team_status"}),
     mcp=joined_by("__"),
     config=Config(user=".cline/hooks", project=".cline/hooks", shape="scripts"),
     unjudged=frozenset({"TaskCancel", "TaskError"}),

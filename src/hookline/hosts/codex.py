@@ -14,6 +14,8 @@ from hookline.hosts.answer_shapes import (
 from hookline.hosts.host import Config, Host, Tool
 
 _PRE = "PreToolUse"
+_SHELL = Tool("Bash", command_line="command")
+_AGENT = Tool("Agent", {"message": "prompt"})
 
 CODEX = Host(
     name="codex",
@@ -37,9 +39,15 @@ CODEX = Host(
         "SessionStart": {"context": context("SessionStart")},
     },
     message=SYSTEM_MESSAGE,
-    tools={"Bash": Tool("Bash", heredoc="command"), "shell": Tool("Bash", heredoc="command"),
-           "exec_command": Tool("Bash", {"cmd": "command", "workdir": "cwd"}, heredoc="cmd"),
-           "apply_patch": Tool("Edit", patch="command"), "view_image": Tool("Read", {"path": "file_path"})},
+    tools={"Bash": _SHELL, "shell": _SHELL, "shell_command": _SHELL, "local_shell": _SHELL,
+           "exec_command": Tool("Bash", {"cmd": "command", "workdir": "cwd"}, command_line="cmd"),
+           "write_stdin": Tool("Bash", {"chars": "command"}, command_line="chars"),
+           "apply_patch": Tool("Edit", patch="command"), "view_image": Tool("Read", {"path": "file_path"}),
+           "spawn_agent": _AGENT, "collaborationspawn_agent": _AGENT, "web_search": Tool("WebSearch")},
+    other_tools=frozenset({
+        "exec", "wait", "tool_search", "update_plan", "request_user_input", "request_user_input_async", "sleep",
+        "get_goal", "create_goal", "update_goal", "close_agent", "resume_agent", "send_input", "wait_agent",
+        "followup_task", "interrupt_agent", "list_agents", "send_message"}),
     roams=True,
     config=Config(user=".codex/hooks.json", project=".codex/hooks.json", home_env="CODEX_HOME"),
     notes=(

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from hookline.events import Event, UserPromptSubmit
-from hookline.hosts.answer_shapes import BASH, BLOCK, GLOB, GREP, context, permission, rewritten, same
+from hookline.hosts.answer_shapes import BASH, BLOCK, context, permission, rewritten, same
 from hookline.hosts.host import TEXT, Config, Host, Tool
 from hookline.hosts.mcp_names import joined_by
 
 _PRE = "PreToolUse"
 _FILE = {"path": "file_path", "file_text": "content"}
+_SEARCH = Tool("Grep", {"paths": "path"}, each="paths")
+_GLOB = Tool("Glob", {"paths": "path"}, each="paths")
+_AGENT = Tool("Agent", {"agent_type": "subagent_type"})
 _EDIT = {"path": "file_path", "old_str": "old_string", "new_str": "new_string"}
 
 
@@ -51,9 +54,13 @@ COPILOT = Host(
     unwrap=_unwrap,
     tools={"Bash": BASH, "bash": BASH, "Write": Tool("Write", _FILE), "create": Tool("Write", _FILE),
            "Edit": Tool("Edit", _EDIT), "edit": Tool("Edit", _EDIT), "Read": Tool("Read", {"path": "file_path"}),
-           "view": Tool("Read", {"path": "file_path"}), "Grep": GREP, "grep": GREP, "Glob": GLOB, "glob": GLOB,
-           "apply_patch": Tool("Edit", patch="input"), "task": Tool("Agent", {"agent_type": "subagent_type"}),
-           "skill": Tool("Skill")},
+           "view": Tool("Read", {"path": "file_path"}), "Grep": _SEARCH, "grep": _SEARCH, "rg": _SEARCH,
+           "Glob": _GLOB, "glob": _GLOB, "apply_patch": Tool("Edit", patch="input"), "task": _AGENT, "Task": _AGENT,
+           "Agent": _AGENT, "skill": Tool("Skill"), "Skill": Tool("Skill"), "web_fetch": Tool("WebFetch"),
+           "WebFetch": Tool("WebFetch"), "write_bash": Tool("Bash", {"input": "command"})},
+    other_tools=frozenset({
+        "read_bash", "stop_bash", "list_bash", "read_agent", "write_agent", "list_agents", "sql", "session_store_sql",
+        "fetch_copilot_cli_documentation", "report_intent", "ask_user", "update_todo"}),
     mcp=joined_by("-"),
     config=Config(user=".copilot/hooks/hookline.json", project=".github/hooks/hookline.json", home_env="COPILOT_HOME",
                   shape="copilot", own_file=True),

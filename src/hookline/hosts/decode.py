@@ -6,16 +6,18 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from posixpath import normpath
-from shlex import quote
+from shlex import join, quote
 from typing import Any
 
 import msgspec
 
+from hookline.core.hooks.tools import ARGUMENTS, EDITING
+from hookline.core.patches import PatchedFile, read_patch
 from hookline.core.wire.claude import event_from
 from hookline.errors import EventError, did_you_mean
 from hookline.events import Event
 from hookline.hosts.host import Host, Tool
-from hookline.hosts.patches import in_heredoc, touched
+from hookline.hosts.unknown_tools import calls_inside
 
 _KEPT = "host"
 _TOOL_EVENTS = frozenset({"PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied"})
@@ -40,7 +42,7 @@ def decode(host: Host, payload: Mapping[str, Any], *, event: str = "", cwd: str 
     kept |= {"tool_name": fields.get("tool_name"), "tool_input": fields.get("tool_input")}
     if host.roams and cwd and fields.get("cwd") not in (None, cwd):
         _settle(fields, cwd)
-    return tuple(_made({**fields, **call}, kept) for call in _calls(host, fields))
+    return tuple(_made({**fields, **call}, {**kept, **part}) for call, part in _calls(host, fields))
 
 
 def _event_name(host: Host, theirs: Any) -> str:
@@ -84,12 +86,16 @@ def tool_row(host: Host, name: Any, given: Any) -> Tool | None:
     return row
 
 
-def _calls(host: Host, fields: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The tool calls of a payload, in our words; a file is named by its whole path."""
+def _calls(host: Host, fields: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """The tool calls of a payload, in our words; a file is named by its whole path.
+
+    Beside each, whether it is one that the host's call amounts to, and not the call itself.
+    """
     given = fields.get("tool_input", {})
     for call in _translated(host, fields, given):
         base = given.get("cwd") if isinstance(given, dict) else None
-        yield _with_whole_path(call, base or fields.get("cwd"))
+        part = {"part": True} if call.pop("part", False) else {}
+        yield _with_whole_path(call, base or fields.get("cwd")), part
 
 
 def _with_whole_path(call: dict[str, Any], base: Any) -> dict[str, Any]:
@@ -105,24 +111,59 @@ def _with_whole_path(call: dict[str, Any], base: Any) -> dict[str, Any]:
 def _translated(host: Host, fields: Mapping[str, Any], given: Any) -> Iterator[dict[str, Any]]:
     name = fields.get("tool_name")
     row = tool_row(host, name, given)
+    text = given if isinstance(given, str) else None
+    if row is not None and (row.patch or (text is not None and row.name in EDITING)):
+        yield from map(_file_call, read_patch(given.get(row.patch) if isinstance(given, dict) else given))
+        return
+    if text is not None:
+        given = {"input": text}
     if not isinstance(given, dict):
         yield {}
     elif row is None:
-        inner = _mcp_input(host, given) if (names := _mcp_names(host, name, fields)) else {}
-        yield from [{"tool_name": each, "tool_input": inner} for each in names] or [{}]
+        yield from _untranslated(host, fields, given)
     elif row.lines:
         yield {"tool_name": row.name, "tool_input": _one_command(host, row, given)}
     elif row.each:
         yield from _event_per_item(host, row, given)
-    elif row.patch:
-        yield from ({"tool_name": tool, "tool_input": call} for tool, call in touched(given.get(row.patch)))
     else:
         yield {"tool_name": row.name, "tool_input": _renamed(row, given)}
-        yield from ({"tool_name": tool, "tool_input": call} for tool, call in in_heredoc(given.get(row.heredoc)))
+        yield from _patches_of_line(given.get(row.command_line))
 
 
-def _mcp_names(host: Host, name: Any, fields: Mapping[str, Any]) -> tuple[str, ...]:
-    return host.mcp(name, fields) if host.mcp is not None and isinstance(name, str) else ()
+def _file_call(change: PatchedFile) -> dict[str, Any]:
+    return {"tool_name": change.tool, "tool_input": change.tool_input, "part": True}
+
+
+def _patches_of_line(line: Any) -> Iterator[dict[str, Any]]:
+    """The files of a patch that a shell line feeds to `apply_patch`; most have none."""
+    if line is not None:
+        from hookline.core.shell.patched_files import patched_files  # on one host only
+
+        yield from map(_file_call, patched_files(line if isinstance(line, str) else join(map(str, line))))
+
+
+def _untranslated(host: Host, fields: Mapping[str, Any], given: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A call of an MCP server's tool; of one that keeps its name; or of a tool that is not known."""
+    name = fields.get("tool_name")
+    names = host.mcp(name, fields) if host.mcp is not None and isinstance(name, str) else ()
+    if names:
+        inner = _mcp_input(host, given)
+        yield from ({"tool_name": each, "tool_input": inner} for each in names)
+        return
+    yield {"tool_input": given}
+    if not knows_tool(host, name, given):
+        for tool, call in calls_inside(str(name), given):
+            yield {"tool_name": tool, "tool_input": call, "part": True}
+
+
+def knows_tool(host: Host, name: Any, given: Mapping[str, Any]) -> bool:
+    """Whether what a tool does can be told from its name: it is in the host's table, or a server's, or goes by ours."""
+    if not isinstance(name, str):
+        return False
+    ours = ARGUMENTS.get(name)
+    return name in host.tools or name in host.other_tools or name.startswith("mcp__") or (
+        ours is not None and ours.name in given
+    )  # fmt: skip
 
 
 def _mcp_input(host: Host, given: dict[str, Any]) -> dict[str, Any]:
@@ -135,11 +176,19 @@ def _mcp_input(host: Host, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _renamed(row: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
-    return {row.fields.get(name, name): value for name, value in given.items()}
+    renamed = {row.fields.get(name, name): value for name, value in given.items()}
+    words = renamed.get("command")
+    if row.name == "Bash" and isinstance(words, list):
+        renamed["command"] = join(map(str, words))
+    return renamed
 
 
 def _event_per_item(host: Host, row: Tool, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     items = given.get(row.each)
+    if not items and row.name in ("Grep", "Glob"):  # they search the current folder then
+        yield {"tool_name": row.name, "tool_input": _renamed(row, given)}
+        return
+    items = [items] if isinstance(items, str) else items
     if not isinstance(items, list) or not items:
         raise EventError(f"{host.title}: `{row.each}` is not a list of what `{row.name}` works on")
     rest = {name: value for name, value in given.items() if name != row.each}
@@ -194,6 +243,8 @@ def native_input(host: Host, event: Event, changed: Mapping[str, Any]) -> dict[s
     renamed = {back.get(name, name): value for name, value in changed.items()}
     if row.lines:
         renamed[row.lines] = [renamed.pop("command", "")]
+    elif row.name == "Bash" and isinstance(before.get(line := back.get("command", "command")), list):
+        renamed[line] = ["bash", "-c", renamed[line]]
     if host.roams and "cwd" not in before:
         renamed.pop("cwd", None)
     return renamed

@@ -52,6 +52,11 @@ GEMINI = Host(
            "web_fetch": Tool("WebFetch"), "google_web_search": Tool("WebSearch"), "write_todos": Tool("TodoWrite"),
            "invoke_agent": Tool("Agent", {"agent_name": "subagent_type"}),
            "activate_skill": Tool("Skill", {"name": "skill"}), "ShellTool": BASH},
+    other_tools=frozenset({
+        "update_topic", "enter_plan_mode", "exit_plan_mode", "list_background_processes", "read_background_output",
+        "ask_user", "complete_task", "get_internal_docs", "tracker_create_task", "tracker_update_task",
+        "tracker_get_task", "tracker_list_tasks", "tracker_add_dependency", "tracker_visualize", "list_mcp_resources",
+        "read_mcp_resource"}),
     mcp=_mcp,
     config=Config(user=".gemini/settings.json", project=".gemini/settings.json", second=1000, named=True,
                   expands=True),

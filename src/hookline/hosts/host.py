@@ -24,6 +24,10 @@ VALUE = "{value}"
 """Stands in a template for the tool's new input or output, as the host itself would write it."""
 
 
+NAMESPACE = "::"
+"""Stands between a namespace of tools and a tool's name, for hosts that have such."""
+
+
 class Exit(msgspec.Struct, frozen=True):
     """An answer that is an exit code, with the text on stderr."""
 
@@ -55,9 +59,9 @@ class Tool(msgspec.Struct, frozen=True):
 
     `fields` maps the host's names to ours; a field that is not named keeps its name. `lines` is a list of shell
     commands that become one `command`. `each` is a list of things one call touches: an event is judged for each of
-    them. `patch` is a field with a patch in Codex's format, judged file by file; `heredoc` is a shell line that may
-    hold one, judged as a line and file by file. A tool that reads or writes, as the value of its field `by` says, has
-    `variants`.
+    them. `patch` is a field with a patch in Codex's format, judged file by file; `command_line` is a shell line that
+    may feed one to `apply_patch`, judged as a line and file by file. A tool that reads or writes, as the value of its
+    field `by` says, has `variants`.
     """
 
     name: str
@@ -65,7 +69,7 @@ class Tool(msgspec.Struct, frozen=True):
     lines: str = ""
     each: str = ""
     patch: str = ""
-    heredoc: str = ""
+    command_line: str = ""
     by: str = ""
     variants: Mapping[str, Tool] = MappingProxyType({})
 
@@ -111,6 +115,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     names: Mapping[str, str] = MappingProxyType({})
     """Payload fields that are called differently here."""
     tools: Mapping[str, Tool] = MappingProxyType({})
+    other_tools: frozenset[str] = frozenset()
+    """Tools that keep their names: they run no shell line and change no file. Any other is judged by its input."""
     mcp: McpReader | None = None
     """Reads its names for the tools of MCP servers, unless they are Claude Code's."""
     mcp_input: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hookline.hosts.answer_shapes import BASH, permission, same
+from hookline.hosts.answer_shapes import BASH, GLOB, GREP, permission, same
 from hookline.hosts.host import Config, Exit, Host, Plain, Tool
 
 _PRE = "PreToolUse"
@@ -35,7 +35,13 @@ KIMI = Host(
     unwrap=_unwrap,
     unjudged=frozenset({"TurnStarted", "TurnEnded"}),
     tools={"Bash": BASH, "Write": Tool("Write", {"path": "file_path"}), "Edit": Tool("Edit", {"path": "file_path"}),
-           "Read": Tool("Read", {"path": "file_path"}), "FetchURL": Tool("WebFetch"), "TodoList": Tool("TodoWrite")},
+           "Read": Tool("Read", {"path": "file_path"}), "FetchURL": Tool("WebFetch"), "TodoList": Tool("TodoWrite"),
+           "Grep": GREP, "Glob": GLOB, "Agent": Tool("Agent"),
+           "AgentSwarm": Tool("Agent", {"prompt_template": "prompt"}), "Skill": Tool("Skill"),
+           "AskUserQuestion": Tool("AskUserQuestion")},
+    other_tools=frozenset({
+        "CreateGoal", "GetGoal", "UpdateGoal", "SetGoalBudget", "CronCreate", "CronDelete", "CronList", "EnterPlanMode",
+        "ExitPlanMode", "TaskList", "TaskOutput", "TaskStop", "WaitFor"}),
     config=Config(user=".kimi-code/config.toml", home_env="KIMI_CODE_HOME", shape="toml", longest=600),
     notes=(
         "PostToolUse is started and not waited for: its answer reaches nobody",

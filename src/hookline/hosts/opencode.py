@@ -65,7 +65,9 @@ OPENCODE = Host(
            "read": Tool("Read", _PATH), "grep": Tool("Grep", {"include": "glob"}), "glob": GLOB,
            "list": Tool("LS"), "webfetch": Tool("WebFetch"),
            "apply_patch": Tool("Edit", patch="patchText"), "patch": Tool("Edit", patch="patchText"),
-           "task": Tool("Agent"), "todowrite": Tool("TodoWrite"), "skill": Tool("Skill", {"name": "skill"})},
+           "task": Tool("Agent"), "todowrite": Tool("TodoWrite"), "skill": Tool("Skill", {"name": "skill"}),
+           "websearch": Tool("WebSearch"), "question": Tool("AskUserQuestion")},
+    other_tools=frozenset({"invalid", "plan_exit", "todoread"}),
     config=Config(user=".config/opencode/plugin/hookline.js", project=".opencode/plugin/hookline.js",
                   home_env="XDG_CONFIG_HOME", shape="plugin", own_file=True),
     notes=(

@@ -36,7 +36,8 @@ OPENHANDS = Host(
            "file_editor": Tool("Edit", _EDIT, by="command", variants={
                "view": _VIEW, "create": Tool("Write", {"path": "file_path", "file_text": "content"})}),
            "str_replace_editor": Tool("Edit", _EDIT, by="command", variants={"view": _VIEW}),
-           "task": Tool("Agent")},
+           "apply_patch": Tool("Edit", patch="patch"), "task": Tool("Agent"), "delegate": Tool("Agent")},
+    other_tools=frozenset({"finish", "think", "task_tracker"}),
     mcp=_mcp,
     mcp_input="data",
     tells_servers=False,

@@ -39,7 +39,14 @@ QWEN = Host(
     tools={"run_shell_command": Tool("Bash", {"directory": "cwd"}), "write_file": WRITE, "edit": EDIT,
            "read_file": READ, "grep_search": GREP, "glob": GLOB, "notebook_edit": Tool("NotebookEdit"),
            "list_directory": Tool("LS"), "web_fetch": Tool("WebFetch"), "todo_write": Tool("TodoWrite"),
-           "agent": Tool("Agent"), "skill": Tool("Skill")},
+           "web_search": Tool("WebSearch"), "monitor": Tool("Bash", {"directory": "cwd"}), "agent": Tool("Agent"),
+           "workflow": Tool("Agent"), "create_sub_session": Tool("Agent"), "skill": Tool("Skill"),
+           "ask_user_question": Tool("AskUserQuestion")},
+    other_tools=frozenset({
+        "get_goal", "update_goal", "list_agents", "tool_call", "tool_search", "enter_plan_mode", "exit_plan_mode",
+        "cron_create", "cron_delete", "cron_list", "loop_wakeup", "task_create", "task_list", "task_stop",
+        "task_update", "team_create", "team_delete", "team_plan_approval", "request_shutdown", "send_message",
+        "structured_output", "report_findings", "save_memory", "read_mcp_resource"}),
     config=Config(user=".qwen/settings.json", project=".qwen/settings.json", second=1000, named=True,
                   expands=True),
     notes=(

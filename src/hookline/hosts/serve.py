@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from functools import reduce
 from operator import or_
+from os.path import realpath
 from typing import Any, Protocol
+
+import msgspec
 
 from hookline.core.engine import Verdict
 from hookline.core.wire.json_text import parse_object
@@ -13,7 +16,7 @@ from hookline.errors import EventError
 from hookline.events import Event
 from hookline.hosts.answer import fails_closed, refusal, within_rules
 from hookline.hosts.answer_limit import cut
-from hookline.hosts.decode import decode
+from hookline.hosts.decode import decode, original
 from hookline.hosts.encode import encode, refuse
 from hookline.hosts.host import Host, Response, able
 from hookline.replies import NOTHING, Reply, deny
@@ -59,14 +62,28 @@ def _within_rules(host: Host, reply: Reply, event: Event) -> Reply:
 
 def _joined(replies: list[Reply], events: tuple[Event, ...]) -> Reply:
     """One reply to a call that was judged in parts, or under several names; no part can be rewritten alone."""
-    reply = reduce(or_, replies, NOTHING)
-    if reply.input is not None and any(_input(event) != _input(events[0]) for event in events):
+    reply = reduce(or_, map(_without_same_path, replies, events), NOTHING)
+    if reply.input is not None and any(_is_part(event) or _input(event) != _input(events[0]) for event in events):
         return reply | deny("a hook changed a part of this call; make one call for each file")
     return reply
 
 
 def _input(event: Event) -> Any:
     return getattr(event, "tool_input", None)
+
+
+def _is_part(event: Event) -> bool:
+    return "part" in original(event)
+
+
+def _without_same_path(reply: Reply, event: Event) -> Reply:
+    """The reply without a new input, if that only names a file of a patch by where its path leads."""
+    if reply.input is None or not _is_part(event):
+        return reply
+    before, after = dict(_input(event)), dict(reply.input)
+    here, there = before.pop("file_path", None), after.pop("file_path", None)
+    same = before == after and isinstance(here, str) and isinstance(there, str)
+    return msgspec.structs.replace(reply, input=None) if same and realpath(here) == realpath(there) else reply
 
 
 def refused(

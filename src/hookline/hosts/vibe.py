@@ -33,7 +33,12 @@ VIBE = Host(
     names={"tool_call_id": "tool_use_id", "tool_output": "tool_response"},
     tools={"file_system.bash": BASH, "bash": BASH, "file_system.write_file": WRITE, "write_file": WRITE,
            "file_system.read_file": Tool("Read", {"path": "file_path"}), "file_system.grep": GREP, "grep": GREP,
-           "file_system.search_replace": EDIT, "file_system.edit": EDIT, "edit": EDIT},
+           "file_system.search_replace": EDIT, "file_system.edit": EDIT, "edit": EDIT, "task": Tool("Agent"),
+           "read_file": Tool("Read", {"path": "file_path"}), "skill": Tool("Skill", {"name": "skill"}),
+           "web_fetch": Tool("WebFetch"), "web_search": Tool("WebSearch")},
+    other_tools=frozenset({
+        "run_typescript", "search_tool_functions", "wait", "todo", "vibe.todo", "unified_harness_scratchpad",
+        "vibe.unified_harness_scratchpad", "ask_user_question"}),
     mcp=_mcp,
     config=Config(user=".vibe/hooks.toml", project=".vibe/hooks.toml", home_env="VIBE_HOME", shape="toml"),
     notes=(

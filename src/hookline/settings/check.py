@@ -12,6 +12,7 @@ import msgspec
 from hookline.core.hooks.actions import AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
 from hookline.core.hooks.condition import advice
 from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.tools import CLAUDE_TOOLS
 from hookline.core.shell import parse_line
 from hookline.errors import did_you_mean
 from hookline.events import CATALOG, spec_of
@@ -22,15 +23,6 @@ from hookline.settings.load import LoadedSettings
 from hookline.settings.locate import keys_of, position
 from hookline.settings.parse import parse_hooks
 from hookline.settings.problems import Problem
-
-TOOLS = (
-    "Agent", "AskUserQuestion", "Bash", "BashOutput", "Edit", "EnterPlanMode", "EnterWorktree", "ExitPlanMode",
-    "ExitWorktree", "Glob", "Grep", "KillShell", "LS", "LSP", "Monitor", "MultiEdit", "NotebookEdit", "NotebookRead",
-    "Read", "Skill",
-    "SlashCommand", "StructuredOutput", "Task", "TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop",
-    "TaskUpdate", "TodoWrite", "ToolSearch", "WebFetch", "WebSearch", "Write",
-)  # fmt: skip
-"""Tools a matcher may name; others exist (MCP servers bring theirs), so a name that is not here is only a warning."""
 
 _LARGEST = 4 * 1024 * 1024
 _LONG = 60.0
@@ -107,7 +99,8 @@ def _tool_names(hook: Hook, pattern: str) -> Iterator[Problem]:
     if not all(char.isalnum() or char in "_-,| " for char in pattern):
         return
     for name in (part.strip() for part in pattern.replace(",", "|").split("|")):
-        near = did_you_mean(name, TOOLS) if name and name not in TOOLS and not name.startswith("mcp__") else ""
+        known = not name or name in CLAUDE_TOOLS or name.startswith("mcp__")
+        near = "" if known else did_you_mean(name, CLAUDE_TOOLS)
         if near:
             yield Problem(hook.source, f"matcher `{pattern}`: no tool is called `{name}`{near}", "warning")
 
@@ -115,7 +108,7 @@ def _tool_names(hook: Hook, pattern: str) -> Iterator[Problem]:
 def _condition(hook: Hook, _: str) -> Iterator[Problem]:
     if hook.condition is None:
         return
-    said = advice(hook.condition, TOOLS)
+    said = advice(hook.condition, CLAUDE_TOOLS)
     if said:
         yield Problem(hook.source, f"if: {said}", "warning")
     tools = [rule.tool for rule in hook.condition.rules]

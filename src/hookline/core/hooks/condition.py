@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from hookline.core.globs import States, Token, name_expression, path_matches, text_expression, tokens
-from hookline.core.hooks.tools import ALIASES, ARGUMENTS, GROUPS, ToolArgument, canonical
+from hookline.core.hooks.tools import ALIASES, ARGUMENTS, GROUPS, OTHER_NAMES, ToolArgument, canonical
 from hookline.core.paths import absolute
 from hookline.core.shell import ShellLine, SimpleCommand, parse_line
 from hookline.errors import ConditionError, did_you_mean
@@ -65,7 +65,7 @@ class Rule(msgspec.Struct, frozen=True):
 
     def matches(self, tool_name: str, tool_input: Mapping[str, Any], *, cwd: str, project_dir: str, home: str) -> bool:
         """As a hook's `if`: whether the hook should run. When in doubt it should."""
-        if self.problem or canonical(tool_name) != self.tool:
+        if self.problem or self.tool not in (canonical(tool_name), OTHER_NAMES.get(tool_name)):
             return False
         if self.pattern is None or self.pattern == _STAR:
             return True

@@ -14,8 +14,9 @@ class ToolArgument(msgspec.Struct, frozen=True):
 
 ALIASES = {"Task": "Agent"}
 """Older names of tools; a rule may use either."""
-OTHER_NAMES = ALIASES | {name: older for older, name in ALIASES.items()}
-"""The other name of a tool that has two."""
+OTHER_NAMES = ALIASES | {name: older for older, name in ALIASES.items()} | {"Monitor": "Bash", "Workflow": "Agent"}
+"""The other name of a tool that has two. `Monitor` runs a shell line, `Workflow` starts agents: hooks on `Bash` and
+`Agent` are asked about them."""
 
 ARGUMENTS: dict[str, ToolArgument] = {
     "Bash": ToolArgument("command", "command"),
@@ -34,6 +35,15 @@ ARGUMENTS: dict[str, ToolArgument] = {
     "Skill": ToolArgument("skill", "name"),
 }
 """One row per tool whose rules may have a pattern. A `name` counts in permission rules only, never in an `if`."""
+
+CLAUDE_TOOLS = (
+    "Agent", "AskUserQuestion", "Bash", "BashOutput", "CronCreate", "CronDelete", "CronList", "DeferredToolPlaceholder",
+    "Edit", "EnterPlanMode", "EnterWorktree", "ExitPlanMode", "ExitWorktree", "Glob", "Grep", "KillShell", "LS", "LSP",
+    "ListAgents", "Monitor", "MultiEdit", "NotebookEdit", "NotebookRead", "Read", "ReportFindings", "ScheduleWakeup",
+    "SendMessage", "Skill", "SlashCommand", "StructuredOutput", "Task", "TaskCreate", "TaskGet", "TaskList",
+    "TaskOutput", "TaskStop", "TaskUpdate", "TodoWrite", "ToolSearch", "WebFetch", "WebSearch", "Workflow", "Write",
+)  # fmt: skip
+"""Claude Code's own tools; MCP servers bring theirs."""
 
 EDITING = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 READING = frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead"})

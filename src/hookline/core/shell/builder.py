@@ -39,6 +39,7 @@ class Draft:
         self.constants: dict[str, str] = {}
         self.redirects: list[Redirect] = []
         self.input: str | None = None
+        self.literal = True
         self.after = ""
         self.scope: tuple[int, ...] = ()
 

@@ -194,7 +194,7 @@ class CommandParser(WordReader):
         if word is None:
             raise Undecidable(f"`{found[2]}` has no target")
         if found[2].startswith("<<") and found[2] != "<<<":
-            self._document(found[2], word, draft)
+            self._document(found[2], word, draft, found[1] or "")
             return True
         for target, known in word.expanded():
             draft.redirects.append(Redirect(found[2], target, found[1] or "", known))
@@ -202,13 +202,13 @@ class CommandParser(WordReader):
                 draft.input = target if known else UNKNOWN
         return True
 
-    def _document(self, operator: str, word: Word, draft: Draft) -> None:
+    def _document(self, operator: str, word: Word, draft: Draft, fd: str) -> None:
         source = self.source[word.start : word.end]
         if "$" in source or "`" in source or "\n" in source:
             raise Undecidable("the end of a here-document is written with an expansion")
         document = HereDocument(unmask(word.text), word.bare_until >= 0, operator == "<<-")
         self.documents.append((document, draft))
-        draft.redirects.append(Redirect("<<", document.delimiter))
+        draft.redirects.append(Redirect("<<", document.delimiter, fd))
 
     def _body(self, document: HereDocument, draft: Draft) -> None:
         lines: list[str] = []
@@ -226,7 +226,9 @@ class CommandParser(WordReader):
             if line.endswith("\\") and not document.quoted:
                 raise Undecidable("a line of a here-document goes on after a backslash")
             lines.append(line)
-        draft.input = self._document_text("\n".join(lines), document)
+        body = "\n".join(lines)
+        draft.input = self._document_text(body, document)
+        draft.literal = draft.input == body
 
     def _document_text(self, body: str, document: HereDocument) -> str:
         """What the command reads; an unquoted here-document is expanded first, which may run commands."""
@@ -263,6 +265,7 @@ class CommandParser(WordReader):
             scope=draft.scope,
             loops=self.loops,
             globs=tuple(draft.globs),
+            stdin=draft.input if draft.literal and draft.input != UNKNOWN else None,
         )
         texts = (*(value for _, value in draft.assignments), *(r.target for r in draft.redirects if r.op == "<<<"))
         self._arithmetic_later(texts)

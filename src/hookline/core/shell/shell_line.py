@@ -53,6 +53,8 @@ class SimpleCommand(msgspec.Struct, frozen=True, kw_only=True):
     """The subshells and processes it runs in, outermost first: a `cd` counts in its own scope only."""
     loops: bool = False
     """It may run several times, or not where it stands: a loop or a function came before."""
+    stdin: str | None = None
+    """What it reads from a here-document or a here-string, where the shell changes nothing in it."""
     globs: tuple[int, ...] = ()
     """Which words hold an unquoted `*`, `?` or `[`: the shell replaces them by the files there are."""
 

@@ -39,7 +39,7 @@ class ScriptedModel:
         """The turn that answers a request, and a number for its ids."""
         with self._lock:
             self._asked += 1
-            if not body.get("tools"):
+            if not any(protocols.offered_tools(body)):
                 return ModelTurn("ok"), self._asked
             if body != self._last:  # a request that is sent again gets the same turn again
                 self._last, self._turn = body, self._turns.pop(0) if self._turns else ModelTurn("all done")
@@ -59,7 +59,13 @@ class ScriptedModel:
     def turns_asked(self) -> int:
         """How many requests offered tools."""
         with self._lock:
-            return sum(1 for body in self.requests if body.get("tools"))
+            return sum(1 for body in self.requests if any(protocols.offered_tools(body)))
+
+    @property
+    def tools(self) -> frozenset[str]:
+        """The names of all tools that were offered."""
+        with self._lock:
+            return frozenset(name for body in self.requests for name in protocols.offered_tools(body))
 
 
 @contextmanager

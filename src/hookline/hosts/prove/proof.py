@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from hookline.errors import HooklineError
 from hookline.hosts.host import Host, able
-from hookline.hosts.install import codex_trust
+from hookline.hosts.install import codex_trust, jsonc
 from hookline.hosts.install.apply import load_record
 from hookline.hosts.install.entries import config_path, source_of
 from hookline.hosts.install.installed import find_binary, older_than_measured
@@ -22,6 +22,7 @@ from hookline.hosts.prove.agents import AGENTS, Agent
 from hookline.hosts.prove.programs import missing_programs
 from hookline.hosts.prove.protocols import ModelTurn
 from hookline.hosts.prove.run import ProgramRun, Workspace, folders, run
+from hookline.hosts.unknown_tools import unknown_offers
 
 _SERVICE = "HOOKLINE_SERVICE"
 GOOD = ("enforced", "fired", "not tried")
@@ -217,6 +218,7 @@ class _Trial:
         yield from self._fired(notes)
         if "PreToolUse" in self.ours:
             yield from (self._call(kind, done, notes) for kind in kinds)
+        yield from self._unknown_tools(done)
         yield from self._prompt_gate()
         yield from _hooks_asked(notes)
 
@@ -270,6 +272,18 @@ class _Trial:
             return Finding(what, "broken", "it did not run")
         told = done.model.read(canary.REASON if kind == "deny" else "fails closed")
         return Finding(what, "enforced", "refused; the model read why" if told else "refused")
+
+    def _unknown_tools(self, done: ProgramRun) -> Iterator[Finding]:
+        """The tools that the agent offers its model and that are in no table: only their input can be judged."""
+        for name in unknown_offers(self.host, done.model.tools, self._mcp_servers()):
+            told = f"{self.host.title} offers it, and Hookline does not know what it does: only its input is judged"
+            yield Finding(f"tool {name}", "unknown", told)
+
+    def _mcp_servers(self) -> list[str]:
+        """The servers whose tools cannot be told from the agent's own by their names: opencode's."""
+        path = self.place.home / ".config/opencode/opencode.json"
+        servers = jsonc.lookup(jsonc.parse(path.read_text()), ("mcp",)) if path.exists() else None
+        return list(servers.members) if servers else []
 
     def _prompt_gate(self) -> Iterator[Finding]:
         if "UserPromptSubmit" not in self.ours:

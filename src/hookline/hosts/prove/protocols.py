@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from hookline.hosts.host import NAMESPACE
+
 Body = dict[str, Any]
 
 
@@ -14,6 +16,24 @@ class ModelTurn(NamedTuple):
 
     text: str = ""
     tools: tuple[tuple[str, Any], ...] = ()
+
+
+def offered_tools(body: Body) -> Iterator[str]:
+    """The names of the tools that a request offers the model, in whichever protocol."""
+    groups = [body.get("tools"), *(item.get("tools") for item in body.get("input") or () if isinstance(item, dict))]
+    for tool in (tool for group in groups if isinstance(group, list) for tool in group):
+        yield from _tool_names(tool)
+
+
+def _tool_names(tool: Body, space: str = "") -> Iterator[str]:
+    inner = tool.get("functionDeclarations") or (tool.get("tools") if tool.get("type") == "namespace" else None)
+    if inner:
+        name = str(tool.get("name", ""))
+        prefix = f"{space}{name}{NAMESPACE}" if name else space
+        for each in inner:
+            yield from _tool_names(each, prefix)
+    else:
+        yield space + str((tool.get("function") or tool.get("custom") or tool).get("name") or tool.get("type"))
 
 
 class HttpBody(NamedTuple):
@@ -110,23 +130,30 @@ def _items(turn: ModelTurn, number: int) -> Iterator[Body]:
         yield {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed", "content": [part]}
     for index, (name, given) in enumerate(turn.tools):
         call = {"id": f"fc_{number}_{index}", "call_id": f"call_{number}_{index}", "status": "completed"}
-        yield {"type": "function_call", "name": name, "arguments": json.dumps(given), **call}
+        space, _, short = name.rpartition(NAMESPACE)
+        call |= {"name": short, **({"namespace": space} if space else {})}
+        if isinstance(given, str):
+            yield {"type": "custom_tool_call", "input": given, **call}
+        else:
+            yield {"type": "function_call", "arguments": json.dumps(given), **call}
 
 
 def _item_events(index: int, item: Body) -> Iterator[Body]:
     where = {"output_index": index}
-    message = item["type"] == "message"
-    begun: Body = {**item, "status": "in_progress"}
-    begun["content" if message else "arguments"] = [] if message else ""
-    yield {"type": "response.output_item.added", **where, "item": begun}
+    field = {"message": "content", "custom_tool_call": "input"}.get(item["type"], "arguments")
+    yield {
+        "type": "response.output_item.added",
+        **where,
+        "item": {**item, "status": "in_progress", field: item[field][:0]},
+    }
     place = {**where, "item_id": item["id"]}
-    if message:
+    if field == "content":
         text, place = item["content"][0]["text"], {**place, "content_index": 0}
         empty = {"type": "output_text", "text": "", "annotations": []}
         yield {"type": "response.content_part.added", **place, "part": empty}
         yield {"type": "response.output_text.delta", **place, "delta": text}
         yield {"type": "response.output_text.done", **place, "text": text}
-    else:
+    elif field == "arguments":
         said = item["arguments"]
         yield {"type": "response.function_call_arguments.delta", **place, "delta": said}
         yield {"type": "response.function_call_arguments.done", **place, "arguments": said, "name": item["name"]}
