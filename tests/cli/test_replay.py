@@ -177,3 +177,9 @@ def test_interrupting_ends_it_and_its_processes(folder: Path, group: bool, jobs:
 
 def _pids() -> list[str]:
     return Path("pids").read_text().split() if Path("pids").exists() else []
+
+
+def test_a_folder_without_hooks_is_told_where_to_name_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A comparison with no hooks at all would call every denied call a flip."""
+    assert main(["replay", "audit.jsonl", "--jobs", "1"]) == 1
+    assert "--hooks FILE.py" in capsys.readouterr().err

@@ -228,3 +228,83 @@ async def test_a_push_elsewhere_passes_with_these_settings(text: str, line: str,
     verdict = await hooks.fire(PreToolUse(tool_name="Bash", tool_input={"command": line}, cwd=str(folder)))
 
     assert verdict.decision is Decision.PASS
+
+
+FORCED = """
+git push --force | git push -f origin feature | git push origin feature -f | git push -uf origin feature
+git push origin +x | git push origin +HEAD:refs/heads/x | git push --mirror | git push --force-with-lease
+git push --force-with-lease=x:1 origin x | git push origin --delete x | git push origin :x | git push -d origin x
+git push --prune origin 'refs/heads/*' | git -C sub push -f | cd sub && git push -f | bash -c 'git push -f' | git psh
+git push mirrored | git push plus | git push plus feature | git send-pack --force origin x | git-push -f
+env git push -fv | git subtree push --prefix x origin +main | sudo git push --force origin x
+"""
+UNFORCED = """
+git push | git push -u origin feature | git push origin HEAD:main | git push --tags | git push --all | git push origin :
+git commit -m 'git push --force' | git fetch --force | git push --no-force origin x | git push -n | git branch -f x
+git branch -D x | git push -o fd origin x | git config --get push.default && git push | git remote -v && git push
+"""
+UNSURE = """
+git push $x | git push origin $x | git -c remote.origin.push=+x push | git config remote.origin.push +x && git push
+git remote add --mirror=push o u && git push o | git push --unknown | git push --forc
+"""
+
+
+def lines(table: str) -> list[str]:
+    return [line.strip() for row in table.strip().splitlines() for line in row.split(" | ")]
+
+
+async def test_a_push_by_force_is_denied_in_every_spelling(tmp_path: Path) -> None:
+    """By an option, a `+`, an alias, a setting; other pushes pass, and what cannot be told is asked about."""
+    folder = configured(
+        tmp_path / "repo",
+        '[alias]\n\tpsh = push -f\n[remote "mirrored"]\n\tmirror = true\n'
+        '[remote "plus"]\n\tpush = +refs/heads/*:refs/heads/*\n',
+    )
+    expected = {FORCED: Decision.DENY, UNFORCED: Decision.PASS, UNSURE: Decision.ASK}
+    hooks = Hooks()
+    hooks.add(branches.no_force_push())
+    found = {
+        line: (await hooks.fire(PreToolUse(tool_name="Bash", tool_input={"command": line}, cwd=str(folder)))).decision
+        for table in expected
+        for line in lines(table)
+    }
+
+    assert found == {line: decision for table, decision in expected.items() for line in lines(table)}
+
+
+async def test_a_lease_and_the_removal_of_branches_are_choices(tmp_path: Path) -> None:
+    """Each lets its own form through, and nothing else."""
+    folder = configured(tmp_path / "repo", "")
+    by_choice = {
+        "git push --force-with-lease origin x": branches.no_force_push(with_lease=True),
+        "git push --force-with-lease=x:1": branches.no_force_push(with_lease=True),
+        "git push origin --delete x": branches.no_force_push(delete=True),
+        "git push origin :x": branches.no_force_push(delete=True),
+    }
+    for line, guard in by_choice.items():
+        event = PreToolUse(tool_name="Bash", tool_input={"command": line}, cwd=str(folder))
+        forced = PreToolUse(tool_name="Bash", tool_input={"command": f"{line} -f"}, cwd=str(folder))
+        hooks = Hooks()
+        hooks.add(guard)
+
+        assert ((await hooks.fire(event)).decision, (await hooks.fire(forced)).decision) == (
+            Decision.PASS,
+            Decision.DENY,
+        ), line
+
+
+async def test_an_mcp_tool_that_forces_is_denied(tmp_path: Path) -> None:
+    """`force: true` is what `--force` is."""
+    hooks = Hooks()
+    hooks.add(branches.no_force_push())
+    decided = [
+        (await hooks.fire(PreToolUse(tool_name="mcp__github__update_ref", tool_input=given, cwd="/"))).decision
+        for given in (
+            {"ref": "x", "force": True},
+            {"ref": "x", "force": "true"},
+            {"ref": "x", "force": False},
+            {"ref": "x"},
+        )
+    ]
+
+    assert decided == [Decision.DENY, Decision.DENY, Decision.PASS, Decision.PASS]

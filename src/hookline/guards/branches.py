@@ -1,16 +1,19 @@
-"""Branches that nobody pushes to from here: `git push` to `main`, in all its spellings.
+"""What `git push` may not do: write to a protected branch, or take commits away from any, in all its spellings.
 
-Judged by where a push goes: `git push origin HEAD:main`, `+main`, `:main`, `--delete main`, `--all`, `--mirror`, `:`,
-`refs/heads/*`, and a push that names no branch while a protected one is checked out. What cannot be told is
-asked about.
+A protected branch is judged by where a push goes: `HEAD:main`, `+main`, `:main`, `--delete main`, `--all`, `--mirror`,
+`:`, `refs/heads/*`, and a push that names no branch while a protected one is checked out. Force is an option, a `+`, or
+a setting of the repository. What cannot be told is asked about.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import msgspec
 
 from hookline.core.globs import name_expression
 from hookline.core.hooks import Hook, make_hook
@@ -38,6 +41,7 @@ _PUSH_LONG = (
 _PUSH = row(f"-fdnqvu46 -o: {_PUSH_LONG}", "text")
 _MOST_ALIASES = 5
 _EVERYTHING = frozenset({"--all", "--branches", "--mirror"})
+_PUSHES = ("push", "send-pack", "http-push", "subtree", None)
 _MOVES = frozenset({"checkout", "switch"})
 _MCP_PUSHES = ("push", "commit", "create_or_update_file", "delete_file", "update_ref")
 
@@ -58,6 +62,13 @@ class _Push(NamedTuple):
         return self.part.text[:200]
 
 
+_Finding = tuple[str, bool]
+"""Why a line may not run, and whether that is certain."""
+_Judge = Callable[[_Push], Iterator[_Finding]]
+_ToolJudge = Callable[[Mapping[str, Any]], str]
+"""What is wrong with the input of an MCP tool that pushes, or nothing."""
+
+
 def protect(
     branches: Iterable[str] = ("main", "master"),
     *,
@@ -73,51 +84,92 @@ def protect(
     wanted = (branches,) if isinstance(branches, str) else tuple(branches)
     if not wanted or not all(wanted):
         raise HookError("give at least one branch to protect, such as `main`")
+
+    def by_tool(given: Mapping[str, Any]) -> str:
+        branch = given.get("branch")
+        protected = isinstance(branch, str) and _protected(_short(branch), wanted)
+        return f"`{branch}` is a protected branch" if protected else ""
+
+    advice = "push to another and open a pull request"
+    return _guard(lambda push: _to_branches(push, wanted), by_tool, advice, undecided, match=match, name=name)
+
+
+def no_force_push(
+    *,
+    with_lease: bool = False,
+    delete: bool = False,
+    undecided: Undecided = "ask",
+    match: str = SHELL_TOOLS,
+    name: str = "branches.no_force_push",
+) -> Hook:
+    """Deny every push that may take commits away from a branch: `--force`, `-f`, `+main`, `--mirror`, `--delete`.
+
+    `with_lease=True` lets `--force-with-lease` through, `delete=True` the removal of branches and tags.
+    """
+
+    def by_tool(given: Mapping[str, Any]) -> str:
+        return "a forced update takes commits away" if given.get("force") not in (None, False) else ""
+
+    advice = "push without force, or merge first"
+    judge = partial(_by_force, with_lease=with_lease, delete=delete)
+    return _guard(judge, by_tool, advice, undecided, match=match, name=name)
+
+
+def _guard(
+    judge_push: _Judge, by_tool: _ToolJudge, advice: str, undecided: Undecided, *, match: str, name: str
+) -> Hook:
+    """A hook that judges every push that a call makes."""
     if undecided not in ("ask", "deny"):
         raise HookError(f"undecided must be `ask` or `deny`, got `{undecided}`")
 
     async def judge(event: PreToolUse) -> Reply | None:
-        if _pushes_by_tool(event, wanted):
-            return deny(
-                f"`{event.tool_input['branch']}` is a protected branch; push to another and open a pull request"
-            )
+        if _pushes_by_tool(event.tool_name) and (problem := by_tool(event.tool_input)):
+            return deny(f"{problem}; {advice}")
         lines = [line.text for line in shell_lines(event)]
         here = event.cwd or "."
-        found = await run_off_loop(lines, lambda: [each for line in lines for each in _judged(line, here, wanted)])
+        found = await run_off_loop(lines, lambda: [each for line in lines for each in _judged(line, here, judge_push)])
         if any(sure for _, sure in found):
-            return deny(next(reason for reason, sure in found if sure) + "; push to another and open a pull request")
-        if not found:
-            return None
-        return {"ask": ask, "deny": deny}[undecided](found[0][0])
+            return deny(f"{next(reason for reason, sure in found if sure)}; {advice}")
+        return {"ask": ask, "deny": deny}[undecided](found[0][0]) if found else None
 
     return make_hook((PreToolUse,), judge, match=match, name=name, priority=PRIORITY)
 
 
-def _pushes_by_tool(event: PreToolUse, branches: Sequence[str]) -> bool:
-    branch: Any = event.tool_input.get("branch")
-    pushes = event.tool_name.startswith("mcp__") and any(word in event.tool_name for word in _MCP_PUSHES)
-    return pushes and isinstance(branch, str) and _protected(_short(branch), branches)
+def _pushes_by_tool(tool: str) -> bool:
+    return tool.startswith("mcp__") and any(word in tool for word in _MCP_PUSHES)
 
 
-def _judged(line: str, cwd: str, branches: Sequence[str], depth: int = 0) -> Iterator[tuple[str, bool]]:
-    """Why a line may not run, and whether that is sure."""
+def _judged(line: str, cwd: str, judge: _Judge, depth: int = 0) -> Iterator[_Finding]:
+    """What is wrong with the pushes of a line."""
     parsed = parse_line(line)
     if parsed.undecidable and "push" in line:
-        yield f"whether `{line[:200]}` pushes to a protected branch cannot be told: {parsed.undecidable[0]}", False
+        yield f"what `{line[:200]}` pushes cannot be told: {parsed.undecidable[0]}", False
     current: str | None = None
+    configures = False
     for part, bases in placed(parsed):
+        if part.name.startswith("git-"):
+            part = msgspec.structs.replace(part, name="git", words=("git", part.name[4:], *part.words[1:]))  # noqa: PLW2901 - one command, as git itself reads it
         if part.name != "git":
             continue
         command, words, folder = _subcommand(part)
         if command in _MOVES:
             current = _moved_to(words)
             continue
+        configures = configures or _changes_settings(command, words)
         for base in bases or [""]:
             place = str(Path(cwd, join(base, folder) if folder else base))
-            if command in ("push", "send-pack", "subtree", None):
-                yield from _pushed(_Push(part, command, words, place, current), branches)
+            push = _Push(part, command, words, place, current)
+            if command in _PUSHES:
+                yield from judge(push)
+                yield from [_unsure(push)] * configures
             elif (meant := _alias(place, command)) is not None:
-                yield from _expanded_alias(meant, _Push(part, command, words, place, current), branches, depth)
+                yield from _expanded_alias(meant, push, judge, depth)
+
+
+def _changes_settings(command: str | None, words: Sequence[str]) -> bool:
+    """Whether git is told to change what a later push in the same line does."""
+    reads = any(word.startswith(("--get", "--list", "-l")) for word in words) or len(words) < 2
+    return (command == "config" and not reads) or (command == "remote" and any("mirror" in word for word in words))
 
 
 def _alias(folder: str, command: str | None) -> str | None:
@@ -125,14 +177,14 @@ def _alias(folder: str, command: str | None) -> str | None:
     return read_git_config(folder).get(f"alias.{command.lower()}") if command else None
 
 
-def _expanded_alias(meant: str, push: _Push, branches: Sequence[str], depth: int) -> Iterator[tuple[str, bool]]:
+def _expanded_alias(meant: str, push: _Push, judge: _Judge, depth: int) -> Iterator[_Finding]:
     """An alias is the line it stands for: git's own words, or after a `!` any shell line."""
     if depth >= _MOST_ALIASES:
         yield _unsure(push)
         return
     rest = shlex.join(push.words)
     line = f"{meant[1:]} {rest}" if meant.startswith("!") else f"git {meant} {rest}"
-    for reason, sure in _judged(line, push.folder, branches, depth + 1):
+    for reason, sure in _judged(line, push.folder, judge, depth + 1):
         yield f"`{push.shown}` is an alias, and {reason}", sure
 
 
@@ -164,40 +216,76 @@ def _moved_to(words: Sequence[str]) -> str:
     return names[0] if names else ""
 
 
-def _pushed(push: _Push, branches: Sequence[str]) -> Iterator[tuple[str, bool]]:
+def _to_branches(push: _Push, branches: Sequence[str]) -> Iterator[_Finding]:
+    """What is wrong with a push where these branches are protected."""
     if push.command == "subtree":
         if push.words[:1] == ["push"] and _protected(_short(push.words[-1].rpartition(":")[2]), branches):
             yield f"`{push.shown}` pushes to a protected branch", True
         return
-    taken = take([_whole(word, _PUSH) for word in push.words], _PUSH) if push.command else None
+    taken = _options(push)
     names = {option for option, _ in taken.options} if taken else set()
     if taken is None:
-        if push.command or any("push" in word for word in push.part.words):
-            yield _unsure(push)
+        yield from _unsure_push(push)
     elif names & _EVERYTHING:
         yield f"`{push.shown}` pushes every branch, and `{branches[0]}` is protected", True
     else:
-        yield from _pushed_refs(push, taken, names, branches)
+        refs = _refs(push, taken)
+        yield from [_unsure(push)] * refs.doubt
+        for target in _targets(refs.specs, refs.current):
+            if target is None:
+                yield _unsure(push)
+            elif _protected(target, branches):
+                yield f"`{push.shown}` pushes to `{target}`, a protected branch", True
 
 
-def _pushed_refs(
-    push: _Push, taken: ParsedOptions, names: set[str], branches: Sequence[str]
-) -> Iterator[tuple[str, bool]]:
-    if push.part.unknown:
+def _by_force(push: _Push, *, with_lease: bool, delete: bool) -> Iterator[_Finding]:
+    """What is wrong with a push that may not take commits away."""
+    if push.command == "subtree":
+        taken: ParsedOptions | None = ParsedOptions((), tuple(push.words[1:]), ())
+    else:
+        taken = _options(push)
+    if taken is None:
+        yield from _unsure_push(push)
+        return
+    names = {option for option, _ in taken.options}
+    forced = {"-f", "--force", "--mirror", *(() if with_lease else ("--force-with-lease",))}
+    deleting = set() if delete else {"-d", "--delete", "--prune"}
+    for option in sorted(names & (forced | deleting)):
+        yield f"`{push.shown}` may take commits away, by `{option}`", True
+    refs = _refs(push, taken)
+    yield from [_unsure(push)] * refs.doubt
+    for spec in refs.specs:
+        if spec.startswith("+") or (spec.startswith(":") and spec != ":" and not delete):
+            yield f"`{push.shown}` may take commits away, by `{spec}`", True
+
+
+def _options(push: _Push) -> ParsedOptions | None:
+    return take([_whole(word, _PUSH) for word in push.words], _PUSH) if push.command else None
+
+
+def _unsure_push(push: _Push) -> Iterator[_Finding]:
+    """A doubt about words that are not understood, if they may be a push at all."""
+    if push.command or any("push" in word for word in push.part.words):
         yield _unsure(push)
+
+
+class _Refs(NamedTuple):
+    """The refspecs of a push, those that settings add included; what is checked out; whether there may be others."""
+
+    specs: list[str]
+    current: str | None
+    doubt: bool
+
+
+def _refs(push: _Push, taken: ParsedOptions) -> _Refs:
+    names = {option for option, _ in taken.options}
     specs = taken.operands if "--repo" in names else taken.operands[1:]
     config = read_git_config(push.folder)
     current = config.branch if push.current is None else push.current
     remote = _remote(taken, config, current)
-    if not config.complete:
-        yield _unsure(push)
     if not specs and "--tags" not in names:
         specs = _by_default(config, remote, current)
-    for target in _targets(_mapped(specs, config, remote), current):
-        if target is None:
-            yield _unsure(push)
-        elif _protected(target, branches):
-            yield f"`{push.shown}` pushes to `{target}`, a protected branch", True
+    return _Refs(list(_mapped(specs, config, remote)), current, bool(push.part.unknown) or not config.complete)
 
 
 def _remote(taken: ParsedOptions, config: GitConfig, current: str | None) -> str:
@@ -215,7 +303,7 @@ def _remote(taken: ParsedOptions, config: GitConfig, current: str | None) -> str
 def _by_default(config: GitConfig, remote: str, current: str | None) -> tuple[str, ...]:
     """What `git push` pushes when it is told nothing: the settings say."""
     if (config.get(f"remote.{remote}.mirror") or "").lower() in ("true", "yes", "on", "1"):
-        return (":",)
+        return ("+:",)
     configured = tuple(config.all(f"remote.{remote}.push"))
     if configured:
         return configured
@@ -230,20 +318,20 @@ def _by_default(config: GitConfig, remote: str, current: str | None) -> tuple[st
 
 def _mapped(specs: Sequence[str], config: GitConfig, remote: str) -> Iterator[str]:
     """Refspecs as the remote's own settings complete them: one without a target may be given another."""
-    configured = [spec.removeprefix("+").partition(":") for spec in config.all(f"remote.{remote}.push")]
+    configured = [spec.partition(":") for spec in config.all(f"remote.{remote}.push")]
     for spec in specs:
         yield spec
         if ":" in spec:
             continue
         source = _short(spec.removeprefix("+"))
         for pattern, colon, target in configured:
-            found = name_expression(_short(pattern)).fullmatch(source)
+            found = name_expression(_short(pattern.removeprefix("+"))).fullmatch(source)
             if colon and found:
-                yield f"{source}:{target}"
+                yield f"{pattern[: pattern.startswith('+')]}{source}:{target}"
 
 
-def _unsure(push: _Push) -> tuple[str, bool]:
-    return f"whether `{push.shown}` pushes to a protected branch cannot be told", False
+def _unsure(push: _Push) -> _Finding:
+    return f"what `{push.shown}` pushes cannot be told", False
 
 
 def _whole(word: str, options: ReadOnlyOptions) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from hookline.core.hooks.condition import Rule, RuleMatch, parse_rule, part_caught
 from hookline.core.shell import SimpleCommand, parse_line
 from hookline.errors import HookError
-from hookline.sandbox.patterns import STAR, CommandPattern, operands_fit, sort_words
+from hookline.sandbox.patterns import STAR, CommandPattern, operands_fit
 
 
 class GuardPattern(msgspec.Struct, frozen=True):
@@ -68,7 +68,7 @@ def matches_command(pattern: GuardPattern, part: SimpleCommand) -> RuleMatch:
 
 
 def _fits(pattern: CommandPattern, part: SimpleCommand) -> RuleMatch:
-    words = sort_words(part.name, part.words[1:], [index - 1 for index in part.unknown])
+    words = pattern.sort(part.name, part.words[1:], [index - 1 for index in part.unknown])
     here = pattern.has_flags(words.flags)
     if here and operands_fit(pattern.operands, words.operands, unsure=False):
         return RuleMatch.YES

@@ -26,6 +26,7 @@ from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse, SessionStart
 from hookline.guards import sandboxing
 from hookline.guards.commands import shell_lines
+from hookline.guards.line_reads import reads_of
 from hookline.guards.off_loop import run_off_loop
 from hookline.guards.resolve_path import Matches, UnresolvablePath, checked, resolved, spellings
 from hookline.guards.sandboxing import Confine
@@ -84,7 +85,8 @@ def stay_inside(
 ) -> list[Hook]:
     """Deny what would write outside `root` (default: the session's project folder) and the folders in `also`.
 
-    `read=True` keeps reading inside, too. `undecided` is what happens when a shell line does not tell what it writes.
+    `read=True` keeps reading inside, too: what file tools open, and every word of a shell line that may be a file.
+    `undecided` is what happens when a shell line does not tell what it writes.
     With `confine="auto"` such a line is not asked about where the kernel can hold it: it runs confined. Hookline's own
     agent does that unless `confine="off"`.
     """
@@ -217,11 +219,32 @@ class StayInside:
                 one = judged(path, cwd, fence, write=False)
                 if one.problem:
                     return deny(one.problem)
+        if self._read:
+            problem = self._judge_reads(line, cwd, fence, doubts)
+            if problem:
+                return deny(problem)
         if matches.exhausted:
             doubts.append("its wildcards stand for more files than can be looked at")
         if doubts:
-            return self._answer(f"cannot tell what `{line[:200]}` writes: {'; '.join(doubts)[:2000]}")
+            does = "reads and writes" if self._read else "writes"
+            return self._answer(f"cannot tell what `{line[:200]}` {does}: {'; '.join(doubts)[:2000]}")
         return None
+
+    def _judge_reads(self, line: str, cwd: str, fence: Fence, doubts: list[str]) -> str:
+        """What a line reads outside, if that is certain; where it is not, that is one more doubt."""
+        found = reads_of(line)
+        doubts += [each for each in found.undecidable if each not in doubts]
+        matches = Matches(cwd)
+        for file in found.files:
+            for path in (file.path, *matches.of(file.path)):
+                one = judged(path, cwd, fence, write=False)
+                if one.problem and (file.certain or os.path.lexists(one.leads)):
+                    return one.problem
+                if one.problem and not re.search(r"\s", path):
+                    doubts.append(one.problem)
+        if matches.exhausted:
+            doubts.append("its wildcards stand for more files than can be looked at")
+        return ""
 
 
 def _is_there(path: str) -> bool:

@@ -9,21 +9,45 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-LONG_FLAGS = {
-    "rm": {"--recursive": "r", "--force": "f", "--dir": "d"},
-    "chmod": {"--recursive": "R"},
-    "chown": {"--recursive": "R"},
-    "chgrp": {"--recursive": "R"},
-    "cp": {"--recursive": "r", "--force": "f"},
-    "mv": {"--force": "f"},
-    "ln": {"--force": "f", "--symbolic": "s"},
-    "docker": {"--force": "f"},
-    "podman": {"--force": "f"},
-    "git": {"--force": "f", "--force-with-lease": "f", "--force-if-includes": "f", "--delete": "d", "--mirror": "f"},
-    "curl": {"--output": "o", "--insecure": "k"},
-}
-"""What long options are in short; an abbreviation such as `--recurs` counts as everything it may stand for."""
-_SAME_LETTER = {"rm": {"R": "r"}, "cp": {"R": "r", "a": "r"}}
+_SPELLINGS = {
+    "rm": "recursive>r force>f dir>d R>r",
+    "chmod": "recursive>R", "chown": "recursive>R", "chgrp": "recursive>R",
+    "cp": "recursive>r force>f R>r a>ar archive>ar link>l",
+    "mv": "force>f", "ln": "force>f symbolic>s", "mkdir": "parents>p", "tee": "append>a", "shred": "remove>u force>f",
+    "sed": "in-place>i expression>e quiet>n silent>n file>f",
+    "rsync": "recursive>r archive>ar a>ar rsh>e del>--delete delete-before>--delete delete-during>--delete "
+    "delete-after>--delete delete-delay>--delete delete-excluded>--delete",
+    "tar": "extract>x get>x create>c list>t file>f directory>C absolute-names>P",
+    "git": "force>f delete>d",
+    "git push": "force-with-lease>f force-if-includes>f mirror>fd prune>d branches>--all set-upstream>u",
+    "git send-pack": "mirror>fd",
+    "git commit": "no-verify>n all>a", "git merge": "no-verify>n", "git am": "no-verify>n",
+    "git branch": "D>df M>mf C>cf move>m copy>c", "git switch": "discard-changes>f force-create>C create>c",
+    "git add": "all>A no-ignore-removal>A", "git stash": "include-untracked>u all>a", "git rebase": "interactive>i",
+    "docker": "force>f all>a volume>v volumes>v publish>p env>e user>u workdir>w detach>d net>--network pid>--pid",
+    "podman": "force>f all>a volume>v volumes>v publish>p env>e user>u workdir>w detach>d net>--network",
+    "kubectl": "filename>f all-namespaces>A recursive>R namespace>n", "docker-compose": "file>f volumes>v",
+    "curl": "output>o insecure>k request>X data>d data-raw>d data-binary>d json>d form>F upload-file>T location>L "
+    "config>K header>H user>u remote-name>O proxy>x",
+    "wget": "output-document>O recursive>r mirror>mr m>mr quiet>q",
+    "npm": "global>g force>f location=global>g", "pnpm": "global>g force>f recursive>r", "yarn": "force>f",
+    "pip": "upgrade>U editable>e requirement>r target>t", "pip3": "upgrade>U editable>e requirement>r target>t",
+    "sudo": "user>u group>g shell>s login>i edit>e preserve-env>E",
+    "kill": "KILL>9 SIGKILL>9 s=KILL>9 s=SIGKILL>9 s=9>9 n=9>9 signal=KILL>9 signal=SIGKILL>9 signal=9>9",
+    "apt": "yes>y assume-yes>y", "apt-get": "yes>y assume-yes>y", "dnf": "assumeyes>y",
+    "yum": "assumeyes>y", "systemctl": "force>f", "make": "file>f makefile>f directory>C", "psql": "command>c file>f",
+    "mysql": "execute>e", "node": "eval>e print>p", "php": "run>r", "grep": "recursive>r R>r", "ssh": "", "find": "",
+    "gh": "force>f field>f raw-field>f method>X",
+}  # fmt: skip
+"""Options that are the same under another name, as `other>letters`: long ones, other letters, options with a value.
+
+An abbreviation such as `--recurs` counts as everything it may stand for.
+"""
+_SPELLINGS["pkill"] = _SPELLINGS["killall"] = _SPELLINGS["kill"]
+_COMMON = {"force": "f", "recursive": "r"}
+"""What options are in short where a program has no row: most likely this, and a block must not depend on it."""
+_WHOLE_WORDS = frozenset({"find", "terraform", "tofu", "java", "go", "openssl", "ffmpeg"})
+"""Programs whose options are words behind a single `-`, so that `-exec` is not four letters."""
 _GNU = {
     name: f"g{name}" for name in ("rm", "dd", "cp", "mv", "ln", "chmod", "chown", "chgrp", "rmdir", "shred", "kill")
 }
@@ -61,20 +85,34 @@ class Sorted:
 
 
 class CommandPattern:
-    """One pattern: a program's name, the flags it must have, and its other words in order."""
+    """One pattern: a program's name, the flags it must have, and its other words in order.
+
+    One that ends in a flag says nothing about the other words: `git push --force` matches wherever that flag stands.
+    """
 
     __slots__ = ("flags", "name", "operands", "text")
 
-    flags: frozenset[str]
+    flags: tuple[tuple[frozenset[str], ...], ...]
+    """Every flag as its spellings, each of which may be several flags together."""
     name: str
     text: str
     operands: tuple[str, ...]
 
     def __init__(self, text: str) -> None:
         words = text.removesuffix(":*").split() + [STAR] * text.endswith(":*")
-        found = sort_words(words[0], words[1:], written=True)
-        self.text, self.name, self.flags = text, words[0], found.flags
-        self.operands = tuple(each.text for each in found.operands)
+        table = _table(words[0], words[1:])
+        flags, operands = [], []
+        for at, word in enumerate(words[1:], 1):
+            if word == "--":
+                operands += words[at + 1 :]
+                break
+            if word.startswith("-") and len(word) > 1:
+                flags += _wanted(words[0], word, table)
+            else:
+                operands.append(word)
+        ends_in_flag = len(words) > 1 and len(words[-1]) > 1 and words[-1].startswith("-") and words[-1] != "--"
+        self.text, self.name, self.flags = text, words[0], tuple(flags)
+        self.operands = (*operands, STAR) if ends_in_flag else tuple(operands)
 
     def names(self, name: str) -> bool:
         """Whether a program of this name is meant: `rm`, `rm.exe`, and GNU's `grm` where it has that name."""
@@ -84,14 +122,18 @@ class CommandPattern:
     def takes(self, name: str, words: Sequence[str]) -> bool:
         """Whether the pattern matches a program called `name` with these arguments, all of them known."""
         if self.names(name):
-            found = sort_words(self.name if STAR not in self.name else name, words)
+            found = self.sort(name, words)
             if self.has_flags(found.flags) and operands_fit(self.operands, found.operands, unsure=False):
                 return True
         return _whole(self.text, " ".join([name, *words]))
 
+    def sort(self, name: str, words: Sequence[str], unknown: Collection[int] = ()) -> Sorted:
+        """The words of a program that the pattern names, flags apart."""
+        return sort_words(name if STAR in self.name else self.name, words, unknown)
+
     def has_flags(self, flags: frozenset[str]) -> bool:
-        """Whether all the pattern's flags are given; `--forc` may be `--force`."""
-        return all(_has(flags, flag) for flag in self.flags)
+        """Whether all the pattern's flags are given, in whatever spelling; `--forc` may be `--force`."""
+        return all(any(all(_has(flags, one) for one in group) for group in groups) for groups in self.flags)
 
 
 def _whole(pattern: str, line: str) -> bool:
@@ -103,9 +145,17 @@ def _whole(pattern: str, line: str) -> bool:
 def _has(flags: frozenset[str], wanted: str) -> bool:
     if wanted in flags:
         return True
-    if wanted.endswith(STAR):
-        return any(flag.startswith(wanted[:-1]) for flag in flags)
-    return wanted.startswith("--") and any(len(flag) > 2 and wanted.startswith(flag) for flag in flags)
+    if STAR in wanted and any(matches_glob(wanted, flag) for flag in flags):
+        return True
+    if not wanted.startswith("--"):
+        return False
+    name, sign, value = wanted.partition("=")
+    stem = name.rstrip(STAR)
+    for flag in flags:
+        given, _, its_value = flag.partition("=")
+        if len(given) > 2 and stem.startswith(given) and (not sign or matches_glob(value, its_value)):
+            return True
+    return False
 
 
 def operands_fit(wanted: Sequence[str], given: Sequence[Operand], *, unsure: bool) -> bool:
@@ -161,14 +211,11 @@ def matches_glob(pattern: str, text: str) -> bool:
     return pattern[position:].strip(STAR) == ""
 
 
-def sort_words(name: str, words: Sequence[str], unknown: Collection[int] = (), *, written: bool = False) -> Sorted:
-    """A command's flags as a set, `-rf` and `--recursive --force` alike, and its other words.
-
-    `written` reads the words of a pattern, which mean what they say: no abbreviations, and no values of options.
-    """
+def sort_words(name: str, words: Sequence[str], unknown: Collection[int] = ()) -> Sorted:
+    """A command's flags as a set, `-rf` and `--recursive --force` alike, and its other words."""
     flags: set[str] = set()
     operands: list[Operand] = []
-    option, may_be_flag = False, False
+    option, may_be_flag = "", False
     unknown = frozenset(unknown)
     for index, word in enumerate(words):
         known = index not in unknown
@@ -177,30 +224,88 @@ def sort_words(name: str, words: Sequence[str], unknown: Collection[int] = (), *
             operands += [Operand(words[at], known=at not in unknown, value=False) for at in rest]
             break
         if known and word.startswith("-") and len(word) > 1:
-            flags |= _flags(name, word, written)
-            option = not written and "=" not in word
+            flags |= _spellings(name, word)
+            option, value = _valued(word)
+            if value:
+                flags.add(f"{option}={value}")
+                operands.append(Operand(value, known=True, value=True))
+            option = "" if "=" in word else word if word.startswith("--") else word[-1]
             continue
-        operands.append(Operand(word, known=known, value=option))
-        option, may_be_flag = False, may_be_flag or not known
-    if name == "git" and any(operand.text.startswith("+") for operand in operands[1:]):
-        flags.add("f")
-    return Sorted(frozenset(flags), operands, open=may_be_flag)
+        if option and known:
+            flags.add(f"{option}={word}")
+        operands.append(Operand(word, known=known, value=bool(option)))
+        option, may_be_flag = "", may_be_flag or not known
+    if name == "git":
+        flags |= _refspec_flags([operand.text for operand in operands])
+    return Sorted(_meant(flags, _table(name, words)), operands, open=may_be_flag)
 
 
-def _flags(name: str, word: str, written: bool) -> frozenset[str]:  # noqa: FBT001 - read as one word at its two calls
+def _refspec_flags(operands: list[str]) -> set[str]:
+    """What a refspec does without a flag: `+main` forces, `:main` deletes."""
+    forces = any(text.startswith("+") for text in operands[1:])
+    deletes = "push" in operands and any(text.startswith(":") for text in operands[1:])
+    return {*("f" * forces), *("d" * deletes)}
+
+
+def _spellings(name: str, word: str) -> set[str]:
+    """A flag as it is written, without its value and, behind a single `-`, as letters."""
+    found = {word, word.partition("=")[0]}
+    return found if word.startswith("--") or name in _WHOLE_WORDS else {*found, *word[1:]}
+
+
+def _valued(word: str) -> tuple[str, str]:
+    """An option and the value in the same word: `--user=root`, `-uroot`."""
     if word.startswith("--"):
-        return _long_flags(name, word.partition("=")[0], written)
-    same = _SAME_LETTER.get(name, {})
-    letters = {same.get(letter, letter) for letter in word[1:]}
-    if written:
-        return frozenset(letters) if len(word) <= _MOST_LETTERS + 1 else frozenset({word})
-    return frozenset({word, *letters})
+        name, _, value = word.partition("=")
+        return name, value
+    return word[1], word[2:].removeprefix("=") if len(word) > 3 else ""
 
 
-def _long_flags(name: str, word: str, written: bool) -> frozenset[str]:  # noqa: FBT001 - as above
-    table = LONG_FLAGS.get(name, {})
-    if written and word.endswith(STAR):
-        meant = {short for long, short in table.items() if long.startswith(word[:-1])}
-    else:
-        meant = {short for long, short in table.items() if long == word or (not written and long.startswith(word))}
-    return frozenset(meant or {word}) if written else frozenset({word, *meant})
+def _wanted(name: str, word: str, table: dict[str, str]) -> list[tuple[frozenset[str], ...]]:
+    """The flags that a word of a pattern asks for, each with its spellings; `-wipe` is `--wipe` to some programs."""
+    stem = word.rstrip(STAR)
+    if word.startswith("--"):
+        option, sign, value = word.partition("=")
+        same = (letters for other, letters in table.items() if matches_glob(option, f"--{other}"))
+        return [(frozenset({word}), frozenset({word[1:]}), *(_group(letters, sign + value) for letters in same))]
+    if name in _WHOLE_WORDS or not 1 < len(stem) <= _MOST_LETTERS + 1:
+        same = (letters for other, letters in table.items() if matches_glob(word, f"-{other}"))
+        return [(frozenset({word}), frozenset({f"-{word}"}), *map(_group, same))]
+    return [(frozenset({letter}), *([_group(table[letter])] if letter in table else [])) for letter in stem[1:]]
+
+
+def _group(same: str, value: str = "") -> frozenset[str]:
+    return frozenset({same + value}) if value or same.startswith("-") else frozenset(same)
+
+
+def _meant(flags: set[str], table: dict[str, str]) -> frozenset[str]:
+    """The flags with everything that they stand for; an abbreviation may stand for several."""
+    found = set(flags)
+    for flag in flags:
+        bare = flag.lstrip("-")
+        name, sign, value = bare.partition("=")
+        for other, same in table.items():
+            if other == bare or (flag.startswith("--") and bare and other.startswith(bare)):
+                found |= _group(same)
+            elif sign and other == name:
+                found |= _group(same, sign + value)
+    return frozenset(found)
+
+
+_tables: dict[str, dict[str, str]] = {}
+
+
+def _table(name: str, words: Sequence[str]) -> dict[str, str]:
+    """The other names of a program's options, and of its subcommand's."""
+    found = _row(name) if name in _SPELLINGS else _COMMON
+    for word in words:
+        if f"{name} {word}" in _SPELLINGS:
+            found = found | _row(f"{name} {word}")
+    return found
+
+
+def _row(name: str) -> dict[str, str]:
+    if name not in _tables:
+        pairs = (word.rpartition(">") for word in _SPELLINGS[name].split())
+        _tables[name] = {other: same for other, _, same in pairs}
+    return _tables[name]

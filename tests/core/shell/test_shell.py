@@ -12,6 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hookline.core.shell import Redirect, SimpleCommand, parse_line, parser, writes
+from hookline.core.shell.programs.languages import LANGUAGES
+from hookline.core.shell.programs.launchers import EVALUATES_SUBSCRIPTS, INTERPRETERS, SHELLS, WRAPPERS
+from hookline.core.shell.programs.writers import WRITERS
+from hookline.core.shell.wrappers import _SPECIAL
 
 BASH = shutil.which("bash")
 
@@ -831,3 +835,15 @@ def test_no_function_of_the_package_is_called_like_one_of_its_modules() -> None:
     from hookline.core import shell
 
     assert {module.name for module in pkgutil.iter_modules(shell.__path__)}.isdisjoint(shell.__all__)
+
+
+def test_no_program_and_no_argument_makes_the_reader_raise() -> None:
+    """Every program that a table knows: alone, with an option, a value, an expansion; plain, wrapped, as an alias."""
+    known = {*WRITERS, *LANGUAGES, *WRAPPERS, *INTERPRETERS, *SHELLS, *EVALUATES_SUBSCRIPTS, *_SPECIAL, "cat"}
+    endings = ("", "-", "--", "-v", "-c", "-e x", "x", "$x", "-x=$y", "=", "'' ''", "-C", "< x", "<<< x", "*", "+")
+    lines = [f"{name} {ending}".strip() for name in sorted(known) for ending in endings]
+    for line in [*lines, *(f"alias foo='{line}'" for line in lines if "'" not in line), *(f"env {x}" for x in lines)]:
+        parse_line(line)
+        writes(line)
+
+    assert parse_line("alias foo=printf").undecidable == ("`alias` changes what a later word means",)

@@ -32,6 +32,7 @@ _EXAMPLES = """in .claude/settings.json, as a command hook:
   "command": "hookline guard approvals --allow 'ls *' --allow 'git status *'"    (on PermissionRequest)
   "command": "hookline guard budget --tool-calls 200 --per-tool Bash=50"
   "command": "hookline guard branches --protect main --protect 'release/*'"
+  "command": "hookline guard branches --no-force-push"
   "command": "hookline guard rate --calls 30 --per 60 --match 'WebFetch|mcp__.*'"
 
 with "persistent": true and --lines it stays, and answers a line per event. Give the hook "onFailure": "block"."""
@@ -69,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     _secrets(kinds.add_parser("secrets", help="stop credentials, or take them out"))
     _approvals(kinds.add_parser("approvals", help="approve a safe-list without a prompt"))
     _budget(kinds.add_parser("budget", help="limit what a session may spend"))
-    _branches(kinds.add_parser("branches", help="branches that may not be pushed to"))
+    _branches(kinds.add_parser("branches", help="pushes that may not be made: to a branch, by force"))
     _rate(kinds.add_parser("rate", help="limit how fast calls may come"))
     for one in kinds.choices.values():
         one.add_argument("--lines", action="store_true", help="stay, and answer one line per event line")
@@ -132,8 +133,13 @@ def _branches(flags: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="BRANCH",
-        help="such as main or 'release/*' (default: main, master)",
+        help="such as main or 'release/*' (default: main, master, unless --no-force-push is given)",
     )
+    flags.add_argument(
+        "--no-force-push", action="store_true", help="refuse what may take commits away: --force, +main, --delete"
+    )
+    flags.add_argument("--with-lease", action="store_true", help="with it, let --force-with-lease through")
+    flags.add_argument("--delete", action="store_true", help="with it, let branches and tags be removed")
     _undecided(flags, "ask")
 
 
@@ -186,7 +192,13 @@ def _make_budget(args: argparse.Namespace) -> list[Hook]:
 def _make_branches(args: argparse.Namespace) -> list[Hook]:
     from hookline.guards import branches
 
-    return [branches.protect(args.protect or ("main", "master"), undecided=args.undecided)]
+    if not args.no_force_push and (args.with_lease or args.delete):
+        raise HooklineError("--with-lease and --delete go with --no-force-push")
+    protected = args.protect or (() if args.no_force_push else ("main", "master"))
+    made = [branches.protect(protected, undecided=args.undecided)] if protected else []
+    if args.no_force_push:
+        made.append(branches.no_force_push(with_lease=args.with_lease, delete=args.delete, undecided=args.undecided))
+    return made
 
 
 def _make_rate(args: argparse.Namespace) -> list[Hook]:

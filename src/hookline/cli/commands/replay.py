@@ -32,7 +32,11 @@ def main(argv: list[str]) -> int:
         raise HooklineError(f"{missing[0]}: no such file or folder")
     if args.jobs is not None and args.jobs < 1:
         raise HooklineError(f"--jobs: expected a number from 1 on, got `{args.jobs}`")
-    hooks_of(args)  # what is wrong with the files is said once, here, not by every worker
+    if not hooks_of(args).hooks:  # what is wrong with the files is said once, here, not by every worker
+        raise HooklineError(
+            f"{args.project}: no hooks, so every denied call would be let through; name them with --hooks FILE.py, "
+            "or their project with --project DIR"
+        )
     total = sum(piece.end - piece.start for piece in pieces(args.files))
     with _progress(total) as advance:
         report = replay(args.files, partial(_quietly, args), jobs=args.jobs, on_progress=advance)

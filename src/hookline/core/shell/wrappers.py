@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 
 from hookline.core.shell.nested_commands import Analysis, Invocation, Look, NestedCommand, Words
 from hookline.core.shell.nested_commands import script as _script
@@ -84,7 +85,7 @@ def _named(name: str, words: Words) -> Iterable[str]:
     """Builtins that set a variable by its bare name: `read PATH`, `printf -v PATH …`, `let PATH=1`."""
     texts = [word for word, _ in words[1:]]
     if name == "printf":
-        texts = [text[2:] or after for text, after in zip(texts, [*texts[1:], ""], strict=True) if text[:2] == "-v"]
+        texts = [text[2:] or after for text, after in pairwise([*texts, ""]) if text[:2] == "-v"]
     elif name not in SETS_BY_NAME:
         return
     for variable in (found for text in texts for found in re.findall(r"(?<!\w)[A-Za-z_]\w*", text)):
