@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from hookline.hosts.table import HOSTS
+from hookline.cli.commands.answer import parsed
+from hookline.hosts.table import HOSTS, find
 from tests import forked
 from tests.environ import clean_environ
 from tests.hosts.battery import recorded
@@ -327,3 +328,17 @@ def test_a_projects_file_that_is_read_instead_of_the_users_asks_both(order: list
         run = subprocess.run(["sh", "-c", command], input=json.dumps(call).encode(), cwd=project, env=env, check=True,
                              capture_output=True)  # fmt: skip
         assert json.loads(run.stdout) == {"decision": "deny", "reason": f"because of {scope}"}
+
+
+def test_no_flag_makes_us_answer_after_the_host_has_given_up() -> None:
+    """An entry can be edited; what the host was measured to wait stays."""
+    for name, given, seconds in [("qwen", "590", 45), ("cline", "1e9", 100), ("qwen", "inf", 45), ("qwen", "3", 3)]:
+        options, problem = parsed(find(name), ["--deadline", given])
+        assert (options.deadline, problem) == (seconds, ""), (name, given)
+    for given in ("nan", "-1", "0", "soon"):
+        assert "expected seconds" in parsed(find("qwen"), ["--deadline", given])[1], given
+
+
+def test_a_flag_that_stands_twice_is_refused() -> None:
+    """One of two hook files would not be asked."""
+    assert "`--hooks` stands twice" in parsed(find("codex"), ["--hooks", "a.py", "--hooks=b.py"])[1]

@@ -54,11 +54,31 @@ class Lab(NamedTuple):
         return frozenset(path.name.removeprefix("mark-") for path in self.place.project.glob("mark-*"))
 
 
+LIMIT = 8
+"""Seconds that a host waits at most, as far as the program of a test knows."""
+
+_PROGRAM = f"""#!{sys.executable}
+from types import MappingProxyType
+
+import msgspec
+
+from hookline.hosts import table
+
+replace = msgspec.structs.replace
+rows = [replace(host, config=replace(host.config, longest={LIMIT})) for host in table.HOSTS.values()]
+table.HOSTS = MappingProxyType({{host.name: host for host in rows}})
+
+from hookline.__main__ import main
+
+main()
+"""
+
+
 def own_program(folder: Path) -> Path:
-    """A `hookline` of its own, which a test may remove."""
+    """A `hookline` of its own, which a test may remove; it knows of a host that none of them waits long."""
     path = folder / "bin" / "hookline"
     path.parent.mkdir()
-    path.write_text(f"#!{sys.executable}\nfrom hookline.__main__ import main\n\nmain()\n")
+    path.write_text(_PROGRAM)
     path.chmod(0o755)
     return path
 

@@ -23,7 +23,7 @@ __all__ = ["running"]
 pytestmark = [pytest.mark.real_hosts, pytest.mark.timeout(900)]
 
 HOOKS = """
-import os, time
+import asyncio, os, time
 from hookline import Hooks, context, deny, replace_output, rewrite
 from hookline.events import PostToolUse, PreToolUse, UserPromptSubmit
 
@@ -37,6 +37,10 @@ def judge(event):
     if kind == "exited": os._exit(0)
     if kind == "hung": time.sleep(600)
     if kind == "old": return rewrite({**event.tool_input, "command": event.tool_input["command"].replace("old", "new")})
+
+@hooks.on(PreToolUse, match="Bash", timeout=500)
+async def hold(event):
+    if event.tool_input["command"].endswith("-held"): await asyncio.sleep(600)
 
 @hooks.on(UserPromptSubmit)
 def prompts(event):
@@ -86,7 +90,7 @@ def recorded(request: pytest.FixtureRequest, running: Desk, tmp_path_factory: py
             installed(lab, program, theirs, scope="project")
         rewritten = ["old"] if able(host, "rewrite") else []
         refused = ["refused"] if host.config.project else []
-        kinds = ["allowed", "denied", *refused, "crashed", "exited", *rewritten, "replaced", "noted", "hung"]
+        kinds = ["allowed", "denied", *refused, "crashed", "exited", *rewritten, "replaced", "noted", "hung", "held"]
         (folder / "server.py").write_text(SERVER)
         agent = agent_with_server(host.name, [sys.executable, str(folder / "server.py")])
         others = tool_calls(host.name, lab.place.project)
@@ -104,16 +108,17 @@ def files_in(project: Path) -> dict[str, str]:
 
 
 def test_calls_are_allowed_denied_rewritten_and_refused_when_a_hook_fails(recorded: Recorded) -> None:
-    """Allowed: it runs. Denied, crashed, exited, hung: it does not, and the model reads why."""
+    """Allowed: it runs. Denied, crashed, exited, hung, or held for too long: it does not, and the model reads why."""
     done, ran = recorded.calls, recorded.ran
 
     assert "allowed" in ran, done.stderr[-2000:]
-    assert ran & {"denied", "crashed", "exited", "hung", "old"} == set()
+    assert ran & {"denied", "crashed", "exited", "hung", "held", "old"} == set()
     assert ("new" in ran) is able(recorded.host, "rewrite")
     assert done.model.read("REASON_DENIED")
     assert done.model.read("REASON_CRASHED")
     assert done.model.read("ended without an answer")
-    assert done.model.read("gave no reply within")
+    assert done.model.read("gave no reply within 4 s")
+    assert done.model.read("`hold` gave no reply within")
 
 
 def test_a_prompt_is_refused_where_the_host_can(recorded: Recorded) -> None:

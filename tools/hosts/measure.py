@@ -17,11 +17,14 @@ from hookline.hosts.prove.protocols import ModelTurn
 from hookline.hosts.prove.run import ProgramRun, Workspace, folders, run
 from hookline.hosts.table import find
 
-CASES = ("allow", "deny", "crash", "exit", "hang", "rewrite", "gate prompt")
+CASES = ("allow", "deny", "crash", "exit", "hang", "rewrite", "gate prompt", "hold")
+_LONG = 120
+"""Seconds that a hook is held at most, to see that the answer comes before the host gives up."""
+
 _WORDS = {"deny": "REASON_DENY", "crash": "REASON_CRASH", "exit": "ended without an answer", "hang": "gave no reply"}
 
 _HOOKS = """
-import os, time
+import asyncio, os, time
 from hookline import Hooks, deny, rewrite
 from hookline.events import PreToolUse, UserPromptSubmit
 
@@ -35,6 +38,10 @@ def judge(event):
     if kind == "exit": os._exit(0)
     if kind == "hang": time.sleep(600)
     if kind == "rewrite": return rewrite({**event.tool_input, "command": event.tool_input["command"] + "n"})
+
+@hooks.on(PreToolUse, match="Bash", timeout=500)
+async def hold(event):
+    if event.tool_input["command"].endswith("-hold"): await asyncio.sleep(600)
 
 @hooks.on(UserPromptSubmit)
 def prompts(event):
@@ -61,6 +68,7 @@ def measure(host: Host) -> dict[str, Any]:
         place = Workspace(binary, home, project)
         cases = _calls(host, agent, place)
         cases["gate prompt"] = _prompt(host, agent, place)
+        cases["hold"] = _hold(host, agent, place)
     return {"version": binary.version, "cases": cases}
 
 
@@ -76,7 +84,7 @@ def _run(agent: Agent, place: Workspace, prompt: str, kinds: list[str]) -> Progr
 
 
 def _calls(host: Host, agent: Agent, place: Workspace) -> dict[str, bool | None]:
-    kinds = [kind for kind in CASES[:-1] if kind != "rewrite" or able(host, "rewrite")]
+    kinds = [kind for kind in CASES[:6] if kind != "rewrite" or able(host, "rewrite")]
     done = _run(agent, place, "please run it", kinds)
 
     def ran(kind: str) -> bool:
@@ -92,6 +100,14 @@ def _prompt(host: Host, agent: Agent, place: Workspace) -> bool | None:
     if not able(host, "gate prompt"):
         return None
     return _run(agent, place, "this is forbidden", ["prompt"]).model.turns_asked == 0
+
+
+def _hold(host: Host, agent: Agent, place: Workspace) -> bool | None:
+    """Whether a call is refused whose hook takes longer than the host waits; not tried where it waits for minutes."""
+    if host.config.longest > _LONG:
+        return None
+    done = _run(agent, place, "please run it", ["hold"])
+    return not (place.project / "mark-hold").exists() and done.model.read("gave no reply within")
 
 
 if __name__ == "__main__":

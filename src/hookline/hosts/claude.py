@@ -59,7 +59,7 @@ CLAUDE = Host(
     body=_body,
     config=Config(
         user=".claude/settings.json", project=".claude/settings.json", local=".claude/settings.local.json",
-        home_env="CLAUDE_CONFIG_DIR",
+        home_env="CLAUDE_CONFIG_DIR", longest=590,
     ),
     notes=(
         "`onFailure: block` is written as a second line of defence",

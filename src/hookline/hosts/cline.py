@@ -78,10 +78,11 @@ CLINE = Host(
         "team_mission_log", "team_read_mailbox", "team_review_outcome_fragment", "team_shutdown_teammate",
         "team_status"}),
     mcp=joined_by("__"),
-    config=Config(user=".cline/hooks", project=".cline/hooks", shape="scripts"),
+    config=Config(user=".cline/hooks", project=".cline/hooks", shape="scripts", longest=100),
     unjudged=frozenset({"TaskCancel", "TaskError"}),
     notes=(
         "a refused command is replaced by one that prints the reason; any other refused call ends the run",
+        "it gives up on a hook after 120 s and runs the tool: Hookline denies before that",
         "UserPromptSubmit never fired in the CLI",
         "one executable per event: another one's is kept and asked after ours",
     ),

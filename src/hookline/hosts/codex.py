@@ -49,7 +49,8 @@ CODEX = Host(
         "get_goal", "create_goal", "update_goal", "close_agent", "resume_agent", "send_input", "wait_agent",
         "followup_task", "interrupt_agent", "list_agents", "send_message"}),
     roams=True,
-    config=Config(user=".codex/hooks.json", project=".codex/hooks.json", home_env="CODEX_HOME"),
+    config=Config(user=".codex/hooks.json", project=".codex/hooks.json", home_env="CODEX_HOME", longest=590,
+                  cut_to={"SessionEnd": 3}),
     notes=(
         "a hook runs only once its hash is trusted; in `codex exec` an untrusted one is skipped without a word",
         "what is typed into a running program (`write_stdin`) is shown to no hook: refuse lines that start a shell",

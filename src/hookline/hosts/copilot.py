@@ -63,7 +63,7 @@ COPILOT = Host(
         "fetch_copilot_cli_documentation", "report_intent", "ask_user", "update_todo"}),
     mcp=joined_by("-"),
     config=Config(user=".copilot/hooks/hookline.json", project=".github/hooks/hookline.json", home_env="COPILOT_HOME",
-                  shape="copilot", own_file=True),
+                  shape="copilot", own_file=True, longest=590),
     notes=(
         "a project's hooks load under `-p` only in a trusted folder",
         "a blocked prompt ends the CLI with exit code 1",

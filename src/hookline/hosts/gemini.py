@@ -59,6 +59,6 @@ GEMINI = Host(
         "read_mcp_resource"}),
     mcp=_mcp,
     config=Config(user=".gemini/settings.json", project=".gemini/settings.json", second=1000, named=True,
-                  expands=True),
+                  expands=True, longest=590),
     notes=("after 16 times in a row it stops although a hook sends it back to work",),
 )  # fmt: skip

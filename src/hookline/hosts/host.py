@@ -79,8 +79,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     `user` is relative to the home, `project` and `local` (one's own there) to the project's folder; `home_env` is the
     variable that moves the first part of `user`. `second` is the length of a second in the host's unit of timeouts.
-    `expands` says that `$NAME` in a command is replaced before a shell sees it; `replaces`, that a project's file is
-    read instead of the user's.
+    `longest` is the number of seconds after which a hook must have answered: the host was seen to wait that long, and
+    gives up some time later, whatever its file says. A host that was not measured gets what all of the others allow.
+    `cut_to` has the events whose timeouts it cuts, in seconds. `expands` says that `$NAME` in a command is replaced
+    before a shell sees it; `replaces`, that a project's file is read instead of the user's.
     """
 
     user: str
@@ -89,11 +91,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     home_env: str = ""
     shape: Literal["nested", "flat", "copilot", "toml", "scripts", "plugin", "kiro", "crush"] = "nested"
     second: int = 1
-    longest: int = 600
+    longest: int = 45
+    cut_to: Mapping[str, int] = MappingProxyType({})
     named: bool = False
     own_file: bool = False
     expands: bool = False
     replaces: bool = False
+
+    def seconds(self, event: str) -> float:
+        """In how many seconds a hook must have answered one of the host's events."""
+        return self.cut_to[event] * 2 / 3 if event in self.cut_to else self.longest
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):

@@ -42,7 +42,7 @@ KIMI = Host(
     other_tools=frozenset({
         "CreateGoal", "GetGoal", "UpdateGoal", "SetGoalBudget", "CronCreate", "CronDelete", "CronList", "EnterPlanMode",
         "ExitPlanMode", "TaskList", "TaskOutput", "TaskStop", "WaitFor"}),
-    config=Config(user=".kimi-code/config.toml", home_env="KIMI_CODE_HOME", shape="toml", longest=600),
+    config=Config(user=".kimi-code/config.toml", home_env="KIMI_CODE_HOME", shape="toml", longest=580),
     notes=(
         "PostToolUse is started and not waited for: its answer reaches nobody",
         "one unknown key in a hook's table makes it reject the whole file",

@@ -69,7 +69,7 @@ OPENCODE = Host(
            "websearch": Tool("WebSearch"), "question": Tool("AskUserQuestion")},
     other_tools=frozenset({"invalid", "plan_exit", "todoread"}),
     config=Config(user=".config/opencode/plugin/hookline.js", project=".opencode/plugin/hookline.js",
-                  home_env="XDG_CONFIG_HOME", shape="plugin", own_file=True),
+                  home_env="XDG_CONFIG_HOME", shape="plugin", own_file=True, longest=490),
     notes=(
         "there is no timeout of its own: the plugin waits for Hookline, which always answers",
         "a refused prompt ends the run with exit code 1",

@@ -41,7 +41,8 @@ OPENHANDS = Host(
     mcp=_mcp,
     mcp_input="data",
     tells_servers=False,
-    config=Config(user=".openhands/hooks.json", project=".openhands/hooks.json", replaces=True),
+    config=Config(user=".openhands/hooks.json", project=".openhands/hooks.json", replaces=True,
+                  longest=390),
     notes=(
         "a project's `.openhands/hooks.json` is read instead of the user's; ours asks the user's hooks, too",
         "it does not say which MCP server a tool belongs to: match `mcp__.*__TOOL`",

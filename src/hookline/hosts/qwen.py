@@ -48,8 +48,9 @@ QWEN = Host(
         "task_update", "team_create", "team_delete", "team_plan_approval", "request_shutdown", "send_message",
         "structured_output", "report_findings", "save_memory", "read_mcp_resource"}),
     config=Config(user=".qwen/settings.json", project=".qwen/settings.json", second=1000, named=True,
-                  expands=True),
+                  expands=True, longest=45),
     notes=(
+        "it gives up on a hook after 60 s, whatever is configured, and runs the tool: Hookline denies before that",
         "UserPromptSubmit fires again, with an empty prompt, after every tool",
         "after 7 times in a row it stops although a hook sends it back to work",
     ),

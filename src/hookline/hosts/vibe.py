@@ -40,7 +40,8 @@ VIBE = Host(
         "run_typescript", "search_tool_functions", "wait", "todo", "vibe.todo", "unified_harness_scratchpad",
         "vibe.unified_harness_scratchpad", "ask_user_question"}),
     mcp=_mcp,
-    config=Config(user=".vibe/hooks.toml", project=".vibe/hooks.toml", home_env="VIBE_HOME", shape="toml"),
+    config=Config(user=".vibe/hooks.toml", project=".vibe/hooks.toml", home_env="VIBE_HOME", shape="toml",
+                  longest=390),
     notes=(
         "a call that `run_typescript` makes is refused like any other, but the model is not told why",
         "prompts and sessions have no hooks",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import stat
 import subprocess
@@ -420,6 +421,25 @@ def test_timeouts_are_in_the_hosts_unit_and_behind_ours(home: Path) -> None:
     codex = json.loads(install(find("codex"), hooks.hooks, SOURCE).path.read_text())
     assert codex["hooks"]["SessionEnd"][0]["hooks"][0]["timeout"] == 3  # Codex cuts it
     assert "--deadline 2" in codex["hooks"]["SessionEnd"][0]["hooks"][0]["command"]
+
+
+def test_our_answer_comes_before_a_host_gives_up(home: Path) -> None:
+    """Whatever a hook's own timeout says; the report names the hook, the host and the seconds."""
+    hooks = Hooks()
+    hooks.add(PreToolUse, lambda event: deny("no"), timeout=900, name="slow")
+    hooks.add(PostToolUse, print, timeout=900, name="late")
+    known = {"qwen": 60, "cline": 120, "kimi": 600}
+
+    for host in EVERY:
+        made = entries(CommandTemplate(host, "hookline", SOURCE), seconds_for(hooks.hooks))
+        told = [loss for loss in report(hooks.hooks, host) if "does not wait 900 s" in loss.reason]
+        assert "slow" in {loss.hook for loss in told}
+        assert "denied" in told[0].reason
+        assert {loss.status for loss in told} == {Status.DIFFERENTLY}
+        for entry in made:
+            (seconds,) = re.findall(r"--deadline ([\d.]+)", entry.command)
+            assert float(seconds) == host.config.longest < known.get(host.name, 621), host.name
+            assert float(seconds) < entry.timeout / host.config.second <= known.get(host.name, 621), host.name
 
 
 def test_the_program_is_found_from_anywhere() -> None:

@@ -6,6 +6,7 @@ hooks hang, crash, end the program, hold the interpreter or never import, the an
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import sys
@@ -107,9 +108,12 @@ def parsed(host: Host, words: Sequence[str]) -> tuple[AnswerOptions, str]:
             return AnswerOptions(host), f"`{flag}` stands twice in the command; {_USAGE}"
         given[name] = value
     try:
-        given["deadline"] = float(given.get("deadline", DEADLINE))
+        deadline = float(given.get("deadline", DEADLINE))
     except ValueError:
+        deadline = math.nan
+    if not deadline > 0:
         return AnswerOptions(host), f"--deadline: expected seconds, got `{given['deadline']}`"
+    given["deadline"] = min(deadline, host.config.longest)  # the host does not wait longer, whatever its file says
     return AnswerOptions(host, **given), ""
 
 

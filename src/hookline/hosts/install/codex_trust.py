@@ -17,8 +17,6 @@ from hookline.hosts.install import jsonc, toml_edit
 from hookline.hosts.install.entries import is_ours
 from hookline.hosts.install.text_form import keep_form, without_mark
 
-_CLAMP = {"session_end": 3}
-
 
 def hashes_of(hooks_file: Path, text: str) -> dict[str, str]:
     """Codex's key and hash for each of our entries in its `hooks.json`, whatever else the file holds."""
@@ -29,7 +27,7 @@ def hashes_of(hooks_file: Path, text: str) -> dict[str, str]:
             listed = group.get("hooks") if isinstance(group, dict) else None
             for index, hook in enumerate(listed if isinstance(listed, list) else ()):
                 if isinstance(hook, dict) and is_ours(hook.get("command"), CODEX):
-                    found[f"{hooks_file}:{name}:{number}:{index}"] = _hash(name, group.get("matcher"), hook)
+                    found[f"{hooks_file}:{name}:{number}:{index}"] = _hash(event, name, group.get("matcher"), hook)
     return found
 
 
@@ -38,13 +36,13 @@ def _members(value: Any, name: str) -> dict[str, Any]:
     return inner if isinstance(inner, dict) else {}
 
 
-def _hash(event: str, matcher: str | None, hook: dict[str, Any]) -> str:
+def _hash(event: str, name: str, matcher: str | None, hook: dict[str, Any]) -> str:
     timeout = hook.get("timeout")
     if not isinstance(timeout, int):  # an entry that somebody has edited: none of our hashes fits it
         return ""
-    handler = {"type": "command", "command": hook["command"], "timeout": min(timeout, _CLAMP.get(event, timeout)),
-               "async": False}  # fmt: skip
-    definition = {"event_name": event, "hooks": [handler], **({} if matcher is None else {"matcher": matcher})}
+    timeout = min(timeout, CODEX.config.cut_to.get(event, timeout))
+    handler = {"type": "command", "command": hook["command"], "timeout": timeout, "async": False}
+    definition = {"event_name": name, "hooks": [handler], **({} if matcher is None else {"matcher": matcher})}
     data = json.dumps(definition, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return f"sha256:{hashlib.sha256(data.encode()).hexdigest()}"
 

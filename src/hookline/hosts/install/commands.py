@@ -17,7 +17,7 @@ from hookline.guards.sandboxing import unavailable
 from hookline.hosts.host import Host
 from hookline.hosts.install import apply as files
 from hookline.hosts.install.codex_trust import hashes_of, with_trust
-from hookline.hosts.install.enforcement import Enforcement, report
+from hookline.hosts.install.enforcement import Enforcement, own_timeout, report
 from hookline.hosts.install.entries import (
     DEADLINE,
     CommandTemplate,
@@ -29,9 +29,6 @@ from hookline.hosts.install.entries import (
     source_of,
 )
 from hookline.hosts.install.survey import configured
-
-_UNSAID = 600.0
-"""What entries of settings files get that say nothing of a timeout: no agent waits that long for a tool call."""
 
 
 class InstallResult(NamedTuple):
@@ -56,13 +53,13 @@ def program() -> str:
     return f"{quote(sys.executable)} -P -m hookline"
 
 
-def seconds_for(hooks: Iterable[Hook], longest: float = 590.0) -> dict[str, float]:
+def seconds_for(hooks: Iterable[Hook]) -> dict[str, float]:
     """Our events that hooks listen to, with the time they may take: what a hook asks for itself, else the usual."""
     found: dict[str, float] = {}
     for hook in hooks:
-        own = 0.0 if hook.timeout in (None, _UNSAID) else hook.timeout or 0.0
+        own = own_timeout(hook)
         for event in hook.events:
-            found[event.event_name] = min(max(found.get(event.event_name, DEADLINE), own + 1 if own else 0), longest)
+            found[event.event_name] = max(found.get(event.event_name, DEADLINE), own + 1 if own else 0)
     return found
 
 

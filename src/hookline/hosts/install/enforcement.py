@@ -54,6 +54,9 @@ _KINDS = {"deny": "deny", "ask": "ask", "defer": "defer", "rewrite": "rewrite", 
 OBSERVE = "observe"
 """The kind of a hook that answers nothing."""
 
+_UNSAID = 600.0
+"""What entries of settings files get that say nothing of a timeout: no agent waits that long for a tool call."""
+
 _SERVER = re.compile(r"mcp__\w")
 _FIELDS = {"input": "rewrite", "output": "replace"}
 
@@ -77,11 +80,26 @@ def _losses(hook: Hook, event: Any, host: Host) -> Iterator[Enforcement]:
     if not host.tells_servers and _SERVER.search(hook.matcher.pattern):
         reason = f"{host.title} does not say which MCP server a tool belongs to: match `mcp__.*__TOOL`"
         yield Enforcement(hook.name, name, "", Status.IMPOSSIBLE, reason)
+    yield from _too_slow(hook, name, host)
     for kind in sorted(kinds(hook, name)):
         status, reason = _status(host, name, kind)
         if status is Status.ENFORCED and name == "PreToolUse" and _ends_run(hook, host):
             status, reason = Status.DIFFERENTLY, f"{host.title} ends the run on a refused call that is not a command"
         yield Enforcement(hook.name, name, kind, status, reason)
+
+
+def _too_slow(hook: Hook, event: str, host: Host) -> Iterator[Enforcement]:
+    """A hook that may take longer than the host waits is answered for before that."""
+    longest = min(host.config.seconds(theirs) for theirs in host.native_events(event))
+    if own_timeout(hook) > longest:
+        so = "the call is denied then" if spec_of(event).gate else "what it says later is lost"
+        told = f"{host.title} does not wait {own_timeout(hook):g} s, as this hook may take: after {longest:g} s {so}"
+        yield Enforcement(hook.name, event, "", Status.DIFFERENTLY, told)
+
+
+def own_timeout(hook: Hook) -> float:
+    """The seconds that a hook asks for itself; none if it says nothing, as most entries of settings files."""
+    return 0.0 if hook.timeout in (None, _UNSAID) else hook.timeout or 0.0
 
 
 def _confinement(hook: Hook, host: Host, unconfined: str) -> Enforcement:

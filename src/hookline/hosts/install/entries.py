@@ -23,9 +23,6 @@ DEADLINE = 20.0
 MARGIN = 10.0
 """Seconds by which the host's patience exceeds ours: a busy machine may take that long to start a process."""
 
-_CLAMPED = {("codex", "SessionEnd"): 3}
-"""Timeouts that a host cuts, in seconds."""
-
 _COMMAND = re.compile(r"""hookline(?:\.exe)?['"]?\s+answer\s+(\w+)\b""")
 
 
@@ -81,10 +78,8 @@ def entries(wiring: CommandTemplate, events: Mapping[str, float]) -> list[HookEn
 
 def _entry(wiring: CommandTemplate, event: str, seconds: float, *, gate: bool) -> HookEntry:
     host = wiring.host
-    patience = min(seconds + MARGIN, host.config.longest)
-    if (host.name, event) in _CLAMPED:
-        patience = _CLAMPED[host.name, event]
-    deadline = min(seconds, patience - MARGIN if patience > 2 * MARGIN else patience * 2 / 3)
+    deadline = min(seconds, host.config.seconds(event))
+    patience = host.config.cut_to.get(event, deadline + MARGIN)
     scope = ("--scope", wiring.scope) if wiring.scope == "project" else ()
     words = [*wiring.source.flags, "--event", event, "--deadline", f"{deadline:.3g}", *scope]
     command = f"{wiring.program} answer {host.name} {' '.join(map(shlex.quote, words))}"

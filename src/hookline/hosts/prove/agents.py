@@ -268,7 +268,7 @@ AGENTS: Mapping[str, Agent] = MappingProxyType({
                        _file("file_editor", "path", "file_text", command="create", **_RISK), (".openhands/hooks.json",),
                        (".openhands/hooks.json",),
                        (ModelTurn(tools=(("finish", {"message": "all done", "summary": "x"}),)),), _openhands_clean_up),
-    "cline": Agent(lambda world, prompt: ["-P", "openai-compatible", "-m", "fake-model", "--json", "-t", "60", prompt],
+    "cline": Agent(lambda world, prompt: ["-P", "openai-compatible", "-m", "fake-model", "--json", "-t", "300", prompt],
                    lambda world: {"CLINE_TELEMETRY_DISABLED": "1"}, _cline_prepare,
                    lambda command: ("run_commands", {"commands": [command]}), _file("editor", "path", "new_text"),
                    (".cline/hooks",), (".cline/hooks",),
