@@ -6,7 +6,8 @@ ARGS ?=
 
 BIN := .venv/bin
 CORE_READY := .venv/.core
-READY := .venv/.ready
+READY := .venv/.test
+DEV_READY := .venv/.ready
 BENCH_READY := .venv-bench/.ready
 NODE_DIR := .cache/node
 TS_SDK := @anthropic-ai/claude-agent-sdk
@@ -23,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: hosts help demo fleet-demo test check lint types pythons repeat bench docs frameworks node_modules clean
+.PHONY: hosts help demo fleet-demo test test-all size check lint types pythons repeat bench docs frameworks node_modules clean
 
 help:  ## what there is
 	@grep -hE '^[a-z_-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
@@ -31,46 +32,55 @@ help:  ## what there is
 demo: $(CORE_READY)  ## an agent, guarded by hooks; no key, no network
 	@$(BIN)/hookline demo
 
-test: $(READY) node_modules frameworks  ## all tests, on all cores
+test: $(READY)  ## every room's own tests, on all cores; the first run also sets up an environment
+	@echo "running the tests of every room (some three minutes on two cores); what is big is left to make test-all"
 	@$(PYTEST) $(ARGS)
 
+test-all: test $(DEV_READY) node_modules frameworks  ## these, then the real CLIs, frameworks, browser, confinement tables, fleet
+	@echo "running the big tests: real agent CLIs, frameworks, the browser, confinement, the fleet (some minutes)"
+	@$(PYTEST) --big $(ARGS)
+
+size:  ## lines of each room
+	@for room in src/hookline/*/; do printf '%7d %s\n' $$(find $$room -name '*.py' | xargs cat | wc -l) $$(basename $$room); done
+	@printf '%7d in all\n' $$(find src -name '*.py' | xargs cat | wc -l)
+
 check: lint types node_modules frameworks  ## ruff, mypy, all tests with coverage; every branch of the core is tested
-	@$(PYTEST) --cov --cov-report=
+	@$(PYTEST) --all --cov --cov-report=
 	@$(BIN)/coverage report --skip-covered --skip-empty
 	@$(BIN)/coverage report --include='$(CORE)' --fail-under=100 --precision=2
 
-lint: $(READY)
+lint: $(DEV_READY)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-types: $(READY)
+types: $(DEV_READY)
 	@$(BIN)/mypy
 
-fleet-demo: $(READY)  ## a hub and three machines on this computer; no network
+fleet-demo: $(DEV_READY)  ## a hub and three machines on this computer; no network
 	@$(BIN)/python -m tools.fleet_demo $(ARGS)
 
-pythons: $(READY)  ## the tests of the core on every other supported Python that is installed
+pythons: $(DEV_READY)  ## the tests of the core on every other supported Python that is installed
 	@$(BIN)/python -m tools.pythons $(ARGS)
 
-repeat: $(READY) node_modules frameworks  ## the whole suite on a busy machine, until it was green 20 times in a row
+repeat: $(DEV_READY) node_modules frameworks  ## the whole suite on a busy machine, until it was green 20 times in a row
 	@$(BIN)/python -m tools.repeat $(ARGS)
 
 bench: $(BENCH_READY)  ## the table of numbers, beside the peers, in an environment of its own
 	@.venv-bench/bin/python -m bench $(ARGS)
 
-docs: $(READY)  ## the documentation, into site/, its reference written anew from the code
+docs: $(DEV_READY)  ## the documentation, into site/, its reference written anew from the code
 	@$(BIN)/python -m tools.reference
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
 
-hosts: $(READY)  ## fetches the agent CLIs, runs the battery and the proofs on each, writes docs/hosts.md
+hosts: $(DEV_READY)  ## fetches the agent CLIs, runs the battery and the proofs on each, writes docs/hosts.md
 	@$(BIN)/python -m tools.hosts --run $(HOSTS)
 
 clean:  ## removes everything that make made
 	rm -rf .venv .venv-* .cache site dist build .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-frameworks: $(READY)  ## one environment per agent framework, for the adapters' tests; without the network they are skipped
+frameworks: $(DEV_READY)  ## one environment per agent framework, for the adapters' tests; without the network they are skipped
 	@$(BIN)/python -m tools.frameworks || echo "not every framework could be installed: its adapter's tests will be skipped"
 
 # The TypeScript SDK, whose tests drive our command line; without npm those tests are skipped, and say so.
@@ -94,8 +104,13 @@ $(CORE_READY): pyproject.toml constraints.txt
 	@touch $@
 
 $(READY): $(CORE_READY)
+	@echo "setting up .venv: what the tests of every room need (half a minute)"
+	@$(BIN)/python $(PIP) -c constraints.txt -e '.[test]'
+	@touch $@
+
+$(DEV_READY): $(READY)
 	@echo "setting up .venv: every extra and the development tools (a minute or two)"
-	@$(BIN)/python $(PIP) -c constraints.txt -e '.[all,dev]'
+	@$(BIN)/python $(PIP) -c constraints.txt -e '.[dev]'
 	@touch $@
 
 $(BENCH_READY): pyproject.toml bench/requirements.txt

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.big import BIG, is_big
+
 # A busy machine is not a failure: no example has a deadline.
 settings.register_profile("hookline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("hookline")
@@ -45,6 +47,31 @@ _spent: defaultdict[str, float] = defaultdict(float)
 # The plugin that users get. `-p no:hookline` in pyproject keeps pytest from loading it by its entry point, which would
 # import the package before coverage is measured.
 pytest_plugins = ["hookline.testing.plugin", "hookline.testing.fixtures"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--big` runs what `make test` leaves out; `--all` runs everything."""
+    parser.addoption("--big", action="store_true", help="only the tests in tests/big.py")
+    parser.addoption("--all", action="store_true", help="all tests, also those in tests/big.py")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out what was not asked for before it is imported; a path named on the command line was asked for."""
+    if config.getoption("--all") or collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+        return None
+    named = [(config.invocation_params.dir / arg.partition("::")[0]).resolve() for arg in config.args]
+    if config.args_source is pytest.Config.ArgsSource.ARGS and any(
+        collection_path.is_relative_to(path) for path in named if path != config.rootpath / "tests"
+    ):
+        return None
+    path = collection_path.relative_to(config.rootpath).as_posix()
+    return True if is_big(path) != config.getoption("--big") else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what was left out."""
+    if not config.getoption("--all") and not config.getoption("--big") and config.args_source.name != "ARGS":
+        terminalreporter.write_line(f"left out: {'; '.join(BIG)}. `make test-all` runs them, too.")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,0 +1,32 @@
+"""What `make test` leaves out and `make test-all` adds: tests that need large installs or minutes of two cores.
+
+Each row says what its files are, for the line that `make test` ends with. A path is a file or a whole folder.
+"""
+
+BIG: dict[str, tuple[str, ...]] = {
+    "the real agent CLIs and the official SDKs": (
+        "tests/hosts/claude_code/test_confined.py", "tests/hosts/claude_code/test_pairs.py",
+        "tests/hosts/claude_code/test_real.py", "tests/hosts/claude_code/test_sdk.py", "tests/hosts/prove",
+        "tests/hosts/test_confined_hosts.py", "tests/hosts/test_real.py", "tests/agent/stream_json/test_sdk_session.py",
+    ),
+    "the agent frameworks": ("tests/frameworks",),
+    "the console in a browser": ("tests/records/console/test_browser.py", "tests/records/console/test_report.py"),
+    "the tables of confined lines": (
+        "tests/sandbox/test_calls.py", "tests/sandbox/test_changes.py", "tests/sandbox/test_cold_lines.py",
+        "tests/sandbox/test_commands_handed_on.py", "tests/sandbox/test_commands_spelt.py",
+        "tests/sandbox/test_more_ordinary_lines.py", "tests/sandbox/test_ordinary_lines.py",
+        "tests/sandbox/test_projects.py", "tests/sandbox/test_writes_by_detour.py",
+        "tests/sandbox/test_writes_by_name.py",
+    ),
+    "the fleet on real hubs": (
+        "tests/fleet/test_cluster.py", "tests/fleet/test_demo.py", "tests/fleet/test_faults.py",
+        "tests/fleet/test_hub.py", "tests/fleet/test_service_leaf.py", "tests/records/console/test_fleet.py",
+    ),
+    "the differential tests against cold Python": ("tests/runners/test_warm_alike.py",),
+    "the public types and the site": ("tests/test_types.py", "tests/test_site.py"),
+}  # fmt: skip
+
+
+def is_big(path: str) -> bool:
+    """Whether a file, relative to the checkout, is one of them."""
+    return any(path == row or path.startswith(f"{row}/") for rows in BIG.values() for row in rows)
