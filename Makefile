@@ -36,7 +36,8 @@ test: $(READY)  ## every room's own tests, on all cores; the first run also sets
 	@echo "running the tests of every room (some three minutes on two cores); what is big is left to make test-all"
 	@$(PYTEST) $(ARGS)
 
-test-all: test $(DEV_READY) node_modules frameworks  ## these, then the real CLIs, frameworks, browser, confinement tables, fleet
+# TESTED=1: what `make test` runs has run already.
+test-all: $(if $(TESTED),,test) $(DEV_READY) node_modules frameworks  ## these, then the real CLIs, frameworks, browser, confinement tables, fleet
 	@echo "running the big tests: real agent CLIs, frameworks, the browser, confinement, the fleet (some minutes)"
 	@$(PYTEST) --big $(ARGS)
 

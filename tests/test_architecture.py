@@ -15,6 +15,8 @@ from hookline.events import CATALOG
 
 SRC = Path(hookline.__file__).parent
 
+MOST_LINES, MOST_MODULES, MOST_FOLDERS = 65_000, 480, 14
+
 # Rows from the bottom up: a module imports from rows below its own, never from its own row's neighbours or from above.
 # A row names a room or a part of one; the longest name that fits a module is its own.
 ROWS: tuple[tuple[str, ...], ...] = (
@@ -199,6 +201,16 @@ def nodes(source: str) -> list[tuple[ast.AST, bool]]:
             elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
                 found.append((value, inside))
     return found
+
+
+def test_the_house_does_not_grow() -> None:
+    """A new capability replaces something: lines of all rooms (`make size`), modules, and folders that `ls` shows."""
+    lines = sum(text.count("\n") for text in sources().values())
+    folders = {path.relative_to(SRC).parts[0] for path in sources() if path.parent != SRC}
+
+    assert lines <= MOST_LINES
+    assert len(sources()) <= MOST_MODULES
+    assert len(folders) <= MOST_FOLDERS
 
 
 @functools.cache

@@ -226,7 +226,7 @@ def test_a_whole_log_is_said_to_be_whole(log: Path, capsys: pytest.CaptureFixtur
     assert main(["audit", "verify", str(log)]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"{log} is whole: nothing was changed, removed or re-ordered",
-        "it has no key: a person who can write to its folder could have written all of it again",
+        "it has no key: anyone who can write to its folder could have rewritten it",
     ]
 
 

@@ -123,7 +123,7 @@ def test_in_a_pipe_it_is_plain_and_fits_80_columns(shown: tuple[subprocess.Compl
     assert "\x1b" not in ran.stdout
     assert [line for line in lines if len(line) > 80 and str(folder) not in line and "hooks.py" not in line] == []
     assert "audit.jsonl is whole: nothing was changed, removed or re-ordered" in lines
-    assert "it has no key: whoever can write its folder could have written it all again" in lines
+    assert "it has no key: anyone who can write to its folder could have rewritten it" in lines
     assert last == f"hookline console {folder / 'audit.jsonl'}"
     assert re.search(r"Bash rm -rf / +DENY +commands.block: ", ran.stdout)
 

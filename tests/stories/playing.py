@@ -169,7 +169,7 @@ async def by_client(story: Story, played: Played) -> None:
 
 
 async def by_sdk(story: Story, played: Played) -> None:
-    import claude_agent_sdk as sdk
+    sdk = pytest.importorskip("claude_agent_sdk", reason="needs `hookline[claude]`, as `make test-all` has")
 
     with _Real(story, played) as real:
         hooks = _watched(story, played)
@@ -189,7 +189,7 @@ class _Real:
     def __init__(self, story: Story, played: Played) -> None:
         found = bundled_cli()
         if found is None:
-            pytest.skip("no Claude CLI: run `pip install claude-agent-sdk`")
+            pytest.skip("needs `hookline[claude]`, as `make test-all` has")
         self._played = played
         self._api = importlib.import_module("tests.contract.api").Api(story.turns)
         (played.folder / "project").rmdir()

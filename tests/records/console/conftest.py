@@ -1,17 +1,21 @@
 """What the console's tests share: logs to look at, a console as a real process, and a real browser."""
 
+from __future__ import annotations
+
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request, ViewportSize, expect, sync_playwright
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request, ViewportSize
 
 from tests.records.console.place import ARGUMENTS, Log, Running, write_morning
 
 DESKTOP: ViewportSize = {"width": 1440, "height": 900}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-expect.set_options(timeout=60_000)  # five seconds are soon over on a busy machine
 
 
 @pytest.fixture
@@ -49,6 +53,9 @@ def browser() -> Iterator[Browser]:
     """Debian's Chromium."""
     if CHROMIUM is None:
         pytest.skip("there is no Chromium here; install Debian's package `chromium`")
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=60_000)  # five seconds are soon over on a busy machine
     with sync_playwright() as playwright:
         made = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield made

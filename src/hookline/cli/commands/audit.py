@@ -304,5 +304,5 @@ def _proof(file: AuditFile, key: bytes | None) -> str:
     if known is not None:
         return f"nor was it rolled back to before record {known.seq}, which {file.anchor} knows"
     if key is None:
-        return "it has no key: a person who can write to its folder could have written all of it again"
+        return "it has no key: anyone who can write to its folder could have rewritten it"
     return "only a holder of the key can have written it; without an anchor, a rollback of log and head is not seen"
