@@ -20,7 +20,7 @@ MOST_LINES, MOST_MODULES, MOST_FOLDERS = 68_000, 490, 14
 # Rows from the bottom up: a module imports from rows below its own, never from its own row's neighbours or from above.
 # A row names a room or a part of one; the longest name that fits a module is its own.
 ROWS: tuple[tuple[str, ...], ...] = (
-    ("core.globs", "core.paths", "core.placeholders"),
+    ("core.globs", "core.interpreter", "core.paths", "core.placeholders"),
     ("sandbox", "display"),
     ("errors",),
     ("core.patches",),
@@ -628,3 +628,53 @@ def test_a_class_name_is_used_once() -> None:
 
     assert sorted(twice - set(TWICE)) == []
     assert sorted(set(TWICE) - twice) == [], "used once now: take it off the list"
+
+
+# -- how Hookline starts itself ------------------------------------------------------------------------------------
+
+NAMES_THE_INTERPRETER = {
+    "core.interpreter": "where every start of Hookline is made",
+    "cli.commands.demo.play": "puts the interpreter's folder on the PATH of its own project",
+    "cli.commands.demo.project": "runs the tests of the demo's own project",
+    "fleet.server": "looks for `nats-server` beside it",
+    "processes.service.client": "tells the service which interpreter asks",
+    "processes.service.server": "says in its status which interpreter it is",
+    "processes.service.start": "asks whether there is one",
+    "processes.service.worker": "watches the file for changes",
+    "runners.warm._boot.hookline_parent": "watches the file for changes",
+}
+"""Who may name `sys.executable`, and why: an internal start is made by `core.interpreter` alone, isolated."""
+
+
+def own_starts(source: str) -> list[int]:
+    """The lines that name this interpreter, or a module of ours to be run by `-m`."""
+    found = []
+    for node, _ in nodes(source):
+        if isinstance(node, ast.Attribute) and node.attr in ("executable", "_base_executable"):
+            if isinstance(node.value, ast.Name) and node.value.id == "sys":
+                found.append(node.lineno)
+        elif isinstance(node, ast.ImportFrom) and node.module == "sys":
+            found += [node.lineno for alias in node.names if alias.name == "executable"]
+        elif isinstance(node, ast.List | ast.Tuple):
+            words = [part.value for part in node.elts if isinstance(part, ast.Constant)]
+            if "-m" in words and any(isinstance(word, str) and word.startswith("hookline") for word in words):
+                found.append(node.lineno)
+    return found
+
+
+def test_hookline_is_started_in_one_place() -> None:
+    """Isolated and by whole paths: what lies in the working folder or the environment is never imported."""
+    found = {
+        module_name(path): lines
+        for path, source in sources().items()
+        if (lines := own_starts(source)) and module_name(path) not in NAMES_THE_INTERPRETER
+    }
+
+    assert found == {}
+
+
+def test_another_start_is_found() -> None:
+    """The check can fail."""
+    spellings = ("import sys\nrun([sys.executable, 'x'])", "from sys import executable", "run(('p', '-m', 'hookline'))")
+
+    assert [own_starts(source) for source in spellings] == [[2], [1], [1]]

@@ -158,23 +158,23 @@ def in_the_claude_cli() -> Times:
 
     `starter` is the starter's guard without its confinement, which is a cost of the line and not of the hook.
     """
-    from hookline.cli.commands.init import STARTER
+    from hookline.cli.commands.init import starter
     from hookline.hosts.claude_code.find import bundled_cli
 
     cli = bundled_cli()
     if cli is None:
         raise Unavailable("no Claude CLI: pip install claude-agent-sdk")
-    [[starter]] = [one["hooks"] for one in STARTER["hooks"]["PreToolUse"] if one["matcher"] == "Bash"]
-    unconfined = starter["command"].replace("--confine auto", "--confine off")
+    [[first]] = [one["hooks"] for one in starter()["PreToolUse"] if one["matcher"] == "Bash"]
+    unconfined = first["command"].replace("--confine auto", "--confine off")
     kinds = {
         "none": [],
         "sh": when("sh", command("true")),
         "python": when("python", command(f"{sys.executable} -c pass")),
         "one guard": when("guard", command("hookline guard commands --block 'rm -rf *' --block 'sudo *'")),
-        "starter": when("starter", {**starter, "command": unconfined}),
-        "confined": when("confined", starter),
+        "starter": when("starter", {**first, "command": unconfined}),
+        "confined": when("confined", first),
     }
-    if unconfined == starter["command"]:
+    if unconfined == first["command"]:
         raise Unavailable("the starter confines nothing")
     group = {"matcher": "Bash", "hooks": [hook for hooks in kinds.values() for hook in hooks]}
     turns = shuffled(list(kinds), CALLS, random.Random(14))

@@ -20,8 +20,10 @@ def main() -> None:
         code = confine(words[1:])
         sys.stdout.flush()
         os._exit(code)
+    from hookline.core.interpreter import shield
     from hookline.processes.service import client
 
+    shield(words)
     how = client.way(words)
     if how:
         os._exit(_answer(words, how))  # nothing is left to flush, and taking the interpreter apart costs milliseconds
@@ -62,4 +64,6 @@ def _run_here(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    if not __package__:  # started by its path, as an isolated Python does not find a user's own packages
+        sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
     main()

@@ -30,14 +30,15 @@ def test_the_first_five_minutes(place: Place, path: str) -> None:
 
     assert place.run("check", "--strict", PATH=path).stdout == "2 hooks, nothing wrong\n"
     listed = place.run("list").stdout
-    assert "PreToolUse\n    confined-shell on Bash\n      hookline guard paths --confine auto --temporary" in listed
+    assert "PreToolUse\n    confined-shell on Bash\n      PYTHONEXECUTABLE= __PYVENV_LAUNCHER__= " in listed
+    assert "guard paths --confine auto --temporary" in " ".join(listed.split())
 
     fired = place.run("fire", "PreToolUse", "--tool", "Bash", "--input", '{"command":"rm -rf /"}', PATH=path)
     assert fired.returncode == 2, fired.stderr
     assert "► confined-shell" in fired.stdout
     assert place.run("fire", "PreToolUse", "--tool", "Bash", "--input", '{"command":"ls"}', PATH=path).returncode == 0
     for text in (done.stdout, listed, fired.stdout):
-        assert max(map(len, text.splitlines())) <= 80
+        assert [line for line in text.splitlines() if len(line) > 80 and len(line.split()) > 1] == []
 
     file = place.project / ".claude" / "settings.json"
     settings = json.loads(file.read_text())
@@ -47,22 +48,6 @@ def test_the_first_five_minutes(place: Place, path: str) -> None:
     edited = place.run("fire", "PreToolUse", "--tool", "Bash", "--input", "{}")
     assert edited.returncode == 1
     assert "`hookline trust`" in edited.stderr
-
-
-def test_a_hookline_that_the_agent_will_not_find_is_warned_of(place: Place, path: str) -> None:
-    """Not on PATH at all, or only while an environment is active; on PATH for good, there is nothing to say."""
-    said = [
-        place.run("init", "--force", **env).stderr
-        for env in (
-            {"PATH": "/usr/bin:/bin"},
-            {"PATH": path, "VIRTUAL_ENV": sys.prefix},
-            {"PATH": path, "VIRTUAL_ENV": ""},
-        )
-    ]
-
-    assert "`hookline` is not on PATH, so the agent will not find it and will refuse every call" in said[0]
-    assert f"`hookline` is on PATH only while {sys.prefix} is active" in said[1]
-    assert "PATH" not in said[2]
 
 
 def test_hooks_that_are_there_stay(place: Place) -> None:
@@ -78,7 +63,7 @@ def test_hooks_that_are_there_stay(place: Place) -> None:
         assert place.run("init", "--force").returncode == 0
         now = json.loads((place.project / ".claude/settings.json").read_text())
         assert now["model"] == "opus"
-        assert [group["hooks"][0]["command"][:4] for group in now["hooks"]["PreToolUse"]] == ["mine", "hook", "hook"]
+        assert [group["hooks"][0]["command"][:4] for group in now["hooks"]["PreToolUse"]] == ["mine", "PYTH", "PYTH"]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"hooks": 7}'])

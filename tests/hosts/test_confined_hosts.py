@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline.cli.commands.init import STARTER
+from hookline.cli.commands.init import starter
 from hookline.guards.sandboxing import unavailable
 from hookline.hosts.install.installed import find_binary
 from hookline.hosts.prove.agents import AGENTS
@@ -41,13 +41,12 @@ def test_twenty_escapes_have_no_effect_and_the_model_reads_why(
     binary = find_binary(find(name))
     if binary is None:
         pytest.skip(f"{name} is not on this machine; run tools/hosts/install {name}")
-    outside, temporary, settings = tmp_path / "outside", tmp_path / "temporary", tmp_path / "settings.json"
-    temporary.mkdir()
-    before = escapes.prepare(outside)
-    settings.write_text(json.dumps(STARTER))
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps({"hooks": starter()}))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     monkeypatch.setenv("PATH", path)
-    with folders() as (home, project):
+    with folders() as (home, project), escapes.not_temporary() as outside:
+        before = escapes.prepare(outside)
         (project / "README.md").write_text("# Project\n")
         words = ["install", name, "--settings", str(settings), "--scope", "user", "--yes"]
         done = forked.as_text(forked.run(words, cwd=project, env=clean_environ(home, PATH=path)))
@@ -55,7 +54,7 @@ def test_twenty_escapes_have_no_effect_and_the_model_reads_why(
         agent = AGENTS[name]
         lines = [*escapes.lines(outside), "echo fine > made"]
         turns = [ModelTurn(tools=(agent.shell(line),)) for line in lines]
-        env = {"HOOKLINE_SERVICE": desk.name, "TMPDIR": str(temporary)}
+        env = {"HOOKLINE_SERVICE": desk.name}
         done_run = run(agent, Workspace(binary, home, project), "please run them", turns, env=env, limit=400)
 
         assert escapes.state(outside) == before

@@ -6,6 +6,9 @@ anything in it. Text alone does not see through most of them.
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 ESCAPES = (
@@ -35,6 +38,13 @@ ESCAPES = (
 def lines(outside: Path) -> list[str]:
     """The lines, for a folder outside."""
     return [line.format(out=outside) for line in ESCAPES]
+
+
+@contextlib.contextmanager
+def not_temporary() -> Iterator[Path]:
+    """A folder that is not in the system's temporary one, where the starter lets a line write."""
+    with tempfile.TemporaryDirectory(prefix="hookline-outside-", dir="/var/tmp") as folder:
+        yield Path(folder, "outside")
 
 
 def prepare(outside: Path) -> dict[str, object]:

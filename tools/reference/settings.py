@@ -115,7 +115,7 @@ ENVIRONMENT = """## Environment variables
 
 | variable | means |
 | --- | --- |
-| `HOOKLINE_ENABLED` | `0` switches every hook off, with a warning |
+| `HOOKLINE_ENABLED` | `0` switches every hook of a program off, with a warning; not in `answer`, `guard` and `pipe` |
 | `HOOKLINE_CLAUDE` | the Claude CLI that `hookline.hosts.claude_code` starts |
 | `HOOKLINE_MANAGED_SETTINGS` | the file of managed settings, where there is none in its usual place |
 | `CLAUDE_CONFIG_DIR` | another folder than `~/.claude` |

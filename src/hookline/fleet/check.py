@@ -1,7 +1,7 @@
 """A policy folder, tried before it is in force: it must load, and pass the tests it brings.
 
-`python -m hookline.fleet.check FOLDER` prints the problems as a JSON list in its last line. It runs in a process of its
-own, because a policy's code is run for the first time here.
+It runs in a process of its own, because a policy's code is run for the first time here; the problems are a JSON list in
+the last line of its output.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from hookline.api import Hooks
+from hookline.core.interpreter import ISOLATED, python_argv
 from hookline.errors import HooklineError
 from hookline.fleet.bundle import TESTS
 from hookline.fleet.enforce import load_policy
@@ -34,7 +35,8 @@ class PolicyTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def check_in_process(folder: Path, seconds: float = SECONDS) -> list[str]:
     """The problems of a policy folder, found in a process of its own; empty means that it may be put in force."""
-    command = [sys.executable, "-B", "-m", "hookline.fleet.check", str(folder)]
+    options = (*ISOLATED, "-B")
+    command = python_argv("from hookline.fleet.check import main; sys.exit(main())", str(folder), options=options)
     try:
         ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
@@ -88,12 +90,8 @@ def _tests(path: Path) -> Iterator[tuple[int, PolicyTest | str]]:
                 yield number, f"not a test: {problem}"
 
 
-def main(argv: list[str]) -> int:
-    """Print the problems; 0 if there are none."""
-    problems = asyncio.run(check(Path(argv[0])))
+def main() -> int:
+    """Print the problems of the folder that is named; 0 if there are none."""
+    problems = asyncio.run(check(Path(sys.argv[1])))
     sys.stdout.write("\n" + msgspec.json.encode(problems).decode() + "\n")
     return 1 if problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

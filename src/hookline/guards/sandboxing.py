@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-import sys
 import time
 from contextlib import suppress
 from contextvars import ContextVar
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from hookline.core.files import state_folder
+from hookline.core.interpreter import hookline_argv, shell_command
 from hookline.core.shell import parse_line
 from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
@@ -124,15 +124,14 @@ def hold(event: PreToolUse, policy: Policy) -> Reply | None:
 
 def launcher() -> list[str]:
     """The `hookline` of this interpreter, by its whole path: a project's own `hookline` must not be taken for it."""
-    script = Path(sys.executable).with_name("hookline")
-    return [str(script), "confine"] if script.exists() else [sys.executable, "-m", "hookline", "confine"]
+    return hookline_argv("confine")
 
 
 def wrapped(line: str, policy: Policy) -> str:
     """The line as it is to be run."""
     moves = any(part.name in _MOVES and not part.scope for part in parse_line(line).commands)
     flags = [*policy.arguments(), *(["--tell-folder", "9"] if moves else [])]
-    text = shlex.join([*launcher(), *flags, "--", "bash", "-c", line])
+    text = shell_command([*launcher(), *flags, "--", "bash", "-c", line])
     return text.join(_FOLLOW) if moves else text
 
 
@@ -141,10 +140,11 @@ def unwrapped(command: str) -> tuple[Policy, str] | None:
     if command.startswith(_FOLLOW[0]) and command.endswith(_FOLLOW[1]):
         command = command[len(_FOLLOW[0]) : -len(_FOLLOW[1])]
     words = launcher()
-    if not command.startswith(shlex.join(words) + " "):
+    start = shell_command(words) + " "
+    if not command.startswith(start):
         return None
     try:
-        policy, inner = parse([*_words(command)[len(words) :]])
+        policy, inner = parse([*_words(command[len(start) :])])
     except (ValueError, UsageError):
         return None
     if inner[:2] != ["bash", "-c"] or len(inner) != 3 or _canonical(words, policy, inner, command) is None:
@@ -160,7 +160,7 @@ def _words(command: str) -> tuple[str, ...]:
 def _canonical(words: list[str], policy: Policy, inner: list[str], command: str) -> str | None:
     """The command, if it says the policy and the line and nothing besides."""
     for extra in ([], ["--tell-folder", "9"]):
-        if command == shlex.join([*words, *policy.arguments(), *extra, "--", *inner]):
+        if command == shell_command([*words, *policy.arguments(), *extra, "--", *inner]):
             return command
     return None
 

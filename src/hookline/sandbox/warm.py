@@ -7,14 +7,12 @@ import marshal
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 
+from hookline.core.interpreter import launch_argv
 from hookline.sandbox.policy import Policy
 
 _MOST, _TRIES = 10, 3
-_LAUNCH = Path(__file__).with_name("launch.py")
 
 
 class WarmLine:
@@ -95,7 +93,7 @@ class WarmStarter:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_LAUNCH), "--serve", str(theirs.fileno())],
+                [*launch_argv(), "--serve", str(theirs.fileno())],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

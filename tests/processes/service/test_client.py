@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from hookline.core.interpreter import hookline_argv
 from hookline.processes.service.spare import rehearsable
 from hookline.processes.service.worker import PRELOAD
 from tests.processes.service.conftest import GUARD, HOOKLINE, Desk, event, reason, until
@@ -214,8 +215,8 @@ def test_what_the_client_imports_is_next_to_nothing(desk: Desk) -> None:
     ours = {name for name in imported if name.startswith("hookline")}
 
     assert ours == {
-        "hookline", "hookline.processes", "hookline.processes.service", "hookline.processes.service.address",
-        "hookline.processes.service.client", "hookline.processes.service.frames",
+        "hookline", "hookline.core", "hookline.core.interpreter", "hookline.processes", "hookline.processes.service",
+        "hookline.processes.service.address", "hookline.processes.service.client", "hookline.processes.service.frames",
     }  # fmt: skip
     assert imported & {"asyncio", "json", "msgspec", "pathlib", "re", "socket", "subprocess", "typing"} == set()
 
@@ -269,16 +270,26 @@ def test_an_input_that_never_ends_is_denied_in_time(guest: Desk, begun: bytes) -
     assert psutil.wait_procs(below, timeout=60)[1] == []
 
 
-def test_the_temporary_folder_is_the_clients(guest: Desk, tmp_path: Path) -> None:
-    """Workers rehearse guards in an environment of their own; what Python remembers of it is forgotten."""
+def test_the_temporary_folder_is_the_systems(guest: Desk) -> None:
+    """A variable does not move it: a project could set one for the hooks that judge it."""
     guard = ("guard", "paths", "--root", str(guest.project), "--temporary")
-    place = tmp_path / "temporary"
-    place.mkdir()
-    payload = json.loads(event()) | {"tool_name": "Write", "tool_input": {"file_path": str(place / "x"), "content": ""}}
-    guest.warm(*guard, stdin=json.dumps(payload), TMPDIR=str(place))
+    outside = Path(__file__).parent
+    payload = json.loads(event()) | {"tool_name": "Write", "tool_input": {"file_path": str(outside / "x")}}
+    guest.warm(*guard, stdin=json.dumps(payload), TMPDIR=str(outside))
 
-    assert reason(guest.run(*guard, stdin=json.dumps(payload), TMPDIR=str(place))) == ""
-    assert "outside" in reason(guest.run(*guard, stdin=json.dumps(payload), TMPDIR=str(guest.base / "home")))
+    assert "outside" in reason(guest.run(*guard, stdin=json.dumps(payload), TMPDIR=str(outside)))
+
+
+def test_an_isolated_client_is_answered_by_an_isolated_worker(guest: Desk) -> None:
+    """What `install` and `init` write starts Python with `-I`; a worker that was started otherwise would decline."""
+    argv = [*hookline_argv(), *GUARD]
+    before = guest.events()
+
+    def answered() -> bool:
+        subprocess.run(argv, env=guest.env, cwd=guest.project, input=event(command="ls"), text=True, check=True)
+        return guest.events() > before
+
+    until(answered)
 
 
 def test_what_was_asked_is_rehearsed_only_if_it_leaves_nothing_behind() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import tempfile
 from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +17,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
 from hookline.agent.tools.shell import BoundedOutput, Shell
+from hookline.core.interpreter import temporary_folder
 from hookline.guards.sandboxing import unavailable, unwrapped
 from hookline.sandbox.policy import Policy
 
@@ -107,7 +107,7 @@ def line_to_run(line: str, env: ToolEnv) -> tuple[str, Policy | None]:
         policies, line = [*policies, found[0]], found[1]
     if env.confine:
         root = os.path.realpath(env.state.project_dir)
-        policies.insert(0, Policy((root, os.path.realpath(tempfile.gettempdir())), write_guard="--confine"))
+        policies.insert(0, Policy((root, os.path.realpath(temporary_folder())), write_guard="--confine"))
     return line, reduce(Policy.intersected, policies) if policies else None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import tempfile
 from functools import cache
 from typing import BinaryIO
 
@@ -15,6 +14,7 @@ from msgspec import Struct
 from hookline.api import Hooks
 from hookline.cli.options import parser, record_refusal, with_fleet_policy
 from hookline.core.hooks import Hook
+from hookline.core.interpreter import temporary_folder
 from hookline.core.wire import claude
 from hookline.errors import HooklineError
 from hookline.events import Event
@@ -156,7 +156,7 @@ def _guards(args: argparse.Namespace) -> list[Hook]:
 
 
 def _make_paths(args: argparse.Namespace) -> list[Hook]:
-    also = [*args.also, *([tempfile.gettempdir()] if args.temporary else [])]
+    also = [*args.also, *([temporary_folder()] if args.temporary else [])]
     made = paths.stay_inside(args.root, also, read=args.read, undecided=args.undecided, confine=args.confine)
     if args.block:
         made.append(commands.block(args.block, undecided=args.undecided, confine=args.confine))

@@ -4,45 +4,40 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 from hookline.cli.options import add_json, add_sources, load, parser
 from hookline.cli.style import paint
+from hookline.core.interpreter import entry_argv, shell_command
 from hookline.display import one_line
 from hookline.errors import ConfigError
+from hookline.hosts.install.entries import deny_by_exit
 from hookline.settings.schema import ADDRESS
 from hookline.settings.sources import absolute_path
 from hookline.settings.trust.store import Trust
 
-_CONFINED = "hookline guard paths --confine auto --temporary --block 'rm -rf /' --block 'rm -rf ~' --block 'sudo *'"
+_CONFINED = "guard paths --confine auto --temporary --block 'rm -rf /' --block 'rm -rf ~' --block 'sudo *'"
+NAMES = ("confined-shell", "stay-inside")
 
 
-def _entry(name: str, command: str, **more: Any) -> dict[str, Any]:
-    return {"type": "command", "command": command, "timeout": 10, **more, "name": name}
+def _entry(name: str, words: str) -> dict[str, Any]:
+    command = f"{shell_command(entry_argv())} {words} || {deny_by_exit()}"
+    return {"type": "command", "command": command, "timeout": 10, "onFailure": "block", "name": name}
 
 
-STARTER: dict[str, Any] = {
-    "$schema": ADDRESS,
-    "hooks": {
+def starter() -> dict[str, Any]:
+    """What a new settings file says: shell lines run confined where the kernel can hold them, and edits stay inside.
+
+    One process for each call: what the kernel refuses is on the line's own standard error, which the model reads.
+    """
+    return {
         "PreToolUse": [
-            {"matcher": "Bash", "hooks": [_entry("confined-shell", _CONFINED, onFailure="block")]},
-            {
-                "matcher": "Write|Edit|MultiEdit|NotebookEdit",
-                "hooks": [_entry("stay-inside", "hookline guard paths --temporary", onFailure="block")],
-            },
-        ],
-    },
-}
-"""What a new settings file says: shell lines run confined where the kernel can hold them, and edits stay inside.
-
-One process for each call: what the kernel refuses is on the line's own standard error, which the model reads.
-"""
-
-_NAMES = [hook["name"] for groups in STARTER["hooks"].values() for group in groups for hook in group["hooks"]]
+            {"matcher": "Bash", "hooks": [_entry(NAMES[0], _CONFINED)]},
+            {"matcher": "Write|Edit|MultiEdit|NotebookEdit", "hooks": [_entry(NAMES[1], "guard paths --temporary")]},
+        ]
+    }
 
 
 def main(argv: list[str]) -> int:
@@ -59,29 +54,11 @@ def main(argv: list[str]) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(merged, indent=2) + "\n")
     _trust_own(trust, args, path, unseen)
-    print(json.dumps({"wrote": str(path), "hooks": _NAMES}) if args.json else _next_steps(path))
-    if warning := _path_warning():
-        print(paint(f"warning: {warning}", "yellow", sys.stderr), file=sys.stderr)
+    print(json.dumps({"wrote": str(path), "hooks": NAMES}) if args.json else _next_steps(path))
     if unseen:
         labels = ", ".join(map(one_line, unseen.values()))
         print(f"not trusted, because it was there before: {labels}; run `hookline trust` to look", file=sys.stderr)
     return 0
-
-
-def _path_warning() -> str:
-    """Why an agent may not find the `hookline` that the file names; nothing if it will."""
-    found = shutil.which("hookline")
-    if found is None:
-        here = Path(sys.executable).with_name("hookline")
-        where = f"add {here.parent} to it" if here.exists() else "run `pipx install hookline`"
-        return f"`hookline` is not on PATH, so the agent will not find it and will refuse every call; {where}"
-    environment = os.environ.get("VIRTUAL_ENV")
-    if environment and Path(found).is_relative_to(environment):
-        return (
-            f"`hookline` is on PATH only while {environment} is active; start the agent from there, or run "
-            "`pipx install hookline`"
-        )
-    return ""
 
 
 def _unseen(trust: Trust, args: argparse.Namespace) -> dict[str, str]:
@@ -123,7 +100,7 @@ def _merged(settings: dict[str, Any]) -> dict[str, Any]:
         raise ConfigError("hooks", "is not an object; fix it first")
     merged = {
         event: [*hooks.get(event, []), *(group for group in groups if group not in hooks.get(event, []))]
-        for event, groups in STARTER["hooks"].items()
+        for event, groups in starter().items()
     }
     return {"$schema": ADDRESS, **settings, "hooks": {**hooks, **merged}}
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from shlex import quote
 from typing import NamedTuple
 
 from hookline.core.hooks.hook import Hook
+from hookline.core.interpreter import entry_argv, shell_command
 from hookline.errors import HooklineError
 from hookline.guards.sandboxing import unavailable
 from hookline.hosts.host import Host
@@ -43,14 +41,8 @@ class InstallResult(NamedTuple):
 
 
 def program() -> str:
-    """The command that runs this Hookline from anywhere, whatever PATH says there."""
-    beside = Path(sys.executable).with_name("hookline")
-    given = Path(sys.argv[0])
-    for path in (given if given.name == "hookline" else beside, beside):
-        found = path if path.is_absolute() else Path(shutil.which(path) or path.absolute())
-        if found.is_file() and os.access(found, os.X_OK):
-            return quote(str(found))
-    return f"{quote(sys.executable)} -P -m hookline"
+    """The command that runs this Hookline from anywhere, whatever the environment says there."""
+    return shell_command(entry_argv())
 
 
 def seconds_for(hooks: Iterable[Hook]) -> dict[str, float]:

@@ -23,7 +23,8 @@ DEADLINE = 20.0
 MARGIN = 10.0
 """Seconds by which the host's patience exceeds ours: a busy machine may take that long to start a process."""
 
-_COMMAND = re.compile(r"""hookline(?:\.exe)?['"]?\s+answer\s+(\w+)\b""")
+NOT_STARTED = "hookline could not be started; this fails closed"
+_COMMAND = re.compile(r"""hookline(?:\.exe|/__main__\.py)?['"]?\s+answer\s+(\w+)\b""")
 
 
 class HookSource(NamedTuple):
@@ -88,11 +89,16 @@ def _entry(wiring: CommandTemplate, event: str, seconds: float, *, gate: bool) -
     return HookEntry(event, command, math.ceil(patience) * host.config.second, gate)
 
 
+def deny_by_exit(reason: str = NOT_STARTED) -> str:
+    """What follows `||` where exit code 2 is the deny: another code means that Hookline has not answered."""
+    return f"{{ [ $? = 2 ] || echo {shlex.quote(reason)} >&2; exit 2; }}"
+
+
 def _without_us(host: Host, event: str) -> str:
     """The host's deny in a few words of shell, for the day Hookline is moved or removed and the entry is not."""
-    response = refuse(host, "hookline could not be started; this fails closed", host.ours(event) or "")
+    response = refuse(host, NOT_STARTED, host.ours(event) or "")
     if response.exit_code:
-        return f"{{ [ $? = {response.exit_code} ] || echo {shlex.quote(response.stderr.decode())} >&2; exit 2; }}"
+        return deny_by_exit(response.stderr.decode())
     return f"printf %s {shlex.quote(response.stdout.decode())}" if response.stdout else "true"
 
 

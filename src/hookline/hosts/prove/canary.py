@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +26,9 @@ TOKEN = "hookline-canary"  # noqa: S105 - a word to look for, not a secret
 REASON = "a canary was refused on purpose"
 NAME = "canary"
 KINDS = ("allow", "deny", "rewrite", "hang", "crash", "exit")
+HEADER = b'{"proof": "hookline"}\n'
+"""The first line of a proof's file: no other file is written to, whatever the variable names."""
+_REWRITTEN = re.compile(rf"touch [\w./-]+/{TOKEN}-rewrite")
 PATIENCE = 3.0
 """Seconds until a canary that hangs is refused."""
 
@@ -46,10 +50,9 @@ def prompt(kind: str) -> str:
 
 def attach(hooks: HookSet, env: Mapping[str, str]) -> None:
     """Add the canary's hook and note every verdict, if a proof is running."""
-    path = env.get(VARIABLE)
-    if not path:
+    path = env.get(VARIABLE, "")
+    if not note(path, hooks={hook.name: hook.matcher.pattern or "*" for hook in hooks.hooks}):
         return
-    note(path, hooks={hook.name: hook.matcher.pattern or "*" for hook in hooks.hooks})
     hooks.add(PreToolUse, _judge_call, name=NAME, inline=True)
     hooks.add(UserPromptSubmit, _judge_prompt, name=f"{NAME} prompt", inline=True)
 
@@ -62,12 +65,24 @@ def attach(hooks: HookSet, env: Mapping[str, str]) -> None:
     hooks.observe(note_verdict, inline=True)
 
 
-def note(path: str, **what: Any) -> None:
-    """One line in the proof's file."""
-    line = json.dumps(what, default=str) + "\n"
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    os.write(descriptor, line.encode())
-    os.close(descriptor)
+def begin(path: Path) -> None:
+    """Make the file of a proof."""
+    path.write_bytes(HEADER)
+
+
+def note(path: str, **what: Any) -> bool:
+    """One line in the proof's file, if it is one; whether it is."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return False
+    try:
+        if os.read(descriptor, len(HEADER)) != HEADER:
+            return False
+        os.write(descriptor, json.dumps(what, default=str).encode() + b"\n")
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def _kind(event: Event) -> str:
@@ -83,7 +98,7 @@ def _judge_call(event: PreToolUse) -> Reply | None:
     kind = _kind(event)
     if kind == "deny":
         return deny(REASON)
-    if kind == "rewrite":
+    if kind == "rewrite" and _REWRITTEN.fullmatch(event.tool_input["command"]):
         return rewrite({**event.tool_input, "command": event.tool_input["command"].replace("rewrite", "rewritten")})
     if kind == "hang":
         time.sleep(3600)

@@ -4,6 +4,7 @@ import _socket
 import os
 import sys
 
+from hookline.core.interpreter import PACKAGES
 from hookline.processes.service import address, frames
 
 ACCEPT_LIMIT = 2.0
@@ -254,8 +255,8 @@ def _converse(connection: _socket.socket, words: list[str]) -> tuple[int, int, i
 
 def _route(words: list[str], environ: list[bytes]) -> bytes:
     """Who is to answer: this interpreter and package, started up in an environment like ours; and what is asked."""
-    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
-    texts = (sys.executable, home, repr(tuple(sys.flags)), str(sys.flags.utf8_mode), os.getcwd())
+    options = ("-I" if sys.flags.isolated else "", "-X utf8" if sys.flags.utf8_mode else "")
+    texts = (sys.executable, PACKAGES, repr(tuple(sys.flags)), " ".join(options).strip(), os.getcwd())
     return frames.join(*map(os.fsencode, texts), *frames.counted(words), *environ)
 
 

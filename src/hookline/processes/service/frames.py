@@ -10,7 +10,7 @@ import os
 import sys
 
 MAGIC = b"HOOKLINE"
-PROTOCOL = 2
+PROTOCOL = 3
 """Raised with every change of what is sent; who speaks another one is not answered."""
 RUN, CONTROL = b"r", b"c"
 """What a request wants: a command run, or something of the service itself."""

@@ -11,18 +11,14 @@ import contextlib
 import os
 import pwd
 import subprocess
-import sys
 import time
 from typing import Any
 
+from hookline.core.interpreter import hookline_argv
 from hookline.processes.service.log import Log
 
 LOOK = 5.0
 """Seconds between two looks at whether this machine is in a fleet."""
-BOOT = (
-    "import sys; sys.path.append(sys.argv[1]); "
-    "from hookline.cli.main import main; sys.exit(main(['fleet', 'run', '--until-eof']))"
-)
 END_LIMIT = 10.0
 """Seconds that a connection has to end."""
 
@@ -67,11 +63,10 @@ class LeafKeeper:
             self._end()
 
     def _start(self) -> None:
-        home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
         try:
             with open(f"{self.state}/fleet/leaf.log", "wb") as errors:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", BOOT, home], stdin=subprocess.PIPE, stdout=errors, stderr=errors,
+                    hookline_argv("fleet", "run", "--until-eof"), stdin=subprocess.PIPE, stdout=errors, stderr=errors,
                     cwd="/", env=environment(self.state),
                 )  # fmt: skip
         except OSError as problem:

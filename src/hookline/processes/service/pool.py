@@ -15,6 +15,7 @@ from collections.abc import Generator
 from statistics import median
 from typing import Any
 
+from hookline.core.interpreter import python_argv
 from hookline.processes.service import frames
 from hookline.processes.service.log import Log
 from hookline.processes.stamps import Stamps
@@ -30,10 +31,7 @@ RETRY = 10.0
 """Seconds before a worker that could not start is tried again."""
 END_LIMIT = 5.0
 """Seconds that workers have to finish their events when the service ends."""
-BOOT = (
-    "import sys; sys.path.append(sys.argv[1]); "
-    "from hookline.processes.service.worker import main; main(int(sys.argv[2]))"
-)
+BOOT = "from hookline.processes.service.worker import main; main(int(sys.argv[1]))"
 COERCED = (b"LC_CTYPE=C.UTF-8", b"LC_CTYPE=C.utf8", b"LC_CTYPE=UTF-8")
 REMEMBERED = 1000
 """Durations kept for each hook set."""
@@ -46,14 +44,16 @@ class Route:
     executable: str
     flags: str
     home: str
+    options: tuple[str, ...]
     words: list[str]
 
     def __init__(self, data: bytes) -> None:
         fields = data.split(b"\0")
-        self.executable, self.home, self.flags, utf8_mode, self.cwd = map(os.fsdecode, fields[:5])
+        self.executable, self.home, self.flags, options, self.cwd = map(os.fsdecode, fields[:5])
+        self.options = tuple(options.split())
         self.words, at = frames.take(fields, 5)
         startup = sorted(entry for entry in fields[at:] if read_at_startup(os.fsdecode(entry.partition(b"=")[0])))
-        if utf8_mode != "0":  # Python itself may have put it there, because there was no locale (PEP 538)
+        if "utf8" in self.options:  # Python itself may have put it there, because there was no locale (PEP 538)
             startup = [entry for entry in startup if entry not in COERCED]
         self.startup: tuple[bytes, ...] = tuple(startup)
 
@@ -122,7 +122,9 @@ class WorkerHandle:
         inlet, outlet = os.pipe()  # its streams are not files, as an agent's are not
         try:
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
-                [route.executable, "-c", BOOT, route.home, str(theirs.fileno())],
+                python_argv(
+                    BOOT, str(theirs.fileno()), options=route.options, python=route.executable, home=route.home
+                ),
                 cwd="/",
                 env={os.fsdecode(name): os.fsdecode(value) for name, _, value in map(_split, route.startup)},
                 stdin=inlet,

@@ -5,16 +5,14 @@ import os
 import sys
 import time
 
+from hookline.core.interpreter import ISOLATED, python_argv
 from hookline.processes.service import address
 
 PAUSE = 1.0
 """Seconds between two attempts, so that a service that cannot run does not cost every event an attempt."""
 LOCK_FD = 3
 _NOT_PRIVATE = "{}: not a private folder of this user; remove it, or make it mode 700"
-BOOT = (
-    "import sys; home, name, state = sys.argv[1:4]; sys.path.append(home); "
-    "from hookline.processes.service.server import main; main(name, {lock}, state)"
-)
+BOOT = f"from hookline.processes.service.server import main; main(sys.argv[1], {LOCK_FD}, sys.argv[2])"
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 """The service's own: nothing of the project whose event happens to start it."""
 
@@ -89,8 +87,7 @@ def _just_tried(lock: int) -> bool:
 
 def _launch(name: str, lock: int) -> None:
     """Start the service as nobody's child, with no descriptor of ours but the lock."""
-    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
-    argv = [sys.executable, "-I", "-S", "-c", BOOT.format(lock=LOCK_FD), home, name, _state_folder()]
+    argv = python_argv(BOOT, name, _state_folder(), options=(*ISOLATED, "-S"))
     child = os.fork()
     if child:
         os.waitpid(child, 0)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+
+from hookline.core.interpreter import hookline_argv
 
 _MOST_FLIPS = 500
 _MOST_SAID = 4_000
@@ -18,7 +19,7 @@ class ReplaySubprocess:
     """Runs `hookline replay --json` with the flags that say whose hooks, when it is told to start."""
 
     def __init__(self, files: Sequence[str], flags: Sequence[str], hooks: str) -> None:
-        self._argv = [sys.executable, "-m", "hookline.cli.main", "replay", "--json", *flags, "--", *files]
+        self._argv = hookline_argv("replay", "--json", *flags, "--", *files)
         self._hooks = hooks
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
