@@ -106,7 +106,7 @@ def gates(arena: Arena) -> list[Gate]:
         ("hook file", "claude", file, bash), ("settings", "codex", (), bash), ("inside", "codex", file, touch)
     ):  # fmt: skip
         own.write_text(json.dumps({"hooks": {"PreToolUse": [{"hooks": [denies("settings say no")]}]}}))
-        done = place.run("install", host, *flags)
+        done = place.run("install", host, "--replace", *flags)
         assert done.returncode == 0, done.stderr
         config = own if host == "claude" else home / ".codex/hooks.json"
         groups = json.loads(config.read_text())["hooks"]["PreToolUse"]
