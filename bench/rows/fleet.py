@@ -96,10 +96,10 @@ def _enrolled(hub: Any, folder: Path) -> list[Path]:
     folders = []
     for number in range(MACHINES):
         key, place = MachineKey.create(), folder / f"m{number}"
-        secret = hub.registry.token(hub.key.public).split(".")[1]
-        member = hub.registry.enrol(secret, key.public, f"machine {number}")
+        secret = hub.folder.registry.token(hub.folder.key.public).split(".")[1]
+        member = hub.folder.registry.enrol(secret, key.public, f"machine {number}")
         enrolment = Enrolment(
-            machine=member.machine, name=member.name, hub=hub.url, team=hub.key.public, audit=f"{place}.jsonl"
+            machine=member.machine, name=member.name, hub=hub.url, team=hub.folder.key.public, audit=f"{place}.jsonl"
         )
         Machine(place).enrol(enrolment, key.seed)
         folders.append(place)
@@ -123,7 +123,7 @@ async def _until(ready: Any, count: int) -> float:
 async def _push(hub: Any, machines: list[Path]) -> list[float]:
     """Seconds from the push until each machine has the policy in force, by the time of the file that says so."""
     began = time.time()
-    await hub.push({"hooks.py": POLICY})
+    await hub.admin.push({"hooks.py": POLICY})
 
     async def done() -> int:
         return sum((place / "current.json").exists() for place in machines)
@@ -143,7 +143,7 @@ async def _write(hub: Any, folder: Path) -> tuple[int, float]:
         await asyncio.sleep(0)
 
     async def mirrored() -> int:
-        return sum(hub.ledger.mirror(machine).last.seq for machine in hub.ledger.machines())
+        return sum(hub.folder.ledger.mirror(machine).last.seq for machine in hub.folder.ledger.machines())
 
     await _until(mirrored, MACHINES * RECORDS)
     return MACHINES * RECORDS, time.monotonic() - began

@@ -165,7 +165,7 @@ class Fleet:
         hub = Hub(self.hub, server=Server(self.hub, port=self.port))
         await hub.start()
         for laptop in self.laptops:
-            token = hub.registry.token(hub.key.public)
+            token = hub.folder.registry.token(hub.folder.key.public)
             await join(hub.url, token, machine=laptop.machine, name=laptop.name, audit=str(laptop.log))
         await hub.stop()
 

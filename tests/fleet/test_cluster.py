@@ -75,9 +75,9 @@ async def test_a_fleet_on_a_cluster_of_ones_own(
         machine = await enrolled(hub, tmp_path / "laptop")
         await cluster.reload()
         async with Connected(machine):
-            await hub.push({"hooks.py": POLICY})
+            await hub.admin.push({"hooks.py": POLICY})
             await until(lambda: version_of(machine) == 1)
-            hub.revoke("laptop")
+            hub.admin.revoke("laptop")
             await cluster.reload()
             await until(lambda: "was revoked" in machine.trouble())
         monkeypatch.setattr(connection, "IMPATIENCE", 2.0)

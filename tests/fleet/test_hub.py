@@ -67,7 +67,9 @@ async def hub(tmp_path: Path) -> AsyncIterator[Hub]:
 async def enrolled(hub: Hub, folder: Path) -> Machine:
     machine = Machine(folder)
     log = folder.with_suffix(".jsonl")
-    await join(hub.url, hub.registry.token(hub.key.public), machine=machine, name=folder.name, audit=str(log))
+    await join(
+        hub.url, hub.folder.registry.token(hub.folder.key.public), machine=machine, name=folder.name, audit=str(log)
+    )
     return machine
 
 
@@ -99,7 +101,7 @@ def version_of(machine: Machine) -> int:
 
 
 async def row_of(hub: Hub, machine: Machine) -> MachineRow:
-    return next(row for row in await hub.rows() if row.machine == machine.enrolment().machine)
+    return next(row for row in await hub.admin.rows() if row.machine == machine.enrolment().machine)
 
 
 async def in_force(hub: Hub, machine: Machine, version: int) -> None:
@@ -114,7 +116,7 @@ async def in_force(hub: Hub, machine: Machine, version: int) -> None:
 
 async def test_a_token_works_once(hub: Hub, tmp_path: Path) -> None:
     """The second machine is told what to do."""
-    token = hub.registry.token(hub.key.public)
+    token = hub.folder.registry.token(hub.folder.key.public)
     await join(hub.url, token, machine=Machine(tmp_path / "one"))
 
     with pytest.raises(FleetError, match="unknown, used or too old; make a new one with `hookline fleet token`"):
@@ -124,7 +126,7 @@ async def test_a_token_works_once(hub: Hub, tmp_path: Path) -> None:
 
 async def test_a_token_ends(hub: Hub, tmp_path: Path) -> None:
     """One that is too old is as good as none."""
-    token = hub.registry.token(hub.key.public, hours=-0.001)
+    token = hub.folder.registry.token(hub.folder.key.public, hours=-0.001)
 
     with pytest.raises(FleetError, match="too old; make a new one"):
         await join(hub.url, token, machine=Machine(tmp_path / "one"))
@@ -132,7 +134,7 @@ async def test_a_token_ends(hub: Hub, tmp_path: Path) -> None:
 
 async def test_another_teams_hub_is_not_believed(hub: Hub, tmp_path: Path) -> None:
     """It may know the token's secret; its answer is not signed by the team that made the token."""
-    secret = hub.registry.token(hub.key.public).split(".")[1]
+    secret = hub.folder.registry.token(hub.folder.key.public).split(".")[1]
     ours = f"hl1.{secret}.{TeamKey(b'o' * 32).public}"
 
     with pytest.raises(FleetError, match="not signed by the team that made this token; is this the right hub"):
@@ -170,7 +172,7 @@ async def test_a_bundle_of_another_key_is_refused_and_the_hub_says_so(hub: Hub, 
     """Whoever has the server can put a bundle there; no machine takes it, and the last good one stays."""
     machine = await enrolled(hub, tmp_path / "laptop")
     async with Connected(machine) as leaf:
-        await hub.push({"hooks.py": POLICY})
+        await hub.admin.push({"hooks.py": POLICY})
         await in_force(hub, machine, 1)
         digest = await put_bundle(hub, 2, pack({"hooks.py": b""}, version=2, key=TeamKey(b"x" * 32)))
         await announce(hub, Rollout(version=2, digest=digest))
@@ -186,9 +188,9 @@ async def test_an_older_bundle_is_not_put_back(hub: Hub, tmp_path: Path) -> None
     """It was signed once; the machine has gone on since."""
     machine = await enrolled(hub, tmp_path / "laptop")
     async with Connected(machine) as leaf:
-        first = await hub.push({"hooks.py": b"# weak\n" + POLICY})
+        first = await hub.admin.push({"hooks.py": b"# weak\n" + POLICY})
         await in_force(hub, machine, 1)
-        await hub.push({"hooks.py": POLICY})
+        await hub.admin.push({"hooks.py": POLICY})
         await in_force(hub, machine, 2)
         await announce(hub, first)
         await leaf.follow_policy()
@@ -203,7 +205,7 @@ async def test_a_policy_that_was_changed_on_the_machine_is_fetched_again(hub: Hu
     """Every gate is denied until then; afterwards everything is as it was signed."""
     machine = await enrolled(hub, tmp_path / "laptop")
     async with Connected(machine) as leaf:
-        await hub.push({"hooks.py": POLICY})
+        await hub.admin.push({"hooks.py": POLICY})
         await until(lambda: version_of(machine) == 1)
         (machine.policy_folder(1) / "hooks.py").write_bytes(b"")
         with pytest.raises(FleetError, match="not the file that was signed"):
@@ -223,19 +225,19 @@ async def test_a_revoked_machine_is_cut_off(hub: Hub, tmp_path: Path, monkeypatc
     name = machine.enrolment().machine
     async with Connected(machine) as leaf:
         log.append([{"event": "PreToolUse"}])
-        await until(lambda: hub.ledger.mirror(name).last.seq == 1)
-        hub.revoke("laptop")
+        await until(lambda: hub.folder.ledger.mirror(name).last.seq == 1)
+        hub.admin.revoke("laptop")
         await until(lambda: "was revoked" in machine.trouble())
         log.append([{"event": "PreToolUse"}])
         with pytest.raises(Exception, match=r"closed|reconnect|timeout"):
             await leaf.send(log.path)
 
     assert "run `hookline fleet leave`, then join with a new token" in machine.trouble()
-    assert hub.ledger.mirror(name).last.seq == 1
+    assert hub.folder.ledger.mirror(name).last.seq == 1
     monkeypatch.setattr(connection, "IMPATIENCE", 2.0)
     with pytest.raises(FleetError, match=r"does not let this machine in|cannot connect to the hub"):
         await talking(machine)
-    assert [row.machine for row in await hub.rows()] == []
+    assert [row.machine for row in await hub.admin.rows()] == []
 
 
 async def test_a_machine_cannot_speak_for_another(hub: Hub, tmp_path: Path) -> None:
@@ -260,7 +262,7 @@ async def test_a_machine_cannot_speak_for_another(hub: Hub, tmp_path: Path) -> N
 
     for subject in subjects:
         assert any(f'publish to "{subject}"'.lower() in one.lower() for one in refused), subject
-    assert hub.ledger.machines() == []
+    assert hub.folder.ledger.machines() == []
 
 
 async def test_what_a_machine_did_not_sign_is_left_out(
@@ -272,17 +274,17 @@ async def test_what_a_machine_did_not_sign_is_left_out(
     log = AuditFile(tmp_path / "other.jsonl")
     log.append([{"event": "PreToolUse"}])
     async with Connected(other):
-        await until(lambda: hub.ledger.mirror(victim).last.seq == 1)
+        await until(lambda: hub.folder.ledger.mirror(victim).last.seq == 1)
         client = await talking(mine)
         with caplog.at_level(logging.WARNING, "hookline.fleet"):
             await client.publish("$JS.API.STREAM.NAMES", b"", reply=audit_of(victim))
             await until(lambda: "did not sign" in caplog.text)
         await client.close()
         log.append([{"event": "PreToolUse"}])
-        await until(lambda: hub.ledger.mirror(victim).last.seq == 2)
+        await until(lambda: hub.folder.ledger.mirror(victim).last.seq == 2)
 
-    assert hub.problems() == []
-    assert hub.ledger.mirror(victim).path.read_bytes() == log.path.read_bytes()
+    assert hub.folder.ledger.problems() == []
+    assert hub.folder.ledger.mirror(victim).path.read_bytes() == log.path.read_bytes()
 
 
 async def test_what_a_joining_machine_may_do_is_join(hub: Hub) -> None:
@@ -298,7 +300,7 @@ async def test_a_clock_that_is_off_is_shown_and_does_no_harm(hub: Hub, tmp_path:
     """The hub goes by its own clock: such a machine reports, gets policy, and is not taken for silent."""
     machine = await enrolled(hub, tmp_path / "laptop")
     async with Connected(machine) as leaf:
-        await hub.push({"hooks.py": POLICY})
+        await hub.admin.push({"hooks.py": POLICY})
         await in_force(hub, machine, 1)
         off = (datetime.now(UTC) + timedelta(hours=hours)).isoformat(timespec="milliseconds")
         status = msgspec.structs.replace(leaf.status(), time=off, received="2001-01-01T00:00:00+00:00")
@@ -404,7 +406,7 @@ def test_a_full_disk_at_the_hub_loses_nothing(tmp_path: Path) -> None:
         """
         from pathlib import Path
         from hookline.records.audit import AuditFile
-        from hookline.fleet.hub import _advice
+        from hookline.fleet.mirroring import advice
         from hookline.fleet.ledger import Ledger
         AuditFile("audit.jsonl").append({"event": "PreToolUse", "pad": "x" * 3000} for _ in range(200))
         lines = Path("audit.jsonl").read_bytes().splitlines(keepends=True)
@@ -415,7 +417,7 @@ def test_a_full_disk_at_the_hub_loses_nothing(tmp_path: Path) -> None:
         try:
             mirror.take(b"".join(lines[50:]))
         except OSError as problem:
-            print(_advice(problem))
+            print(advice(problem))
         filler.unlink()
         print(mirror.take(b"".join(lines[50:])))
         print(mirror.path.read_bytes() == Path("audit.jsonl").read_bytes(), AuditFile(mirror.path).verify())
@@ -436,7 +438,7 @@ async def test_a_machine_whose_disk_is_full_tells_the_hub(hub: Hub, tmp_path: Pa
     blocker = machine.folder / "policies"
     blocker.write_bytes(b"")  # nothing can be put below it, as on a disk that takes nothing
     async with Connected(machine) as leaf:
-        await hub.push({"hooks.py": POLICY})
+        await hub.admin.push({"hooks.py": POLICY})
         await leaf.follow_policy()
         [problem] = (await row_of(hub, machine)).problems
         blocker.unlink()
@@ -458,17 +460,17 @@ async def test_an_interrupted_reader_goes_on_in_order(hub: Hub, tmp_path: Path) 
         for number in range(6):
             log.append([{"event": "PreToolUse", "number": number}])
             await until(lambda seq=number + 1: leaf.status().audit_seq == seq)  # type: ignore[misc]
-        pull = await hub._subscribe()
+        pull = await hub.mirroring.subscribe()
         [first, *_] = await pull.fetch(3, timeout=10)
-        hub._take(first.subject, first.data, first.headers)
+        await hub.mirroring.take(first)
         await first.ack_sync()
         await pull.unsubscribe()
-        again = asyncio.create_task(hub._mirror())
-        await until(lambda: hub.ledger.mirror(name).last.seq == 6)
+        again = asyncio.create_task(hub.mirroring.run())
+        await until(lambda: hub.folder.ledger.mirror(name).last.seq == 6)
         await end(again)
 
-    assert hub.problems() == []
-    assert hub.ledger.mirror(name).path.read_bytes() == log.path.read_bytes()
+    assert hub.folder.ledger.problems() == []
+    assert hub.folder.ledger.mirror(name).path.read_bytes() == log.path.read_bytes()
 
 
 def test_a_tool_call_never_opens_a_connection(tmp_path: Path) -> None:
@@ -511,7 +513,7 @@ async def test_machines_made_from_one_image_are_both_mirrored(hub: Hub, tmp_path
     async with Connected(machines[0]), Connected(machines[1]):
         for machine in machines:
             name = machine.enrolment().machine
-            await until(lambda name=name: hub.ledger.mirror(name).last.seq == 1)  # type: ignore[misc]
+            await until(lambda name=name: hub.folder.ledger.mirror(name).last.seq == 1)  # type: ignore[misc]
 
     assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
 
@@ -522,4 +524,4 @@ async def test_nobody_is_turned_away_while_the_server_reads_its_users_anew(hub: 
     for _ in range(100):
         hub.server.reload()
         for _ in range(5):
-            await hub.rollout()
+            await hub.admin.rollout()

@@ -83,3 +83,24 @@ def test_looking_never_cuts_what_is_being_written(tmp_path: Path) -> None:
     assert mirror.path.read_bytes() == b"".join(sent[:2]) + sent[2][:40]
     assert Ledger(tmp_path / "hub").mirror("m1").take(sent[2]) == ("new", [])
     assert mirror.path.read_bytes() == b"".join(sent)
+
+
+def test_a_machine_that_goes_back_to_an_older_policy_is_named(tmp_path: Path) -> None:
+    """Once for each step; records that were judged while a policy came are not a step, nor are those without one."""
+    cases = {
+        (1, 1, 2, 2): [],
+        (0, 0, 1): [],
+        (1, 2, 1, 2): [],
+        (1, None, 2): [],
+        (2, *[3] * 20, 2, 2, 2): ["judged with policy 2, after policy 3 was in force: the machine went back"],
+        (3, 0, 0): ["judged with policy 0, after policy 3 was in force: the machine went back"],
+    }
+    for number, (versions, expected) in enumerate(cases.items()):
+        log = tmp_path / f"{number}.jsonl"
+        records = [{"event": "x"} | ({} if one is None else {"policy": one}) for one in versions]
+        AuditFile(log).append(records)
+        sent = log.read_bytes().splitlines(keepends=True)
+        found = []
+        for block in (sent[:1], sent[1:]):  # the hub is started again in between
+            found += Ledger(tmp_path / "hub").mirror(f"m{number}").take(b"".join(block))[1]
+        assert [one.problem for one in found] == expected, versions

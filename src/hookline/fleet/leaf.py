@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import platform
+import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -34,6 +35,7 @@ from hookline.fleet.subjects import (
     AUDIT_STREAM,
     BUNDLE_BUCKET,
     ENROL,
+    INSTANCE_HEADER,
     POLICY_BUCKET,
     SIGNATURE_HEADER,
     STATUS_BUCKET,
@@ -122,6 +124,7 @@ class Leaf:
         self._changed = asyncio.Event()
         self._client: Client | None = None
         self._key = MachineKey.load(self.machine.seed_path)
+        self._instance = secrets.token_hex(8)  # not kept: a copy of this machine has another
 
     async def run(self) -> None:
         """Connect and stay connected; whatever fails is tried again."""
@@ -210,6 +213,7 @@ class Leaf:
             "Nats-Msg-Id": f"{self.enrolment.machine}.{block.last.hash}",  # machines made from one image begin alike
             "Nats-Expected-Last-Subject-Sequence": str(self._sequence),
             SIGNATURE_HEADER: self._key.sign(block.data).hex(),
+            INSTANCE_HEADER: self._instance,
         }
         js = self.client.jetstream()
         subject = audit_of(self.enrolment.machine)
@@ -320,6 +324,7 @@ class Leaf:
             refused=self._refused[1],
             audit_seq=last.seq,
             audit_hash=last.hash,
+            instance=self._instance,
             hosts=self._hosts(),
         )
 

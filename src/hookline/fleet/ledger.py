@@ -7,6 +7,7 @@ A block is written, put on the disk, and only then acknowledged to the stream; o
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -20,6 +21,9 @@ from hookline.records.audit.log_file import last_line
 from hookline.records.audit.verification import lines_of
 
 Outcome = Literal["new", "known"]
+_MOST_ASIDE = 100
+_AT_ONCE = 10
+"""How many records may still name the policy before, because they were judged while another one came."""
 
 
 class ChainProblem(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,8 +34,13 @@ class ChainProblem(msgspec.Struct, frozen=True, kw_only=True):
     problem: str
     found: str
 
+    @property
+    def text(self) -> str:
+        """The problem, and the record that it is about, if it is about one."""
+        return f"record {self.record}: {self.problem}" if self.record else self.problem
+
     def __str__(self) -> str:
-        return f"{self.machine}: record {self.record}: {self.problem}"
+        return f"{self.machine}: {self.text}"
 
 
 class Mirror:
@@ -42,6 +51,9 @@ class Mirror:
         self.path: Path = folder / f"{machine}.jsonl"
         self.problems_path: Path = folder / f"{machine}.problems.jsonl"
         self._last: Link | None = None
+        self._hashes: set[str] | None = None
+        self._policy: tuple[int, int] | None = None
+        """The highest version of the policy that a record named, and the first record that did."""
 
     @property
     def last(self) -> Link:
@@ -53,24 +65,69 @@ class Mirror:
         if self._last is None:
             self._last = _end_of(self.path, cut=True)
         lines = [line + b"\n" for line in block.split(b"\n") if line]
-        fresh = _after(lines, self.last, self.path)
+        fresh = self._after(lines)
         if not fresh:
             return "known", []
         problems: list[ChainProblem] = []
         last = self.last
-        for link, problem in follow(fresh, last):
-            if problem is not None:
-                now = datetime.now(UTC).isoformat(timespec="seconds")
-                problems.append(ChainProblem(machine=self.machine, record=link.seq, problem=problem, found=now))
+        for line, (link, problem) in zip(fresh, follow(fresh, last), strict=True):
+            found = (problem, self._step_back(line, link.seq))
+            problems += [self._problem(one, link.seq) for one in found if one is not None]
             last = link
         self._append(fresh, last, problems)
         return "new", problems
 
+    def _problem(self, problem: str, record: int = 0) -> ChainProblem:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return ChainProblem(machine=self.machine, record=record, problem=problem, found=now)
+
+    def _after(self, lines: list[bytes]) -> list[bytes]:
+        """The lines of a block that are not in the mirror yet.
+
+        A block that comes once more, because its machine did not hear the acknowledgement, has none. One that is older
+        than the mirror and not in it is a chain that began again: it is kept, and `follow` says what is wrong.
+        """
+        for index, line in enumerate(lines):
+            if link_of(line) == self.last:
+                return lines[index + 1 :]
+        ends = link_of(lines[-1]) if lines else None
+        return [] if ends is not None and ends.seq < self.last.seq and self.holds(ends) else lines
+
+    def holds(self, link: Link) -> bool:
+        """Whether the mirror has a record."""
+        if link == self.last:
+            return True
+        if self._hashes is None:
+            self._hashes = set(_hashes(self.path))
+        return link.hash[:16] in self._hashes
+
+    def _step_back(self, line: bytes, record: int) -> str | None:
+        """What is wrong if a record names an older policy than those before it, beyond what came at the same time."""
+        version = _policy_of(line)
+        highest, since = self._policy or (_policy_at_end(self.path), 0)
+        if version is None or version >= highest:
+            self._policy = (highest, since) if version in (None, highest) else (version, record)
+            return None
+        if version and record - since <= _AT_ONCE:
+            return None
+        self._policy = version, record  # one step back is one problem
+        return f"judged with policy {version}, after policy {highest} was in force: the machine went back"
+
+    def put_aside(self, block: bytes, place: int, why: str) -> ChainProblem:
+        """Keep a block that cannot be mirrored beside the mirror, and note that."""
+        aside = self.path.with_name(f"{self.machine}.aside")
+        aside.mkdir(exist_ok=True)
+        if sum(1 for _ in aside.iterdir()) < _MOST_ASIDE:
+            (aside / str(place)).write_bytes(block)
+        problem = self._problem(f"block {place} of the stream cannot be mirrored and was put aside: {why}")
+        _append_durably(self.problems_path, msgspec.json.encode(problem) + b"\n")
+        return problem
+
     def _append(self, lines: list[bytes], last: Link, problems: list[ChainProblem]) -> None:
-        """All on the disk before anybody is told."""
+        """All on the disk before the stream is told."""
         if problems:
             _append_durably(self.problems_path, b"".join(msgspec.json.encode(one) + b"\n" for one in problems))
-        self._last = None  # should writing fail half-way, the torn end is cut off before the next block
+        self._last = self._hashes = None  # should writing fail half-way, the torn end is cut off before the next block
         with locked(self.path.with_name(self.path.name + ".head")) as head:
             _append_durably(self.path, b"".join(lines))
             write_head(head, Head().at(last), None)
@@ -112,29 +169,40 @@ def _is_log(path: Path) -> bool:
     return not path.name.endswith(".problems.jsonl")
 
 
-def _after(lines: list[bytes], last: Link, path: Path) -> list[bytes]:
-    """The lines of a block that are not in the mirror yet.
-
-    A block that comes once more, because its machine did not hear the acknowledgement, has none. One that is older than
-    the mirror and not in it is a chain that began again: it is kept, and `follow` says what is wrong.
-    """
-    for index, line in enumerate(lines):
-        if link_of(line) == last:
-            return lines[index + 1 :]
-    ends = link_of(lines[-1]) if lines else None
-    if ends is not None and ends.seq < last.seq and _holds(path, ends):
-        return []
-    return lines
+def _hashes(path: Path) -> Iterator[str]:
+    """The hashes of a mirror's records, shortened: they are looked up, not trusted."""
+    if path.exists():
+        with path.open("rb") as file:
+            for line in lines_of(file, path.stat().st_size):
+                if link := link_of(line):
+                    yield link.hash[:16]
 
 
-def _holds(path: Path, link: Link) -> bool:
-    needle = f'"hash":"{link.hash}"}}\n'.encode()
-    with path.open("rb") as file:
-        return any(line.endswith(needle) for line in lines_of(file, path.stat().st_size))
+class _Judged(msgspec.Struct):
+    """Which policy a record was judged with."""
+
+    policy: int | None = None
+
+
+def _policy_at_end(path: Path) -> int:
+    """The version that a mirror's last record names."""
+    try:
+        with path.open("rb") as file:
+            line, _ = last_line(file.fileno(), path.stat().st_size)
+    except FileNotFoundError:
+        return 0
+    return _policy_of(line) or 0
+
+
+def _policy_of(line: bytes) -> int | None:
+    try:
+        return msgspec.json.decode(line, type=_Judged).policy
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def _end_of(path: Path, *, cut: bool = False) -> Link:
-    """The last whole record; whoever writes cuts a torn end off, which was never acknowledged. Others only look."""
+    """The last whole record; the writer cuts a torn end off, which was never acknowledged; others only look."""
     try:
         fd = os.open(path, os.O_RDWR if cut else os.O_RDONLY)
     except FileNotFoundError:

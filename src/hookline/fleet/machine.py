@@ -27,6 +27,8 @@ from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, Manifest
 from hookline.fleet.keys import verify
 
 Stale = Literal["keep", "ask", "deny"]
+_CLOCK_HOURS = 0.1
+"""How far a clock may be set back without a question how long ago the hub was heard."""
 _AGAIN = "the hub will send the policy again"
 
 
@@ -113,12 +115,13 @@ class Machine:
             return ""
 
     def hours_silent(self, now: float | None = None) -> float:
-        """How long the hub has not been heard; a clock that was set back counts as no time."""
+        """How long the hub has not been heard; if that was in the future, the clock went back, and nothing is known."""
         try:
             last = (self.folder / "contact").stat().st_mtime
         except OSError:
             return float("inf")
-        return max((time.time() if now is None else now) - last, 0.0) / 3600
+        hours = ((time.time() if now is None else now) - last) / 3600
+        return hours if hours >= 0 else 0.0 if hours > -_CLOCK_HOURS else float("inf")
 
     def connecting(self) -> int | None:
         """Take the place of the one process that keeps the connection; `None` if another has it."""

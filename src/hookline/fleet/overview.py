@@ -48,18 +48,19 @@ class MachineRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def rows(
     members: Mapping[str, Member],
-    statuses: Mapping[str, Status],
+    statuses: Mapping[str, Status | None],
     *,
     rollout: Rollout | None,
     records: Mapping[str, int],
     breaks: Sequence[ChainProblem],
     now: datetime,
 ) -> list[MachineRow]:
-    """The fleet, those that need somebody first."""
+    """The fleet, machines that need attention first."""
     made = [
         _row(
             member,
             statuses.get(member.machine),
+            is_unreadable=member.machine in statuses and statuses[member.machine] is None,
             rollout=rollout,
             records=records.get(member.machine, 0),
             breaks=breaks,
@@ -75,14 +76,19 @@ def _row(
     member: Member,
     status: Status | None,
     *,
+    is_unreadable: bool,
     rollout: Rollout | None,
     records: int,
     breaks: Sequence[ChainProblem],
     now: datetime,
 ) -> MachineRow:
     wanted = rollout.wanted(member.machine)[0] if rollout else 0
-    problems = [f"record {one.record}: {one.problem}" for one in breaks if one.machine == member.machine]
+    problems = [one.text for one in breaks if one.machine == member.machine]
     age = status.seconds_old(now) if status else float("inf")
+    if member.suspended:
+        problems.append(f"cut off: {member.suspended}; `hookline fleet resume {member.machine}` lets it in again")
+    if is_unreadable:
+        problems.append("what it says of itself cannot be read; is its Hookline newer than the hub's?")
     if status and status.refused:
         problems.append(f"policy refused: {status.refused}")
     ahead = status.clock_ahead() if status else 0.0
@@ -93,7 +99,7 @@ def _row(
         machine=member.machine,
         name=member.name,
         seen=(status.received or status.time) if status else "",
-        silent=age > SILENT_SECONDS,
+        silent=abs(age) > SILENT_SECONDS,
         policy=status.policy if status else 0,
         wanted=wanted,
         records=records,

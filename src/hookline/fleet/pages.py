@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from hookline.errors import FleetError
-from hookline.fleet.hub import Hub
+from hookline.fleet.administrator import Administrator
 from hookline.fleet.ledger import Ledger
 from hookline.fleet.overview import MachineRow
 from hookline.fleet.rollout import Rollout
@@ -47,7 +47,7 @@ class FleetPages:
         """Ask the hub again and again; if it goes away, what it said last is shown, and that it is away."""
         while True:
             try:
-                hub = await Hub.of(self.folder)
+                hub = await Administrator.connect(self.folder)
             except FleetError as problem:
                 self.problem = str(problem)
                 await asyncio.sleep(SECONDS)
@@ -55,9 +55,9 @@ class FleetPages:
             try:
                 await self._read(hub)
             finally:
-                await hub.stop()
+                await hub.close()
 
-    async def _read(self, hub: Hub) -> None:
+    async def _read(self, hub: Administrator) -> None:
         with contextlib.suppress(asyncio.TimeoutError):
             while True:
                 try:
@@ -74,7 +74,7 @@ class FleetPages:
         return [ledger.mirror(machine).path for machine in ledger.machines()]
 
     def machines(self) -> dict[str, Any]:
-        """One row for each machine, those that need somebody first."""
+        """One row for each machine, those that need attention first."""
         return {"problem": self.problem, "machines": [_shown(row) for row in self._rows]}
 
     def rollouts(self) -> dict[str, Any]:

@@ -26,6 +26,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     enrolled: str
     revoked: str = ""
+    suspended: str = ""
+    """Why the hub has cut it off, until an administrator lets it in again."""
 
 
 class _Token(msgspec.Struct, frozen=True):
@@ -88,13 +90,28 @@ class MachineRegistry:
 
     def revoke(self, which: str) -> Member:
         """Let a machine in no more; `which` is its id or its name."""
+        return self._change(which, revoked=_now())
+
+    def resume(self, which: str) -> Member:
+        """Let a machine in again that was cut off."""
+        return self._change(which, suspended="")
+
+    def suspend(self, machine: str, why: str) -> bool:
+        """Cut a machine off until it is resumed; whether it was not cut off already."""
+        member = self.members().get(machine)
+        if member is None or member.revoked or member.suspended:
+            return False
+        self._change(machine, suspended=why)
+        return True
+
+    def _change(self, which: str, **fields: str) -> Member:
         with locked(self._lock):
             state = self._read()
             found = [one for one in state.members.values() if which in (one.machine, one.name) and not one.revoked]
             if len(found) != 1:
                 problem = "no such machine" if not found else "several machines have this name; use the id"
                 raise FleetError(f"`{which}`: {problem}; `hookline fleet machines` lists them")
-            member = msgspec.structs.replace(found[0], revoked=_now())
+            member = msgspec.structs.replace(found[0], **fields)
             state.members[member.machine] = member
             self._write(state)
         return member
@@ -105,7 +122,7 @@ class MachineRegistry:
 
     def keys(self) -> dict[str, str]:
         """The machines that may connect, and their keys."""
-        return {one.machine: one.key for one in self.members().values() if not one.revoked}
+        return {one.machine: one.key for one in self.members().values() if not (one.revoked or one.suspended)}
 
 
 def read_token(token: str) -> tuple[str, str]:

@@ -118,7 +118,7 @@ class Server:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if self._process.poll() is not None:
-                raise FleetError(f"nats-server ended with exit code {self._process.returncode}: {self._last_words()}")
+                raise FleetError(f"nats-server ended with exit code {self._process.returncode}: {self.last_words()}")
             try:
                 with socket.create_connection((self.host, self.port), timeout=1) as link:
                     if link.recv(5) == b"INFO ":
@@ -127,7 +127,8 @@ class Server:
                 time.sleep(0.05)
         raise FleetError(f"nats-server took no connection on port {self.port} within {seconds:.0f} s")
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
+        """The last line that the server wrote to its log."""
         lines = (self.folder / "nats.log").read_text("utf-8", "replace").splitlines()
         return lines[-1] if lines else "it said nothing"
 
@@ -168,7 +169,7 @@ def _exists(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    try:  # one that nobody has reaped yet has ended all the same
+    try:  # one that was not reaped yet has ended all the same
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return True

@@ -7,6 +7,9 @@ from typing import Any
 
 import msgspec
 
+MOST_STATUS = 1 << 16
+"""A status larger than this is not taken."""
+
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """A machine's word on itself."""
@@ -22,6 +25,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Why the wanted policy is not in force, if it is not."""
     audit_seq: int = 0
     audit_hash: str = ""
+    instance: str = ""
+    """Which process of the machine says this."""
     hosts: list[dict[str, Any]] = []
     """Which agents are installed there, hooked or not, proven or not."""
     received: str = ""
@@ -36,3 +41,15 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         if not self.received:
             return 0.0
         return (datetime.fromisoformat(self.time) - datetime.fromisoformat(self.received)).total_seconds()
+
+
+def read_status(machine: str, data: bytes, received: datetime | None) -> Status | None:
+    """What a machine said, with the time when the server took it; `None` for what cannot be read, whatever it is."""
+    try:
+        status = msgspec.json.decode(data, type=Status)
+        said = datetime.fromisoformat(status.time)
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
+        return None
+    if status.machine != machine or said.tzinfo is None:
+        return None
+    return msgspec.structs.replace(status, received=received.isoformat(timespec="milliseconds") if received else "")

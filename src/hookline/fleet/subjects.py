@@ -11,7 +11,9 @@ AUDIT = "hookline.audit"
 ENROL = "hookline.enrol"
 ANNOUNCE = "hookline.policy.changed"
 SIGNATURE_HEADER = "Hookline-Signature"
-"""On every audit block: its machine's signature, so that nobody else, not even the server, can speak for it."""
+"""On every audit block: its machine's signature, so that not even the server can speak for it."""
+INSTANCE_HEADER = "Hookline-Instance"
+"""Beside it: which process of the machine sent it. Two that take turns are two computers with one key."""
 TARGET = "target"
 """The key in the policy bucket that says which version is wanted, and for whom."""
 
@@ -49,4 +51,4 @@ JOIN_MAY = {
     "publish": {"allow": [ENROL]},
     "subscribe": {"allow": ["_INBOX_join.>"]},
 }
-"""What somebody may do who has only a token: ask to be enrolled."""
+"""What a machine may do that has only a token: ask to be enrolled."""

@@ -41,7 +41,7 @@ class Small:
         await self.hub.start()
 
     async def add(self, name: str, *problems: str) -> None:
-        machine, token = Machine(self.folder / name), self.hub.registry.token(self.hub.key.public)
+        machine, token = Machine(self.folder / name), self.hub.folder.registry.token(self.hub.folder.key.public)
         await join(self.hub.url, token, machine=machine, name=name, audit=str(self.folder / f"{name}.jsonl"))
         agents: list[dict[str, Any]] = [
             {"host": "claude", "hooked": ["user"], "proven": True},
@@ -51,7 +51,7 @@ class Small:
         self._leaves.append(asyncio.create_task(leaf.run()))
 
     async def push(self, share: float, message: str) -> None:
-        await self.hub.push(POLICY, share=share, message=message)
+        await self.hub.admin.push(POLICY, share=share, message=message)
 
     async def end(self) -> None:
         for task in self._leaves:

@@ -83,7 +83,7 @@ def _read(line: bytes) -> tuple[_Place, bytes, str] | None:
         return None
     try:
         place = _place.decode(stripped)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return place, stripped[: found.start()], found.group(1).decode()
 

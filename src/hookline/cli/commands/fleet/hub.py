@@ -1,4 +1,4 @@
-"""`hookline fleet` for whoever runs the hub: tokens, policies, machines, their audit logs."""
+"""`hookline fleet` for administrators of a hub: tokens, policies, machines, their audit logs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hookline.display import one_line
 from hookline.errors import FleetError
 
 if TYPE_CHECKING:
-    from hookline.fleet.hub import Hub
+    from hookline.fleet.administrator import Administrator
     from hookline.fleet.overview import MachineRow
 
 
@@ -52,10 +52,12 @@ async def _hub(args: argparse.Namespace) -> int:
     try:
         await hub.start()
         print(f"the hub runs at {hub.url}; its folder is {folder}")
-        if not hub.own_server:
-            print(f"{hub.users_path} has the cluster's users; reload the cluster when a machine has joined or left")
+        if hub.server is None:
+            print(
+                f"{hub.folder.users_path} has the cluster's users; reload the cluster when a machine has joined or left"
+            )
         print("let a machine in with `hookline fleet token`; Ctrl-C stops the hub", flush=True)
-        await until_asked_to_stop()
+        await until_one_ends(hub.run(), until_asked_to_stop())
     finally:
         await hub.stop()
     return 0
@@ -68,8 +70,7 @@ def _token_flags(flags: argparse.ArgumentParser) -> None:
 
 async def _token(args: argparse.Namespace) -> int:
     async with _running(args) as hub:
-        token = hub.registry.token(hub.key.public, args.hours)
-        print(f"hookline fleet join {hub.url} --token {token}")
+        print(hub.token(args.hours))
     return 0
 
 
@@ -103,7 +104,7 @@ async def _push(args: argparse.Namespace) -> int:
         return 1
     async with _running(args) as hub:
         if not args.no_replay:
-            await asyncio.to_thread(_show_flips, hub.folder / "audit", args.policy)
+            await asyncio.to_thread(_show_flips, _folder(args) / "audit", args.policy)
         if not args.yes and not _agreed(f"push to {_of_all(args.canary)}?"):
             print("nothing was pushed")
             return 1
@@ -134,7 +135,7 @@ def _show_flips(audit: Path, policy: Path) -> None:
 
 def _agreed(question: str) -> bool:
     if not sys.stdin.isatty():
-        raise FleetError(f"{question} nobody can be asked here; say --yes")
+        raise FleetError(f"{question} there is no terminal to ask at; say --yes")
     return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
 
 
@@ -196,8 +197,15 @@ def _revoke_flags(flags: argparse.ArgumentParser) -> None:
 async def _revoke(args: argparse.Namespace) -> int:
     async with _running(args) as hub:
         print(f"{hub.revoke(args.machine)} is revoked")
-        if not hub.own_server:
-            print(f"reload your NATS cluster now: until then the machine gets in ({hub.users_path} is up to date)")
+        if not hub.folder.address().own_server:
+            users = hub.folder.users_path
+            print(f"reload your NATS cluster now: until then the machine gets in ({users} is up to date)")
+    return 0
+
+
+async def _resume(args: argparse.Namespace) -> int:
+    async with _running(args) as hub:
+        print(f"{hub.resume(args.machine)} may connect again")
     return 0
 
 
@@ -254,14 +262,14 @@ class _running:  # noqa: N801 - reads as the function it stands for
     def __init__(self, args: argparse.Namespace) -> None:
         self._folder = _folder(args)
 
-    async def __aenter__(self) -> Hub:
-        from hookline.fleet.hub import Hub
+    async def __aenter__(self) -> Administrator:
+        from hookline.fleet.administrator import Administrator
 
-        self._hub = await Hub.of(self._folder)
+        self._hub = await Administrator.connect(self._folder)
         return self._hub
 
     async def __aexit__(self, *_: object) -> None:
-        await self._hub.stop()
+        await self._hub.close()
 
 
 Command = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[Any], Awaitable[int]]]
@@ -273,6 +281,7 @@ COMMANDS: dict[str, Command] = {
     "rollback": ("give all machines the last stable policy again", _folder_flag, _rollback),
     "machines": ("what is in force where, and what is wrong", _machines_flags, _machines),
     "revoke": ("cut a machine off", _revoke_flags, _revoke),
+    "resume": ("let a machine in again that the hub has cut off", _revoke_flags, _resume),
     "verify": ("prove that no mirrored audit log has a gap", _folder_flag, _verify),
     "console": ("the fleet in the browser: machines, rollouts, every event", _console_flags, _console),
     "export": ("every machine's records, for other systems", _export_flags, _export),
