@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, overloa
 from hookline.core.engine import Engine, Mode, Observer, OnAsk, Order, Outcome, Runner, Verdict
 from hookline.core.engine.loop_thread import run_sync
 from hookline.core.engine.tools import Approve, OnDeny, wrap_tool
-from hookline.core.hooks.declare import EventLike, F, Options, declared, is_bare, is_event, make_hook
+from hookline.core.hooks.declare import (
+    EventLike,
+    F,
+    Options,
+    declared,
+    hooks_of_event,
+    is_bare,
+    is_event,
+    is_group,
+    make_hook,
+)
 from hookline.core.hooks.hook import Hook
 from hookline.errors import HookError
 from hookline.events import Event
@@ -151,17 +161,21 @@ class Hooks:
         return register
 
     def add(self, *things: Any, **options: Unpack[Options]) -> tuple[Hook, ...]:
-        """Register hooks: `add(hook)`, `add(object_with_hooks)`, or `add(PreToolUse, function_or_action, match=…)`."""
+        """Register hooks: `add(hook)`, `add(object_with_hooks)`, or `add(PreToolUse, function_or_action, match=…)`.
+
+        What the official SDK takes is taken, too: `add({"PreToolUse": [HookMatcher(matcher="Bash", hooks=[f])]})`.
+        """
         if not things:
             raise HookError("nothing to add; write `hooks.add(PreToolUse, function)` or `hooks.add(hook)`")
         if is_event(things[0]):
             *events, run = things
             if not events:
                 raise HookError(f"nothing to run on `{run}`; write `hooks.add(PreToolUse, function)`")
-            return self.engine.registry.add([make_hook(events, run, **options)], named="name" in options)
+            return self.engine.registry.add(hooks_of_event(tuple(events), run, **options), named="name" in options)
         if options:
             raise HookError(f"{', '.join(options)}: only with events and a function: `hooks.add(PreToolUse, run, …)`")
-        return self.engine.registry.add([hook for thing in things for hook in declared(thing)], named=True)
+        named = not any(isinstance(thing, Mapping) or is_group(thing) for thing in things)
+        return self.engine.registry.add([hook for thing in things for hook in declared(thing)], named=named)
 
     def remove(self, name: str) -> Hook:
         """Take a hook out of the set; events that already fire still see it."""

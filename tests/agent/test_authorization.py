@@ -14,7 +14,7 @@ from hookline.events import PermissionRequest, PostToolUse, PostToolUseFailure, 
 from hookline.guards import commands, paths
 from hookline.guards.permissions import read_rules
 from hookline.guards.sandboxing import unavailable
-from hookline.replies import Reply, allow, deny, rewrite, stop
+from hookline.replies import Reply, allow, ask, deny, rewrite, stop
 from tests.agent.driving import agent_on, bash, requests_of, results
 
 ONCE = bash("echo ran > out.txt")
@@ -62,6 +62,23 @@ async def test_a_quick_host_outruns_no_hook(
         await agent.run("go")
 
     assert ((tmp_path / "out.txt").exists(), bool(asked)) == (runs, asks_host)
+
+
+async def test_permission_hooks_are_heard_when_another_hook_asks_and_a_host_is_there(tmp_path: Path) -> None:
+    """As in Claude Code, where both are asked; without a host the answer is no (`ask_then_permreq`)."""
+    for host, answer, runs in ((True, deny("no"), False), (True, None, True), (False, allow(), False)):
+        hooks = hooks_that((0, answer))
+        hooks.add(PreToolUse, lambda event: ask("sure?"), name="asks")
+        folder = tmp_path / f"{host}-{answer is None}"
+        folder.mkdir()
+
+        async def agree(question: PermissionQuestion) -> bool:
+            return True
+
+        async with agent_on(folder, ONCE, "done", hooks=hooks, can_use_tool=agree if host else None) as agent:
+            await agent.run("go")
+
+        assert (folder / "out.txt").exists() is runs, (host, answer)
 
 
 @pytest.mark.parametrize("host", [True, False])

@@ -56,7 +56,7 @@ def test_json_rows(place: Place) -> None:
     assert rows[0] == {
         "hook": "a", "events": ["PreToolUse"], "matcher": "Bash", "if": None, "kind": "command", "runs": "./a",
         "timeout": 5.0, "on_failure": "block", "source": ".claude/settings.json: hooks.PreToolUse[0].hooks[0]",
-        "why_not": None, "would_run": True,
+        "scope": None, "why_not": None, "would_run": True,
     }  # fmt: skip
 
 
@@ -80,3 +80,19 @@ def test_a_python_file_s_hooks_are_shown_with_file_and_line(place: Place) -> Non
 
     assert lines[1:5] == ["done", "function done", "30 s, on failure continue", "hooks.py:7"]
     assert lines[5:9] == ["short", "function <lambda>", "30 s, on failure continue", "hooks.py:11"]
+
+
+def test_hooks_of_skills_and_agents_are_listed_with_their_scope(place: Place) -> None:
+    """They hold only from the moment that a skill is used, or while an agent works."""
+    header = (
+        "hooks:\n  PreToolUse:\n    - matcher: Write\n      hooks:\n        - type: command\n          command: {}\n"
+    )
+    place.write(".claude/skills/tidy/SKILL.md", f"---\nname: tidy\n{header.format('./of-skill')}---\nTidy.\n")
+    place.write(".claude/agents/critic.md", f"---\nname: critic\n{header.format('./of-agent')}---\nCriticise.\n")
+    rows = json.loads(place.run("list", "--json").stdout)
+
+    assert {row["runs"]: row["scope"] for row in rows} == {
+        "./of-skill": "once skill `tidy` is used",
+        "./of-agent": "while agent `critic` works",
+    }
+    assert "once skill `tidy` is used" in place.run("list").stdout

@@ -179,3 +179,17 @@ def test_an_event_of_our_own_agent_has_a_row() -> None:
     """It is not in the CLI's catalogue, and is found all the same."""
     assert "PreModelCall" not in CATALOG
     assert spec_of("PreModelCall").name == "PreModelCall"
+
+
+def test_a_hook_on_several_events_can_ask_any_of_them_for_its_tool() -> None:
+    """What an event does not have is `None`, not an error (seeds/002); a misspelt attribute still is one."""
+    made = [spec.cls() for spec in CATALOG.values()]
+
+    for event in made:
+        assert isinstance(event.tool_name, str | None), event
+        assert event.tool_name is None or event.subject_field == "tool_name", event
+        assert isinstance(event.tool_input, dict | None), event
+        for name in ("tool_use_id", "command", "file_path", "url"):
+            assert isinstance(getattr(event, name), str | None), (event, name)
+    with pytest.raises(AttributeError):
+        made[0].tool_nmae  # type: ignore[attr-defined]  # noqa: B018

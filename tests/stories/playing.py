@@ -23,6 +23,7 @@ from hookline.agent import Agent
 from hookline.agent.messages import ToolOutput, User
 from hookline.agent.models.scripted import Scripted
 from hookline.core.engine import Notice
+from hookline.events.tools import ToolEvent
 from hookline.guards.permissions import read_rules
 from hookline.hosts.claude_code import ClaudeClient, for_sdk
 from hookline.hosts.claude_code.find import bundled_cli
@@ -227,10 +228,10 @@ def _watched(story: Story, played: Played) -> Hooks:
     hooks = story.hooks(played.folder)
 
     def note(notice: Notice) -> None:
-        if isinstance(notice, Verdict) and hasattr(notice.event, "tool_input"):
+        if isinstance(notice, Verdict) and isinstance(notice.event, ToolEvent):
             event = notice.event
             about = _about(event.tool_input)
-            made = Decided(event.event_name, event.tool_name, about, str(notice.decision), notice.reason or "")  # type: ignore[attr-defined]
+            made = Decided(event.event_name, event.tool_name, about, str(notice.decision), notice.reason or "")
             played.decided.append(made)
 
     hooks.observe(note, inline=True)

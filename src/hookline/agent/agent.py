@@ -20,6 +20,7 @@ from uuid import uuid4
 from hookline.agent import hook_messages
 from hookline.agent.context.definitions import AgentDefinition, Skill
 from hookline.agent.context.prompts import submit
+from hookline.agent.hook_services import agent_services, lend_services, take_back
 from hookline.agent.messages import Assistant, Block, Message, ToolUse, Usage
 from hookline.agent.models import Model
 from hookline.agent.models.pricing import model_usage
@@ -48,6 +49,7 @@ from hookline.api import Hooks
 from hookline.core.engine import HookSet
 from hookline.errors import AgentError, HooklineError
 from hookline.guards.permissions import Mode, Rules
+from hookline.runners.services import Services
 
 __all__ = ["Agent"]
 
@@ -63,7 +65,8 @@ class Agent:
     `can_use_tool` is asked when neither hooks nor rules decide. Without `hooks` nothing is judged but by `rules` and
     `permission_mode`. On Linux a Bash line runs confined where a path or command guard is set; `confine=True` holds
     every line to the project and the temporary folder, `confine=False` none. `budget` ends the run once it has cost so
-    many US dollars; `schema` is the JSON Schema of the answer, which `Result.structured` then holds.
+    many US dollars; `schema` is the JSON Schema of the answer, which `Result.structured` then holds. `Prompt` and
+    `AgentCheck` hooks are judged by `model`, unless `hooks.services` has another judge.
     """
 
     def __init__(
@@ -137,6 +140,8 @@ class Agent:
         self.conversation: Conversation = Conversation(self.session, SessionState(folder), max_turns=max_turns)
         self.session.watcher = FileWatcher(self.conversation)
         self.conversation.state.jobs.on_done = partial(_notify_command_finished, self.session)
+        self._lent: Services = agent_services(self.session, self.conversation)
+        lend_services(self.session.hooks, self._lent)
 
     # -- what users call -------------------------------------------------------------------------------------------
 
@@ -200,6 +205,7 @@ class Agent:
             await self.session.watcher.aclose()
         if self._started:
             await fire_session_end(self.conversation, reason)
+        take_back(self.session.hooks, self._lent)
         await self.conversation.state.jobs.aclose()
         await asyncio.gather(*self.session.working, return_exceptions=True)
         if self.conversation.transcript is not None:

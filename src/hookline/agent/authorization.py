@@ -53,7 +53,8 @@ async def may_run(
         tool_name=tool.name, input=given, tool_use_id=use.id, agent_id=conversation.agent_id,
         suggestions=suggestions(tool.name, as_asked(tool, given)), reason=reason, reason_type=permission.reason_type,
     )  # fmt: skip
-    reply = await (_host_says(conversation, ask) if by_hook else _ask_for_permission(conversation, tool, ask))
+    alone = by_hook and conversation.session.policy.can_use_tool is None  # FACTS.md §3: ask_then_permreq
+    reply = None if alone else await _ask_for_permission(conversation, tool, ask)
     return _answered(conversation, tool, use, ask, reply)
 
 
@@ -102,8 +103,9 @@ async def _withdraw_questions(*tasks: asyncio.Future[Any]) -> None:
 
 async def _hooks_say(conversation: Conversation, tool: Tool, ask: PermissionQuestion) -> Reply | None:
     verdict = await conversation.fire(
-        PermissionRequest, tool_name=ask.tool_name, tool_input=ask.input, permission_suggestions=list(ask.suggestions)
-    )
+        PermissionRequest, tool_name=ask.tool_name, tool_input=ask.input, tool_use_id=ask.tool_use_id,
+        permission_suggestions=list(ask.suggestions),
+    )  # fmt: skip
     if verdict.decision is Decision.PASS and not verdict.stop:
         return None
     if verdict.decision is Decision.DENY and not verdict.reply.reasons:

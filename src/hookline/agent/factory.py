@@ -22,7 +22,7 @@ from hookline.agent.context.definitions import (
     find_skills,
     read_agents,
 )
-from hookline.agent.hook_services import inspector, judge, mcp_caller
+from hookline.agent.hook_services import agent_services
 from hookline.agent.models import Model, choose
 from hookline.agent.models.base import DEFAULT_MAX_TOKENS
 from hookline.agent.models.pricing import has_price
@@ -34,7 +34,6 @@ from hookline.agent.tools.structured import read_schema
 from hookline.api import Hooks
 from hookline.errors import ConfigError, TranscriptError
 from hookline.guards.permissions import Rules, read_rules, removed_tools
-from hookline.runners.services import Services
 from hookline.settings import parse_hooks
 from hookline.settings.hook_names import with_free_names
 from hookline.settings.problems import Problem
@@ -143,7 +142,7 @@ async def _make_agent(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[Agen
         schema=read_schema(options.json_schema) if options.json_schema else None,
     )
     agent.session.thinking = thinking(options, model)
-    give_services(agent, hooks, servers)
+    hooks.services = agent_services(agent.session, agent.conversation, servers)
     return agent, servers
 
 
@@ -341,15 +340,3 @@ def _setup(options: RunOptions) -> str | None:
 
 def _instructions(options: RunOptions) -> frozenset[str]:
     return frozenset() if options.bare else frozenset(word.capitalize() for word in options.sources)
-
-
-def give_services(agent: Agent, hooks: Hooks, servers: McpServers | None) -> None:
-    """Let prompt, agent and MCP hooks use the session's model, tools and servers."""
-    model = agent.session.model
-
-    def env() -> Any:
-        return agent.conversation.tool_env("")
-
-    hooks.services = Services(
-        judge(model, agent.conversation), inspector(model, lambda: agent.session.tools, env), mcp_caller(servers, env)
-    )

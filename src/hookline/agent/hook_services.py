@@ -8,14 +8,14 @@ from typing import Any
 
 from hookline.agent.messages import Assistant, Message, ToolOutput, ToolUse, User
 from hookline.agent.models import Model, ModelRequest, ModelResponse, OnEvent, ToolSpec, choose
-from hookline.agent.session.session import Conversation
+from hookline.agent.session.session import Conversation, Session
 from hookline.agent.tools import SessionState, Tool, ToolEnv, default_tools
 from hookline.agent.tools.mcp import McpServers, read_config
 from hookline.errors import HookFailed, ToolInputInvalid
 from hookline.runners.prompt import understand
 from hookline.runners.services import ANSWER_SCHEMA, McpResult, Question, Services
 
-__all__ = ["inspector", "judge", "mcp_caller", "services"]
+__all__ = ["agent_services", "inspector", "judge", "lend_services", "mcp_caller", "services", "take_back"]
 
 SYSTEM = (
     "You are evaluating a hook of an agent. Say whether what you are told meets the hook's condition. Answer with "
@@ -124,6 +124,32 @@ def mcp_caller(servers: McpServers | None, env: Any) -> Any:
         return McpResult(text, result.is_error)
 
     return call
+
+
+def agent_services(session: Session, conversation: Conversation, servers: McpServers | None = None) -> Services:
+    """What an agent can do for hooks: its model judges, its tools look, its servers are called."""
+    model = session.model
+
+    def env() -> ToolEnv:
+        return conversation.tool_env("")
+
+    return Services(judge(model, conversation), inspector(model, lambda: session.tools, env), mcp_caller(servers, env))
+
+
+def lend_services(hooks: object, lent: Services) -> None:
+    """Let prompt, agent and MCP hooks of a set use what an agent has, where no one gave them something else."""
+    own = getattr(hooks, "services", None)
+    for name in Services.__struct_fields__:
+        if own is not None and getattr(own, name) is None:
+            setattr(own, name, getattr(lent, name))
+
+
+def take_back(hooks: object, lent: Services) -> None:
+    """The agent has ended: what it lent is no longer there."""
+    own = getattr(hooks, "services", None)
+    for name in Services.__struct_fields__:
+        if own is not None and getattr(own, name) is getattr(lent, name):
+            setattr(own, name, None)
 
 
 class _Chosen:

@@ -70,6 +70,37 @@ class Event(
         """What a matcher looks at: the tool's name, SessionStart's source, …; `None` where matchers do not apply."""
         return getattr(self, self.subject_field) if self.subject_field else None
 
+    # What a tool call has, so that a hook on several events can ask any of them; `None` on an event without a tool.
+    @property
+    def tool_name(self) -> str | None:
+        """The name of the tool."""
+        return None
+
+    @property
+    def tool_input(self) -> dict[str, Any] | None:
+        """What the tool is called with."""
+        return None
+
+    @property
+    def tool_use_id(self) -> str | None:
+        """The id of the call."""
+        return None
+
+    @property
+    def command(self) -> str | None:
+        """The command line that the call would run."""
+        return None
+
+    @property
+    def file_path(self) -> str | None:
+        """The file that the event is about."""
+        return None
+
+    @property
+    def url(self) -> str | None:
+        """The address that the event is about."""
+        return None
+
     @property
     def hook_event_name(self) -> str:
         """The event's name as the wire calls it."""

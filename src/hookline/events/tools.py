@@ -89,11 +89,12 @@ class PostToolBatch(Event, frozen=True, kw_only=True, eq=False):
 
 
 class PermissionRequest(ToolEvent, frozen=True, kw_only=True, eq=False):
-    """Nothing has allowed a tool call yet and somebody would have to be asked."""
+    """Nothing has allowed a tool call yet and someone would have to be asked."""
 
     event_name = "PermissionRequest"
 
     permission_suggestions: list[dict[str, Any]] | None = None
+    tool_use_id: str | None = None  # Claude Code names the call beside the event, not in it
 
 
 class PermissionDenied(ToolEvent, frozen=True, kw_only=True, eq=False):

@@ -237,7 +237,7 @@ def native_input(host: Host, event: Event, changed: Mapping[str, Any]) -> dict[s
     before = kept.get("tool_input")
     row = tool_row(host, kept.get("tool_name"), before)
     if row is None or not isinstance(before, Mapping):
-        inside = host.mcp_input if getattr(event, "tool_name", None) != kept.get("tool_name") else ""
+        inside = host.mcp_input if event.tool_name != kept.get("tool_name") else ""
         return {**(before or {}), inside: dict(changed)} if inside else dict(changed)
     back = {ours: theirs for theirs, ours in row.fields.items() if theirs in before or theirs not in changed}
     renamed = {back.get(name, name): value for name, value in changed.items()}

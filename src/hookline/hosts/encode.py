@@ -85,7 +85,7 @@ def _on_a_gate(host: Host, reply: Reply, event: Event, words: Words) -> str | No
 
 
 def _shown(host: Host, changed: Mapping[str, Any], event: Event) -> str:
-    tool = original(event).get("tool_name") or getattr(event, "tool_name", "the tool")
+    tool = original(event).get("tool_name") or event.tool_name or "the tool"
     return f"`{tool}` with `{msgspec.json.encode(native_input(host, event, changed)).decode()}`"
 
 

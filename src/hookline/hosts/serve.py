@@ -69,7 +69,7 @@ def _joined(replies: list[Reply], events: tuple[Event, ...]) -> Reply:
 
 
 def _input(event: Event) -> Any:
-    return getattr(event, "tool_input", None)
+    return event.tool_input
 
 
 def _is_part(event: Event) -> bool:

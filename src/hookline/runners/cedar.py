@@ -85,7 +85,7 @@ def _what(event: Event) -> str:
 
 
 def _request(event: Event) -> dict[str, Any]:
-    tool = getattr(event, "tool_name", None)
+    tool = event.tool_name
     return {
         "principal": {"type": "Agent", "id": event.agent_type or "main"},
         "action": {"type": "Action", "id": event.event_name},

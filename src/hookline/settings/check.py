@@ -112,7 +112,7 @@ def _condition(hook: Hook, _: str) -> Iterator[Problem]:
     if said:
         yield Problem(hook.source, f"if: {said}", "warning")
     tools = [rule.tool for rule in hook.condition.rules]
-    about_tools = any(hasattr(cls, "tool_name") for cls in hook.events)
+    about_tools = any(cls.subject_field == "tool_name" for cls in hook.events)
     if not said and about_tools and not any(map(hook.matcher.matches, tools)):
         left_out = ", ".join(f"`{tool}`" for tool in tools)
         problem = f"if: `{hook.condition}` can never hold, since matcher `{hook.matcher.pattern}` leaves {left_out} out"

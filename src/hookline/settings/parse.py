@@ -271,7 +271,7 @@ class _Reader:
         bad = text is None and entry.raw.get("if") is not None
         if not text:
             return None, never if bad else scope
-        if not hasattr(entry.event.cls, "tool_name"):
+        if entry.event.cls.subject_field != "tool_name":
             where = f"{entry.at}.if"
             self.say(where, f"{entry.event.name} has no tool, so a hook with `if` never runs there", "warning")
         try:

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from hookline import HookEvent, Hooks, deny, keep_going
+from hookline import Command, HookEvent, Hooks, context, deny, keep_going
 from hookline.agent import PermissionQuestion
-from hookline.events import Event, Notification, PreToolUse, Stop
+from hookline.core.engine import Context
+from hookline.events import Event, Notification, PreToolUse, Setup, Stop
 from hookline.guards.permissions import read_rules
 from hookline.replies import Reply
-from tests.agent.driving import agent_on, bash
+from tests.agent.driving import agent_on, bash, reminders, requests_of
 
 # what seeds/003 §7 draws, from top to bottom; in [brackets] what today's wire format adds between
 LIFECYCLE = """
@@ -130,3 +131,40 @@ async def test_one_session_passes_every_event_in_the_order_of_the_lifecycle(
 
 def _names(drawn: str) -> list[str]:
     return drawn.replace("[", "").replace("]", "").split()
+
+
+async def test_setup_context_reaches_the_first_request(tmp_path: Path) -> None:
+    """As seeds/003 says; a command in Claude Code's dialect tells the user, as it does there (`setup_text`)."""
+    printed = '{"hookSpecificOutput": {"hookEventName": "Setup", "additionalContext": "%s"}}'
+    hooks = Hooks()
+    hooks.on(Setup)(lambda event: context("FROMPYTHON"))
+    for dialect in ("spec", "claude"):
+        hooks.add(Setup, Command(command=f"printf '{printed % dialect.upper()}'", dialect=dialect), name=dialect)
+
+    async with agent_on(tmp_path, "done", hooks=hooks, setup="init") as agent:
+        await agent.run("go")
+        told = "\n".join(reminders(requests_of(agent)[0]))
+
+    assert [word in told for word in ("FROMPYTHON", "SPEC", "CLAUDE")] == [True, True, False]
+
+
+async def test_a_hook_that_an_interrupt_ends_is_told_so(tmp_path: Path) -> None:
+    """`ctx.cancelled` is set inside the hook, whether the agent is interrupted or its task is cancelled."""
+    for how in ("interrupt", "cancel"):
+        hooks, begun, seen = Hooks(), asyncio.Event(), list[bool]()
+
+        @hooks.on(PreToolUse)
+        async def slow(event: PreToolUse, ctx: Context, begun: asyncio.Event = begun, seen: list[bool] = seen) -> None:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                seen.append(ctx.cancelled.is_set())
+
+        async with agent_on(tmp_path, bash("true"), "done", hooks=hooks) as agent:
+            work = asyncio.create_task(agent.run("go"))
+            await begun.wait()
+            _ = agent.interrupt() if how == "interrupt" else work.cancel()
+            await asyncio.wait([work])
+
+        assert seen == [True], how

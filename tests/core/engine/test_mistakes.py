@@ -58,7 +58,7 @@ REGISTERED_WRONGLY: list[tuple[str, Any, str]] = [
     ("a broken condition", lambda hooks: hooks.on(PreToolUse, when=["Bash("])(silent), "never closed"),
     ("a number as matcher", lambda hooks: hooks.on(PreToolUse, match=3)(silent), "expected text, got int"),
     ("a failure policy", lambda hooks: hooks.on(PreToolUse, on_failure="deny")(silent), "`block` or `continue`"),
-    ("a required keyword", lambda hooks: hooks.on(PreToolUse)(needs_more), "needs `more=`, which nobody passes"),
+    ("a required keyword", lambda hooks: hooks.on(PreToolUse)(needs_more), "needs `more=`, which is never passed"),
     ("a generator", lambda hooks: hooks.on(PreToolUse)(yields), "is a generator; return its answer"),
     ("a method without its object", lambda hooks: hooks.on(PreToolUse)(Guard.check), "a method without its object"),
     ("a time of 401 digits", lambda hooks: hooks.on(PreToolUse, timeout=10**400)(silent), "got one of 401 digits"),

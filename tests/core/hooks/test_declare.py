@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import inspect
+import re
 from typing import Any, ClassVar
 from unittest.mock import AsyncMock
 
@@ -11,7 +12,7 @@ import pytest
 from hookline import Command, Hook, Hooks, Prompt, hook
 from hookline.core.hooks import Function, declared, make_hook
 from hookline.core.hooks.signature import can_wait, function
-from hookline.errors import HookError, UnknownEvent
+from hookline.errors import HookError, HooklineError, UnknownEvent
 from hookline.events import PreToolUse, Stop
 
 
@@ -93,8 +94,105 @@ def test_a_function_that_cannot_take_an_event_is_refused() -> None:
     """With no argument, or with more than there are."""
     with pytest.raises(HookError, match="takes no argument"):
         function(lambda: None)
-    with pytest.raises(HookError, match="takes 3 arguments"):
-        function(lambda a, b, c: None)
+    with pytest.raises(HookError, match="takes 4 arguments"):
+        function(lambda a, b, c, d: None)
+
+
+class HookMatcher:
+    """As the official SDK has it."""
+
+    def __init__(self, matcher: str | None, hooks: list[Any], timeout: float | None = None) -> None:
+        self.matcher, self.hooks, self.timeout, self.on_failure = matcher, hooks, timeout, None
+
+
+def test_what_the_official_sdk_takes_is_taken() -> None:
+    """A matcher with hooks, a map of events to such matchers; the matcher, the limit and the policy hold for each."""
+
+    async def annotated(event: PreToolUse) -> None:
+        return None
+
+    async def typed(input_data: "PreToolUseHookInput", tool_use_id: str, context: Any) -> None:  # type: ignore[name-defined]  # noqa: F821
+        return None
+
+    rows: list[tuple[tuple[Any, ...], list[Any]]] = [
+        ((HookMatcher("Bash", [annotated], 3),), [("annotated", (PreToolUse,), "Bash", 3)]),
+        ((HookMatcher("Bash", [typed]),), [("typed", (PreToolUse,), "Bash", None)]),
+        (("Stop", HookMatcher(None, [one])), [("one", (Stop,), "", None)]),
+        (({"Stop": [HookMatcher(None, [one])]},), [("one", (Stop,), "", None)]),
+        (
+            ({"PreToolUse": [{"matcher": "Bash|Edit", "hooks": [one, two], "timeout": 5}], "Stop": one},),
+            [
+                ("one", (PreToolUse,), "Bash|Edit", 5),
+                ("two", (PreToolUse,), "Bash|Edit", 5),
+                ("one#2", (Stop,), "", None),
+            ],
+        ),
+    ]
+    for given, expected in rows:
+        hooks = Hooks()
+        hooks.add(*given)
+        assert [(h.name, h.events, h.matcher.pattern, h.timeout) for h in hooks.hooks] == expected, given
+
+
+def test_a_matcher_with_hooks_that_makes_no_sense_is_refused() -> None:
+    """Nothing of it is dropped in silence."""
+    rows: list[tuple[Any, str]] = [
+        (HookMatcher("Bash", [one]), "names no event"),
+        (HookMatcher("Bash", []), "needs `hooks`"),
+        ({"PreToolUse": {"matcher": "Bash", "hooks": [one], "tiemout": 3}}, "no `tiemout`; did you mean `timeout`"),
+        ({"PreToolUse": [Hook(name="h", events=(Stop,), action=function(one))]}, "has events of its own"),
+        ({"PreToolUes": [one]}, "did you mean `PreToolUse`"),
+    ]
+    for thing, problem in rows:
+        with pytest.raises(HooklineError, match=problem):
+            Hooks().add(thing)
+
+
+async def test_a_callback_of_the_sdk_is_given_what_the_sdk_gives() -> None:
+    """The event as a mapping, the call's id, and a context with a signal."""
+    seen: list[Any] = []
+
+    async def required(input_data: Any, tool_use_id: Any, context: Any) -> dict[str, Any]:
+        seen.append((input_data["tool_input"], tool_use_id, context["signal"].is_set(), context.session_id))
+        return {"decision": "block", "reason": "no"}
+
+    def optional(input_data: Any, tool_use_id: Any = None, context: Any = None) -> None:
+        input_data["tool_input"]["command"] = "changed"  # a copy of its own
+        seen.append((input_data["hook_event_name"], tool_use_id))
+
+    hooks = Hooks()
+    hooks.add(PreToolUse, optional)
+    hooks.on(PreToolUse)(required)
+    event = PreToolUse(tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="t1", session_id="s1")
+
+    verdict = await hooks.fire(event)
+
+    assert (verdict.blocked, verdict.reason) == (True, "no")
+    assert seen == [("PreToolUse", "t1"), ({"command": "ls"}, "t1", False, "s1")]
+
+
+def test_a_matcher_may_be_a_compiled_expression() -> None:
+    """It is searched in the subject, as a written one is."""
+    hook = make_hook([PreToolUse], one, match=re.compile("^b", re.IGNORECASE))
+
+    assert [name for name in ("Bash", "Edit", "bash") if hook.matcher.matches(name)] == ["Bash", "bash"]
+
+
+def test_a_misspelt_attribute_of_a_hook_object_is_refused() -> None:
+    """It would do nothing; one that is the object's own begins with an underscore."""
+
+    class Good:
+        name, events, priority, _timeouts = "good", [PreToolUse], 3, 0
+        matcher = re.compile("Bash")
+
+        async def execute(self, event: Any, ctx: Any) -> None:
+            return None
+
+    [made] = declared(Good())
+    assert (made.priority, made.matcher.matches("Edit")) == (3, False)
+    for wrong, meant in (("prioritty", "priority"), ("timout", "timeout"), ("onFailure", "on_failure")):
+        with pytest.raises(HookError, match=f"no option `{wrong}`; did you mean `{meant}`"):
+            declared(type("Bad", (Good,), {wrong: 5})())
 
 
 def test_a_hook_is_named_after_what_it_runs() -> None:

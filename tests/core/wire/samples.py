@@ -8,10 +8,11 @@ CONTRACT: dict[str, Any] = json.loads((Path(__file__).parents[2] / "contract" / 
 EVENTS: dict[str, dict[str, Any]] = {row["name"]: row for row in CONTRACT["events"]}
 TYPES: dict[str, str] = CONTRACT["types"]
 SEED_FIELDS: dict[str, set[str]] = {
+    "PermissionRequest": {"tool_use_id"},
     "SubagentStart": {"description"},
     "SubagentStop": {"description", "success", "error"},
 }
-"""Fields that Claude Code does not send, and seeds/002 asks for."""
+"""Fields that Claude Code does not send, and seeds/002 and seeds/004 ask for."""
 
 _PLAIN: dict[str, Any] = {"string": "some text", "number": 3, "boolean": True, "null": None, "true": True,
                           "{ level: string; }": {"level": "high"}, "Record<string, unknown>": {"a": [1, {"b": None}]},

@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from hookline.core.wire import message as message_dialect
@@ -120,6 +121,9 @@ def test_in_spec_an_explicit_continue_keeps_the_agent_going(name: str) -> None:
     assert spec.decode_reply({"continue": True, "reason": "tests fail"}, name) == keep_going("tests fail")
     assert spec.decode_reply({"decision": "block", "reason": "R"}, name) == keep_going("R")
     assert spec.decode_reply({"continue": False}, name) == stop()
+    assert spec.decode_reply({"systemMessage": "M"}, name) == message("M")
+    assert spec.decode_reply({"continue": True, "systemMessage": "M"}, name) == keep_going() | context("M")
+    assert spec.decode_reply({"systemMessage": "M"}, "PreToolUse") == context("M")
     assert spec.decode_reply({"suppressOutput": True}, name) == Reply(suppress_output=True)
     assert obj(spec.encode_reply(keep_going("R"), name)) == {"continue": True, "decision": "block", "reason": "R"}
     assert spec.decode_reply(spec.encode_reply(keep_going("R"), name), name) == keep_going("R")
@@ -204,7 +208,9 @@ SNAKE_REPLIES: list[tuple[str, dict[str, Any], Reply]] = [
     ("Stop", {"continue_execution": False}, stop()),
     ("PreToolUse", {"updated_input": {"command": "ls"}}, rewrite({"command": "ls"})),
     ("PreToolUse", {"additional_context": "CTX", "system_message": "hello", "suppress_logging": True},
-     context("CTX") | message("hello") | Reply(suppress_output=True)),
+     context("hello") | context("CTX") | Reply(suppress_output=True)),
+    ("SessionEnd", {"system_message": "hello"}, message("hello")),
+    ("Stop", {"system_message": "hello"}, message("hello")),
     ("PreToolUse", {"unknown": 1}, NOTHING),
 ]  # fmt: skip
 
@@ -213,7 +219,9 @@ SNAKE_REPLIES: list[tuple[str, dict[str, Any], Reply]] = [
 def test_an_answer_in_snake_case_is_read_and_written(name: str, output: dict[str, Any], reply: Reply) -> None:
     """A block denies where something can be denied, and elsewhere stops the agent."""
     assert snake.decode_reply(output, name) == reply
-    assert snake.decode_reply(snake.encode_reply(reply, name), name) == reply
+    again = snake.decode_reply(snake.encode_reply(reply, name), name)
+    assert (again.context and "\n".join(again.context)) == (reply.context and "\n".join(reply.context))
+    assert msgspec.structs.replace(again, context=()) == msgspec.structs.replace(reply, context=())
 
 
 @pytest.mark.parametrize("reply, output", [
@@ -373,3 +381,13 @@ def test_a_mapping_may_spell_a_nested_decision_in_either_way() -> None:
     given = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": choice}}
 
     assert decode_mapping(given, "PermissionRequest") == allow() | rewrite({"command": "ls"})
+
+
+def test_a_response_to_a_permission_request_names_the_call_of_its_event() -> None:
+    """As every other `hook_response` does (seeds/004)."""
+    event = message_dialect.decode_event(
+        {"type": "hook_event", "hook_event_name": "PermissionRequest", "tool_name": "Bash", "tool_use_id": "t1"}
+    )
+
+    assert obj(message_dialect.encode_reply(allow(), event))["tool_use_id"] == "t1"
+    assert obj(message_dialect.encode_reply(NOTHING, "Stop"))["tool_use_id"] == ""

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hookline.core.wire import claude
 from hookline.core.wire.decode import only_decision
+from hookline.core.wire.mappings import decode_mapping
 from hookline.core.wire.output_types import fields_of
 from hookline.errors import ReplyError, ReplyMismatch
 from hookline.events import CATALOG, PreToolUse
@@ -327,3 +328,20 @@ def test_what_could_be_changed_in_place_is_not_shared() -> None:
 
     assert second.input == {"command": "ls"}
     assert claude.decode_reply(text, "PreToolUse").input == {"command": "ls"}
+
+
+def test_a_block_without_a_reason_takes_its_stop_reason() -> None:
+    """As in the headline sample of seeds/004."""
+    block = {"decision": "block", "stopReason": "Cannot write outside project directory"}
+
+    assert claude.decode_reply(block, "PreToolUse") == deny("Cannot write outside project directory")
+    assert claude.decode_reply({**block, "reason": "R"}, "PreToolUse") == deny("R")
+    assert claude.decode_reply(block, "Stop") == keep_going("Cannot write outside project directory")
+
+
+def test_a_python_hook_approves_a_permission_in_the_words_of_the_seeds() -> None:
+    """A command's top-level `approve` is not heard, as in Claude Code; a Python hook's is."""
+    approve = {"decision": "approve", "systemMessage": "hi"}
+
+    assert decode_mapping(approve, "PermissionRequest") == allow() | message("hi")
+    assert claude.decode_reply(approve, "PermissionRequest") == message("hi")

@@ -23,7 +23,7 @@ from hookline.errors import (
     HooksNotHonoured,
     RequestRefused,
 )
-from hookline.events import PostToolUse, PreToolUse, SessionStart, Stop, UserPromptSubmit
+from hookline.events import PermissionRequest, PostToolUse, PreToolUse, SessionEnd, SessionStart, Stop, UserPromptSubmit
 from hookline.hosts.claude_code import ClaudeClient, ResultMessage, ToolServer, query
 from hookline.hosts.claude_code.messages import (
     CallbackMatcher,
@@ -155,7 +155,7 @@ async def test_a_cli_that_knows_no_hooks_is_warned_about() -> None:
     hooks = Hooks()
     hooks.on(PreToolUse)(replying(None))
 
-    with pytest.warns(HooksIgnored, match="none of them will run"):
+    with pytest.warns(HooksIgnored, match="it will not call them"):
         async with ClaudeClient(hooks=hooks, transport=FakeCli({})):
             pass
 
@@ -167,16 +167,39 @@ async def test_a_cli_that_is_too_old_is_warned_about() -> None:
             pass
 
 
-async def test_events_the_cli_never_calls_are_warned_about() -> None:
-    """The real CLI registers SessionStart callbacks and never calls them (FACTS §10); ours does call them."""
-    hooks = Hooks()
-    hooks.on(SessionStart)(replying(None))
+async def test_session_hooks_run_though_the_cli_never_calls_them() -> None:
+    """The real CLI registers these callbacks and never calls them (FACTS §10), so the client fires; ours calls them."""
+    for info, expected in (
+        (TODAY, ["SessionStart", "SessionEnd"]),
+        ({**TODAY, "session_hooks_supported": True}, []),
+    ):
+        hooks, heard = Hooks(), list[Any]()
 
-    with pytest.warns(HooksIgnored, match="SessionStart"):
-        async with ClaudeClient(hooks=hooks, transport=FakeCli()):
-            pass
-    async with ClaudeClient(hooks=hooks, transport=FakeCli({**TODAY, "session_hooks_supported": True})):
-        pass
+        @hooks.on(SessionStart, SessionEnd)
+        async def note(event: Any, heard: list[Any] = heard) -> Reply | None:
+            heard.append(event)
+            return context("remember") if isinstance(event, SessionStart) else None
+
+        cli = FakeCli(info)
+        async with ClaudeClient(hooks=hooks, transport=cli, session_id="s1", cwd="/p") as claude:
+            await claude.send("one")
+            await claude.send("two")
+
+        assert [one.event_name for one in heard] == expected
+        assert {(one.session_id, one.cwd) for one in heard} <= {("s1", "/p")}
+        assert [("remember" in text, text[-3:]) for text in cli.prompts] == [(bool(expected), "one"), (False, "two")]
+
+
+async def test_a_session_start_hook_that_blocks_refuses_the_conversation() -> None:
+    """Nothing is sent to the model, and the CLI is ended."""
+    hooks, cli = Hooks(), FakeCli()
+    hooks.on(SessionStart)(replying(deny("wrong place")))
+
+    with pytest.raises(ClaudeError, match="refused the session: wrong place"):
+        await ClaudeClient(hooks=hooks, transport=cli).connect()
+
+    assert cli.closed
+    assert cli.prompts == []
 
 
 async def test_clients_and_hooks_of_several_threads_do_not_mix() -> None:
@@ -517,6 +540,112 @@ async def test_the_host_decides_on_tools(decided: Any, said: dict[str, Any]) -> 
 
     assert isinstance(answer, Success)
     assert answer.data() == said
+
+
+PERMISSION = {"hook_event_name": "PermissionRequest", "tool_name": "Bash", "tool_input": {"command": "rm -rf keep"}}
+
+
+def permission_callback(cli: FakeCli, call_id: str) -> str:
+    """The CLI asks the PermissionRequest hooks about a call; returns the request's id."""
+    payload = Raw(msgspec.json.encode(PERMISSION))
+    asked = cli.cli.ask(HookCallback(callback_id="hook_0", input=payload, tool_use_id=call_id))
+    cli.say(asked)
+    return asked.request_id
+
+
+def permission_question(cli: FakeCli, call_id: str | None) -> str:
+    """The CLI asks the host about a call; returns the request's id."""
+    asked = cli.cli.ask(CanUseTool(tool_name="Bash", input={"command": "rm -rf keep"}, tool_use_id=call_id))
+    cli.say(asked)
+    return asked.request_id
+
+
+async def test_the_host_is_asked_only_once_permission_hooks_have_not_decided() -> None:
+    """However the two requests for one call arrive, the hooks come first, and what they decide is final."""
+    rows = [
+        (deny("NO"), {"behavior": "deny", "message": "NO"}, []),
+        (allow(), {"behavior": "allow", "updatedInput": {"command": "rm -rf keep"}}, []),
+        (None, {"behavior": "allow", "updatedInput": {"command": "rm -rf keep"}}, ["rm -rf keep"]),
+        (ZeroDivisionError("x"), "ZeroDivisionError", []),
+    ]
+    for said, expected, host_asked in rows:
+        for question_first in (True, False):
+            hooks, asked_host, heard = Hooks(), list[str](), list[str]()
+
+            async def judge(event: PermissionRequest, said: Any = said, heard: list[str] = heard) -> Any:
+                heard.append(event.tool_name)
+                await asyncio.sleep(0)
+                if isinstance(said, Exception):
+                    raise said
+                return said
+
+            async def host(request: CanUseTool, asked_host: list[str] = asked_host) -> bool:
+                asked_host.append(request.input["command"])
+                return True
+
+            hooks.on(PermissionRequest)(judge)
+            cli = FakeCli()
+            async with ClaudeClient(hooks=hooks, can_use_tool=host, transport=cli):
+                if question_first:
+                    question, _ = permission_question(cli, "t1"), permission_callback(cli, "t1")
+                else:
+                    _, question = permission_callback(cli, "t1"), permission_question(cli, "t1")
+                answer = await cli.answer_to(question)
+
+            row = f"{said!r}, question first: {question_first}"
+            assert isinstance(answer, Success), row
+            if isinstance(expected, str):
+                assert answer.data()["behavior"] == "deny", row
+                assert expected in answer.data()["message"], row
+            else:
+                assert answer.data() == expected, row
+            assert (asked_host, heard) == (host_asked, ["Bash"]), row
+
+
+async def test_permission_hooks_are_heard_though_their_callback_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CLI that names no call, or sends no callback for it, does not get past the hooks."""
+    monkeypatch.setattr("hookline.hosts.claude_code.permission_hooks.ARRIVES_WITHIN", 0.0)
+    for call_id in (None, "t1"):
+        hooks = Hooks()
+        hooks.on(PermissionRequest, match="Bash")(replying(deny("NO")))
+        cli = FakeCli()
+        async with ClaudeClient(hooks=hooks, can_use_tool=replying(True), transport=cli):
+            answer = await cli.answer_to(permission_question(cli, call_id))
+
+        assert isinstance(answer, Success)
+        assert answer.data() == {"behavior": "deny", "message": "NO"}, call_id
+
+
+async def test_hooks_for_other_tools_do_not_hold_the_host_up() -> None:
+    """The CLI calls no callback where no matcher fits, so there is nothing to wait for."""
+    hooks = Hooks()
+    hooks.on(PermissionRequest, match="Write")(replying(deny("NO")))
+    cli = FakeCli()
+    async with ClaudeClient(hooks=hooks, can_use_tool=replying(True), transport=cli):
+        answer = await cli.answer_to(permission_question(cli, "t1"))
+
+    assert isinstance(answer, Success)
+    assert answer.data()["behavior"] == "allow"
+
+
+async def test_a_permission_callback_that_is_cancelled_denies_the_call() -> None:
+    """A hook that was stopped in the middle has not agreed."""
+    hooks, begun = Hooks(), asyncio.Event()
+
+    @hooks.on(PermissionRequest)
+    async def think(event: PermissionRequest) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    cli = FakeCli()
+    async with ClaudeClient(hooks=hooks, can_use_tool=replying(True), transport=cli):
+        question, callback = permission_question(cli, "t1"), permission_callback(cli, "t1")
+        await begun.wait()
+        cli.say(ControlCancel(callback))
+        answer = await cli.answer_to(question)
+
+    assert isinstance(answer, Success)
+    assert answer.data() == {"behavior": "deny", "message": "the hooks' answer was no longer waited for"}
 
 
 async def test_in_process_tools_are_announced_and_served() -> None:

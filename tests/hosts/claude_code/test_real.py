@@ -9,10 +9,10 @@ import pytest
 
 from hookline.api import Hooks
 from hookline.errors import CliDied, RequestRefused
-from hookline.events import PreToolUse, Stop
-from hookline.hosts.claude_code import AssistantMessage, ClaudeClient, ResultMessage, query
+from hookline.events import PermissionRequest, PreToolUse, SessionEnd, SessionStart, Stop
+from hookline.hosts.claude_code import AssistantMessage, CanUseTool, ClaudeClient, ResultMessage, query
 from hookline.hosts.claude_code.find import bundled_cli
-from hookline.replies import Reply, deny
+from hookline.replies import Reply, context, deny
 from tests.hosts.claude_code.hosts import Stage, stage_for
 from tests.hosts.claude_code.scenarios import BASH
 
@@ -76,3 +76,42 @@ async def test_a_flag_the_cli_does_not_know_is_one_clear_error(stage: Stage) -> 
     """The CLI's own words come with its exit code."""
     with pytest.raises(CliDied, match=r"(?s)exit code 1.*--no-such-flag"):
         await ClaudeClient(extra_args=["--no-such-flag"], **where(stage)).connect()
+
+
+async def test_a_host_that_agrees_does_not_outrun_a_permission_hook_that_denies(stage: Stage, api: Any) -> None:
+    """The CLI asks both at once and acts on the first answer: `rm -rf keep` does not run, and the host is not asked."""
+    api.main["turns"] = [{"tools": [["Bash", {"command": "rm -rf keep", "description": "d"}]]}, {"text": "final"}]
+    (Path(stage.cwd) / "keep").mkdir()
+    hooks, asked = Hooks(), list[str]()
+
+    @hooks.on(PermissionRequest)
+    async def never(event: PermissionRequest) -> Reply:
+        return deny("KEEPIT")
+
+    async def agree(request: CanUseTool) -> bool:
+        asked.append(request.tool_name)
+        return True
+
+    said = [one async for one in query("go", hooks=hooks, can_use_tool=agree, **where(stage))]
+
+    assert (Path(stage.cwd) / "keep").is_dir()
+    assert asked == []
+    assert "KEEPIT" in str(api.requests[-1]["request"]["messages"])
+    assert isinstance(said[-1], ResultMessage)
+
+
+async def test_session_hooks_run_with_the_cli_that_never_calls_them(stage: Stage, api: Any) -> None:
+    """They are fired on connect and close, with the id that the CLI's session has; their context reaches the model."""
+    api.main["turns"] = [{"text": "final"}]
+    hooks, heard = Hooks(), list[Any]()
+
+    @hooks.on(SessionStart, SessionEnd)
+    async def note(event: SessionStart | SessionEnd) -> Reply | None:
+        heard.append(event)
+        return context("BEGINCTX") if isinstance(event, SessionStart) else None
+
+    said = [one async for one in query("go", hooks=hooks, **where(stage))]
+
+    assert [type(one) for one in heard] == [SessionStart, SessionEnd]
+    assert {one.session_id for one in heard} == {said[-1].session_id}
+    assert "BEGINCTX" in str(api.requests[0]["request"]["messages"])

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from hookline.api import Hooks
-from hookline.events import PostToolUse, PreToolUse
+from hookline.errors import HooksIgnored
+from hookline.events import PostToolUse, PreToolUse, SessionStart
 from hookline.hosts.claude_code import for_sdk
 from hookline.replies import Reply, deny, stop
 
@@ -64,3 +65,15 @@ async def test_a_gate_that_cannot_be_asked_denies() -> None:
     assert said["hookSpecificOutput"]["permissionDecision"] == "deny"
     with pytest.raises(Exception, match="closed"):
         await matchers["PostToolUse"][0].hooks[0]({**BASH, "hook_event_name": "PostToolUse"}, "t", {})
+
+
+def test_events_that_the_cli_never_sends_are_warned_about() -> None:
+    """The SDK would register such a hook, and it would never run."""
+    hooks = Hooks()
+
+    @hooks.on(SessionStart)
+    async def begin(event: SessionStart) -> None:
+        return None
+
+    with pytest.warns(HooksIgnored, match="never calls the SDK's hooks on SessionStart"):
+        for_sdk(hooks)

@@ -10,16 +10,28 @@ from hookline.agent.context.instructions import Instructions, discover, nested
 from hookline.agent.messages import Reminder
 from hookline.agent.session.session import Conversation
 from hookline.core.engine import Verdict
+from hookline.core.hooks.actions import Action, Function
 from hookline.events import InstructionsLoaded, SessionEnd, SessionStart, Setup
 from hookline.settings.live import loaded_by
 from hookline.settings.load import trusted_imports
 
 
 async def fire_setup(conversation: Conversation, trigger: str) -> None:
-    """Setup: hooks prepare the project; what they have to say is for the user, not the model (`setup_text`)."""
+    """Setup: hooks prepare the project; their context is for the first request (seeds/003).
+
+    In Claude Code's own dialect it is for the user, not the model (`setup_text`).
+    """
     verdict = await conversation.fire(Setup, trigger=trigger)
+    claude = {hook.name for hook in conversation.session.hooks.hooks if _claude_dialect(hook.action)}
+    told = tuple(text for one in verdict.outcomes if one.hook not in claude for text in one.reply.context)
+    conversation.remind_of_context(structs.replace(verdict, reply=structs.replace(verdict.reply, context=told)))
     for text in verdict.context:
-        conversation.session.output.inform(f"Setup says: {text}")
+        if text not in told:
+            conversation.session.output.inform(f"Setup says: {text}")
+
+
+def _claude_dialect(action: Action) -> bool:
+    return not isinstance(action, Function) and getattr(action, "dialect", "claude") == "claude"
 
 
 async def fire_session_start(conversation: Conversation, source: str, **about: Any) -> Verdict:

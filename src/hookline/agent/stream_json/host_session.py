@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 
 from hookline.agent.agent import Agent
-from hookline.agent.factory import AgentBundle, add_agents, effort, give_services
+from hookline.agent.factory import AgentBundle, add_agents, effort
+from hookline.agent.hook_services import agent_services
 from hookline.agent.messages import Block, Text, User, decode_block
 from hookline.agent.models import ModelRequest, choose
 from hookline.agent.permission_policy import PermissionQuestion
@@ -270,7 +271,7 @@ class HostSession:
             raise RequestRefused("set_model", verdict.reason or "blocked by a hook", "blocked_by_hook")
         session.model = model
         session.effort = effort(self.options, model)
-        give_services(self.agent, self.made.hooks, self.made.servers)
+        self.made.hooks.services = agent_services(session, conversation, self.made.servers)
         conversation.remind_of_context(await conversation.fire(PostModelSwitch, **about))
         return {}
 

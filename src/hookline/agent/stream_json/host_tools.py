@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from hookline.agent.factory import AgentBundle, give_services
+from hookline.agent.factory import AgentBundle
+from hookline.agent.hook_services import agent_services
 from hookline.agent.tools.mcp import McpServers
 from hookline.guards.permissions import removed_tools
 from hookline.hosts.claude_code.cli_channel import CliChannel
@@ -44,7 +45,7 @@ class HostTools:
         found = await made.servers.connect_hosted(self._ask, names)
         gone = removed_tools(session.policy.rules, found)
         session.tools |= {name: tool for name, tool in found.items() if name not in gone}
-        give_services(made.agent, made.hooks, made.servers)
+        made.hooks.services = agent_services(session, made.agent.conversation, made.servers)
         for name, problem in made.servers.failures.items():
             made.agent.output.inform(f"MCP server `{name}`: {problem}", level="warning")
 

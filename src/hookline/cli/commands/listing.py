@@ -18,6 +18,7 @@ from hookline.core.hooks import Hook
 from hookline.core.hooks.actions import Function
 from hookline.display import one_line
 from hookline.events import CATALOG, Event, spec_of
+from hookline.settings.parse import InAgent
 from hookline.settings.trust.store import what_runs
 
 _EXAMPLES = """examples:
@@ -31,7 +32,8 @@ def main(argv: list[str]) -> int:
     args.trust = True  # nothing is run here
     hooks = hooks_of(args, strict=False)
     event = _asked(args)
-    rows = [_row(hooks, hook, event) for hook in hooks.hooks if event is None or type(event) in hook.events]
+    scoped = [(hook, _agent_scope(hook)) for hook in hooks.hooks] + list(_skill_hooks(hooks))
+    rows = [_row(hooks, hook, event, scope) for hook, scope in scoped if event is None or type(event) in hook.events]
     if args.json:
         print(msgspec.json.encode(rows).decode())
     elif not rows:
@@ -67,7 +69,19 @@ def _asked(args: argparse.Namespace) -> Event | None:
     return claude.decode_event(payload)
 
 
-def _row(hooks: Hooks, hook: Hook, event: Event | None) -> dict[str, Any]:
+def _agent_scope(hook: Hook) -> str | None:
+    """When a hook in an agent's header holds."""
+    return f"while agent `{hook.when.agent}` works" if isinstance(hook.when, InAgent) else None
+
+
+def _skill_hooks(hooks: Hooks) -> Iterator[tuple[Hook, str]]:
+    """The hooks in the headers of skills and commands, which are added once one is used."""
+    for skill in hooks.settings.loaded.skills if hooks.settings else ():
+        for hook in skill.hooks:
+            yield hook, f"once {skill.source.kind} `{skill.name}` is used"
+
+
+def _row(hooks: Hooks, hook: Hook, event: Event | None, scope: str | None) -> dict[str, Any]:
     row: dict[str, Any] = {
         "hook": hook.name,
         "events": [cls.event_name for cls in hook.events],
@@ -78,6 +92,7 @@ def _row(hooks: Hooks, hook: Hook, event: Event | None) -> dict[str, Any]:
         "timeout": hook.limit(hooks.engine.timeout),
         "on_failure": _on_failure(hook),
         "source": _source(hook),
+        "scope": scope,
     }
     if event is not None:
         row["why_not"] = why_not(hooks, hook, event) or None
@@ -120,7 +135,7 @@ def _lines(row: dict[str, Any]) -> Iterator[str]:
     head = folded(f"{sign} {name}{one_line(on)}{one_line(condition)}", 2, 6)
     yield head.replace(name, paint(name, "cyan"), 1)
     limits = f"{row['timeout']:g} s, on failure {row['on_failure']}"
-    for text in (row["runs"], limits, row["source"]):
+    for text in filter(None, (row["runs"], limits, row["scope"], row["source"])):
         yield paint(folded(one_line(text), 6, 8), "dim")
     if row.get("why_not"):
         yield folded(one_line(f"would not run: {row['why_not']}"), 6, 8)

@@ -28,8 +28,14 @@ class Cancelled:
     """Set when the hook's answer is no longer wanted; may be asked from any thread, and awaited on the loop."""
 
     def __init__(self) -> None:
-        self.reason: str | None = None
+        self._reason: str | None = None
+        self._presumed: Callable[[], bool] | None = None
         self._waiting: list[asyncio.Future[None]] = []
+
+    @property
+    def reason(self) -> str | None:
+        """Why: `timeout` or `cancelled`; `None` while the answer is wanted."""
+        return self._reason or ("cancelled" if self._presumed is not None and self._presumed() else None)
 
     def is_set(self) -> bool:
         """Whether the hook should stop what it is doing."""
@@ -39,15 +45,22 @@ class Cancelled:
 
     def set(self, reason: str) -> None:
         """Tell the hook; only the engine does this, on the loop."""
-        self.reason = self.reason or reason
+        self._reason = self._reason or reason
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             with suppress(RuntimeError):  # the loop it was awaited on is closed
                 future.get_loop().call_soon_threadsafe(_resolve, future)
 
+    def presume(self, cancelled: Callable[[], bool] | None) -> None:
+        """What tells whether the hook's task is being cancelled; only the engine does this.
+
+        The hook's own `asyncio.timeout` looks the same until it takes the cancellation back, so nothing is woken.
+        """
+        self._presumed = cancelled
+
     async def wait(self) -> None:
         """Return once the hook's answer is no longer wanted."""
-        if self.reason is None:
+        if self._reason is None:
             future = asyncio.get_running_loop().create_future()
             self._waiting.append(future)
             await future
@@ -161,7 +174,7 @@ class Context(msgspec.Struct):
     @property
     def tool_use_id(self) -> str:
         """The tool call the event is about, or the empty string."""
-        return getattr(self.event, "tool_use_id", "")
+        return self.event.tool_use_id or ""
 
     @property
     def timeout(self) -> float:
@@ -219,3 +232,7 @@ class Context(msgspec.Struct):
     def cancel(self, reason: str) -> None:
         """The answer is no longer wanted; only the engine says so."""
         self.cancelled.set(reason)
+
+    def presume_cancelled(self, cancelled: Callable[[], bool] | None) -> None:
+        """The hook's task may have been cancelled; only the engine says so."""
+        self.cancelled.presume(cancelled)

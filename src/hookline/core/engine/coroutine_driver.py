@@ -122,6 +122,7 @@ class Limits(msgspec.Struct, frozen=True):
     grace: float
     on_cancel: Callable[[str], None]
     stated: float | None = None
+    on_presume: Callable[[Callable[[], bool] | None], None] = lambda cancelled: None
 
 
 class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await drive(suspended, limits)`
@@ -166,6 +167,7 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
                     self._hurry()
         finally:
             self._alarm.clear(self)
+            self._limits.on_presume(None)
             outside = self._cancelled_from_outside()
             for _ in range(min(self._expired, self._task.cancelling() - self._before)):
                 self._task.uncancel()
@@ -215,6 +217,8 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
     def _thrown(self, error: BaseException) -> Any:
         if error.args == (UNWANTED,):  # said by whoever fired: no doubt whose cancellation this is, so tell at once
             self._limits.on_cancel("cancelled")
+        elif isinstance(error, asyncio.CancelledError):
+            self._limits.on_presume(self._cancelled_from_outside)
         if self._expired > _MOST_CANCELS and isinstance(error, asyncio.CancelledError):
             return _closed(self._steps)
         return _step(self._suspended, self._steps.throw, error)

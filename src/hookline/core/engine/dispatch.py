@@ -231,7 +231,8 @@ class Dispatcher:
 def limits(ctx: Context) -> Limits:
     """How long a hook that has to wait may still take."""
     due, scope = ctx.deadline, ctx.binding.scope
-    return Limits(max(due - scope.clock(), 0.0), scope.grace, ctx.cancel, due - (ctx.started or due))
+    seconds, stated = max(due - scope.clock(), 0.0), due - (ctx.started or due)
+    return Limits(seconds, scope.grace, ctx.cancel, stated, ctx.presume_cancelled)
 
 
 def _unwrapped(step: Any) -> Any:

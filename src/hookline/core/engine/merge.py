@@ -34,7 +34,7 @@ def judged_again(first: Outcome, second: Outcome | None, event: Event) -> Outcom
         kept = second_judgement(first.reply, NOTHING)
         changed = kept != first.reply
         return msgspec.structs.replace(first, reply=kept, note="judged an older input") if changed else first
-    wants_more = second.reply.input is not None and second.reply.input != getattr(event, "tool_input", None)
+    wants_more = second.reply.input is not None and second.reply.input != event.tool_input
     worse = first if second.ok and not first.ok else second
     return msgspec.structs.replace(
         second,

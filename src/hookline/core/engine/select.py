@@ -104,10 +104,10 @@ def applies_to(hook: Hook, event: Event, among: HookIndex) -> bool:
 
 def _rule_holds(hook: Hook, event: Event, among: HookIndex) -> bool:
     assert hook.condition is not None
-    tool = getattr(event, "tool_name", None)
+    tool = event.tool_name
     if tool is None:
         return False  # FACTS.md §5: on an event without a tool a hook with `if` never runs
-    inputs = getattr(event, "tool_input", None) or {}
+    inputs = event.tool_input or {}
     return hook.condition.matches(
         tool, inputs, cwd=event.cwd, project_dir=among.project_dir or event.cwd, home=among.home
     )

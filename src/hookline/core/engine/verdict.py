@@ -83,7 +83,7 @@ class Verdict(msgspec.Struct):
     def input(self) -> dict[str, Any] | None:
         """What to call the tool with: rewritten, or as it was; `None` on events without a tool."""
         rewritten = self.reply.input
-        return thaw(getattr(self.event, "tool_input", None) if rewritten is None else rewritten)  # type: ignore[no-any-return]
+        return thaw(self.event.tool_input if rewritten is None else rewritten)  # type: ignore[no-any-return]
 
     @property
     def output(self) -> Any:
@@ -185,7 +185,7 @@ def _said(verdict: Verdict) -> dict[str, Any]:
 def _target(event: Event) -> Any:
     """What an event asks to be judged."""
     for name in ("tool_response", "tool_input", "prompt"):
-        if hasattr(event, name):
+        if name in event.__struct_fields__:
             return getattr(event, name)
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,8 +28,8 @@ _MARK = "__hookline_declarations__"
 class Options(TypedDict, total=False):
     """What may be said of a hook besides its events and what it runs; `matcher` is another name for `match`."""
 
-    match: str | Test | None
-    matcher: str | Test | None
+    match: str | re.Pattern[str] | Test | None
+    matcher: str | re.Pattern[str] | Test | None
     when: When
     priority: int
     timeout: float | None
@@ -161,11 +162,18 @@ def is_bare(events: Sequence[Any]) -> bool:
 
 
 def declared(thing: object) -> list[Hook]:
-    """The hooks that an object stands for: itself, its `hooks` list, its marked methods, or the `HookLike` it is."""
+    """The hooks that an object stands for: itself, its `hooks` list, its marked methods, or the `HookLike` it is.
+
+    A map of events to matchers, as the official SDK takes it, and a single `HookMatcher` of its stand for theirs.
+    """
     if isinstance(thing, Hook):
         return [thing]
     if isinstance(thing, (list, tuple)):
         return [found for item in thing for found in declared(item)]
+    if isinstance(thing, Mapping):
+        return [hook for event, entry in thing.items() for hook in hooks_of_event((event,), entry)]
+    if is_group(thing):
+        return hooks_of_event((), thing)
     if inspect.isclass(thing) and not issubclass(thing, Event):
         return declared(thing())
     if inspect.isroutine(thing):
@@ -183,6 +191,44 @@ def declared(thing: object) -> list[Hook]:
     return found
 
 
+def is_group(thing: object) -> bool:
+    """Whether it is hooks with a matcher in common: a `HookMatcher` of the SDK, or a mapping with the same keys."""
+    keys = thing if isinstance(thing, Mapping) else dir(thing)
+    return not isinstance(thing, type) and "matcher" in keys and "hooks" in keys
+
+
+def hooks_of_event(events: tuple[Any, ...], entry: Any, **options: Any) -> list[Hook]:
+    """The hooks of one entry for events: a function, an action, a group with a matcher, or a list of these.
+
+    Without events, each function names its own.
+    """
+    if isinstance(entry, (list, tuple)):
+        return [hook for item in entry for hook in hooks_of_event(events, item, **options)]
+    if isinstance(entry, Hook):
+        raise HookError(f"hook `{entry.name}` has events of its own; add it by itself: `hooks.add(hook)`")
+    if isinstance(entry, Mapping) or is_group(entry):
+        hooks, shared = _group(entry)
+        return hooks_of_event(events, hooks, **{**options, **shared})
+    return [make_hook(events, entry, **options)]
+
+
+_GROUP = {"matcher": "matcher", "timeout": "timeout", "on_failure": "on_failure", "onFailure": "on_failure"}
+
+
+def _group(entry: Any) -> tuple[list[Any], dict[str, Any]]:
+    """The hooks of a group, and the options that it has for all of them."""
+    keys = entry if isinstance(entry, Mapping) else (*_GROUP, "hooks")
+    fields = {key: entry[key] if isinstance(entry, Mapping) else getattr(entry, key, None) for key in keys}
+    hooks = fields.pop("hooks", None)
+    unknown = next((key for key in fields if key not in _GROUP), None)
+    if unknown is not None:
+        known = ("hooks", *_GROUP)
+        raise HookError(f"a matcher with hooks has no `{unknown}`{did_you_mean(str(unknown), known)}")
+    if not isinstance(hooks, (list, tuple)) or not hooks:
+        raise HookError(f"a matcher needs `hooks`, a list of functions, got `{_shown(hooks)}`")
+    return list(hooks), {_GROUP[key]: value for key, value in fields.items() if value is not None}
+
+
 def _listed(thing: object) -> Iterator[Hook]:
     hooks = getattr(thing, "hooks", None)
     if isinstance(hooks, Iterable) and not isinstance(hooks, (str, bytes)):
@@ -198,19 +244,31 @@ def _marked(thing: object) -> Iterator[Hook]:
             yield make_hook(events, getattr(thing, attribute), **named)
 
 
-_READ = ("priority", "timeout", "on_failure", "background", "once", "rejudge", "inline", "match", "when")
-_ALSO = {"tool_matcher": "match", "timeout_secs": "timeout"}
+_READ = tuple(name for name in Options.__annotations__ if name not in ("name", "source", "matcher"))
+_ALSO = {"matcher": "match", "tool_matcher": "match", "timeout_secs": "timeout"}
 """Other names that hook objects have for an option (seeds/002)."""
+_OWN = ("name", "events", "execute", "hooks", "source")
 
 
 def _from_object(thing: HookLike) -> Hook:
+    _check_attributes(thing)
     found = {_ALSO.get(key, key): _value(thing, key) for key in (*_ALSO, *_READ) if hasattr(thing, key)}
     options: dict[str, Any] = {key: value for key, value in found.items() if value is not None}
-    if isinstance(options.get("match"), re.Pattern):
-        options["match"] = options["match"].search
     events = _value(thing, "events")
     listed = (events,) if is_event(events) else tuple(events)
     return make_hook(listed, thing.execute, name=str(_value(thing, "name")), **options)
+
+
+def _check_attributes(thing: HookLike) -> None:
+    """Refuse an attribute that is nearly an option: it would silently do nothing."""
+    known = (*_READ, *_ALSO, *_OWN)
+    for name in dir(thing):
+        near = difflib.get_close_matches(name, known, 1, cutoff=0.8)
+        if near and name not in known and not name.startswith("_"):
+            raise HookError(
+                f"hook `{_shown(thing)}`: there is no option `{name}`; did you mean `{near[0]}`? "
+                f"If it is your own, call it `_{name}`"
+            )
 
 
 def _value(thing: object, key: str) -> Any:

@@ -44,10 +44,12 @@ class Matcher(msgspec.Struct, frozen=True):
 EVERYTHING = Matcher("")
 
 
-def parse_matcher(matcher: str | Test | None) -> Matcher:
+def parse_matcher(matcher: str | re.Pattern[str] | Test | None) -> Matcher:
     """The matcher that a user wrote; one that cannot be understood is refused here, with its position."""
     if matcher is None:
         return EVERYTHING
+    if isinstance(matcher, re.Pattern) and isinstance(matcher.pattern, str):
+        return Matcher(matcher.pattern, _search(matcher))
     if callable(matcher):
         return Matcher(getattr(matcher, "__name__", "predicate"), matcher)
     if not isinstance(matcher, str):

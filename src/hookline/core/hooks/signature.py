@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from collections.abc import Callable, Iterator
@@ -15,8 +16,9 @@ import msgspec
 from hookline.core.hooks.actions import Function
 from hookline.errors import HookError
 from hookline.events import CATALOG, Event
+from hookline.events.frozen import thaw
 
-_WRITE = "write `(event)` or `(event, ctx)`"
+_WRITE = "write `(event)`, `(event, ctx)` or the SDK's `(input, tool_use_id, context)`"
 
 
 def function(call: Callable[..., Any]) -> Function:
@@ -25,11 +27,57 @@ def function(call: Callable[..., Any]) -> Function:
     if any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in (call, target)):
         raise HookError(f"hook `{name_of(call)}` is a generator; return its answer instead of yielding it")
     is_async = inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(target)
+    if _is_sdk_callback(call):
+        return Function(_sdk_callback(call), is_async, takes_context=True)
     return Function(call, is_async, _takes_context(call))
 
 
+_CONTEXT = ("ctx", "context")
+
+
+def _is_sdk_callback(call: Callable[..., Any]) -> bool:
+    """Whether it is written for the official SDK: `(input, tool_use_id, context)`."""
+    try:
+        given = _parameters(call)
+    except (TypeError, ValueError):
+        return False
+    optional = len(given.names) > 2 and (given.names[1] == "tool_use_id" or given.names[2] in _CONTEXT)
+    return given.required == 3 or (given.required < 3 and optional)
+
+
+def _sdk_callback(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The callback as a hook: it is given the event as the mapping that the SDK hands over."""
+
+    @functools.wraps(call)
+    def ask(event: Event, ctx: Any) -> Any:
+        return call(_sdk_input(event), event.tool_use_id, SdkContext(ctx))
+
+    return ask
+
+
+def _sdk_input(event: Event) -> dict[str, Any]:
+    """The event as an ordinary mapping, a copy: what has no value is not in it."""
+    fields = {name: getattr(event, name) for name in event.__struct_fields__ if name not in ("timestamp", "extra")}
+    said = {"hook_event_name": event.event_name, **fields, **event.extra}
+    return {name: thaw(value) for name, value in said.items() if value is not None}
+
+
+class SdkContext(dict[str, Any]):
+    """The SDK's context: a mapping with `signal`, which is set when the answer is no longer wanted.
+
+    Its attributes are those of the hook's context.
+    """
+
+    def __init__(self, ctx: Any) -> None:
+        super().__init__(signal=ctx.cancelled)
+        self._ctx = ctx
+
+    def __getattr__(self, name: str) -> Any:
+        return self["signal"] if name == "signal" else getattr(self._ctx, name)
+
+
 def name_of(run: Any) -> str:
-    """What a hook is called when nobody says: its function's name, or its action's kind."""
+    """What a hook is called by default: its function's name, or its action's kind."""
     call = getattr(run, "func", run)
     return str(getattr(call, "__name__", None) or getattr(run, "command", None) or type(run).__name__)
 
@@ -56,13 +104,13 @@ def _takes_context(call: Callable[..., Any]) -> bool:
     if not given.names and not given.variadic:
         raise HookError(f"hook `{name}` takes no argument; {_WRITE}")
     if given.keyword_only is not None:
-        raise HookError(f"hook `{name}` needs `{given.keyword_only}=`, which nobody passes; {_WRITE}")
+        raise HookError(f"hook `{name}` needs `{given.keyword_only}=`, which is never passed; {_WRITE}")
     if given.names[:1] == ("self",):
         raise HookError(f"hook `{name}` is a method without its object; pass `thing.{name}` of an object")
     if len(given.names) < 2:
         return given.variadic
     second = given.names[1]
-    return given.required == 2 or second in ("ctx", "context") or _is_context(given.annotation(second))
+    return given.required == 2 or second in _CONTEXT or _is_context(given.annotation(second))
 
 
 def _is_context(annotation: Any) -> bool:
@@ -144,7 +192,8 @@ def _kinds(annotation: Any) -> Iterator[str]:
 
 
 def _events_of(kind: str) -> Iterator[type[Event]]:
-    """The events of a class's name; a base such as `ToolEvent` stands for all of its kind."""
+    """The events of a class's name, ours or the SDK's; a base such as `ToolEvent` stands for all of its kind."""
+    kind = kind.removesuffix("HookInput")
     for spec in CATALOG.values():
         bases = spec.cls.__mro__
         if kind in [base.__name__ for base in bases[: bases.index(Event) + 1]]:

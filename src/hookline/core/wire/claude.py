@@ -37,7 +37,7 @@ def event_from(payload: Mapping[str, Any]) -> Event:
     cls = spec_of(name).cls
     try:
         event = msgspec.convert(payload, cls)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeEncodeError):
         event = _with_extra(payload, cls)  # an unknown field, or a wrong value: the careful way tells which
     if event.subject_field == "tool_name" and "tool_name" not in payload:
         # A tool call without a tool's name would pass every matcher by unseen.

@@ -7,6 +7,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 from msgspec import UNSET
 
 from hookline.core.wire.output_types import CHOICE, DECISION, REASON, WIRE_NAMES, Allowed, Output, fields_of
@@ -79,13 +80,26 @@ def _plain(said: Said, output: Any, event_name: str) -> None:
         said["specific"] = {"terminal_sequence": output.terminal_sequence}
 
 
+def tell_model(reply: Reply, event_name: str) -> Reply:
+    """The reply with its messages as context for the model, as seeds/002 and seeds/003 say of `systemMessage`.
+
+    An event that has no context keeps them as messages, and so does an agent that is about to stop: context would keep
+    it going.
+    """
+    spec = spec_of(event_name)
+    if not reply.messages or "context" not in spec.fields or (spec.keeps_going and not reply.keep_going):
+        return reply
+    return msgspec.structs.replace(reply, messages=(), context=(*reply.messages, *reply.context))
+
+
 def _top_decision(said: Said, output: Any, event_name: str) -> None:
     spec = spec_of(event_name)
+    reason = output.reason or output.stop_reason  # seeds/004: a block may give its reason as `stopReason`
     if output.decision == "block" and spec.keeps_going:
         said["keep_going"] = True
-        said["keep_going_reasons"] = (output.reason,) if output.reason else ()
+        said["keep_going_reasons"] = (reason,) if reason else ()
     elif (spec.decides, output.decision) != _UNHEARD:
-        _decide(said, WORDS[output.decision], output.reason)
+        _decide(said, WORDS[output.decision], reason if output.decision == "block" else output.reason)
 
 
 def _decide(said: Said, decision: Decision, reason: Any) -> None:

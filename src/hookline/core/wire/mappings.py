@@ -16,7 +16,7 @@ from hookline.core.wire import snake
 from hookline.core.wire.decode import reply_of
 from hookline.core.wire.output_types import Allowed, Denied, Output, fields_of, typed
 from hookline.errors import ReplyError, did_you_mean
-from hookline.replies import NOTHING, Reply
+from hookline.replies import NOTHING, Reply, allow
 
 _BODY, _NAME = "hookSpecificOutput", "hookEventName"
 _SNAKE_SIGN = "continue_execution"
@@ -43,7 +43,10 @@ def decode_mapping(answer: Mapping[str, Any], event_name: str) -> Reply:
     body = _body(said, event_name)
     if body is not None:
         said[_BODY] = body
-    return reply_of(typed(said, event_name), event_name)
+    output = typed(said, event_name)
+    reply = reply_of(output, event_name)
+    approved = output.decision == "approve" and event_name == "PermissionRequest" and not reply.background
+    return reply | allow() if approved else reply  # a command's is not heard (FACTS.md §3), a Python hook means it
 
 
 def _body(said: dict[str, Any], event_name: str) -> Any:

@@ -89,7 +89,7 @@ def encode_reply(reply: Reply, event: Event | str) -> bytes:
     said = claude.reply_object(reply, name)
     refused = spec_of(name).gate and reply.decision > Decision.ALLOW
     body = response(
-        tool_use_id=getattr(event, "tool_use_id", ""),
+        tool_use_id=(event.tool_use_id or "") if isinstance(event, Event) else "",
         goes_on=not (reply.stop or refused),
         suppress_output=reply.suppress_output,
         decision="block" if refused else _word(reply, said),

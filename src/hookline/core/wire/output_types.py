@@ -101,7 +101,7 @@ def typed(payload: dict[str, Any], event_name: str, plain: type[Output] = Output
     """The output as its struct; a value that does not fit is a `ReplyError` that names the field."""
     try:
         output = msgspec.convert(payload, output_type(event_name, plain))
-    except msgspec.ValidationError as problem:
+    except (msgspec.ValidationError, UnicodeEncodeError) as problem:
         _check_event_name(payload.get("hookSpecificOutput"), event_name)
         raise ReplyError(f"reply to {event_name}: {explained(str(problem), event_name)}") from None
     if not fields_of(event_name) and output.hook_specific_output is not UNSET:

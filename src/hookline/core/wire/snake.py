@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from hookline.core.wire import claude
+from hookline.core.wire.decode import tell_model
 from hookline.core.wire.json_text import is_blank, parse_object, write
 from hookline.core.wire.output_types import explained
 from hookline.errors import EventError, ReplyError, ReplyMismatch, UnknownEvent
@@ -97,7 +98,7 @@ def decode_reply(data: bytes | str | Mapping[str, Any], event: Event | str) -> R
     payload = parse_object(data, f"reply to {name}", ReplyError)
     try:
         output = msgspec.convert(payload, _Output)
-    except msgspec.ValidationError as problem:
+    except (msgspec.ValidationError, UnicodeEncodeError) as problem:  # the latter: a key with half a surrogate pair
         raise ReplyError(f"reply to {name}: {explained(str(problem))}") from None
     reply = Reply(
         input=output.updated_input,
@@ -105,6 +106,7 @@ def decode_reply(data: bytes | str | Mapping[str, Any], event: Event | str) -> R
         messages=_some(output.system_message),
         suppress_output=bool(output.suppress_logging),
     )
+    reply = tell_model(reply, name)
     if output.continue_execution is False:
         reply |= _blocked(output.stop_reason, name)
     return NOTHING if reply == NOTHING else reply

@@ -1,4 +1,7 @@
-"""The `claude` format with one difference: an explicit `"continue": true` on Stop keeps the agent going. Pure."""
+"""The `claude` format with two differences. Pure.
+
+An explicit `"continue": true` on Stop keeps the agent going, and a `systemMessage` is for the model.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 import msgspec
 
 from hookline.core.wire.claude import decode_event, encode_event, event_name, reply_object
-from hookline.core.wire.decode import reply_of
+from hookline.core.wire.decode import reply_of, tell_model
 from hookline.core.wire.json_text import is_blank, parse_object, write
 from hookline.core.wire.output_types import typed
 from hookline.errors import ReplyError
@@ -32,10 +35,10 @@ def decode_reply(data: bytes | str | Mapping[str, Any], event: Event | str) -> R
     output = typed(parse_object(data, f"reply to {name}", ReplyError), name)
     reply = reply_of(output, name)
     if output.continue_ is True and _keeps_going(name) and not reply.background:
-        return msgspec.structs.replace(
+        reply = msgspec.structs.replace(
             reply, keep_going=True, keep_going_reasons=(output.reason,) if output.reason else ()
         )
-    return reply
+    return tell_model(reply, name)
 
 
 def encode_reply(reply: Reply, event: Event | str) -> bytes:

@@ -18,6 +18,7 @@ import logging
 import os
 import warnings
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import msgspec
@@ -41,6 +42,7 @@ from hookline.hosts.claude_code.messages import (
 )
 from hookline.hosts.claude_code.registration import Registration, plan, unsupported_features
 from hookline.hosts.claude_code.requests import CanUse
+from hookline.hosts.claude_code.session_events import SessionNotices, with_session_id
 from hookline.hosts.claude_code.transport import Subprocess, Transport
 
 log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
@@ -54,8 +56,8 @@ class ClaudeClient:
     """A conversation of several turns with a Claude CLI.
 
     `hooks` are asked about everything the CLI reports, by the engine's rules: its timeouts, validation and failure
-    policy. `can_use_tool` decides on tools that nobody else decided on; `mcp_servers` may hold servers that live here.
-    Further keywords are the CLI's flags (`Options`). The hooks stay the caller's to close.
+    policy. `can_use_tool` decides on tools that neither rules nor hooks decided on; `mcp_servers` may hold servers that
+    live here. Further keywords are the CLI's flags (`Options`). The hooks stay the caller's to close.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class ClaudeClient:
         self._initialize_timeout = initialize_timeout
         self._limits = {"line_limit": line_limit, "linger": linger}
         self._session: HostChannel | None = None
+        self._session_events: SessionNotices | None = None
 
     # ── beginning and ending ────────────────────────────────────────────────────────────────────
 
@@ -94,6 +97,7 @@ class ClaudeClient:
         """Start the CLI, register the hooks, and return what it says of itself."""
         if self._session is not None:
             raise ClaudeError("this client is connected already")
+        self._options = with_session_id(self._options, self._hooks)
         transport = self._given_transport or self._subprocess()
         session = HostChannel(transport, line_limit=int(self._limits["line_limit"]), linger=self._limits["linger"])
         session.answering.serve(engine=self._hooks, can_use_tool=self._can_use_tool, servers=self._servers)
@@ -101,9 +105,12 @@ class ClaudeClient:
         self._session = session
         try:
             await self._initialize(session)
+            events = SessionNotices(self._hooks, self._options, self._cwd or str(Path.cwd()), self.info)
+            await events.start()
         except BaseException:
             await self.aclose()
             raise
+        self._session_events = events
         return self.info
 
     def _subprocess(self) -> Subprocess:
@@ -132,9 +139,14 @@ class ClaudeClient:
     async def aclose(self) -> None:
         """Stop running hooks and end the CLI in good order."""
         session, self._session = self._session, None
+        events, self._session_events = self._session_events, None
         if session is None:
             return
-        await session.aclose()
+        try:
+            await session.aclose()
+        finally:
+            if events is not None:
+                await events.end()
 
     async def __aenter__(self) -> Self:
         await self.connect()
@@ -152,9 +164,13 @@ class ClaudeClient:
             await self._initialize(session)  # hooks were added or removed since
         if isinstance(prompt, AsyncIterable):
             async for one in prompt:
-                await session.say(_user(one))
+                await session.say(self._prompt(one))
         else:
-            await session.say(_user(prompt))
+            await session.say(self._prompt(prompt))
+
+    def _prompt(self, prompt: Prompt) -> UserMessage:
+        message = prompt if isinstance(prompt, UserMessage) else UserMessage.of(prompt)
+        return message if self._session_events is None else self._session_events.first_prompt(message)
 
     async def receive(self) -> AsyncIterator[Message]:
         """What is said until the turn is over; the last one is the `ResultMessage`."""
@@ -216,10 +232,6 @@ async def _asked(client: ClaudeClient, prompt: Prompts) -> None:
         await client.send(prompt)
     finally:
         client.end_input()
-
-
-def _user(prompt: Prompt) -> UserMessage:
-    return prompt if isinstance(prompt, UserMessage) else UserMessage.of(prompt)
 
 
 def _options(

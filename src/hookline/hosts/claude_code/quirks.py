@@ -1,4 +1,4 @@
-"""What Claude Code does that nobody would guess, and the recorded case that shows it. Pure.
+"""What Claude Code does that one would not guess, and the recorded case that shows it. Pure.
 
 One row per peculiarity that our code answers to. `cases` name rows of `tests/contract/FACTS.md`, recorded with the real
 CLI.
@@ -41,10 +41,23 @@ HTTP_NEVER_ASKED = Quirk(
 )
 CALLBACK_NEVER_CALLED = Quirk(
     does="callbacks on these events are registered and never called",
-    so="the host is warned, unless the CLI promises `session_hooks_supported`",
+    so="`ClaudeClient` fires them itself, unless the CLI promises `session_hooks_supported`; `for_sdk` warns",
     cases=("sdk_sessionstart", "sdk_sessionend"),
     events=("SessionStart", "SessionEnd"),
 )
+HOST_RACES_HOOKS = Quirk(
+    does="the host is asked about a call at the same time as PermissionRequest callbacks, and the first answer counts",
+    so="`ClaudeClient` holds the host's answer until the hooks have given theirs",
+    cases=("sdk_permreq_allow_host", "sdk_permreq_race_host"),
+    events=("PermissionRequest",),
+)
 
-QUIRKS = (STOP_RUNS_THE_TOOL, CALLBACK_ERROR_IS_SILENCE, EXIT_ONE_PASSES, HTTP_NEVER_ASKED, CALLBACK_NEVER_CALLED)
+QUIRKS = (
+    STOP_RUNS_THE_TOOL,
+    CALLBACK_ERROR_IS_SILENCE,
+    EXIT_ONE_PASSES,
+    HTTP_NEVER_ASKED,
+    CALLBACK_NEVER_CALLED,
+    HOST_RACES_HOOKS,
+)
 """All of them."""

@@ -21,11 +21,12 @@ from hookline.core.engine.coroutine_driver import UNWANTED
 from hookline.core.engine.fires import FiresAsync
 from hookline.core.wire import claude
 from hookline.errors import RequestClosed
-from hookline.events import Event
+from hookline.events import Event, PermissionRequest
 from hookline.hosts.answer import answer as answer_hooks
 from hookline.hosts.answer import fails_closed, refusal
 from hookline.hosts.claude_code.mcp import INTERNAL_ERROR, METHOD_NOT_FOUND, InProcess, rpc_error
 from hookline.hosts.claude_code.messages import EMPTY, CanUseTool, ControlRequest, Failure, HookCallback, McpMessage
+from hookline.hosts.claude_code.permission_hooks import PermissionHooks
 from hookline.hosts.claude_code.protocol import Connection
 from hookline.hosts.claude_code.registration import Registration
 from hookline.hosts.dialect_lines import LineCodec
@@ -47,6 +48,7 @@ class Answering:
         self._write = write
         self._out: list[bytes] = []
         self._hooks: FiresAsync = _NoHooks()
+        self._permissions = PermissionHooks(self._hooks)
         self._can_use_tool: CanUse | None = None
         self._servers: dict[str, InProcess] = {}
         self.waiting: deque[ControlRequest] = deque()  # not served yet, in order
@@ -54,6 +56,7 @@ class Answering:
         self._coming = False  # a task that will look at what waits has not begun yet
         self._serve: dict[type[Any], Callable[[Any], Awaitable[Raw]]] = {
             CanUseTool: self._permission,
+            HookCallback: self._permission_callback,
             McpMessage: self._mcp,
         }
 
@@ -66,6 +69,7 @@ class Answering:
     ) -> None:
         """Who answers what."""
         self._hooks = engine or _NoHooks()
+        self._permissions = PermissionHooks(self._hooks)
         self._can_use_tool = can_use_tool
         self._servers = dict(servers or {})
 
@@ -77,7 +81,9 @@ class Answering:
     @plan.setter
     def plan(self, planned: Registration) -> None:
         self._plan = planned
-        self._codecs = {name: CallbackCodec(kind) for name, kind in planned.events.items()}
+        self._codecs = {
+            name: CallbackCodec(kind) for name, kind in planned.events.items() if kind is not PermissionRequest
+        }
 
     # ── requests in, answers out ────────────────────────────────────────────────────────────────
 
@@ -128,7 +134,7 @@ class Answering:
                 serving[task] = request.request_id
                 asked = request.request
                 try:
-                    if asked.__class__ is HookCallback:  # the busiest kind: no table
+                    if asked.__class__ is HookCallback and asked.callback_id in self._codecs:  # the busiest: no table
                         response = await answer_hooks(self._hooks, asked.input, self._codecs[asked.callback_id])
                     else:
                         response = await self._serve[asked.__class__](asked)
@@ -172,11 +178,15 @@ class Answering:
 
     # ── permissions ─────────────────────────────────────────────────────────────────────────────
 
+    async def _permission_callback(self, request: HookCallback) -> Raw:
+        return await self._permissions.answer_callback(request)
+
     async def _permission(self, request: CanUseTool) -> Raw:
         if self._can_use_tool is None:
             raise ErrorAnswer("no can_use_tool was given; pass can_use_tool=", "unsupported_request")
         try:
-            decided = permission(await self._can_use_tool(request), request)
+            by_hooks = await self._permissions.decide(request)
+            decided = permission(by_hooks or await self._can_use_tool(request), request)
             return Raw(msgspec.json.encode(decided))
         except Exception as problem:
             log.exception("can_use_tool failed on `%s`", request.tool_name)

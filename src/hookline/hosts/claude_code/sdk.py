@@ -8,6 +8,7 @@ The rest of such a program stays as it is.
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from msgspec import Struct
 from hookline.core.engine import HookSet, Verdict
 from hookline.core.engine.coroutine_driver import UNWANTED
 from hookline.core.wire import claude
-from hookline.errors import extra
+from hookline.errors import HooksIgnored, extra
 from hookline.events import Event
 from hookline.hosts.answer import answer, fails_closed, refusal
 from hookline.hosts.claude_code.registration import plan
@@ -26,10 +27,16 @@ Callback = Callable[[Any, str | None, Any], Awaitable[Any]]
 
 
 def for_sdk(hooks: HookSet) -> dict[Any, list[Any]]:
-    """What `ClaudeAgentOptions(hooks=…)` takes: one `HookMatcher` for each event the hooks there are now listen to."""
+    """What `ClaudeAgentOptions(hooks=…)` takes: one `HookMatcher` for each event the hooks there are now listen to.
+
+    Hooks on events that the CLI never sends to the SDK are warned about.
+    """
     with extra("for_sdk()", "claude"):
         from claude_agent_sdk import HookMatcher
     planned = plan(hooks)
+    for name in planned.missed:
+        problem = f"the Claude CLI never calls the SDK's hooks on {name}; put that hook in a settings file"
+        warnings.warn(f"{problem}, or use `ClaudeClient`", HooksIgnored, stacklevel=3)
     event_of = {kind.event_name: kind for kind in planned.events.values()}
     return {
         name: [

@@ -196,10 +196,10 @@ def decided(verdict: Verdict) -> str:
 
 def _flip(call: RecordedCall, verdict: Verdict, now: str) -> Flip:
     event = call.event
-    tool_input = getattr(event, "tool_input", None) or {}
+    tool_input = event.tool_input or {}
     first = next((v for v in tool_input.values() if isinstance(v, str)), "") or getattr(event, "prompt", "")
     return Flip(
-        call.file, call.line, event.event_name, getattr(event, "tool_name", ""), first[:200], call.decided, now,
+        call.file, call.line, event.event_name, event.tool_name or "", first[:200], call.decided, now,
         verdict.decided_by or call.by, verdict.reason[:500], call.partial,
     )  # fmt: skip
 

@@ -165,7 +165,7 @@ class Metrics:
         if not isinstance(notice, Verdict):
             return
         event = notice.event
-        tool = getattr(event, "tool_name", "") or ""
+        tool = event.tool_name or ""
         with self._lock:
             self._count(notice, event.event_name, tool)
             if tool:
@@ -201,7 +201,7 @@ class Metrics:
 
     def _time_tool(self, verdict: Verdict, event: Any, tool: str) -> None:
         name = event.event_name
-        call = (event.session_id, getattr(event, "tool_use_id", ""))
+        call = (event.session_id, event.tool_use_id or "")
         if name == "PreToolUse":
             if call[1] and not verdict.blocked:
                 self._started[call] = event.timestamp.timestamp()

@@ -65,7 +65,7 @@ class OpenTelemetry:
         event = verdict.event
         began = int(event.timestamp.timestamp() * 1e9)
         ended = began + sum(_nanoseconds(outcome) for outcome in verdict.outcomes)
-        call = (event.session_id, getattr(event, "tool_use_id", ""))
+        call = (event.session_id, event.tool_use_id or "")
         parent = self._tool_span(verdict, call, began)
         context = self._trace.set_span_in_context(parent) if parent is not None else None
         span = self._tracer.start_span(
@@ -84,7 +84,7 @@ class OpenTelemetry:
         """The span of the tool call this event belongs to, opened at its PreToolUse."""
         event = verdict.event
         if event.event_name == "PreToolUse" and call[1] and call not in self._open:
-            tool = event.tool_name  # type: ignore[attr-defined]
+            tool = event.tool_name
             attributes = {
                 "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool, "gen_ai.tool.call.id": call[1],
                 **_who(verdict),
@@ -137,7 +137,7 @@ class OpenTelemetry:
 
     def _count(self, verdict: Verdict) -> None:
         labels = {"hookline.event": verdict.event.event_name}
-        tool = getattr(verdict.event, "tool_name", "")
+        tool = verdict.event.tool_name
         if tool:
             labels["gen_ai.tool.name"] = tool
         self._verdicts.add(1, {**labels, "hookline.decision": str(verdict.decision)})

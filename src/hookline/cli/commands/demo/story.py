@@ -32,7 +32,7 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
             verdict
             for verdict in self.verdicts
             if verdict.event.event_name == name
-            and command in str(getattr(verdict.event, "tool_input", ""))
+            and command in str(verdict.event.tool_input)
             and (agent is None or (verdict.event.agent_id is not None) is agent)
         ]
 

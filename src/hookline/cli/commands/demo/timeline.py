@@ -81,7 +81,7 @@ def _passed(verdict: Verdict) -> tuple[str, str] | None:
         return _who(verdict), f"tells the model “{'; '.join(verdict.context)}”"
     if verdict.messages:
         return _who(verdict), "; ".join(verdict.messages)
-    if getattr(verdict.event, "tool_name", "") == "Edit" and verdict.event.event_name == "PreToolUse":
+    if verdict.event.tool_name == "Edit" and verdict.event.event_name == "PreToolUse":
         return ", ".join(one.hook for one in verdict.outcomes), "no objection"
     return None
 
