@@ -108,7 +108,7 @@ MADE: list[tuple[Event, Event]] = [
                                        duration_ms=1)),
     (failed(LS, "no"), PostToolUseFailure(**CALL, tool_name="Bash", tool_input={"command": "ls"}, error="no",
                                           duration_ms=1)),
-    (asking(LS), PermissionRequest(**SESSION, tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="toolu_test")),
+    (asking(LS), PermissionRequest(**CALL, tool_name="Bash", tool_input={"command": "ls"})),
     (prompt("hi"), UserPromptSubmit(**SESSION, prompt="hi")),
     (stop(again=True), Stop(**SESSION, last_assistant_message="done", stop_hook_active=True)),
     (session_start(), SessionStart(**SESSION, source="startup")),
