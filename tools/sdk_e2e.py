@@ -82,10 +82,10 @@ def run_suite(checkout: Path, cli: str, folder: Path, flags: list[str]) -> int:
 def answer(request: Json) -> list[Json]:
     """The content blocks that a helpful model would answer with."""
     thought = [{"type": "thinking", "thinking": THOUGHT, "signature": "s"}] if _thinks(request) else []
-    calls = list(wanted_calls(request))
     made = _calls_made(request)
-    if calls[made:]:
-        name, given = calls[made]
+    for name, given in wanted_calls(request):
+        if (name, given.get("query")) in made:
+            continue
         return [*thought, {"type": "tool_use", "id": f"toolu_{os.urandom(6).hex()}", "name": name, "input": given}]
     exactly = re.search(r"Reply with exactly: (\w+)|single word (\w+)", _prompt(request))
     return [
@@ -150,10 +150,12 @@ def _prompt(request: Json) -> str:
     return "\n".join(_texts(request["messages"][_prompted(request)]))
 
 
-def _calls_made(request: Json) -> int:
+def _calls_made(request: Json) -> set[tuple[str, Any]]:
+    """The calls since the prompt, by name; searches by what was searched for, too."""
     later = request["messages"][_prompted(request) :]
     blocks = [block for one in later if one["role"] == "assistant" for block in one["content"]]
-    return sum(isinstance(block, dict) and block.get("type") == "tool_use" for block in blocks)
+    calls = [block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_use"]
+    return {(call["name"], call["input"].get("query")) for call in calls}
 
 
 def _thinks(request: Json) -> bool:
