@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import ROOT, Page, blocks, broken_links, slug, steady
+from tests.pages import ROOT, Block, Page, blocks, broken_links, slug, steady
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 ELSEWHERE = "<!-- environment: "  # pages for a framework: tests/frameworks/test_pages.py runs them in its environment
@@ -48,6 +48,57 @@ def test_the_block_runs_and_prints_what_the_page_says(path: Path, index: int, pa
 def test_relative_links_lead_somewhere(path: Path) -> None:
     """Every link to a file or a heading of the project finds it."""
     assert broken_links(path) == []
+
+
+def shell_blocks() -> Iterator[tuple[str, Block]]:
+    for path in EXECUTED:
+        for block in blocks(path.read_text()):
+            if block.language in ("sh", "bash", "console"):
+                yield str(path.relative_to(ROOT)), block
+
+
+def test_every_shell_block_runs_or_says_why_not() -> None:
+    """A line that no test runs says what does, or what it would need."""
+    hosts = "docs/hosts/"  # the next test runs these
+    silent = [
+        f"{name}:{block.line}"
+        for name, block in shell_blocks()
+        if not block.runs and "skip" not in block.comments and not name.startswith(hosts)
+    ]
+
+    assert silent == []
+
+
+def test_the_line_of_every_agents_page_installs_and_is_undone(tmp_path: Path) -> None:
+    """`hookline install AGENT` as the page writes it, then `uninstall`: the home folder is as it was."""
+    installs = [block.text for name, block in shell_blocks() if name.startswith("docs/hosts/")]
+    hooks = "from hookline import Hooks\nfrom hookline.guards import commands\n\nhooks = Hooks()\n"
+    (tmp_path / "hooks.py").write_text(f"{hooks}hooks.add(commands.block(['rm -rf *']))\n")
+    undo = [f"hookline uninstall {text.split()[2]}" for text in installs]
+    left = [
+        f"{line}: {problem}"
+        for install, line in zip(installs, undo, strict=True)
+        for problem in _installed(tmp_path, install, line)
+    ]
+
+    assert len(installs) >= 18
+    assert left == []
+
+
+def _installed(folder: Path, install: str, undo: str) -> Iterator[str]:
+    """What is wrong with installing and undoing it."""
+    before = _files(folder)
+    run_all(page_of(f"<!-- run -->\n```sh\n{install}```\n", folder))
+    if _files(folder) == before:
+        yield "nothing was written"
+    run_all(page_of(f"<!-- run -->\n```sh\n{undo}\n```\n", folder))
+    if _files(folder) != before:
+        yield f"left behind: {sorted(_files(folder) ^ before)}"
+
+
+def _files(folder: Path) -> set[str]:
+    """The files in a home folder, but for Hookline's own state."""
+    return {str(path) for path in folder.rglob("*") if path.is_file() and not {".local", ".cache"} & set(path.parts)}
 
 
 # ------------------------------------------------------------------------------------------ the check can fail
