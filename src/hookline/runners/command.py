@@ -84,7 +84,7 @@ class CommandRunner:
             self._persistent[key] = process
         line = await process.ask(dialect(action.dialect).encode_event(event))
         text = line.decode("utf-8", "replace")
-        return RunnerResult(reply=decoded(text, action, event, exit_code=None, stderr=""), stdout=text)
+        return RunnerResult(reply=decoded(text, hook, event, exit_code=None, stderr=""), stdout=text)
 
     async def aclose(self) -> None:
         """End the processes that stay, and the warm interpreters."""
@@ -203,7 +203,8 @@ class _CommandRun:
         plain = not self.first_line.lstrip().startswith(b"{") or len(self.first_line) > FIRST_LINE
         if not newline and not plain and not line.rstrip().endswith(b"}"):
             return
-        later = not plain and says_async(bytes(line))
+        strict = self.hook.fails_closed(self.event)
+        later = not plain and says_async(bytes(line), self.event, strict=strict)
         self.decided = later or plain or bool(newline)
         if later and self.process is not None:
             self.skip = len(line) + len(newline)

@@ -22,6 +22,7 @@ from hookline.core.wire.exit_codes import (
     text_reply,
 )
 from hookline.core.wire.json_text import read_object
+from hookline.core.wire.strict import check_async, check_object, check_text
 from hookline.errors import HookFailed, ReplyError, ReplyMismatch
 from hookline.events import Event
 from hookline.processes.pipes import ProcessResult
@@ -51,7 +52,7 @@ def answer(
     elif what is ExitMeaning.SAID and late and not looks_like_json(stdout):
         reply = NOTHING
     elif what is ExitMeaning.SAID:
-        reply = decoded(stdout, action, event, exit_code=code, stderr=stderr)
+        reply = decoded(stdout, hook, event, exit_code=code, stderr=stderr)
     else:
         reply = _despite(hook, action, event, stdout) if end in (End.OTHER, End.SIGNAL) else None
     if reply is None:
@@ -68,16 +69,26 @@ def _is_object(text: str) -> bool:
     return _is_json(text, dict)
 
 
-def decoded(text: str, action: Command, event: Event, *, exit_code: int | None, stderr: str) -> Reply:
+def decoded(text: str, hook: Hook, event: Event, *, exit_code: int | None, stderr: str) -> Reply:
     """JSON if it begins like JSON, else text; what begins like JSON and is not is a failure (DESIGN)."""
-    if text.strip() and not looks_like_json(text):
-        return text_reply(event.event_name, text)
+    action, strict = hook.action, hook.fails_closed(event)
+    assert isinstance(action, Command)
     try:
-        return dialect(action.dialect).decode_reply(text, event)
+        return _read(text, action.dialect, event, strict=strict)
     except ReplyError as problem:
         readable = isinstance(problem, ReplyMismatch) or _is_json(text)
         printed = f"; it printed `{text.strip()}`" if readable else ""
         raise HookFailed(f"{problem}{printed}", exit_code=exit_code, stdout=text, stderr=stderr) from None
+
+
+def _read(text: str, name: str, event: Event, *, strict: bool) -> Reply:
+    if text.strip() and not looks_like_json(text):
+        if strict:
+            check_text(text, event.event_name)
+        return text_reply(event.event_name, text)
+    if strict:
+        check_object(read_object(text) or {}, event.event_name, name)
+    return dialect(name).decode_reply(text, event)
 
 
 def _refusal(action: Command, event: Event, stdout: str, stderr: str) -> Reply:
@@ -151,9 +162,15 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def says_async(line: bytes) -> bool:
-    """Whether a line is `{"async": true, …}`."""
-    return (read_object(line) or {}).get("async") is True
+def says_async(line: bytes, event: Event, *, strict: bool) -> bool:
+    """Whether a line is `{"async": true, …}`; `strict`: and says nothing else, which would be lost."""
+    said = read_object(line) or {}
+    try:
+        if strict:
+            check_async(said, event.event_name)
+    except ReplyError:
+        return False
+    return said.get("async") is True
 
 
 def async_timeout(first: bytes) -> float | None:

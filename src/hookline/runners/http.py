@@ -13,6 +13,8 @@ from hookline.core.hooks.actions import Http
 from hookline.core.hooks.hook import Hook
 from hookline.core.placeholders import EITHER, fill
 from hookline.core.wire import claude
+from hookline.core.wire.json_text import read_object
+from hookline.core.wire.strict import check_object
 from hookline.errors import HookFailed, ReplyError, extra
 from hookline.events import Event
 from hookline.replies import Reply
@@ -44,7 +46,7 @@ class HttpRunner:
         text = body.decode("utf-8", "replace")
         if not 200 <= status < 300:
             raise HookFailed(f"got {status} from {action.url}{_hint(status)}", exit_code=status, stdout=text)
-        reply = _reply(text, event, status) if action.body is None else None
+        reply = _reply(text, hook, event, status) if action.body is None else None
         return RunnerResult(reply=reply, exit_code=status, stdout=text)
 
     async def _posted(self, action: Http, body: bytes, env: Mapping[str, str]) -> tuple[int, bytes]:
@@ -163,10 +165,12 @@ def filled(text: str, allowed: tuple[str, ...], env: Mapping[str, str]) -> str:
     return fill(text, lambda name: env.get(name, "") if name in allowed else "", EITHER)
 
 
-def _reply(text: str, event: Event, status: int) -> Reply | None:
+def _reply(text: str, hook: Hook, event: Event, status: int) -> Reply | None:
     if not text.strip():
         return None
     try:
+        if hook.fails_closed(event):
+            check_object(read_object(text) or {}, event.event_name)
         return claude.decode_reply(text, event)
     except ReplyError as problem:
         raise HookFailed(f"{problem}; it answered: {text[:MOST_TOLD]}", exit_code=status, stdout=text) from None

@@ -10,6 +10,8 @@ from hookline.core.hooks.actions import McpTool
 from hookline.core.hooks.hook import Hook
 from hookline.core.placeholders import DOTTED, fill, in_every_text
 from hookline.core.wire import claude
+from hookline.core.wire.json_text import read_object
+from hookline.core.wire.strict import check_object, check_text
 from hookline.errors import HookFailed, ReplyError
 from hookline.events import Event
 from hookline.runners.services import ServiceRunner, missing
@@ -31,15 +33,17 @@ class McpRunner(ServiceRunner):
             raise HookFailed(
                 f"asked tool `{action.tool}` of `{action.server}`, which failed: {result.text}", stdout=result.text
             )
-        return RunnerResult(reply=_reply(result.text, event), stdout=result.text)
+        return RunnerResult(reply=_reply(result.text, hook, event), stdout=result.text)
 
 
-def _reply(text: str, event: Event) -> Any:
+def _reply(text: str, hook: Hook, event: Event) -> Any:
     """JSON is an answer; plain text says nothing, as FACTS.md §8 has it; what only looks like JSON is a failure."""
-    trimmed = text.strip()
-    if not trimmed.startswith("{"):
-        return None
+    trimmed, strict = text.strip(), hook.fails_closed(event)
     try:
+        if not trimmed.startswith("{"):
+            return check_text(trimmed, event.event_name) if strict else None
+        if strict:
+            check_object(read_object(trimmed) or {}, event.event_name)
         return claude.decode_reply(trimmed, event)
     except ReplyError as problem:
         raise HookFailed(str(problem), stdout=text) from None

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from hookline.core.wire.strict import ANSWERING
 from hookline.errors import HookFailed
 from hookline.processes.pipes import Process, Stream, start_process
 from hookline.processes.spawn import Child, ProcessSpec, not_started
@@ -21,12 +22,6 @@ from hookline.processes.spawn import Child, ProcessSpec, not_started
 LINE_LIMIT = 10_000_000
 """Bytes of one answer, and of what is kept of stderr."""
 log: logging.Logger = logging.getLogger("hookline.command")
-ANSWERING = frozenset({
-    "continue", "suppressOutput", "stopReason", "decision", "reason", "systemMessage", "terminalSequence", "async",
-    "asyncTimeout", "hookSpecificOutput", "continue_execution", "stop_reason", "suppress_logging", "suppress_output",
-    "system_message", "updated_input", "additional_context",
-})  # fmt: skip
-"""The words of an answer, in any dialect: an object with none of them, such as a line of a log, is not one."""
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 10.0
 

@@ -20,6 +20,7 @@ from hookline.core.hooks.declare import make_hook
 from hookline.core.hooks.hook import Hook, OnFailure
 from hookline.core.hooks.matcher import parse_matcher
 from hookline.core.wire import claude
+from hookline.core.wire.strict import check_object
 from hookline.errors import (
     HookFailed,
     HookTimeout,
@@ -71,14 +72,17 @@ def _entry(server: CliChannel, event: str, entry: CallbackMatcher, output: Strea
         return []
     return [
         make_hook(
-            [event], _callback(server, name, seconds), match=entry.matcher, timeout=seconds + MARGIN,
-            on_failure=on_failure, name=f"callback {name} #{count + number}", source="host", rejudge=False,
+            [event], _callback(server, name, seconds, strict=on_failure == "block"), match=entry.matcher,
+            timeout=seconds + MARGIN, on_failure=on_failure, name=f"callback {name} #{count + number}", source="host",
+            rejudge=False,
         )
         for number, name in enumerate(entry.callback_ids)
     ]  # fmt: skip
 
 
-def _callback(server: CliChannel, name: str, seconds: float) -> Callable[[Event, Context], Awaitable[Reply | None]]:
+def _callback(
+    server: CliChannel, name: str, seconds: float, *, strict: bool
+) -> Callable[[Event, Context], Awaitable[Reply | None]]:
     async def ask_host(event: Event, ctx: Context) -> Reply | None:
         request = HookCallback(
             callback_id=name, input=Raw(claude.encode_event(event)), tool_use_id=ctx.tool_use_id or str(uuid4())
@@ -93,7 +97,7 @@ def _callback(server: CliChannel, name: str, seconds: float) -> Callable[[Event,
         except RequestRefused as problem:
             log.warning("hook callback %s failed: %s", name, problem.error)
             raise HookFailed(_FAILED.format(name)) from None
-        return _understood(event, name, answer)
+        return _understood(event, name, answer, strict=strict)
 
     return ask_host
 
@@ -104,12 +108,14 @@ def _silence(event: Event, why: str) -> Reply | None:
     raise HookTimeout(why)
 
 
-def _understood(event: Event, name: str, answer: Any) -> Reply | None:
+def _understood(event: Event, name: str, answer: Any, *, strict: bool) -> Reply | None:
     if not isinstance(answer, dict):
         raise HookFailed(_FAILED.format(name))
-    if answer.get("async") is True:
-        return None
     try:
+        if strict:
+            check_object(answer, event.event_name)
+        if answer.get("async") is True:
+            return None
         return claude.decode_reply(answer, event)
     except ReplyMismatch as problem:
         if event.event_name in NEEDS_ANSWER:

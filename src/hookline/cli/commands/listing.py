@@ -114,8 +114,7 @@ def _source(hook: Hook) -> str:
 
 
 def _on_failure(hook: Hook) -> str:
-    gate = any(CATALOG[cls.event_name].gate for cls in hook.events)
-    return hook.on_failure or ("block" if gate else "continue")
+    return hook.on_failure or ("block" if any(map(hook.fails_closed, hook.events)) else "continue")
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:

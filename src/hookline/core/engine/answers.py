@@ -84,9 +84,9 @@ def _not_an_answer(answer: Any) -> str:
 
 def failure_outcome(hook: Hook, event: Event, spec: EventSpec, error: BaseException, ms: float) -> Outcome:
     """A run that went wrong, with its consequence: the one place that knows fail-open from fail-closed (law 3)."""
-    closed = hook.on_failure == "block" or (hook.on_failure is None and spec.gate)
     problem = _problem(error)
-    reply = deny(_closed_reason(hook, event, error, problem)) if closed and "deny" in spec.decisions else NOTHING
+    closed = hook.fails_closed(event) and "deny" in spec.decisions
+    reply = deny(_closed_reason(hook, event, error, problem)) if closed else NOTHING
     if isinstance(error, HookExited) and error.exit_code == 2:
         reply = no(spec.name, error.message or f"hook `{hook.name}` {problem}") or reply
     return Outcome(

@@ -13,7 +13,7 @@ from hookline.core.hooks.actions import DEFAULT_TIMEOUTS, Action, Function
 from hookline.core.hooks.condition import AnyRule, Rule
 from hookline.core.hooks.matcher import EVERYTHING, Matcher
 from hookline.errors import HookError
-from hookline.events import Event
+from hookline.events import Event, spec_of
 
 OnFailure = Literal["block", "continue"]
 
@@ -56,6 +56,10 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
     def plain(self) -> bool:
         """Whether it is an async function that may take the engine's fast path."""
         return type(self.action) is Function and self.action.is_async and not (self.background or self.once)
+
+    def fails_closed(self, event: Event | type[Event]) -> bool:
+        """Whether a failure on this event counts as a deny (law 3)."""
+        return self.on_failure == "block" or (self.on_failure is None and spec_of(event).gate)
 
     def limit(self, default: float | None) -> float:
         """Seconds one run may take: the hook's own, else the set's, else the kind's."""

@@ -15,6 +15,7 @@ from typing import Any
 from hookline.core.wire import snake
 from hookline.core.wire.decode import reply_of
 from hookline.core.wire.output_types import Allowed, Denied, Output, fields_of, typed
+from hookline.core.wire.strict import check_async
 from hookline.errors import ReplyError, did_you_mean
 from hookline.replies import NOTHING, Reply, allow
 
@@ -38,8 +39,8 @@ def decode_mapping(answer: Mapping[str, Any], event_name: str) -> Reply:
     if _SNAKE_SIGN in answer:
         _to_wire_keys(answer, _same(tuple(snake.FIELDS)), f"reply to {event_name}")
         return snake.decode_reply(answer, event_name)
-    where = f"reply to {event_name}"
-    said = _to_wire_keys(answer, _top(event_name), where)
+    said = _to_wire_keys(answer, _top(event_name), f"reply to {event_name}")
+    check_async(said, event_name)
     body = _body(said, event_name)
     if body is not None:
         said[_BODY] = body

@@ -50,6 +50,10 @@ class _Response(Output, rename="lower"):
     type: Literal["hook_response"] | UnsetType = UNSET
 
 
+FIELDS = (*_Response.__struct_encode_fields__, "tool_use_id")
+"""Every word that an answer may use."""
+
+
 def decode_reply(data: bytes | str | Mapping[str, Any], event: Event | str) -> Reply:
     """The reply of a `hook_response` line to `event`."""
     if is_blank(data):

@@ -54,7 +54,7 @@ def plan(hook_set: HookSet) -> Registration:
                 matcher=None if event.event_name in wanted else union(event, hooks),
                 callback_ids=[callback_id],
                 timeout=limit(engine, event, hooks),
-                on_failure="block" if closes(event, hooks) else None,
+                on_failure="block" if any(hook.fails_closed(event) for hook in hooks) else None,
             )
         ]
     must_block = tuple(hook.name for hook in hook_set.hooks if hook.on_failure == "block")
@@ -65,12 +65,6 @@ def _missed(by_event: Mapping[type[Event], Iterable[Hook]]) -> Iterator[str]:
     for event, hooks in by_event.items():
         if event.event_name in CALLBACK_NEVER_CALLED.events and any(hook.on_failure != "continue" for hook in hooks):
             yield event.event_name
-
-
-def closes(event: type[Event], hooks: Iterable[Hook]) -> bool:
-    """Whether a failure of this callback must count as a deny: some hook on it fails closed (law 3)."""
-    gate = spec_of(event).gate
-    return any(hook.on_failure == "block" or (hook.on_failure is None and gate) for hook in hooks)
 
 
 def limit(engine: Engine, event: type[Event], hooks: Iterable[Hook]) -> float:
