@@ -1,5 +1,6 @@
 """Hooks that are Cedar or Rego policies, judged by the real engines."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from hookline import Cedar, Hooks, Rego
+from hookline.core.engine import Status
 from hookline.events import PostToolUse, PreToolUse, SessionStart
 from hookline.replies import Decision
 from hookline.settings.load import load
@@ -145,11 +147,132 @@ async def test_cedar_entities_are_groups(tmp_path: Path) -> None:
 
 
 async def test_values_that_cedar_does_not_have_are_no_failure(tmp_path: Path) -> None:
-    """Null, fractions and huge numbers in an event do not close the gate by themselves."""
+    """Null and fractions in an event do not close the gate by themselves."""
     hooks = hooks_of(tmp_path, Cedar(policies="*.cedar"), CEDAR)
-    event = PreToolUse(tool_name="Bash", tool_input={"command": "ls", "x": None, "y": 1.5, "z": 2**70, "l": [None, 1]})
+    event = PreToolUse(tool_name="Bash", tool_input={"command": "ls", "x": None, "y": 1.5, "z": 2**62, "l": [None, 1]})
 
     assert not (await hooks.fire(event)).blocked
+
+
+PORT = """
+forbid(principal, action, resource)
+when { context.tool_input has port && context.tool_input.port == 22 };
+forbid(principal, action, resource)
+when { context.tool_input has user && context.tool_input.user == User::"root" };
+forbid(principal, action, resource)
+when { context.tool_input has ratio && context.tool_input.ratio.greaterThan(decimal("0.5")) };
+permit(principal, action, resource);
+"""
+
+
+async def test_cedar_compares_the_numbers_that_the_tool_gets(tmp_path: Path) -> None:
+    """`22.0` is the number 22, a fraction is a decimal, and what Cedar cannot hold is denied rather than a text."""
+    hooks = hooks_of(tmp_path, Cedar(policies="*.cedar"), PORT)
+    blocked = ({"port": 22}, {"port": 22.0}, {"port": 2.2e1}, {"ratio": 0.75}, {"ratio": 0.50001}, {"port": 2**64})
+    blocked += ({"port": -(2**63) - 1}, {"port": 1e300}, {"port": 10**400}, {"deep": [{"n": float("inf")}]})
+    for given in blocked:
+        verdict = await hooks.fire(PreToolUse(tool_name="Bash", tool_input=given))
+        assert verdict.blocked, given
+    for given in ({"port": 23}, {"port": 23.0}, {"ratio": 0.25}, {"ratio": -0.0001}, {"port": -(2**63)}, {"on": True}):
+        verdict = await hooks.fire(PreToolUse(tool_name="Bash", tool_input=given))
+        assert not verdict.blocked, (given, verdict.reason)
+
+
+async def test_an_argument_of_a_tool_is_never_an_entity(tmp_path: Path) -> None:
+    """A model that writes Cedar's own JSON cannot make an entity or a decimal of it."""
+    text = 'permit(principal, action, resource) when { context.tool_input.owner == User::"alice" };'
+    hooks = hooks_of(tmp_path, Cedar(policies="*.cedar"), text)
+    alice = {"type": "User", "id": "alice"}
+    forged = ({"__entity": alice}, {"__extn": {"fn": "decimal", "arg": "1.0"}}, {"__expr": 'User::"alice"'})
+    for owner in (*forged, [forged[0]], {"a": forged[0]}, alice):
+        verdict = await hooks.fire(PreToolUse(tool_name="Bash", tool_input={"owner": owner}))
+        assert verdict.blocked, owner
+
+
+async def test_an_event_in_fractions_of_milliseconds_is_judged(tmp_path: Path) -> None:
+    """Only what the model wrote has to be exact."""
+    hooks = Hooks(project_dir=str(tmp_path))
+    (tmp_path / "s.cedar").write_text("permit(principal, action, resource);")
+    hooks.add(PostToolUse, Cedar(policies="s.cedar"), on_failure="block")
+    response = {"score": 0.123456789, "big": 2**70}
+    event = PostToolUse(tool_name="x", tool_input={}, tool_response=response, duration_ms=1.23456789)
+
+    assert [outcome.error for outcome in (await hooks.fire(event)).outcomes] == [None]
+
+
+REFUSED = {
+    "default allow := false": "has none of the rules that are read",
+    "allow if input.tool_input.command": "has none of the rules that are read",
+    'violation contains {"msg": m} if { m := "no" }': "has none of the rules that are read",
+    'dny contains "no" if true': "has none of the rules that are read",
+    '# deny contains "no" if true': "has none of the rules that are read",
+    'note := `\ndeny contains "no"\n`': "has none of the rules that are read",
+    'deny contains "no" if input.x\n\ndefault allow := false': "nothing reads the rule `allow`",
+    'ask contains "no" if input.x\n\ndney contains "no" if true': "nothing reads the rule `dney`; did you mean `deny`",
+    'deny_rm contains "no" if true\n\ndeny contains "a" if input.x': "nothing reads the rule `deny_rm`",
+    'deny contains m if { r := http.send({"url": "http://x"}); m := r.body }': "calls `http.send`",
+    'deny contains "a" if net.lookup_ip_addr("x")': "calls `net.lookup_ip_addr`",
+    'deny contains "a" if to_number(input.tool_name) > 1': "a built-in function failed",
+    'deny contains "a" if 1 / 0 > 1': "could not evaluate package `x`",
+    'deny contains "a" if nosuch(1)': "could not evaluate package `x`",
+    'deny := {"msg": "no"}': "`deny` must be a set of texts",
+    "deny contains 1 if true": "`deny` must be a set of texts",
+    "deny := false": "`deny` must be a set of texts",
+}
+ACCEPTED = (
+    'is_rm if startswith(input.tool_input.command, "rm")\n\ndeny contains "no" if is_rm',
+    'deny contains msg if {\n    input.tool_input.command == "rm"\n    msg := sprintf("no %s", ["rm"])\n}',
+    'names := {"rm"}\n\ndeny contains "no" if input.tool_input.command in names',
+    'verb(line) := split(line, " ")[0]\n\ndeny contains "no" if verb(input.tool_input.command) == "rm"',
+    'deny contains "no" if\n    input.tool_input.command == "rm"',
+    'deny contains "no" if input.x\n\ntest_nothing if count(deny) == 0',
+    'import data.names.verbs as all\n\ndeny contains "no" if input.tool_input.command in all',
+)
+
+
+async def test_a_rego_package_whose_answer_is_never_read_closes_the_gate(tmp_path: Path) -> None:
+    """`allow`, `violation`, a misspelt `deny` and functions that are not there would let everything through."""
+    for number, (rules, problem) in enumerate(REFUSED.items()):
+        hooks = hooks_of(tmp_path / str(number), Rego(policies="*.rego"), f"package x\n\nimport rego.v1\n\n{rules}\n")
+        verdict = await hooks.fire(bash("ls"))
+        assert verdict.blocked, rules
+        assert problem in verdict.reason, rules
+
+
+async def test_helpers_of_a_rego_package_are_fine(tmp_path: Path) -> None:
+    """Rules, sets and functions that answers use, tests, and packages that others import."""
+    for number, rules in enumerate(ACCEPTED):
+        folder = tmp_path / str(number)
+        hooks = hooks_of(folder, Rego(policies="*.rego"), f"package x\n\nimport rego.v1\n\n{rules}\n")
+        if "data.names" in rules:
+            (folder / "names.rego").write_text('package names\n\nverbs := {"rm"}\n')
+        verdict = await hooks.fire(bash("ls"))
+        assert not verdict.blocked, (rules, verdict.reason)
+
+
+async def test_a_rego_policy_past_its_timeout_does_not_hold_the_loop(tmp_path: Path) -> None:
+    """It is given up on, everything else goes on, and the next event gets an interpreter that is free."""
+    slow = (
+        'package x\nimport rego.v1\ndeny contains "no" if { input.tool_input.command == "slow"; '
+        "count([1 | some i in numbers.range(1, 1000); some j in numbers.range(1, 1000); i * j == 7]) == 9 }"
+    )
+    hooks = hooks_of(tmp_path, Rego(policies="*.rego"), slow, timeout=0.3)
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    counting = asyncio.create_task(count())
+    verdict = await hooks.fire(bash("slow"))
+    counting.cancel()
+
+    assert verdict.outcomes[0].status is Status.TIMEOUT
+    assert verdict.blocked
+    assert turns > 10
+    assert not (await hooks.fire(bash("ls"))).blocked
 
 
 async def test_policies_judge_events_without_a_tool(tmp_path: Path) -> None:

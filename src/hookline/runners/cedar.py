@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from hookline.replies import NOTHING, deny
 from hookline.runners.policies import PolicyCache, unchanged
 
 _MOST = 2**63
+_ESCAPES = frozenset({"__entity", "__extn", "__expr"})
+"""Keys by which Cedar's JSON names entities and values of extensions: an argument of a tool must not be one."""
 
 
 class _Compiled:
@@ -94,14 +97,39 @@ def _request(event: Event) -> dict[str, Any]:
     }
 
 
-def _value(value: Any) -> Any:
-    """The value as Cedar has it: no null, no fractions, whole numbers of 64 bits; others become texts."""
+def _value(value: Any, *, exact: bool = False) -> Any:
+    """The value as Cedar has it: no null, numbers as `Long` or `decimal`.
+
+    `exact`, for what the model wrote: a number that Cedar cannot hold is a failure, as no policy could compare it.
+    Others become the nearest one.
+    """
     if isinstance(value, Mapping):
-        return {str(key): _value(item) for key, item in value.items() if item is not None}
+        forged = next((key for key in value if key in _ESCAPES), None)
+        if forged is not None:
+            raise HookFailed(
+                f"cannot tell Cedar of an object with the key `{forged}`, which would be taken for a value"
+            )
+        return {
+            str(key): _value(item, exact=exact or key == "tool_input")
+            for key, item in value.items() if item is not None
+        }  # fmt: skip
     if isinstance(value, list | tuple):
-        return [_value(item) for item in value if item is not None]
-    if isinstance(value, bool | str) or (isinstance(value, int) and -_MOST <= value < _MOST):
+        return [_value(item, exact=exact) for item in value if item is not None]
+    if isinstance(value, bool | str):
         return value
+    return _number(value, exact=exact) if isinstance(value, int | float) else str(value)
+
+
+def _number(value: float, *, exact: bool) -> Any:
+    """A whole number, also one written as `22.0`, is a `Long`; a fraction a `decimal`, which has four digits."""
+    if -_MOST <= value < _MOST and value == int(value):
+        return int(value)
+    if -_MOST / 10_000 < value < _MOST / 10_000:
+        digits = f"{value:.4f}"
+        if not exact or Decimal(digits) == Decimal(repr(value)):
+            return {"__extn": {"fn": "decimal", "arg": digits}}
+    if exact:
+        raise HookFailed(f"cannot tell Cedar of the number `{value}`: it has 64 bits, and four digits after the point")
     return str(value)
 
 

@@ -49,6 +49,10 @@ class PolicyCache(Generic[T]):
             kept = self._kept[where] = (state, self._compiled(texts))
         return kept[1]
 
+    def forget(self, compiled: T) -> None:
+        """Compile these policies again when they are next asked for."""
+        self._kept = {where: kept for where, kept in self._kept.items() if kept[1] is not compiled}
+
 
 def _identity(path: Path) -> tuple[int, ...]:
     """What no edit leaves as it was, whatever the clock says."""

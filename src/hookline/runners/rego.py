@@ -8,9 +8,11 @@ deny contains "rm is never allowed" if startswith(input.tool_input.command, "rm 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping
+from threading import Lock
 from typing import Any
 
 from hookline.core.engine import Context, RunnerResult
@@ -20,37 +22,41 @@ from hookline.core.wire import claude
 from hookline.errors import HookFailed, extra
 from hookline.events import Event
 from hookline.replies import NOTHING, Reply, ask, context, deny
+from hookline.runners.function import Threads
 from hookline.runners.policies import PolicyCache, unchanged
+from hookline.runners.rego_rules import packages_that_answer
 
-_PACKAGE = re.compile(r"^\s*package\s+([\w.]+)", re.MULTILINE)
 _ANSWERS: dict[str, Callable[[str], Reply]] = {"deny": deny, "ask": ask, "context": context}
 
 
 class _Compiled:
-    """Modules in an interpreter, and the packages they belong to."""
+    """Modules in an interpreter, and the packages that answer."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
         regopy = _regopy()
         self.interpreter = regopy.Interpreter()
         self.interpreter.log_level = regopy.LogLevel.NONE  # it would log to stdout, where a host reads our answer
-        packages: dict[str, None] = {}
+        self.interpreter.strict_built_in_errors = True  # else a call that failed is a condition that does not hold
         for name, text in files.items():
-            found = _PACKAGE.search(text)
-            if found is None:
-                raise HookFailed(f"`{name}` names no package; begin it with `package …`")
-            packages[found.group(1)] = None
             try:
                 self.interpreter.add_module(name, text)
             except regopy.RegoError as problem:
                 raise HookFailed(f"cannot parse `{name}`: {_problem(problem)}") from None
-        self.packages = tuple(packages)
+        self._turn = Lock()
+        self.packages = packages_that_answer(files, tuple(_ANSWERS), self.interpreter.is_builtin)
 
-    def ask(self, package: str, event: Any) -> Mapping[str, Any]:
-        """What one package says to an event."""
-        self.interpreter.set_input_term(json.dumps(event))
+    def ask(self, event: Any) -> Reply:
+        """What all packages say to an event; one question at a time."""
+        reply = NOTHING
+        with self._turn:
+            self.interpreter.set_input_term(json.dumps(event))
+            for package in self.packages:
+                reply |= _reply(package, self._answer(package))
+        return reply
+
+    def _answer(self, package: str) -> Mapping[str, Any]:
         try:
-            output = self.interpreter.query(f"data.{package}")
-            answer = json.loads(str(output))["expressions"][0]
+            answer = json.loads(_found(str(self.interpreter.query(f"data.{package}"))))["expressions"][0]
         except Exception as problem:  # noqa: BLE001 - the interpreter has no narrower error
             raise HookFailed(f"could not evaluate package `{package}`: {_problem(problem)}") from None
         if not isinstance(answer, dict):
@@ -59,10 +65,11 @@ class _Compiled:
 
 
 class RegoRunner:
-    """Asks an interpreter of Rego, in this process."""
+    """Asks an interpreter of Rego, in a thread of this process: it cannot be interrupted, only abandoned."""
 
     def __init__(self) -> None:
         self._cache = PolicyCache(_Compiled)
+        self._threads = Threads()
 
     async def run(self, hook: Hook, event: Event, ctx: Context) -> RunnerResult:
         """Evaluate every package; one that cannot be evaluated is a failure, never a permit."""
@@ -70,10 +77,16 @@ class RegoRunner:
         assert isinstance(action, Rego)
         with unchanged(action, ctx):
             compiled = self._cache.get(action.policies, ctx)
-        given, reply = claude.event_object(event), NOTHING
-        for package in compiled.packages:
-            reply |= _reply(package, compiled.ask(package, given))
-        return RunnerResult(reply=reply)
+        given = claude.event_object(event)
+        try:
+            return RunnerResult(reply=await self._threads.call(lambda: compiled.ask(given)))
+        except asyncio.CancelledError:
+            self._cache.forget(compiled)  # its interpreter is busy with a question that has been given up
+            raise
+
+    async def aclose(self) -> None:
+        """Let threads end; an abandoned one ends with its evaluation."""
+        self._threads.close()
 
 
 def _reply(package: str, answer: Mapping[str, Any]) -> Reply:
@@ -92,6 +105,12 @@ def _texts(found: Any) -> Any:
     """The members of a set; in the old style, `deny[text] { … }`, the interpreter has them as keys."""
     is_set = isinstance(found, dict) and all(value is True for value in found.values())
     return list(found) if is_set else found
+
+
+def _found(output: str) -> str:
+    if output == "<error>":
+        raise ValueError("a built-in function failed, or had arguments of the wrong type")
+    return output
 
 
 def _problem(problem: Exception) -> str:
