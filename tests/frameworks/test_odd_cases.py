@@ -139,6 +139,52 @@ def test_a_langchain_run_that_is_cancelled_ends_its_session() -> None:
     assert names(facts)[-3:] == ["PostToolUseFailure", "StopFailure", "SessionEnd"]
 
 
+ENDED = {
+    "langchain": ("cancelled", "cancelled_in_a_hook", "recursion_limit", "recursion_limit_async", "stream_left"),
+}
+"""Framework → the ways in which a run ends without its agent being done."""
+
+
+@pytest.mark.parametrize("framework", ENDED)
+def test_a_run_that_ends_early_ends_its_session(framework: str) -> None:
+    """A limit, a cancellation or a consumer that leaves: StopFailure and SessionEnd come last, and once."""
+    for name in ENDED[framework]:
+        events = names(case(framework, name))
+        assert events[-2:] == ["StopFailure", "SessionEnd"], (name, events)
+        assert events.count("SessionEnd") == events.count("SessionStart") == 1, (name, events)
+
+
+RETRIED = {"langchain": ("tool_retried", "model_retried")}
+
+
+@pytest.mark.parametrize("framework", RETRIED)
+def test_a_session_goes_on_while_the_framework_tries_again(framework: str) -> None:
+    """Neither a model nor a tool that failed once ends the session, in which order the middleware may stand."""
+    for name in RETRIED[framework]:
+        facts = case(framework, name)
+        events = names(facts)
+        assert (facts["answer"], facts["error"]) == ("done", ""), name
+        assert "StopFailure" not in events, (name, events)
+        assert events[-2:] == ["Stop", "SessionEnd"], (name, events)
+        assert events.count("SessionEnd") == 1, (name, events)
+
+
+@pytest.mark.parametrize("name", ["deep_agent", "deep_agent_async", "deep_agent_guarded", "deep_agent_two_sets"])
+def test_the_tools_of_deepagents_own_subagent_are_judged(name: str) -> None:
+    """Its `general-purpose` subagent has no middleware of ours; its calls are judged all the same, and once."""
+    facts = case("langchain", name)
+    tools = [event["tool_name"] for event in facts["events"][0] if event["event"] == "PreToolUse"]
+    inner = [event["event"] for event in facts["events"][0] if "agent_id" in event]
+
+    assert (facts["calls"], facts["answer"], facts["error"]) == (["ls"], "done", "")
+    assert tools == ["task", "shell", "shell"]
+    assert any("NO_X" in request for request in facts["requests"])
+    assert inner == ["SubagentStart", "PreToolUse", "PreToolUse", "PostToolUse", "SubagentStop"]
+    assert names(facts)[-3:] == ["PostToolUse", "Stop", "SessionEnd"]
+    if name == "deep_agent_two_sets":
+        assert names(facts, 1).count("PreToolUse") == 2  # not of what the other set refused
+
+
 def test_a_tool_that_asks_for_another_try_has_failed() -> None:
     """pydantic-ai's `ModelRetry` is a failure for hooks, too."""
     facts = case("pydantic-ai", "another_try")

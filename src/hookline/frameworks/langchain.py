@@ -12,7 +12,8 @@ from typing import Annotated, Any, NotRequired
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.fires import Fires
 from hookline.events.frozen import thaw
-from hookline.frameworks.agent_runs import AgentRun, inside
+from hookline.frameworks._langchain_callbacks import CALLBACKS, calling
+from hookline.frameworks.agent_runs import AgentRun
 from hookline.frameworks.hook_client import HookClient, SyncHookClient, done
 from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded
 from hookline.frameworks.values import text_of
@@ -21,7 +22,7 @@ from hookline.frameworks.versions import require
 require("langchain")
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
-from langchain.agents.middleware.types import ModelRequest, PrivateStateAttr, ToolCallRequest
+from langchain.agents.middleware.types import PrivateStateAttr, ToolCallRequest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.channels.untracked_value import UntrackedValue
 from langgraph.config import get_config
@@ -84,7 +85,10 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         }
 
     def _new_run(self) -> AgentRun:
-        return self._asking.new_run(session_id=_thread(), agent=get_config().get("metadata", {}).get("lc_agent_name"))
+        agent = get_config().get("metadata", {}).get("lc_agent_name")
+        run = self._asking.new_run(session_id=_thread(), agent=agent)
+        CALLBACKS.belongs_to_graph(self._sync, run)
+        return run
 
     def _run_of(self, state: Any) -> AgentRun:
         """The run that a state belongs to; after an interrupt the graph resumes without one."""
@@ -116,24 +120,6 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
             return {"messages": [AIMessage(run.stopped)], "jump_to": "end"}
         notes = run.pop_notes()
         return {"messages": [HumanMessage(notes)]} if notes else None
-
-    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
-        try:
-            return handler(request)
-        except GraphBubbleUp:
-            raise
-        except BaseException as error:
-            done(end(self._sync, self._run_of(request.state), error))
-            raise
-
-    async def awrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Awaitable[Any]]) -> Any:
-        try:
-            return await handler(request)
-        except GraphBubbleUp:
-            raise
-        except BaseException as error:
-            await end(self._asking, self._run_of(request.state), error)
-            raise
 
     @hook_config(can_jump_to=["model"])
     def after_model(self, state: Any, runtime: Any) -> Update:
@@ -167,12 +153,12 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         if call.refused is not None:
             return _refusal(call)
         try:
-            with inside(run):
+            with calling(self._sync, run, call):
                 answer = handler(_request(request, call))
         except GraphBubbleUp:
             raise
         except BaseException as error:
-            done(_died(asking, run, call, error))
+            done(failed(asking, run, call, error))
             raise
         return done(_answered(asking, run, call, answer))
 
@@ -184,12 +170,12 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         if call.refused is not None:
             return _refusal(call)
         try:
-            with inside(run):
+            with calling(self._sync, run, call):
                 answer = await handler(_request(request, call))
         except GraphBubbleUp:
             raise
         except BaseException as error:
-            await _died(asking, run, call, error)
+            await failed(asking, run, call, error)
             raise
         return await _answered(asking, run, call, answer)
 
@@ -224,12 +210,6 @@ def _request(request: ToolCallRequest, call: ToolCall) -> ToolCallRequest:
 
 def _refusal(call: ToolCall) -> ToolMessage:
     return ToolMessage(call.refused or "", tool_call_id=call.id, name=call.name, status="error")
-
-
-async def _died(asking: HookClient, run: AgentRun, call: ToolCall, error: BaseException) -> None:
-    """The tool raised what the agent does not handle: the run ends with it."""
-    await failed(asking, run, call, error)
-    await end(asking, run, error)
 
 
 async def _answered(asking: HookClient, run: AgentRun, call: ToolCall, answer: Any) -> Any:

@@ -31,7 +31,7 @@ class Watched(Hooks):
             self.on(PreToolUse)(self._asynchronous(judge))
 
     async def _watch(self, event: Any) -> None:
-        fields = ("session_id", "tool_name", "tool_input", "tool_response", "prompt", "error")
+        fields = ("session_id", "agent_id", "tool_name", "tool_input", "tool_response", "prompt", "error")
         kept = {name: getattr(event, name) for name in fields if getattr(event, name, None) is not None}
         self.seen.append({"event": event.event_name, **kept})
 
