@@ -172,7 +172,7 @@ def deep_agent(work: Callable[[Any], Any], *, guarded: bool = False, two: bool =
     }
     model = Model(messages=says([TASK, RM, LS, "inner done", "done"], "d"), seen=seen)
     made = create_deep_agent(
-        model=model, tools=[shell], middleware=middleware, subagents=[mine] if guarded else [],  # type: ignore[list-item]
+        model=model, tools=[shell], middleware=middleware, subagents=[mine] if guarded else [],
     )  # fmt: skip
     return played(seen, lambda: work(made)["messages"][-1].content, hooks, others)
 
