@@ -10,7 +10,7 @@ import pytest
 from hookline.core.wire import message as message_dialect
 from hookline.core.wire import snake, spec
 from hookline.core.wire.dialects import DIALECTS, detect, dialect
-from hookline.core.wire.mappings import decode_mapping
+from hookline.core.wire.strict import decode_mapping
 from hookline.errors import EventError, HooklineError, ReplyError, ReplyMismatch, UnknownEvent
 from hookline.events import (
     CATALOG,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from hookline.core.wire import claude
 from hookline.core.wire.decode import only_decision
-from hookline.core.wire.mappings import decode_mapping
 from hookline.core.wire.output_types import fields_of
+from hookline.core.wire.strict import decode_mapping
 from hookline.errors import ReplyError, ReplyMismatch
 from hookline.events import CATALOG, PreToolUse
 from hookline.replies import (

@@ -13,7 +13,7 @@ from hookline.core.engine.outcome import Outcome, RunnerResult, Status
 from hookline.core.hooks.hook import Hook
 from hookline.core.wire.decode import only_decision
 from hookline.core.wire.exit_codes import no
-from hookline.core.wire.mappings import decode_mapping
+from hookline.core.wire.strict import decode_mapping
 from hookline.errors import HookCancelled, HookExited, HookFailed, HookTimeout, ReplyError
 from hookline.events import Event, EventSpec
 from hookline.events.frozen import freeze
