@@ -129,7 +129,7 @@ def _regopy() -> Any:
     return regopy
 
 
-# -- what the modules define, read from their text: of rules that are undefined for an event the interpreter is silent --
+# -- what the modules define, read from their text: of rules that are undefined for an event the interpreter is silent -
 
 
 def packages_that_answer(
