@@ -180,8 +180,8 @@ def become(words: list[str], cwd: str, env: dict[str, str], fds: list[int]) -> N
 
 def main() -> None:
     """Import, serve, and be the command."""
+    from hookline.cli.resident import PRELOAD
     from hookline.processes.service.event_process import finish
-    from hookline.processes.service.worker import PRELOAD
 
     for name in (*PRELOAD, *IMPORTED):
         importlib.import_module(name)

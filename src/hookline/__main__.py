@@ -7,6 +7,8 @@ everything else, and whatever the service does not answer, runs here.
 import os
 import sys
 
+RESIDENT = "hookline.cli.resident"
+"""What the service's workers import."""
 FAILED = 2
 """The exit code by which a command hook says no."""
 
@@ -37,7 +39,7 @@ def _answer(words: list[str], how: str) -> int:
     from hookline.processes.service import client
 
     try:
-        connection = client.connect()  # first: the service gets ready while stdin is read
+        connection = client.connect(RESIDENT)  # first: the service gets ready while stdin is read
         if client.take_stdin(how):
             try:
                 return client.ask(words, connection)

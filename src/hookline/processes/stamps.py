@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import time
 from collections.abc import Generator, Iterable
@@ -35,16 +34,6 @@ class Stamps:
         stamps = {path: stamp(path) for path in paths}
         contents = {path: digest(path) for path, found in stamps.items() if recent(found, since)}
         return cls(stamps, contents, usable=not any(changed_after(found, since) for found in stamps.values()))
-
-    @classmethod
-    def from_json(cls, text: str) -> Stamps:
-        """What another process has taken."""
-        stamps, contents, usable = json.loads(text)
-        return cls({path: found and tuple(found) for path, found in stamps.items()}, contents, usable=usable)
-
-    def to_json(self) -> str:
-        """For another process, in one line."""
-        return json.dumps([self._stamps, self._contents, self._usable])
 
     def fresh(self) -> bool:
         """Whether every file is as it was."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # `signal` would load `enum`
 import _socket
+import _thread
 import os
 import select
 import sys
@@ -76,14 +77,6 @@ def is_waiting(channel: _socket.socket, seconds: float = 0) -> bool:
     poll = select.poll()
     poll.register(channel.fileno(), select.POLLIN)
     return bool(poll.poll(seconds * 1000))
-
-
-def has_threads() -> bool:
-    """Whether other threads run here, so that forking is not safe."""
-    try:
-        return len(os.listdir("/proc/self/task")) > 1
-    except OSError:
-        return False
 
 
 class Run:
@@ -188,6 +181,14 @@ class Template:
             self.requests.sendall(b" ".join(words) + b"\n")
         except OSError:
             self.open = False
+
+    def announce(self, files: list[str]) -> None:
+        """Tell the owner that forks can be had, and which files they are made from; end where that cannot be."""
+        paths = [os.fsencode(path) for path in files]
+        threads = os.listdir("/proc/self/task") if os.path.isdir("/proc/self/task") else [""]
+        if _thread._count() or len(threads) > 1 or b"\n" in b"".join(paths):  # noqa: SLF001 - forking needs one thread
+            os._exit(70)
+        self.say(b"ready", b"\0".join(paths))
 
     # ---- for subclasses
 

@@ -460,7 +460,7 @@ def test_a_link_in_place_of_the_folder_leads_the_service_nowhere(tmp_path: Path)
 import os
 from hookline.processes.service import address, server
 address.folder = lambda: {str(folder)!r}
-server.main("moving", os.open("/dev/null", os.O_RDONLY))
+server.main("moving", os.open("/dev/null", os.O_RDONLY), "")
 """
     with subprocess.Popen([sys.executable, "-c", script], env={"HOOKLINE_SERVICE": "moving"}) as service:
         try:
@@ -480,7 +480,7 @@ def test_a_service_does_not_start_in_a_linked_folder(tmp_path: Path) -> None:
     script = f"""
 from hookline.processes.service import address, server
 address.folder = lambda: {str(folder)!r}
-server.main("linked", 0)
+server.main("linked", 0, "")
 """
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert "not a private folder of this user" in ran.stderr

@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from hookline.cli.resident import PRELOAD
 from hookline.core.interpreter import hookline_argv
 from hookline.processes.service.spare import rehearsable
-from hookline.processes.service.worker import PRELOAD
 from tests.processes.service.conftest import GUARD, HOOKLINE, Desk, event, reason, until
 
 

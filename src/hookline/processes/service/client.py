@@ -196,11 +196,14 @@ def write_all(fd: int, data: bytes) -> None:
 # ---- asking
 
 
-def connect() -> _socket.socket | None:
-    """A connection to the user's service, if it is there; if not, one is started for the next event."""
+def connect(entry: str) -> _socket.socket | None:
+    """A connection to the user's service, if it is there; if not, one is started for the next event.
+
+    Its workers import the module `entry`.
+    """
     folder = address.folder()
     if not address.is_private(folder):
-        _start()
+        _start(entry)
         return None
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     connection.settimeout(ACCEPT_LIMIT)
@@ -209,7 +212,7 @@ def connect() -> _socket.socket | None:
     except OSError as problem:  # it is not there, or does not take us: then we answer by ourselves
         connection.close()
         if isinstance(problem, (FileNotFoundError, ConnectionRefusedError)):
-            _start()
+            _start(entry)
         return None
     return connection
 
@@ -231,11 +234,11 @@ def ask(words: list[str], connection: _socket.socket | None) -> int:
     return code
 
 
-def _start() -> None:
+def _start(entry: str) -> None:
     try:
         from hookline.processes.service import start
 
-        start.start()
+        start.start(entry)
     except OSError:
         pass  # a full disk, a read-only folder: then every event is answered without a service
 
@@ -267,7 +270,8 @@ def send_body(connection: _socket.socket, words: list[str], environ: list[bytes]
     texts = (repr(tuple(sys.flags)), str(mask), os.getcwd(), sys.argv[0])
     body = frames.join(*map(os.fsencode, texts), *frames.counted(words), *frames.counted(sys.path), *environ)
     size = len(body).to_bytes(4, "big")
-    sent = connection.sendmsg([size, body], frames.rights(fds)) - len(size)
+    rights = b"".join(fd.to_bytes(4, sys.byteorder) for fd in fds)
+    sent = connection.sendmsg([size, body], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)]) - len(size)
     if sent < len(body):
         connection.sendall(body[sent:])
 

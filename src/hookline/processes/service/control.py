@@ -23,14 +23,14 @@ def status() -> dict[str, Any]:
     return _request(b"status")
 
 
-def begin() -> dict[str, Any]:
-    """Start the service unless it runs, and wait until it answers; its status."""
+def begin(entry: str) -> dict[str, Any]:
+    """Start the service unless it runs, and wait until it answers; its status. Workers import the module `entry`."""
     begun = time.monotonic()
     while True:
         try:
             return status()
         except NotRunning:
-            start.start(now=True)
+            start.start(entry, now=True)
         if time.monotonic() - begun > ANSWER_LIMIT:
             raise NotRunning(f"it does not start; see {log_path()}")
         time.sleep(0.02)

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from hookline.processes import template
 from hookline.processes.service import frames
 
 READ_LIMIT = 5.0
@@ -44,7 +45,7 @@ class ClientRequest:
         self.mask: int = int(mask)
         self.words, at = frames.take(fields, 4)
         self.path, at = frames.take(fields, at)
-        self.environ: dict[bytes, bytes] = dict(entry.partition(b"=")[::2] for entry in fields[at:])
+        self.environ: list[bytes] = fields[at:]
         self.fds = fds
 
 
@@ -105,10 +106,7 @@ def has_left(connection: _socket.socket) -> bool:
 
 def receive(connection: _socket.socket) -> ClientRequest:
     """The request's body and its three descriptors."""
-    start, ancillary, _, _ = connection.recvmsg(4, _socket.CMSG_SPACE(3 * 4))
-    fds = frames.attached(ancillary)
-    for fd in fds:
-        os.set_inheritable(fd, False)
+    start, fds = template.receive(connection, 4, 3)
     start += frames.exactly(connection, 4 - len(start))
     size = int.from_bytes(start, "big")
     if len(fds) != 3 or size > frames.LONGEST:
@@ -120,25 +118,15 @@ def become(request: ClientRequest) -> tuple[int, int]:
     """Take on the client's place; copies of the descriptors where stdout and stderr are kept until the end."""
     if request.flags != repr(tuple(sys.flags)):
         raise Unsuitable("an interpreter with other flags")
-    replace_environ(request.environ)
+    template.replace_environ(request.environ)
     os.chdir(request.cwd)
     os.umask(request.mask)
     sys.path[:] = request.path
     sys.argv = [request.argv0, *request.words]
+    template.redirect(request.fds)
     stdin, out, err = request.fds
-    for fd, target in ((stdin, 0), (out, 1), (err, 2)):
-        os.dup2(fd, target)
     os.close(stdin)
     return out, err
-
-
-def replace_environ(environ: dict[bytes, bytes]) -> None:
-    """Make this the environment."""
-    for name in [name for name in os.environb if name not in environ]:
-        del os.environb[name]
-    for name, value in environ.items():
-        if os.environb.get(name) != value:
-            os.environb[name] = value
 
 
 def perform(run: Run, words: list[str]) -> int:
@@ -184,7 +172,6 @@ def finish(code: int) -> int:
 
 def reset_signals() -> None:
     """As in a newly started Python."""
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+    for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.set_wakeup_fd(-1)

@@ -7,7 +7,6 @@ letter, a length, and so many bytes.
 
 import _socket
 import os
-import sys
 
 MAGIC = b"HOOKLINE"
 PROTOCOL = 3
@@ -70,21 +69,6 @@ def exactly(connection: _socket.socket, size: int) -> bytes:
             raise FrameError("the connection ended early")
         data += more
     return data
-
-
-def rights(fds: list[int]) -> list[tuple[int, int, bytes]]:
-    """Open descriptors, as they are attached to a message."""
-    return [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, b"".join(fd.to_bytes(4, sys.byteorder) for fd in fds))]
-
-
-def attached(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
-    """The descriptors that came with a message; they are ours to close."""
-    return [
-        int.from_bytes(data[at : at + 4], sys.byteorder)
-        for level, kind, data in ancillary
-        if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS
-        for at in range(0, len(data) - len(data) % 4, 4)
-    ]
 
 
 def join(*fields: bytes) -> bytes:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from hookline.processes.service import address, frames
 from hookline.processes.service.leaf_keeper import LeafKeeper, keepers
 from hookline.processes.service.log import Log
-from hookline.processes.service.pool import Pool, Route, WorkerHandle
+from hookline.processes.service.pool import END_LIMIT, Pool, Route, WorkerHandle
 from hookline.processes.stamps import Inspection, Stamps
 
 IDLE = 15 * 60.0
@@ -48,10 +48,10 @@ class Service:
     log: Log
     name: str
 
-    def __init__(self, name: str, log: Log, state: str = "") -> None:
+    def __init__(self, name: str, log: Log, entry: str, state: str) -> None:
         self.name, self.log = name, log
         self.path: str = f"{name}.sock"
-        self.pool: Pool = Pool(log)
+        self.pool: Pool = Pool(entry, log)
         self.leaves: list[LeafKeeper] = keepers(state, log)
         self.began: float = time.time()
         self.used: float = time.monotonic()
@@ -67,7 +67,6 @@ class Service:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self.stopping.set)
-        loop.add_signal_handler(signal.SIGCHLD, self.pool.reap)
         listener = self._listen()
         keeping: list[asyncio.Task[None]] = []
         try:
@@ -103,10 +102,9 @@ class Service:
                 return
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.stopping.wait(), max(1.0, min(left, 30.0)))
-            self.pool.let_idle_go()
 
     async def _finish(self) -> None:
-        await self.pool.aclose()
+        await self.pool.aclose(END_LIMIT)
         for task in self.talking:
             task.cancel()
         await asyncio.gather(*self.talking, return_exceptions=True)
@@ -258,15 +256,15 @@ async def _exactly(connection: socket.socket, size: int) -> bytes:
     return data
 
 
-def main(name: str, lock: int, state: str = "") -> None:
-    """Run the service that holds the lock; its file goes when the service does."""
+def main(name: str, lock: int, entry: str, state: str = "") -> None:
+    """Run the service that holds the lock; its file goes when the service does. Workers import the module `entry`."""
     os.set_inheritable(lock, False)
     import_module("hookline.__main__")  # compiled once, also for clients that are told to write no bytecode
     import_module("hookline.processes.service.client")
     _enter(address.folder())
     log = Log(f"{name}.log")
     try:
-        asyncio.run(_serve(name, log, state))
+        asyncio.run(_serve(name, log, entry, state))
     except Exception as problem:
         log(f"failed: {type(problem).__name__}: {problem}")
         raise
@@ -282,5 +280,5 @@ def _enter(folder: str) -> None:
         raise PermissionError(f"{folder}: not a private folder of this user")
 
 
-async def _serve(name: str, log: Log, state: str) -> None:
-    await Service(name, log, state).run()
+async def _serve(name: str, log: Log, entry: str, state: str) -> None:
+    await Service(name, log, entry, state).run()

@@ -11,16 +11,17 @@ import fcntl
 import gc
 import os
 import resource
-import select
-import socket
 import sys
 import tempfile
 import threading
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from hookline.core.files import in_fleet
-from hookline.processes import loop
+from hookline.processes import loop, template
 from hookline.processes.service import client, event_process, frames
+
+if TYPE_CHECKING:
+    from hookline.processes.service.worker import Worker
 
 EVENT = b"""{"hook_event_name": "PreToolUse", "session_id": "rehearsal", "transcript_path": "", "cwd": "/",
 "tool_name": "Bash", "tool_input": {"command": "cd / && git -C x status -s | grep 'y' > /dev/null"}}"""
@@ -39,74 +40,59 @@ MAX_IDLE = 2
 """Processes of one worker that wait for events at once."""
 MOST_EVENTS, MOST_MEMORY = 1000, 256 << 20
 """Events after which a process ends, and bytes: what it has gathered goes with it."""
-TAKEN, THROUGH, AGAIN = b"t", b"e", b"w"
-"""What a process tells its worker: it has an event · the event is through · and it waits for another one."""
-SERVICE_GONE = 71
+THROUGH, AGAIN = b"e", b"w"
+"""What a process tells its worker: the event is through · and it waits for another one."""
 
 
 class Spare:
     """A fork of a worker: waits for an event, answers it, and waits again if it can."""
 
-    run: event_process.Run
-    service: _socket.socket
-    worker: socket.socket
-    seats: int
+    worker: Worker
 
-    def __init__(self, service: _socket.socket, worker: socket.socket, seats: int, run: event_process.Run) -> None:
-        self.service, self.worker, self.seats, self.run = service, worker, seats, run
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
         self.seat = -1
         self.answered = 0
         self.modules = 0
         self.pure: bool = False
 
-    def serve(self, asked: list[str]) -> NoReturn:
+    def serve(self) -> NoReturn:
         """Answer events until one leaves something behind; what was asked last is rehearsed before the first."""
         event_process.reset_signals()
         if not self._acquire_idle_slot():
             os._exit(0)  # others have come back meanwhile
-        self._get_ready(asked)
+        self._get_ready(self.worker.asked)
         while True:
-            name, words, connection, go = self._receive()
+            message, fds = self.worker.next_request(8 + frames.ASKED, 2)
             self._release_idle_slot()
             if not self.answered:
                 os.setpgid(0, 0)
-            self._tell(TAKEN, name, words, connection.fileno())
-            event_process.answer(connection, go, self.run, self)
+            self.worker.note(template.TAKEN, message.rstrip(b"\0").ljust(8, b"\0"), fds[0])
+            event_process.answer(_socket.socket(fileno=fds[0]), fds[1], self.worker.run, self)
             self.answered += 1
             _forget()
 
     def _get_ready(self, asked: list[str]) -> None:
         first = asked or REHEARSALS[0]
         for words in (first, *(each for each in REHEARSALS if each[:2] != first[:2])):
-            if select.select([self.service.fileno()], [], [], SETTLE)[0]:
+            if template.is_waiting(self.worker.requests, SETTLE):
                 break
-            rehearse(self.run, words)  # writes to its memory now, so that the event finds it copied already
+            rehearse(self.worker.run, words)  # writes to its memory now, so that the event finds it copied already
             loop.prepare()
         gc.freeze()  # what rehearsals have left is not looked through while somebody waits
         gc.enable()
-
-    def _receive(self) -> tuple[int, bytes, _socket.socket, int]:
-        try:
-            return receive_handover(self.service)
-        except (OSError, frames.FrameError):
-            os._exit(SERVICE_GONE)
 
     def _acquire_idle_slot(self) -> bool:
         """Take one of the seats of those who wait; whoever ends leaves it."""
         for seat in range(MAX_IDLE):
             with contextlib.suppress(OSError):
-                fcntl.lockf(self.seats, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, seat)
+                fcntl.lockf(self.worker.seats, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, seat)
                 self.seat = seat
                 return True
         return False
 
     def _release_idle_slot(self) -> None:
-        fcntl.lockf(self.seats, fcntl.LOCK_UN, 1, self.seat)
-
-    def _tell(self, what: bytes, name: int = 0, asked: bytes = b"", *fds: int) -> None:
-        """Tell the worker what has become of this process."""
-        message = what + os.getpid().to_bytes(4, "big") + name.to_bytes(8, "big") + asked
-        self.worker.sendmsg([message], frames.rights(list(fds)) if fds else [])
+        fcntl.lockf(self.worker.seats, fcntl.LOCK_UN, 1, self.seat)
 
     # ---- around an event
 
@@ -115,7 +101,7 @@ class Spare:
         self.pure = is_pure(words) and not in_fleet()
         self.modules = len(sys.modules)
         if not self.pure:
-            self.service.close()
+            self.worker.requests.close()
 
     def is_as_before(self) -> bool:
         """Whether an event has left nothing in this process that the next one could meet."""
@@ -125,7 +111,7 @@ class Spare:
         """Tell the worker that the event is through; whether this process waits for another one."""
         stays = stays and self.answered < MOST_EVENTS and _memory() < MOST_MEMORY and self._acquire_idle_slot()
         with contextlib.suppress(OSError):  # a worker that was killed; the client must hear, or it would judge again
-            self._tell(AGAIN if stays else THROUGH)
+            self.worker.note(AGAIN if stays else THROUGH)
             return stays
         return False
 
@@ -158,22 +144,10 @@ def _forget() -> None:
     loop.prepare()
 
 
-def receive_handover(service: _socket.socket) -> tuple[int, bytes, _socket.socket, int]:
-    """One event from the service: its number, what is asked, the client's connection, and where it says to begin."""
-    start, ancillary, _, _ = service.recvmsg(8 + frames.ASKED, _socket.CMSG_SPACE(2 * 4))
-    fds = frames.attached(ancillary)
-    if len(start) != 8 + frames.ASKED or len(fds) != 2:
-        raise frames.FrameError("no connection was handed over")
-    for fd in fds:
-        os.set_inheritable(fd, False)
-    return int.from_bytes(start[:8], "big"), start[8:].rstrip(b"\0"), _socket.socket(fileno=fds[0]), fds[1]
-
-
 def redirect_to_devnull() -> None:
     """Our streams have seen that they are not files; from now on nothing is read from them or written to them."""
     null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
+    template.redirect([null] * 3)
     os.close(null)
 
 
@@ -214,6 +188,6 @@ def rehearse(run: event_process.Run, *commands: list[str]) -> None:
         for fd in (*fds, *kept):
             os.close(fd)
     sys.stdin, sys.stdout, sys.stderr = streams
-    event_process.replace_environ(environ)
+    template.replace_environ([*map(b"=".join, environ.items())])
     tempfile.tempdir = None  # each environment has its own
     redirect_to_devnull()

@@ -12,13 +12,16 @@ PAUSE = 1.0
 """Seconds between two attempts, so that a service that cannot run does not cost every event an attempt."""
 LOCK_FD = 3
 _NOT_PRIVATE = "{}: not a private folder of this user; remove it, or make it mode 700"
-BOOT = f"from hookline.processes.service.server import main; main(sys.argv[1], {LOCK_FD}, sys.argv[2])"
+BOOT = f"from hookline.processes.service.server import main; main(sys.argv[1], {LOCK_FD}, *sys.argv[2:])"
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 """The service's own: nothing of the project whose event happens to start it."""
 
 
-def start(*, now: bool = False) -> bool:
-    """Start the service in the background unless it runs, starts or has just failed to; whether it was started."""
+def start(entry: str, *, now: bool = False) -> bool:
+    """Start the service in the background unless it runs, starts or has just failed to; whether it was started.
+
+    `entry` is the module that its workers import.
+    """
     name = address.instance()
     if not name or not sys.executable:
         return False
@@ -29,7 +32,7 @@ def start(*, now: bool = False) -> bool:
         if not now and _just_tried(lock):
             return False
         os.pwrite(lock, b"starting\n", 0)
-        _launch(name, lock)
+        _launch(name, lock, entry)
     finally:
         os.close(lock)
     return True
@@ -85,9 +88,9 @@ def _just_tried(lock: int) -> bool:
     return found.st_size > 0 and 0 <= time.time() - found.st_mtime < PAUSE
 
 
-def _launch(name: str, lock: int) -> None:
+def _launch(name: str, lock: int, entry: str) -> None:
     """Start the service as nobody's child, with no descriptor of ours but the lock."""
-    argv = python_argv(BOOT, name, _state_folder(), options=(*ISOLATED, "-S"))
+    argv = python_argv(BOOT, name, entry, _state_folder(), options=(*ISOLATED, "-S"))
     child = os.fork()
     if child:
         os.waitpid(child, 0)

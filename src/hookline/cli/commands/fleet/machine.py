@@ -43,11 +43,12 @@ async def _join(args: argparse.Namespace) -> int:
 
 def _connection_begins() -> str:
     """Let the resident service connect, where there is one."""
+    from hookline.cli import resident
     from hookline.processes.service import address, client, control
 
     if address.instance() and not Path(client.off_switch()).exists():
         with contextlib.suppress(control.NotRunning):
-            control.begin()
+            control.begin(resident.__name__)
             return "the resident service keeps it connected; `hookline fleet status` shows how it stands"
     return "the resident service is off here: run `hookline fleet run` to stay connected"
 

@@ -8,7 +8,6 @@ import sys
 
 import _frozen_importlib_external as external
 import _socket
-import _thread
 
 PROCESSES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "processes")
 
@@ -32,15 +31,9 @@ class Parent(template.Template):
 
     def hello(self, before):
         """Say which files have made this interpreter what it is."""
-        paths = [os.fsencode(path) for path in depends_on(before)]
-        if (
-            sys.implementation.name != "cpython"
-            or _thread._count()
-            or template.has_threads()
-            or b"\n" in b"".join(paths)
-        ):
-            os._exit(70)  # forking a process with threads is not safe
-        self.say(b"ready", b"\0".join(paths))
+        if sys.implementation.name != "cpython":
+            os._exit(70)
+        self.announce(depends_on(before))
 
     def become(self):
         """Turn into the run of the next request: its `go`, interpreter, path, words, and which word is the script."""
