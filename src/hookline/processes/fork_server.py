@@ -20,6 +20,15 @@ from hookline.processes import template
 from hookline.processes.exits import watch
 from hookline.processes.stamps import Stamps
 
+STARTUP_NAMES = frozenset({"HOME", "LANG", "LANGUAGE", "TZ", "VIRTUAL_ENV", "GLIBC_TUNABLES", "__PYVENV_LAUNCHER__"})
+STARTUP_PREFIXES = ("PYTHON", "LC_", "LD_", "DYLD_", "MALLOC_", "COVERAGE_", "SETUPTOOLS_", "CONDA_")
+"""Variables that an interpreter, or what its `site` folder loads, reads while starting up."""
+
+
+def read_at_startup(name: str) -> bool:
+    """Whether two interpreters that differ in this variable may start up differently."""
+    return name in STARTUP_NAMES or name.startswith(STARTUP_PREFIXES)
+
 
 class ForkServer:
     """One process that forks on request; `ready` once it has said what files it was made from."""

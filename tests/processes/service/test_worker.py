@@ -145,7 +145,8 @@ def test_a_process_that_is_not_as_before_takes_no_other_event(tmp_path: Path, li
 
 STAYS = """
 import os, socket, sys, threading
-from hookline.processes.service import client, event_process as event, frames, spare, worker
+from hookline.processes import template
+from hookline.processes.service import client, event_process as event, frames, spare
 def run(words):
     LINE
     return 0
@@ -156,7 +157,7 @@ fds = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
 client.send_body(theirs, ["guard", "secrets"], [*map(b"=".join, os.environb.items())], fds)
 inlet, outlet = os.pipe()
 os.write(outlet, frames.GO)
-event.answer(ours, inlet, run, spare.Spare(worker.Worker(socket.socketpair()[0], run)))
+event.answer(ours, inlet, run, spare.Spare(template.Template(socket.socketpair()[0]), os.memfd_create("seats"), run))
 os.write(said, b"stayed")
 """
 

@@ -12,10 +12,9 @@ from statistics import median
 from typing import Any
 
 from hookline.core.interpreter import python_argv
-from hookline.processes.fork_server import ForkServer, ServerPool
+from hookline.processes.fork_server import ForkServer, ServerPool, read_at_startup
 from hookline.processes.service import frames
 from hookline.processes.service.log import Log
-from hookline.processes.startup import read_at_startup
 
 LIMIT = 12
 """Workers kept at once; the one used longest ago makes room."""

@@ -14,14 +14,11 @@ import resource
 import sys
 import tempfile
 import threading
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from hookline.core.files import in_fleet
 from hookline.processes import loop, template
 from hookline.processes.service import client, event_process, frames
-
-if TYPE_CHECKING:
-    from hookline.processes.service.worker import Worker
 
 EVENT = b"""{"hook_event_name": "PreToolUse", "session_id": "rehearsal", "transcript_path": "", "cwd": "/",
 "tool_name": "Bash", "tool_input": {"command": "cd / && git -C x status -s | grep 'y' > /dev/null"}}"""
@@ -47,28 +44,30 @@ THROUGH, AGAIN = b"e", b"w"
 class Spare:
     """A fork of a worker: waits for an event, answers it, and waits again if it can."""
 
-    worker: Worker
+    run: event_process.Run
+    worker: template.Template
+    seats: int
 
-    def __init__(self, worker: Worker) -> None:
-        self.worker = worker
+    def __init__(self, worker: template.Template, seats: int, run: event_process.Run) -> None:
+        self.worker, self.seats, self.run = worker, seats, run
         self.seat = -1
         self.answered = 0
         self.modules = 0
         self.pure: bool = False
 
-    def serve(self) -> NoReturn:
+    def serve(self, asked: list[str]) -> NoReturn:
         """Answer events until one leaves something behind; what was asked last is rehearsed before the first."""
         event_process.reset_signals()
         if not self._acquire_idle_slot():
             os._exit(0)  # others have come back meanwhile
-        self._get_ready(self.worker.asked)
+        self._get_ready(asked)
         while True:
             message, fds = self.worker.next_request(8 + frames.ASKED, 2)
             self._release_idle_slot()
             if not self.answered:
                 os.setpgid(0, 0)
             self.worker.note(template.TAKEN, message.rstrip(b"\0").ljust(8, b"\0"), fds[0])
-            event_process.answer(_socket.socket(fileno=fds[0]), fds[1], self.worker.run, self)
+            event_process.answer(_socket.socket(fileno=fds[0]), fds[1], self.run, self)
             self.answered += 1
             _forget()
 
@@ -77,7 +76,7 @@ class Spare:
         for words in (first, *(each for each in REHEARSALS if each[:2] != first[:2])):
             if template.is_waiting(self.worker.requests, SETTLE):
                 break
-            rehearse(self.worker.run, words)  # writes to its memory now, so that the event finds it copied already
+            rehearse(self.run, words)  # writes to its memory now, so that the event finds it copied already
             loop.prepare()
         gc.freeze()  # what rehearsals have left is not looked through while somebody waits
         gc.enable()
@@ -86,13 +85,13 @@ class Spare:
         """Take one of the seats of those who wait; whoever ends leaves it."""
         for seat in range(MAX_IDLE):
             with contextlib.suppress(OSError):
-                fcntl.lockf(self.worker.seats, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, seat)
+                fcntl.lockf(self.seats, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, seat)
                 self.seat = seat
                 return True
         return False
 
     def _release_idle_slot(self) -> None:
-        fcntl.lockf(self.worker.seats, fcntl.LOCK_UN, 1, self.seat)
+        fcntl.lockf(self.seats, fcntl.LOCK_UN, 1, self.seat)
 
     # ---- around an event
 

@@ -16,7 +16,7 @@ import sys
 import time
 
 from hookline.processes import template
-from hookline.processes.service import client, event_process, spare
+from hookline.processes.service import client, spare
 
 QUIET = 0.05
 """Seconds after an event began in which no process is forked ahead, as the agent wants the machine for itself."""
@@ -24,7 +24,7 @@ KILL_GRACE_SECONDS = 2.0
 """Seconds between asking the processes of an abandoned event to end and ending them."""
 
 
-class EventRun(template.Run):
+class WorkerEvent(template.Run):
     """One event under way; the client's connection, whose end ends it, is its only descriptor."""
 
     through: bool = False
@@ -35,19 +35,17 @@ class Worker(template.Template):
     """Forks a process for each event; one that can answer another event waits again."""
 
     quiet = QUIET
-    run: event_process.Run
-    running: dict[int, EventRun]  # type: ignore[assignment]  # all of them are made by `taken`
+    running: dict[int, WorkerEvent]  # type: ignore[assignment]  # all of them are made by `taken`
 
-    def __init__(self, service: _socket.socket, run: event_process.Run) -> None:
+    def __init__(self, service: _socket.socket) -> None:
         super().__init__(service)
-        self.run = run
         self.asked: list[str] = []
         self.seats: int = client.buffer("seats")
 
-    def taken(self, data: bytes, fds: list[int]) -> EventRun:
+    def taken(self, data: bytes, fds: list[int]) -> WorkerEvent:
         self.asked = spare.rehearsable(data[8:])
         self.poll.register(fds[0], 0)
-        return EventRun(data[:8], fds)
+        return WorkerEvent(data[:8], fds)
 
     def heard(self, kind: bytes, pid: int, data: bytes, fds: list[int]) -> None:
         super().heard(kind, pid, data, fds)
@@ -71,7 +69,7 @@ class Worker(template.Template):
                 self._abandon(pid, self.running[pid])
 
     def ended(self, pid: int, run: template.Run, status: int) -> None:
-        assert isinstance(run, EventRun)
+        assert isinstance(run, WorkerEvent)
         if run.kill_at is not None:
             _signal_group(pid, signal.SIGKILL)
         self._hang_up(run)
@@ -79,7 +77,7 @@ class Worker(template.Template):
         took = int((time.monotonic() - run.begun) * 1e6)
         self.say(b"done", b"%d %d %d" % (int.from_bytes(run.data, "big"), took, code))
 
-    def _hang_up(self, run: EventRun) -> None:
+    def _hang_up(self, run: WorkerEvent) -> None:
         for fd in run.fds:
             self.poll.unregister(fd)
             connection = _socket.socket(fileno=fd)
@@ -89,7 +87,7 @@ class Worker(template.Template):
             connection.close()
         run.fds = []
 
-    def _abandon(self, pid: int, run: EventRun) -> None:
+    def _abandon(self, pid: int, run: WorkerEvent) -> None:
         """The client has gone: an event that is not through is ended, with what it started."""
         self._hang_up(run)
         if not run.through:
@@ -126,10 +124,10 @@ def main(entry: str, fd: int) -> None:
     spare.rehearse(resident.main, *spare.REHEARSALS)
     gc.collect()
     gc.freeze()
-    worker = Worker(_socket.socket(fileno=fd), resident.main)
+    worker = Worker(_socket.socket(fileno=fd))
     worker.announce(loaded_files())
     worker.serve()
     try:
-        spare.Spare(worker).serve()
+        spare.Spare(worker, worker.seats, resident.main).serve(worker.asked)
     finally:
         os._exit(70)

@@ -15,8 +15,8 @@ from functools import lru_cache
 
 import msgspec
 
+from hookline.processes.fork_server import STARTUP_NAMES, STARTUP_PREFIXES, read_at_startup
 from hookline.processes.spawn import ProcessSpec
-from hookline.processes.startup import STARTUP_NAMES, STARTUP_PREFIXES, read_at_startup
 
 SHELLS = ("/bin/sh", "sh")
 STARTUP = (*STARTUP_NAMES, *STARTUP_PREFIXES)
