@@ -78,7 +78,7 @@ class Anthropic:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        self._client.close()
+        await self._client.aclose()
 
     async def _stream(self, body: dict[str, Any], answer: StreamedAnswer, on_event: OnEvent | None) -> ModelResponse:
         try:

@@ -38,7 +38,7 @@ class StructuredOutput(Tool):
         """The answer, if it fits; raises `ToolInputInvalid` with every misfit."""
         problems = misfits(given, self._schema)
         if problems or not isinstance(given, dict):
-            raise ToolInputInvalid(self.name, problems or ["/ must be object"])
+            raise ToolInputInvalid(self.name, problems or ["/: expected an object"])
         return given
 
     def rewritten(self, given: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from hookline.agent.http_client import HttpClient, ServerAnswer, parse_address, proxy_for
+from hookline.agent.http_client import HttpClient, ServerAnswer, parse_address, uses_proxy
 from hookline.agent.messages import Raw, Text, User
 from hookline.agent.models.base import ModelRequest
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
@@ -215,7 +215,7 @@ def _same_host(url: str, target: str) -> bool:
 async def _looked_up(url: str) -> str | None:
     """The machine to ask, looked up once so that nobody can change it in between; None lets a proxy do it."""
     _, place = parse_address(url)
-    if proxy_for(place) is not None:
+    if uses_proxy(place):
         return None
     found = await asyncio.get_running_loop().getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
     private = _private_by_name(place.host)
