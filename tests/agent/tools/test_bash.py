@@ -283,7 +283,7 @@ async def test_a_confined_session_holds_lines_to_its_folders(tmp_path: Path, mon
     project, temporary = tmp_path / "project", tmp_path / "temporary"
     (project / "sub").mkdir(parents=True)
     temporary.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    monkeypatch.setattr("hookline.agent.tools.bash.temporary_folder", lambda: str(temporary))
     env = ToolEnv(state=SessionState(str(project)), confine=True)
     refused = await bash(env, "cd sub && touch here && touch ../../outside")
     moved = await bash(env, f"cd sub; touch {temporary}/there; pwd")

@@ -8,10 +8,10 @@ from hookline.errors import ConfigError
 
 
 def misfits(value: Any, schema: Any) -> list[str]:
-    """Why a value does not fit, each with where: `/words/0: 1 is not of type 'string'`; also why a schema is not one."""
+    """Why a value does not fit, each with where: `/words/0: 1 is not of type 'string'`."""
     try:
-        from jsonschema import Draft202012Validator as Validator
-        from jsonschema.exceptions import SchemaError, _WrappedReferencingError
+        from jsonschema import Draft202012Validator as Validator  # type: ignore[import-untyped]
+        from jsonschema.exceptions import SchemaError, _WrappedReferencingError  # type: ignore[import-untyped]
     except ImportError:
         raise ConfigError("a JSON Schema", "needs a package; run `pip install 'hookline[agent]'`") from None
     try:
