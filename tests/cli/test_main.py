@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from importlib import import_module, metadata
 from pathlib import Path
@@ -84,3 +85,27 @@ def test_a_reader_that_leaves_is_no_error(place: Place) -> None:
         ["/bin/sh", "-c", f"{line} help | head -c 1"], env=place.env, capture_output=True, text=True, check=False
     )
     assert (done.stdout, done.stderr) == ("h", "")
+
+
+HELP = [*([name] for name in COMMANDS), *(["audit", what] for what in ("show", "verify", "report", "export"))]
+
+
+def test_help_fits_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Examples, too: a terminal folds longer lines in the middle of a word."""
+    monkeypatch.setenv("COLUMNS", "80")
+    wide = []
+    for words in HELP:
+        with contextlib.suppress(SystemExit):  # as argparse ends
+            main([*words, "--help"])
+        text = capsys.readouterr().out
+        wide += [f"{' '.join(words)}: {line}" for line in text.splitlines() if len(line) > 80]
+
+    assert wide == []
+
+
+def test_the_short_form_of_a_shell_line(place: Place) -> None:
+    """`fire --bash LINE` is PreToolUse for Bash, and takes no second event."""
+    place.hooks("PreToolUse", {"type": "command", "command": "exit 2"}, matcher="Bash")
+
+    assert place.run("fire", "--bash", "git push").returncode == 2
+    assert "leave those out" in place.run("fire", "Stop", "--bash", "ls").stderr

@@ -9,31 +9,42 @@ from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo", "see it work, on a scripted model with guards; no key, no network"),
-    "run": ("run", "run the agent; takes the Claude CLI's flags"),
-    "fire": ("fire", "send one event through the hooks and explain the verdict"),
-    "list": ("listing", "which hooks there are, and which would run"),
-    "check": ("check", "what is wrong with the hook files"),
-    "trust": ("trust", "review and trust a project's hooks"),
-    "init": ("init", "write a starter settings file with guards"),
-    "pipe": ("pipe", "answer event lines on stdin, one line each"),
-    "guard": ("guard", "a guard as a command hook, for settings files"),
-    "confine": ("confine", "run a command that the kernel holds to folders and patterns"),
-    "answer": ("answer", "answer an agent CLI's hook; what `install` writes"),
-    "install": ("install", "put hooks into an agent CLI's configuration"),
-    "uninstall": ("uninstall", "take them out again"),
-    "hosts": ("hosts", "which agent CLIs there are, and what holds on each"),
-    "prove": ("prove", "run your agent on a scripted model: do the hooks hold?"),
-    "audit": ("audit", "show, follow, verify, export or report audit logs"),
-    "replay": ("replay", "run today's hooks against what was recorded"),
-    "fleet": ("fleet", "one policy and one audit trail over many machines"),
-    "service": ("service", "the process that answers command hooks quickly"),
-    "console": ("console", "look at audit logs in the browser, live"),
-    "attach": ("attach", "a Python file's hooks for any Claude Code session, and a view"),
-    "completion": ("completion", "print the completion script of a shell"),
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "try it": {
+        "demo": ("demo", "see it work, on a scripted model with guards; no key, no network"),
+        "fire": ("fire", "send one event through the hooks and explain the verdict"),
+        "list": ("listing", "which hooks there are, and which would run"),
+        "check": ("check", "what is wrong with the hook files"),
+    },
+    "guard an agent": {
+        "init": ("init", "write a starter settings file with guards"),
+        "trust": ("trust", "review and trust a project's hooks"),
+        "install": ("install", "put hooks into an agent CLI's configuration"),
+        "uninstall": ("uninstall", "take them out again"),
+        "hosts": ("hosts", "which agent CLIs there are, and what holds on each"),
+        "attach": ("attach", "a Python file's hooks for any Claude Code session, and a view"),
+        "prove": ("prove", "run your agent on a scripted model: do the hooks hold?"),
+        "confine": ("confine", "run a command that the kernel holds to folders and patterns"),
+        "run": ("run", "run the agent; takes the Claude CLI's flags"),
+    },
+    "see what happened": {
+        "audit": ("audit", "show, follow, verify, export or report audit logs"),
+        "console": ("console", "look at audit logs in the browser, live"),
+        "replay": ("replay", "run today's hooks against what was recorded"),
+    },
+    "a team": {
+        "fleet": ("fleet", "one policy and one audit trail over many machines"),
+    },
+    "called by hosts, settings and scripts": {
+        "answer": ("answer", "answer an agent CLI's hook; what `install` writes"),
+        "guard": ("guard", "a guard as a command hook, for settings files"),
+        "pipe": ("pipe", "answer event lines on stdin, one line each"),
+        "service": ("service", "the process that answers command hooks quickly"),
+        "completion": ("completion", "print the completion script of a shell"),
+    },
 }
-"""Every command: its module in `commands`, and one line on what it is for."""
+"""Every command by what it is for: its module in `commands`, and one line about it."""
+COMMANDS: dict[str, tuple[str, str]] = {name: row for group in GROUPS.values() for name, row in group.items()}
 
 USAGE = 64
 """The exit code of a command line that cannot be understood."""
@@ -114,8 +125,12 @@ def _collect_again() -> None:
 def usage() -> str:
     """The help text of `hookline` itself."""
     width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {about}" for name, (_, about) in COMMANDS.items()]
-    body = "\n".join(lines)
+    *shown, (plumbing, quiet) = GROUPS.items()
+    groups = [
+        f"{title}:\n" + "\n".join(f"  {name:<{width}}  {about}" for name, (_, about) in rows.items())
+        for title, rows in shown
+    ]
+    body = "\n\n".join([*groups, f"{plumbing}: {', '.join(quiet)}"])
     return (
         "hookline: the hook system for AI agents\n\nusage: hookline COMMAND …\n\n"
         f"{body}\n\n`hookline help COMMAND` says more.\n\n{EXIT_CODES}"

@@ -54,6 +54,12 @@ class _Help(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=78)
 
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Sentences are folded; examples, which are indented, stay as they are written."""
+        from textwrap import fill
+
+        return "\n".join(line if line.startswith(" ") else fill(line, width) for line in text.splitlines())
+
 
 class Once(argparse.Action):
     """A flag that is refused when it is given again: the last one would silently take the place of the first."""
@@ -104,6 +110,13 @@ def add_hosting(into: argparse.ArgumentParser) -> None:
 def add_json(into: argparse.ArgumentParser) -> None:
     """Machine-readable output."""
     into.add_argument("--json", action="store_true", help="print JSON")
+
+
+def port(text: str) -> int:
+    """A port number."""
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"expected a port, 0 to 65535, got `{text}`")
+    return int(text)
 
 
 def key_in(file: str | None) -> bytes | None:

@@ -8,29 +8,31 @@ import sys
 from hookline.sandbox.policy import Policy, records
 
 USAGE_ERROR, FAILED = 64, 125
-HELP = """usage: hookline confine [--write DIR]… [--read DIR]… [--block PATTERN]… [--no-network] -- COMMAND…
+HELP = """usage: hookline confine [--write DIR]… [--read DIR]… [--block PATTERN]…
+                        [--no-network] -- COMMAND…
        hookline confine --check
 
-Run a command so that the kernel holds it: it writes only below the given folders, and every program that
-it starts, however deep, is judged on its real words before it runs. Children and daemons stay inside.
+Run a command so that the kernel holds it: it writes only below the given
+folders, and every program that it starts, however deep, is judged on its real
+words before it runs. Children and daemons stay inside.
 
-  --write DIR        a folder (or file) that may be written to; several may follow: --write a b
-  --read DIR         read only these, what may be written to, and the system's folders
-  --block PATTERN    refuse to start what matches, such as 'rm -rf *' or 'sudo *'
+  --write DIR        a folder or file that may be written to; several may follow
+  --read DIR         read only these, what may be written to, and the system's
+  --block PATTERN    refuse to start what matches, such as 'sudo *'
   --no-network       no network at all
   --loopback         no network but a loopback of its own
   --socket PATH      a Unix socket outside that may be connected to
-  --call FILE        the call this line is: narrower policies are read from FILE.policy, and refusals
-                     are noted in FILE.GUARD
-  --tell-folder FD   when a `bash -c` line has ended, write the folder it ended in to a descriptor
+  --call FILE        the call this line is: narrower policies are read from
+                     FILE.policy, and refusals are noted in FILE.GUARD
+  --tell-folder FD   when a `bash -c` line has ended, write its folder to a descriptor
   --check            say what this kernel offers, and try it
 
 examples:
   hookline confine --write . -- npm test
-  hookline confine --write . ~/.cache --block 'git push --force*' -- bash -c 'make && git push'
+  hookline confine --write . --block 'git push --force*' -- make release
 
-exit code: the command's; 64 for flags that cannot be understood, 125 if the line cannot be confined,
-126 if the command cannot be started, 127 if there is none"""
+exit code: the command's; 64 for flags that cannot be understood, 125 if the line
+cannot be confined, 126 if it cannot be started, 127 if there is none"""
 
 _LISTS = {"--write": "write", "--read": "read", "--block": "block", "--socket": "sockets"}
 _TEXTS = {

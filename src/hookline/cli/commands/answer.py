@@ -33,7 +33,8 @@ DEADLINE = 20.0
 
 MOST_BYTES = 50 * 1024 * 1024
 _PROVING = "HOOKLINE_PROVE"
-_USAGE = "usage: hookline answer HOST [--hooks FILE.py | --settings FILE] [--event NAME] [--deadline SECONDS]"
+_USAGE = """usage: hookline answer HOST [--hooks FILE.py | --settings FILE]
+                            [--event NAME] [--deadline SECONDS]"""
 HELP = f"""{_USAGE}
 
 Answer one event of an agent CLI, read on stdin, in that agent's own words. This

@@ -20,8 +20,8 @@ from hookline.hosts.install.entries import HookSource, config_path
 from hookline.processes.service.viewers import View, remove_dead
 
 _EXAMPLES = """examples:
-  hookline attach hooks.py              put the hooks into .claude/settings.local.json until Ctrl-C, and show verdicts
-  hookline attach --remove              take out what an attach that was killed has left
+  hookline attach hooks.py     in .claude/settings.local.json until Ctrl-C
+  hookline attach --remove     take out what a killed attach has left
 
 Claude Code notices the new settings by itself, and runs a command for each event; the resident service answers it. If
 this process dies, the hooks still hold until the entries are removed."""

@@ -34,7 +34,7 @@ _EXAMPLES = """examples:
   hookline audit show -f logs/ | grep DENY   as they are written
   hookline audit report audit.jsonl -o report.html
   hookline audit export audit.jsonl --format ocsf
-  hookline audit verify audit.jsonl          exit 0: whole, 1: changed, 2: cannot be read"""
+  hookline audit verify audit.jsonl          0: whole, 1: changed, 2: unreadable"""
 _WORD = max(map(len, WORDS))
 _POLL_SECONDS = 0.2
 _CANNOT = 2

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hookline.cli.options import add_sources, from_python, key_in, load, parser
+from hookline.cli.options import add_sources, from_python, key_in, load, parser, port
 from hookline.errors import HooklineError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         _EXAMPLES,
     )
     add_logs(flags)
-    flags.add_argument("--port", type=int, default=0, metavar="N", help="the port (default: a free one)")
+    flags.add_argument("--port", type=port, default=0, metavar="N", help="the port (default: a free one)")
     flags.add_argument("--no-open", action="store_true", help="do not open the browser, only print the address")
     flags.add_argument("--index", metavar="FILE", help="where the index lies (default: in your cache)")
     return flags

@@ -32,7 +32,7 @@ from hookline.settings.parse import InAgent, never
 BLOCKED, UNSURE = 2, 1
 
 _EXAMPLES = """examples:
-  hookline fire PreToolUse --tool Bash --input '{"command": "rm -rf /"}'
+  hookline fire --bash 'git push --force'
   hookline fire PreToolUse --tool Write --input @call.json
   hookline fire UserPromptSubmit --field prompt="hello"
   echo '{"hook_event_name": "Stop"}' | hookline fire
@@ -105,6 +105,7 @@ def _json(verdict: dict[str, Any]) -> bytes:
 def _parser() -> argparse.ArgumentParser:
     flags = parser("fire", "Send one event through the configured hooks and explain the verdict.", _EXAMPLES)
     flags.add_argument("event", nargs="?", default="-", help="the event's name; without one it is read from stdin")
+    flags.add_argument("--bash", metavar="LINE", help="short for PreToolUse with this shell line")
     flags.add_argument("--tool", metavar="NAME", help="the tool's name")
     flags.add_argument("--input", metavar="JSON", help="the tool's input; `-` reads it from stdin, `@FILE` from a file")
     flags.add_argument("--cwd", metavar="DIR", help="the agent's folder (default: the project)")
@@ -119,6 +120,11 @@ def _parser() -> argparse.ArgumentParser:
 
 def _event(args: argparse.Namespace) -> Event:
     """The event from flags, or from stdin when its name is `-` or missing."""
+    if args.bash is not None:
+        if args.event != "-" or args.tool is not None or args.input is not None:
+            raise EventError("--bash names event, tool and input by itself; leave those out")
+        args.event, args.tool = "PreToolUse", "Bash"
+        args.input = msgspec.json.encode({"command": args.bash}).decode()
     if args.event == "-":
         if sys.stdin.isatty():
             raise EventError("no event; name one, as in `hookline fire PreToolUse --tool Bash`, or send JSON on stdin")

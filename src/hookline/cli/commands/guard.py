@@ -29,11 +29,11 @@ _EXAMPLES = """in .claude/settings.json, as a command hook:
   "command": "hookline guard paths --also /tmp"
   "command": "hookline guard paths --confine auto --temporary --block 'sudo *'"
   "command": "hookline guard secrets"
-  "command": "hookline guard approvals --allow 'ls *' --allow 'git status *'"    (on PermissionRequest)
+  "command": "hookline guard approvals --allow 'ls *'"    (on PermissionRequest)
   "command": "hookline guard budget --tool-calls 200 --per-tool Bash=50"
   "command": "hookline guard branches --protect main --protect 'release/*'"
   "command": "hookline guard branches --no-force-push"
-  "command": "hookline guard rate --calls 30 --per 60 --match 'WebFetch|mcp__.*'"
+  "command": "hookline guard rate --calls 30 --per 60 --match 'mcp__.*'"
 
 with "persistent": true and --lines it stays, and answers a line per event. Give the hook "onFailure": "block"."""
 

@@ -23,7 +23,7 @@ from hookline.settings.trust.store import what_runs
 
 _EXAMPLES = """examples:
   hookline list
-  hookline list --event PreToolUse --tool Bash      which would run, and why the others would not"""
+  hookline list --event PreToolUse --tool Bash      which run, and why others don't"""
 
 
 def main(argv: list[str]) -> int:

@@ -25,7 +25,7 @@ from hookline.processes.supervised import ChildExit, Lines
 
 _EXAMPLES = """examples:
   echo '{"hook_event_name": "Stop"}' | hookline pipe
-  my-agent | hookline pipe --hooks hooks.py      lines of type `hook_event` work too
+  my-agent | hookline pipe --hooks hooks.py      `hook_event` lines work too
 
 exit code: 0, or 1 if a line could not be read (it was answered with an error that blocks)"""
 

@@ -21,7 +21,7 @@ from hookline.records.replay.compare import Flip, Report, pieces, replay
 _EXAMPLES = """examples:
   hookline replay audit.jsonl
   hookline replay ~/.claude/projects --hooks hooks.py
-  hookline replay recorded/ --fail-on-flip        for CI: exit 1 if anything would now be decided differently"""
+  hookline replay recorded/ --fail-on-flip        for CI: exit 1 on any flip"""
 
 
 def main(argv: list[str]) -> int:

@@ -27,8 +27,8 @@ FEWEST = 6
 PROMPT = 1
 """Lines that stay free for whoever types next."""
 _EXAMPLES = """examples:
-  hookline service status        what runs, since when, how many events, how long they took
-  hookline service off           every command hook answers by itself from now on
+  hookline service status        what runs, since when, how many events, how long
+  hookline service off           every command hook answers by itself
 
 `hookline guard`, `pipe`, `fire --json` and `answer` ask the service, which starts with the first of them and ends when
 nobody has asked it for a while. HOOKLINE_SERVICE=0 turns it off for one process and what it starts.

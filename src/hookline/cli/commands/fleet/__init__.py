@@ -11,7 +11,7 @@ _EXAMPLES = """examples:
   hookline fleet hub                                start a hub for a team
   hookline fleet token                              let one more machine in
   hookline fleet join nats://hub:4222 --token …     on that machine
-  hookline fleet push policy/ --canary 10%          try a policy on some machines
+  hookline fleet push policy/ --canary 10%          try it on some machines
   hookline fleet promote                            then on all
   hookline fleet machines                           what is in force where"""
 COMMANDS = hub.COMMANDS | machine.COMMANDS

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hookline.cli.commands.fleet.waiting import until_asked_to_stop, until_one_ends
 from hookline.cli.export import add_export, export
-from hookline.cli.options import add_json
+from hookline.cli.options import add_json, port
 from hookline.cli.style import counted, paint
 from hookline.core.files import state_folder
 from hookline.display import one_line
@@ -36,7 +36,7 @@ def _folder(args: argparse.Namespace) -> Path:
 def _hub_flags(flags: argparse.ArgumentParser) -> None:
     _folder_flag(flags)
     flags.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
-    flags.add_argument("--port", type=int, default=4222, metavar="N", help="the port to listen on (default: 4222)")
+    flags.add_argument("--port", type=port, default=4222, metavar="N", help="the port to listen on (default: 4222)")
     flags.add_argument("--nats", default="", metavar="URL", help="use this NATS cluster instead of a server of our own")
     flags.add_argument("--durable", action="store_true", help="survive a loss of power: slower, every write is synced")
 
@@ -238,7 +238,7 @@ async def _export(args: argparse.Namespace) -> int:
 
 def _console_flags(flags: argparse.ArgumentParser) -> None:
     _folder_flag(flags)
-    flags.add_argument("--port", type=int, default=0, metavar="N", help="the port (default: a free one)")
+    flags.add_argument("--port", type=port, default=0, metavar="N", help="the port (default: a free one)")
     flags.add_argument("--no-open", action="store_true", help="do not open the browser, only print the address")
 
 
