@@ -192,7 +192,7 @@ _METAVARS = {"prompt": "TEXT", "settings": "FILE|JSON", "hooks": "FILE.py", "cwd
 
 _EXAMPLES = """examples:
   hookline run -p "make the tests pass" --trust
-  hookline run                                    on a terminal: prompt by prompt
+  hookline run                                    on a terminal: a chat
 
 exit code: 0, 1 the run ended in an error, 64 the flags cannot be understood, 130 Ctrl-C"""
 

@@ -24,15 +24,15 @@ words before it runs. Children and daemons stay inside.
   --socket PATH      a Unix socket outside that may be connected to
   --call FILE        the call this line is: narrower policies are read from
                      FILE.policy, and refusals are noted in FILE.GUARD
-  --tell-folder FD   when a `bash -c` line has ended, write its folder to a descriptor
+  --tell-folder FD   write the folder that a `bash -c` line ended in there
   --check            say what this kernel offers, and try it
 
 examples:
   hookline confine --write . -- npm test
   hookline confine --write . --block 'git push --force*' -- make release
 
-exit code: the command's; 64 for flags that cannot be understood, 125 if the line
-cannot be confined, 126 if it cannot be started, 127 if there is none"""
+exit code: the command's; 64 for flags that cannot be understood, 125 if the
+line cannot be confined, 126 if it cannot be started, 127 if there is none"""
 
 _LISTS = {"--write": "write", "--read": "read", "--block": "block", "--socket": "sockets"}
 _TEXTS = {

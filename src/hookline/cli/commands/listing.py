@@ -23,7 +23,7 @@ from hookline.settings.trust.store import what_runs
 
 _EXAMPLES = """examples:
   hookline list
-  hookline list --event PreToolUse --tool Bash      which run, and why others don't"""
+  hookline list --event PreToolUse --tool Bash      which run, which don't"""
 
 
 def main(argv: list[str]) -> int:

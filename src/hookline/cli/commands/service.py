@@ -27,7 +27,7 @@ FEWEST = 6
 PROMPT = 1
 """Lines that stay free for whoever types next."""
 _EXAMPLES = """examples:
-  hookline service status        what runs, since when, how many events, how long
+  hookline service status        what runs, since when, how many events
   hookline service off           every command hook answers by itself
 
 `hookline guard`, `pipe`, `fire --json` and `answer` ask the service, which starts with the first of them and ends when
