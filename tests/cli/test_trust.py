@@ -41,7 +41,10 @@ def test_without_a_terminal_it_shows_and_refuses(scripted: Place) -> None:
 def test_yes_records_and_a_change_is_noticed(scripted: Place) -> None:
     """Trusted hooks run; an edit of the script asks again."""
     done = scripted.run("trust", "--yes")
-    assert (done.returncode, done.stdout) == (0, "trusted from now on; any change will be asked about again\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "trusted from now on; any change to these files will be asked about again\n",
+    )
     assert scripted.run(*FIRE).returncode == 0
     assert (scripted.project / "ran").exists()
     assert scripted.run("trust").stdout == "trusted: .claude/settings.json\n"

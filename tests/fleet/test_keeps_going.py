@@ -401,7 +401,6 @@ def test_a_full_disk_at_the_hubs_server_loses_nothing(tmp_path: Path) -> None:
         import asyncio
         from pathlib import Path
         from hookline.fleet.hub import Hub
-        from hookline.fleet.audit_blocks import ChainReader
         from hookline.fleet.leaf import Leaf, join
         from hookline.fleet.machine import Machine
         from hookline.fleet.server import Server
@@ -428,7 +427,7 @@ def test_a_full_disk_at_the_hubs_server_loses_nothing(tmp_path: Path) -> None:
                         pass
                 AuditFile("audit.jsonl").append({"event": "PreToolUse", "pad": "x" * 3000} for _ in range(200))
                 try:
-                    await leaf.send(ChainReader(Path("audit.jsonl")))
+                    await leaf.send(Path("audit.jsonl"))
                     print("sent")
                 except Exception as problem:
                     print("refused")

@@ -178,6 +178,8 @@ def _scripts(world: World) -> None:
         "hooks/a.py": "import json, helper\n", "hooks/helper.py": "import low\n", "hooks/low.py": "y = 1\n",
         "hooks/b c.sh": "true\n", "hooks/c.sh": "true\n", "hooks/outer.sh": "bash hooks/c.sh\n", "hooks/p.awk": "1\n",
         "hooks/beside.sh": 'source "$(dirname "$0")/c.sh"\n', "pkg/__init__.py": "", "pkg/run.py": "import other\n",
+        "hooks/plain.py": "import re, os\nfrom hookline import Hooks, deny\nfrom hookline.events import PreToolUse\n"
+        "hooks = Hooks()\nre.compile('x')\nos.environ.get('X')\n",
         "other.py": "", "hooks/a.mjs": "import {x} from './lib.mjs'\n", "hooks/lib.mjs": "export const x = 1\n",
     }  # fmt: skip
     for name, text in files.items():
@@ -229,13 +231,95 @@ def test_where_the_files_cannot_be_told_it_is_said(world: World, command: str) -
     assert item.notes
 
 
+RUN = "python3 hooks/run.py"
+REACH: dict[str, tuple[str, dict[str, str], str]] = {
+    "subprocess": (RUN, {"hooks/run.py": "import subprocess\nsubprocess.run(['sh', 'hooks/c.sh'])"}, "hooks/c.sh"),
+    "another name": (RUN, {"hooks/run.py": "from subprocess import run as go\ngo('hooks/c.sh')"}, "hooks/c.sh"),
+    "os.system": (RUN, {"hooks/run.py": "import os\nos.system('sh hooks/c.sh')"}, "hooks/c.sh"),
+    "os.execv": (RUN, {"hooks/run.py": "from os import execv\nexecv('hooks/c.sh', [])"}, "hooks/c.sh"),
+    "os by another name": (RUN, {"hooks/run.py": "import os as o\no.system('sh hooks/c.sh')"}, "hooks/c.sh"),
+    "getattr": (RUN, {"hooks/run.py": "import os\ngetattr(os, 'sys' + 'tem')('sh hooks/c.sh')"}, "hooks/c.sh"),
+    "asyncio": (RUN, {"hooks/run.py": "import asyncio\nasyncio.create_subprocess_exec('x')"}, "hooks/c.sh"),
+    "sys.path": (RUN, {"hooks/run.py": "import sys\nsys.path.insert(0, 'hooks/lib')\nimport m", "hooks/lib/m.py": ""},
+                 "hooks/lib/m.py"),
+    "sys.path, aliased": (RUN, {"hooks/run.py": "import sys as s\ns.path.append('hooks/lib')", "hooks/lib/m.py": ""},
+                          "hooks/lib/m.py"),
+    "sys.path by import": (RUN, {"hooks/run.py": "from sys import path", "hooks/lib/m.py": ""}, "hooks/lib/m.py"),
+    "importlib": (RUN, {"hooks/run.py": "import importlib\nimportlib.import_module('low')"}, "hooks/low.py"),
+    "__import__": (RUN, {"hooks/run.py": "__import__('lo' + 'w')"}, "hooks/low.py"),
+    "exec": (RUN, {"hooks/run.py": "exec(open('hooks/low.py').read())"}, "hooks/low.py"),
+    "runpy": (RUN, {"hooks/run.py": "import runpy\nrunpy.run_path('hooks/low.py')"}, "hooks/low.py"),
+    "pickle": (RUN, {"hooks/run.py": "import pickle", "hooks/x.pl": "x"}, "hooks/x.pl"),
+    "ctypes": (RUN, {"hooks/run.py": "import ctypes", "hooks/x": "x"}, "hooks/x"),
+    "in a module of it": (RUN, {"hooks/run.py": "import low", "hooks/low.py": "import pty"}, "hooks/c.sh"),
+    "a stranger's module": (RUN, {"hooks/run.py": "import sh"}, "hooks/c.sh"),
+    "no Python": (RUN, {"hooks/run.py": "print 1"}, "hooks/c.sh"),
+    "a hook file": ("hookline pipe --hooks hooks/mine.py", {"hooks/mine.py": "import low"}, "hooks/mine.py"),
+    "what it imports": ("hookline pipe --hooks=hooks/mine.py", {"hooks/mine.py": "import low"}, "hooks/low.py"),
+    "by module": ("python3 -m hookline answer claude --hooks hooks/mine.py", {"hooks/mine.py": ""}, "hooks/mine.py"),
+    "a command in it": ("hookline fire --hooks hooks/mine.py",
+                        {"hooks/mine.py": "from hookline import Command as C\nC(command='./c.sh')"}, "hooks/c.sh"),
+    "sys in a variable": (RUN, {"hooks/run.py": "import sys\nx = [sys]\nx[0].path.append('lib')"}, "hooks/c.sh"),
+    "JavaScript": ("node hooks/r.js", {"hooks/r.js": "require('child_process').exec('sh hooks/c.sh')"}, "hooks/c.sh"),
+    "a computed import": ("node hooks/r.js", {"hooks/r.js": "const n = './q.js'; require(n)", "hooks/q.js": ""},
+                          "hooks/q.js"),
+    "Ruby": ("ruby hooks/r.rb", {"hooks/r.rb": "require_relative './q'", "hooks/q.rb": ""}, "hooks/q.rb"),
+    "Perl": ("perl hooks/r.pl", {"hooks/r.pl": "do './hooks/q.pl'", "hooks/q.pl": ""}, "hooks/q.pl"),
+}  # fmt: skip
+
+
+def test_what_a_script_may_reach_is_noticed(world: World) -> None:
+    """Where it cannot be told what a script runs, all code in its folder counts, and so do files that Hookline runs."""
+    for number, (name, (command, files, changed)) in enumerate(REACH.items()):
+        here = World(world.base / str(number))
+        _scripts(here)
+        for path, text in files.items():
+            here.write(f"proj/{path}", text)
+        here.write("proj/.claude/settings.json", run(command))
+        trusted(here)
+        assert status(here).trusted, name
+        here.write(f"proj/{changed}", "evil\n")
+
+        assert not status(here).trusted, name
+        plain = name in ("a hook file", "what it imports", "by module")
+        assert plain or status(here).items[0].notes, name
+
+
+NOTED = {
+    "BASH_ENV": ("bash hooks/c.sh", {"BASH_ENV": "other.sh"}),
+    "ENV": ("sh hooks/c.sh", {"ENV": "other.sh"}),
+    "LD_PRELOAD": ("cat", {"LD_PRELOAD": "./x.so"}),
+    "PYTHONPATH": ("python3 hooks/a.py", {"PYTHONPATH": "lib"}),
+    "PYTHONINSPECT": ("python3 hooks/a.py", {"PYTHONINSPECT": "1"}),
+    "GIT_EXEC_PATH": ("sh hooks/c.sh", {"GIT_EXEC_PATH": "lib"}),
+    "on the line": ("BASH_ENV=other.sh bash hooks/c.sh", {}),
+    "an interpreter of the project": (".venv/bin/python hooks/a.py", {}),
+    "awk": ("awk 'BEGIN { system(\"./x\") }'", {}),
+    "an unknown command of ours": ("hookline confine -- ./x", {}),
+    "a script for osascript": ("osascript x.scpt", {}),
+}
+
+
+def test_what_the_environment_makes_a_command_run_is_said(world: World) -> None:
+    """In the settings' `env`, in the hook's own, or on the line."""
+    for number, (name, (command, env)) in enumerate(NOTED.items()):
+        here = World(world.base / str(number))
+        _scripts(here)
+        here.write("proj/.venv/bin/python", "")
+        here.write("proj/x.scpt", "")
+        for settings in ({**run(command), "env": env}, run(command, env=env)):
+            here.write("proj/.claude/settings.json", settings)
+            assert status(here).items[0].notes, name
+
+
 @pytest.mark.parametrize(
     "command",
     [PYTHON, "sh hooks/c.sh", "cat >> events.log", "jq -r .tool_name", "hookline guard paths", "sh hooks/beside.sh",
-     'test -f x && echo "{}"', "grep -q TODO CHANGELOG.md", "python3 -c 'import json'"],
+     'test -f x && echo "{}"', "grep -q TODO CHANGELOG.md", "python3 -c 'import json'",
+     "hookline pipe", "python3 -m hookline guard commands --block x", "hookline answer claude --hooks hooks/plain.py"],
 )  # fmt: skip
 def test_where_they_can_nothing_is_said(world: World, command: str) -> None:
-    """A warning that is always there is none."""
+    """A warning that is always there warns of nothing."""
     _scripts(world)
     world.write("proj/.claude/settings.json", run(command))
 

@@ -74,7 +74,7 @@ def test_what_a_python_script_imports_from_beside_itself_counts(project: Path) -
     """Modules, packages and relative imports, through any number of files; the standard library does not."""
     (project / "hooks" / "a.py").write_text("import json, helper\nfrom deep.low import thing\n")
     (project / "hooks" / "helper.py").write_text("import a, again\n")
-    (project / "hooks" / "again.py").write_text("syntax error(\n")
+    (project / "hooks" / "again.py").write_text("import json\n")
     (project / "hooks" / "deep").mkdir()
     (project / "hooks" / "deep" / "__init__.py").write_text("from . import side\n")
     (project / "hooks" / "deep" / "side.py").write_text("")

@@ -13,7 +13,8 @@ from hookline.cli.trust_review import review, shown, trusted_by_command
 from hookline.display import one_line
 from hookline.settings.trust.store import Status, Trust
 
-_TRUSTED = "trusted from now on; any change will be asked about again"
+_TRUSTED = "trusted from now on; any change to these files will be asked about again"
+_BY_COMMAND = "trusted from now on as commands, not by content: what they run besides may change without a question"
 _EXAMPLES = """examples:
   hookline trust                show every hook and script, and ask
   hookline trust --yes          trust them as they are now
@@ -29,7 +30,7 @@ def main(argv: list[str]) -> int:
     status = trust.status(load(args))
     if args.yes and not status.trusted:
         trust.record(status.items)
-        print(_json(trust.status(load(args))) if args.json else _TRUSTED)
+        print(_json(trust.status(load(args))) if args.json else _recorded(status))
         return 0
     if args.json:
         print(_json(status))
@@ -60,8 +61,17 @@ def _ask(trust: Trust, status: Status) -> int:
         print("nothing was trusted", file=sys.stderr)
         return 1
     trust.record(status.items)
-    print(_TRUSTED)
+    print(_recorded(status))
     return 0
+
+
+def _recorded(status: Status) -> str:
+    """What was promised; where the files cannot be told, that is less, and each reason is named."""
+    unknown = [item for item in status.items if item.notes]
+    if not unknown:
+        return _TRUSTED
+    reasons = [line for item in unknown for line in (one_line(item.label), *trusted_by_command(item))]
+    return "\n".join([_BY_COMMAND, *reasons])
 
 
 def _parser() -> argparse.ArgumentParser:

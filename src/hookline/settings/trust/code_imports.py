@@ -14,22 +14,26 @@ from pathlib import Path
 
 import msgspec
 
-from hookline.settings.files import LARGEST, is_file, read_bytes
+from hookline.settings.files import LARGEST, HookScript, is_file, read_bytes
+from hookline.settings.trust.dynamic_code import JAVASCRIPT, python_reach, script_reach
+from hookline.settings.trust.script_programs import CODE
 
 _MOST_FILES = 400
+_COMPILED = (".so", ".pyd", ".pyc")
 _SUFFIXES = (".py", ".pyc", ".so", ".pyd", ".zip", ".pth")
+_SKIPPED = frozenset({"__pycache__", ".git", "node_modules", ".venv", "venv"})
 _STARTUP = frozenset({"sitecustomize", "usercustomize"})
-_JS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".jsx", ".json")
 _JS_IMPORT = re.compile(
     r"""(?:\bfrom|\bimport|\brequire\s{0,8}\(|\bimport\s{0,8}\()\s{0,80}["'`]([^"'`\n]{1,400})["'`]"""
 )
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """The names in a folder that an import may find; only `names`, unless there are none: then all."""
+    """The names in a folder that an import may find; only `names`, unless there are none: then all; or all `code`."""
 
     folder: str
     names: tuple[str, ...] = ()
+    code: bool = False
 
     def text(self) -> str:
         """One line for each file or folder that counts."""
@@ -43,9 +47,21 @@ class Listing(msgspec.Struct, frozen=True):
     def _counts(self, entry: os.DirEntry[str]) -> bool:
         if entry.name == "__pycache__" or entry.name.startswith("."):
             return False
+        if self.code and is_code(Path(entry.path)):
+            return True
         stem = entry.name.partition(".")[0]
         importable = entry.name.endswith(_SUFFIXES) or ("." not in entry.name and _is_folder(entry))
         return importable and (not self.names or stem in self.names or stem in sys.stdlib_module_names)
+
+
+def read_listing(listing: Listing) -> HookScript:
+    """The names that an import may find in a folder, as if they were a file; its name ends with a slash."""
+    import hashlib
+
+    text = listing.text()
+    return HookScript(
+        listing.folder + os.sep, hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest(), text
+    )
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -67,9 +83,14 @@ def imported(path: Path, inside: Sequence[Path]) -> ImportedFiles:
     """What a file imports, whatever language it is in; itself included."""
     if is_python(path):
         return python_imports(path, path.parent, inside)
-    if path.suffix in _JS:
+    if path.suffix in JAVASCRIPT:
         return _js_imports(path, inside)
-    return ImportedFiles((path,))
+    return ImportedFiles((path,), (), () if is_shell(path) else tuple(script_reach(path, _source(path))))
+
+
+def _source(path: Path) -> bytes:
+    found = read_bytes(str(path), LARGEST)
+    return found if isinstance(found, bytes) else b""
 
 
 def is_python(path: Path) -> bool:
@@ -78,6 +99,36 @@ def is_python(path: Path) -> bool:
         return True
     head = read_bytes(str(path), LARGEST) if not path.suffix else None
     return isinstance(head, bytes) and head.startswith(b"#!") and b"python" in head[:100].partition(b"\n")[0]
+
+
+def is_shell(path: Path) -> bool:
+    """By its suffix or its first line."""
+    if path.suffix in (".sh", ".bash", ".zsh", ".ksh"):
+        return True
+    first = _source(path)[:100].partition(b"\n")[0] if not path.suffix else b""
+    return re.match(rb"#!.*\b(?:ba|da|z|k|a)?sh\b", first) is not None
+
+
+def code_beside(path: Path, inside: Sequence[Path]) -> ImportedFiles:
+    """All code in the folder of a script, and below it: what the script may run if that cannot be told."""
+    found: dict[Path, None] = {}
+    folders: list[Listing] = []
+    roots = [path.parent] if is_inside(path.parent, inside) and path.parent not in inside else []
+    for root, names, files in (step for start in roots for step in os.walk(start)):
+        names[:] = sorted(name for name in names if name not in _SKIPPED)
+        folders.append(Listing(root, (), code=True))
+        found |= dict.fromkeys(Path(root, name) for name in sorted(files) if is_code(Path(root, name)))
+        if len(found) > _MOST_FILES:
+            break
+    return ImportedFiles(tuple(found)[:_MOST_FILES], tuple(folders))
+
+
+def is_code(path: Path) -> bool:
+    """Whether a file may be run: by its suffix, or because it is executable or has no suffix at all."""
+    try:
+        return is_file(path) and (path.suffix in CODE or not path.suffix or os.access(path, os.X_OK))
+    except ValueError:
+        return False
 
 
 # -- Python ----------------------------------------------------------------------------------------------------------
@@ -89,15 +140,25 @@ def python_imports(path: Path | None, start: Path, inside: Sequence[Path], code:
     waiting: list[Path] = list(seen)
     names: set[str] = set(_STARTUP)
     strangers: set[str] = set()
+    sources: list[bytes] = []
+    notes: dict[str, None] = {}
     if code is not None:
-        waiting += _new(_followed(code.encode("utf-8", "replace"), start, start, names, strangers), seen, inside)
+        sources.append(code.encode("utf-8", "replace"))
+        waiting += _new(_followed(sources[0], start, start, names, strangers), seen, inside)
     while waiting and len(seen) < _MOST_FILES:
         one = waiting.pop()
         source = read_bytes(str(one), LARGEST)
-        if isinstance(source, bytes) and one.suffix not in (".so", ".pyd", ".pyc"):
+        if isinstance(source, bytes) and one.suffix not in _COMPILED:
+            sources.append(source)
             waiting += _new(_followed(source, one, start, names, strangers), seen, inside)
-    listing = Listing(str(start), () if strangers else tuple(sorted(names)))
-    notes = ["it imports more files than are followed"] if waiting else []
+        else:
+            notes[f"it imports `{one.name}`, which cannot be read"] = None
+    if waiting:
+        notes["it imports more files than are followed"] = None
+    followed = {top for top in names if any(is_inside(at, inside) and at in seen for at in _module_files(start, top))}
+    followed |= {top for top in names - strangers if (start / top).is_dir() and is_inside(start / top, inside)}
+    notes |= dict.fromkeys(note for source in sources for note in python_reach(source, followed))
+    listing = Listing(str(start), () if strangers or notes else tuple(sorted(names)))
     return ImportedFiles(tuple(seen), (listing,) if is_inside(start, inside) else (), tuple(notes))
 
 
@@ -175,13 +236,14 @@ def _js_imports(path: Path, inside: Sequence[Path]) -> ImportedFiles:
             elif not name.startswith("node:") and name not in _NODE:
                 packages[name] = None
     notes = [f"it imports `{name}`, which is looked for in the project's node_modules" for name in packages]
-    return ImportedFiles(tuple(seen), (), tuple(notes[:3]))
+    reach = dict.fromkeys(note for one in seen for note in script_reach(one, _source(one)))
+    return ImportedFiles(tuple(seen), (), (*reach, *notes[:3]))
 
 
 def _js_files(at: Path) -> Iterator[Path]:
     whole = Path(os.path.normpath(at))
-    candidates = [whole, *(whole.with_name(whole.name + suffix) for suffix in _JS)]
-    candidates += [whole / f"index{suffix}" for suffix in _JS]
+    candidates = [whole, *(whole.with_name(whole.name + suffix) for suffix in JAVASCRIPT)]
+    candidates += [whole / f"index{suffix}" for suffix in JAVASCRIPT]
     yield from (path for path in candidates if is_file(path))
 
 

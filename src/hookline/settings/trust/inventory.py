@@ -14,8 +14,8 @@ from hookline.settings.files import HookScript, pretty, read_script
 from hookline.settings.load import LoadedSettings
 from hookline.settings.parse import parse_hooks
 from hookline.settings.policy import File, sensitive
-from hookline.settings.trust.code_imports import Listing
-from hookline.settings.trust.scripts import ExecutedFiles, files_run_by_action, files_run_by_hook, read_listing
+from hookline.settings.trust.code_imports import Listing, read_listing
+from hookline.settings.trust.scripts import ExecutedFiles, files_run_by_action, files_run_by_hook
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,10 +83,13 @@ def _servers(file: File) -> Iterator[tuple[str, Command]]:
 def _same_listings(named: dict[str, ExecutedFiles]) -> dict[str, ExecutedFiles]:
     """One listing of each folder: whatever any of the hooks may import from it."""
     wanted: dict[str, set[str] | None] = {}
+    code = {listing.folder for one in named.values() for listing in one.listings if listing.code}
     for listing in (listing for one in named.values() for listing in one.listings):
         before = wanted.get(listing.folder, set())
         wanted[listing.folder] = None if before is None or not listing.names else before | set(listing.names)
-    merged = {folder: Listing(folder, tuple(sorted(names or ()))) for folder, names in wanted.items()}
+    merged = {
+        folder: Listing(folder, tuple(sorted(names or ())), code=folder in code) for folder, names in wanted.items()
+    }
     return {
         hook: msgspec.structs.replace(one, listings=tuple(dict.fromkeys(merged[each.folder] for each in one.listings)))
         for hook, one in named.items()

@@ -22,17 +22,17 @@ RECIPES = {
 
 PLAIN = frozenset(
     {
-        ":", "[", "[[", "afplay", "alias", "aplay", "basename", "break", "cal", "cat", "cd", "chmod", "chown",
-        "cmp", "column", "comm", "command", "continue", "cp", "curl", "cut", "date", "declare", "df", "diff",
-        "dirname", "du", "echo", "egrep", "exit", "expand", "export", "expr", "false", "fgrep", "fmt", "fold",
-        "getopts", "grep", "groups", "hash", "head", "hookline", "hostname", "id", "jobs", "join", "jq", "kill",
-        "less", "let", "link", "ln", "local", "logger", "ls", "md5sum", "mkdir", "mktemp", "more", "mv", "nl",
-        "notify-send", "numfmt", "od", "open", "osascript", "paplay", "paste", "popd", "pr", "printenv",
-        "printf", "pushd", "pwd", "read", "readlink", "readonly", "realpath", "return", "rev", "rm", "rmdir",
-        "say", "seq", "set", "sha1sum", "sha256sum", "shasum", "shift", "shopt", "shuf", "sleep", "sort",
-        "split", "stat", "stty", "sum", "tac", "tail", "tee", "terminal-notifier", "test", "times", "touch",
-        "tr", "trap", "true", "truncate", "tsort", "tty", "type", "typeset", "ulimit", "umask", "uname",
-        "unexpand", "uniq", "unset", "wait", "wc", "wget", "which", "whoami", "xdg-open", "yes",
+        ":", "[", "[[", "afplay", "alias", "aplay", "basename", "break", "cal", "cat", "cd", "chmod",
+        "chown", "cmp", "column", "comm", "command", "continue", "cp", "curl", "cut", "date", "declare",
+        "df", "diff", "dirname", "du", "echo", "egrep", "exit", "expand", "export", "expr", "false",
+        "fgrep", "fmt", "fold", "getopts", "grep", "groups", "hash", "head", "hostname", "id", "jobs",
+        "join", "jq", "kill", "less", "let", "link", "ln", "local", "logger", "ls", "md5sum", "mkdir",
+        "mktemp", "more", "mv", "nl", "notify-send", "numfmt", "od", "paplay", "paste", "popd", "pr",
+        "printenv", "printf", "pushd", "pwd", "read", "readlink", "readonly", "realpath", "return", "rev",
+        "rm", "rmdir", "say", "seq", "set", "sha1sum", "sha256sum", "shasum", "shift", "shopt", "shuf",
+        "sleep", "sort", "stat", "stty", "sum", "tac", "tail", "tee", "terminal-notifier", "test", "times",
+        "touch", "tr", "trap", "true", "truncate", "tsort", "tty", "type", "typeset", "ulimit", "umask",
+        "uname", "unexpand", "uniq", "unset", "wait", "wc", "wget", "which", "whoami", "yes",
     }
 )  # fmt: skip
 """Programs that run none of the files they are given."""
@@ -43,6 +43,19 @@ WITH_PROGRAM_FILE = {
     "sed": ("-f",),
     "jq": ("-f", "--from-file"),
 }
+HOOKLINE_FILES = frozenset({"--hooks", "--settings"})
+HOOKLINE_VERBS = frozenset({"answer", "audit", "check", "fire", "guard", "hosts", "list", "pipe", "report", "watch"})
+"""Commands of ours that run no other files than these flags name, and the project's trusted hooks."""
+CODE_VARIABLES = re.compile(
+    r"(?:LD|DYLD|PYTHON|NODE|NPM|PERL|PERL5|RUBY|GIT|BASH|JAVA|LUA|PHP|HOOKLINE|DENO|BUN|AWK|GAWK|R|ZDOT)_?[A-Z0-9_%()]*|"
+    r"ENV|SHELLOPTS|SHELL|IFS|PROMPT_COMMAND|EDITOR|VISUAL|PAGER|LESSOPEN|LESSCLOSE|HOME|TMPDIR|CLASSPATH|PHPRC|"
+    r"XDG_[A-Z_]*|JDK_[A-Z_]*|_JAVA_[A-Z_]*|BASH_FUNC_.*"
+)
+"""Variables that make programs take code, or settings that name code, from elsewhere."""
+PLAIN_VARIABLES = frozenset(
+    {"PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "NODE_ENV",
+     "PYTHONWARNINGS", "PYTHONNOUSERSITE", "PYTHONSAFEPATH", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL"}
+)  # fmt: skip
 PYTHON_VALUED = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 OTHER_VALUED = frozenset(
     {"-r", "--require", "--import", "--loader", "-I", "-C", "-M", "--config", "--env-file", "-A", "--allow"}

@@ -22,16 +22,28 @@ from hookline.core.placeholders import EITHER, fill
 from hookline.core.shell import SimpleCommand, parse_line
 from hookline.core.shell.programs.languages import language_of
 from hookline.core.shell.programs.launchers import SHELL_VALUED, SHELLS
-from hookline.settings.files import LARGEST, HookScript, is_dir, is_file, read_bytes
+from hookline.settings.files import LARGEST, is_dir, is_file, read_bytes
 from hookline.settings.sources import absolute_path
-from hookline.settings.trust.code_imports import Listing, imported, is_inside, python_imports
+from hookline.settings.trust.code_imports import (
+    Listing,
+    code_beside,
+    imported,
+    is_code,
+    is_inside,
+    is_shell,
+    python_imports,
+)
+from hookline.settings.trust.dynamic_code import code_reach, python_reach
 from hookline.settings.trust.script_programs import (
     ANSWERED,
-    CODE,
+    CODE_VARIABLES,
     HERE,
+    HOOKLINE_FILES,
+    HOOKLINE_VERBS,
     INLINE_FILES,
     OTHER_VALUED,
     PLAIN,
+    PLAIN_VARIABLES,
     PYTHON_VALUED,
     RECIPES,
     WITH_PROGRAM_FILE,
@@ -87,16 +99,6 @@ def policy_files(action: Cedar | Rego, folder: str) -> list[Path]:
 
 def _at(folder: str, pattern: str) -> Path:
     return Path(folder, Path(pattern).expanduser())
-
-
-def read_listing(listing: Listing) -> HookScript:
-    """The names that an import may find in a folder, as if they were a file; its name ends with a slash."""
-    import hashlib
-
-    text = listing.text()
-    return HookScript(
-        listing.folder + os.sep, hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest(), text
-    )
 
 
 class _CommandReader:
@@ -158,19 +160,28 @@ class _CommandReader:
             if command.words:
                 self._note(where, f"which program `{command.words[0][:60]}` names is known only when it runs")
             return
-        program, name = command.words[0], command.name
-        if "/" in program:
-            self._add(program, bases, where)
-        else:
-            self._look_on_path(program, where)
+        name = command.name
+        self._note_variables(dict(command.assignments), where)
+        self._program(command, bases, where)
         if name in SHELLS:
             self._script_of(command, SHELL_VALUED, bases, where)
         elif name in (".", "source"):
             self._script_of(command, frozenset(), bases, where)
+        elif name == "hookline":
+            self._hookline(command, 1, bases, where)
         elif language_of(name):
             self._interpreted(command, bases, where)
         elif not command.wraps:
             self._other(command, bases, where)
+
+    def _program(self, command: SimpleCommand, bases: tuple[Path, ...], where: str) -> None:
+        program = command.words[0]
+        if "/" not in program:
+            return self._look_on_path(program, where)
+        self._add(program, bases, where)
+        if language_of(command.name) and any(is_inside(absolute_path(base / program), self._inside) for base in bases):
+            self._note(where, f"`{program}` is an interpreter of the project's own, with code of its own")
+        return None
 
     def _other(self, command: SimpleCommand, bases: tuple[Path, ...], where: str) -> None:
         name = command.name
@@ -181,11 +192,13 @@ class _CommandReader:
         if name in RECIPES:
             self._note(where, f"`{name}` runs what its recipes say")
         elif name in PLAIN or name in WITH_PROGRAM_FILE:
+            if any(code_reach(name, word) for word in command.words[1:]):
+                self._note(where, f"the code that `{name}` is given may run files")
             return
         elif command.via:
             self._add(command.words[0], bases, where)  # `uv run check.py`
         for at, word in enumerate(command.words[1:], 1):  # it may run the code it is given
-            if at not in command.unknown and any(_is_code(base / word) for base in bases):
+            if at not in command.unknown and any(is_code(base / word) for base in bases):
                 self._add(word, bases, where)
         if "/" not in command.words[0] and name not in ("eval", "exec", *RECIPES):
             self._note(where, f"`{name}` may run files of the project, and which cannot be told")
@@ -217,7 +230,6 @@ class _CommandReader:
         language, words, at = language_of(command.name), command.words, 1
         python = language in ("python", "pypy")
         valued = PYTHON_VALUED if python else OTHER_VALUED
-        self._variables(where, python=python)
         while at < len(words) and words[at].startswith("-") and words[at] != "-":
             if python and words[at].startswith("-m"):
                 return self._module(command, at, bases, where)
@@ -235,12 +247,10 @@ class _CommandReader:
             return self._add_word(command, at, bases, where, f"what `{command.name}` runs")
         return self._from_input(command, bases, where)
 
-    def _variables(self, where: str, *, python: bool) -> None:
-        """What the environment makes an interpreter run besides."""
-        names = ("PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME") if python else ("NODE_OPTIONS", "NODE_PATH", "RUBYOPT",
-                 "PERL5OPT", "PERL5LIB", "RUBYLIB", "LUA_PATH")  # fmt: skip
-        for name in names:
-            if self._env.get(name):
+    def _note_variables(self, given: Mapping[str, str], where: str) -> None:
+        """What the environment makes programs run besides."""
+        for name, value in {**self._env, **given}.items():
+            if value and name not in PLAIN_VARIABLES and CODE_VARIABLES.fullmatch(name):
                 self._note(where, f"`{name}` names places that code is taken from")
 
     def _module(self, command: SimpleCommand, at: int, bases: tuple[Path, ...], where: str) -> None:
@@ -256,6 +266,8 @@ class _CommandReader:
                 if is_inside(file, self._inside):
                     found = found or is_file(file)
                     self._add_file(file, start=base)
+        if name == "hookline" and not found:
+            return self._hookline(command, at + (1 if command.words[at][2:] else 2), bases, where)
         if not found:
             self._note(where, f"`python -m {name}` may run files of the project, and which cannot be told")
         return None
@@ -269,7 +281,22 @@ class _CommandReader:
                 brought = python_imports(None, base, self._inside, command.words[at + 1])
                 self.files.update(dict.fromkeys(brought.files))
                 self.listings.update(dict.fromkeys(brought.listings))
+        for note in python_reach(command.words[at + 1].encode("utf-8", "replace"), ()):
+            self._note(where, note)
         return None
+
+    def _hookline(self, command: SimpleCommand, at: int, bases: tuple[Path, ...], where: str) -> None:
+        """Hookline runs the hook files that it is given, and is an interpreter for them."""
+        words = command.words
+        verb = words[at] if at < len(words) else ""
+        for index, word in enumerate(words[at:], at):
+            flag, equals, value = word.partition("=")
+            if flag in HOOKLINE_FILES and equals:
+                self._add(value, bases, where)
+            elif flag in HOOKLINE_FILES:
+                self._add_word(command, index + 1, bases, where, f"what `hookline {verb}` runs")
+        if at in command.unknown or verb not in HOOKLINE_VERBS:
+            self._note(where, f"`hookline {verb}` may run files of the project, and which cannot be told")
 
     def _inline(self, command: SimpleCommand, at: int, where: str) -> None:
         if at in command.unknown or INLINE_FILES.search(command.words[at]):
@@ -304,10 +331,15 @@ class _CommandReader:
         brought = imported(path, self._inside) if start is None else python_imports(path, start, self._inside)
         self.files.update(dict.fromkeys(brought.files))
         self.listings.update(dict.fromkeys(brought.listings))
+        before = len(self.notes)
         for note in brought.notes:
             self._note(_shown(path, self._inside), note)
-        if _is_shell(path):
+        if is_shell(path):
             self._read_shell(path)
+        if len(self.notes) > before:
+            beside = code_beside(path, self._inside)
+            self.files.update(dict.fromkeys(beside.files))
+            self.listings.update(dict.fromkeys(beside.listings))
 
     def _read_shell(self, path: Path) -> None:
         data = read_bytes(str(path), LARGEST)
@@ -361,21 +393,6 @@ def _flag_values(command: SimpleCommand, flags: Sequence[str]) -> Iterator[tuple
     for index, word in enumerate(command.words[1:-1], 1):
         if word in flags:
             yield word, index + 1
-
-
-def _is_code(path: Path) -> bool:
-    try:
-        return is_file(path) and (path.suffix in CODE or os.access(path, os.X_OK))
-    except ValueError:
-        return False
-
-
-def _is_shell(path: Path) -> bool:
-    if path.suffix in (".sh", ".bash", ".zsh", ".ksh"):
-        return True
-    head = read_bytes(str(path), LARGEST) if not path.suffix else None
-    first = head[:100].partition(b"\n")[0] if isinstance(head, bytes) else b""
-    return re.match(rb"#!.*\b(?:ba|da|z|k|a)?sh\b", first) is not None
 
 
 def _shown(path: Path, inside: Sequence[Path]) -> str:

@@ -16,8 +16,8 @@ import msgspec
 from hookline.core.hooks.actions import Cedar, Command, Rego
 from hookline.errors import SealBroken
 from hookline.settings.files import read_script
-from hookline.settings.trust.code_imports import Listing
-from hookline.settings.trust.scripts import files_run_by_action, read_listing
+from hookline.settings.trust.code_imports import Listing, read_listing
+from hookline.settings.trust.scripts import files_run_by_action
 
 _Identity = tuple[int, ...] | None
 _known: dict[str, tuple[_Identity, str | None]] = {}
