@@ -1,4 +1,4 @@
-"""A policy folder, tried before it is in force: it must load, and pass the tests it brings.
+"""A policy folder, tried before it is in force: it must load, pass the tests it brings, and show what it would change.
 
 It runs in a process of its own, because a policy's code is run for the first time here; the problems are a JSON list in
 the last line of its output.
@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,7 +23,11 @@ from hookline.errors import HooklineError
 from hookline.fleet.bundle import TESTS
 from hookline.fleet.enforce import load_policy
 
+if TYPE_CHECKING:
+    from hookline.records.replay.compare import Report
+
 SECONDS = 120.0
+DAYS = 7.0
 
 
 class PolicyTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,6 +53,25 @@ def check_in_process(folder: Path, seconds: float = SECONDS) -> list[str]:
         pass
     words = ran.stderr.decode("utf-8", "replace").strip().splitlines()
     return [f"checking the policy ended with exit code {ran.returncode}: {words[-1] if words else 'no output'}"]
+
+
+def preview(audit: Path, policy: Path, *, days: float = DAYS) -> Report | None:
+    """What a policy would have changed among the hub's recent records; `None` if there are no records."""
+    from hookline.records.replay.compare import replay
+
+    since = time.time() - days * 86_400
+    logs = [path for path in audit.glob("*.jsonl") if _recent(path, since)]
+    return replay(logs, partial(_hooks, policy), jobs=1) if logs else None
+
+
+def _recent(path: Path, since: float) -> bool:
+    return not path.name.endswith(".problems.jsonl") and path.stat().st_mtime >= since
+
+
+def _hooks(policy: Path) -> Hooks:
+    hooks = Hooks()
+    hooks.add(*load_policy(policy))
+    return hooks
 
 
 async def check(folder: Path) -> list[str]:

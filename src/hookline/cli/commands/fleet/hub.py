@@ -121,7 +121,7 @@ def _of_all(share: float) -> str:
 
 def _show_flips(audit: Path, policy: Path) -> None:
     """What the policy would have decided differently about everything the hub has recorded in the last week."""
-    from hookline.fleet.preview import preview
+    from hookline.fleet.check import preview
 
     report = preview(audit, policy)
     if report is None:
