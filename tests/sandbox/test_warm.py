@@ -113,6 +113,16 @@ def test_a_line_that_loses_one_of_its_crew_is_ended(starter: WarmStarter, folder
     assert code == {"launcher": 137, "supervisor": 125, "command": 137}[victim]
 
 
+def test_closing_does_not_wait_for_lines(starter: WarmStarter, folder: Path) -> None:
+    """They go on, and end as any other."""
+    os.mkfifo(folder / "project" / "pipe")
+    line = start(starter, folder, "read -r x < pipe; exit 6")
+    starter.close()
+
+    (folder / "project" / "pipe").write_text("go on\n")
+    assert line.exit_code() == 6
+
+
 def test_a_crew_that_waits_ends_with_its_owner(starter: WarmStarter, folder: Path) -> None:
     """Also where the owner could not say so."""
     crew = next_crew(starter, ended(start(starter, folder, "true")))

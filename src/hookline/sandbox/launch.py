@@ -13,7 +13,7 @@ sys.modules["hookline"] = _package
 if sys.argv[1:2] == ["--serve"]:  # by `WarmStarter`, with a socket
     from hookline.sandbox.zygote import serve
 
-    sys.exit(serve(int(sys.argv[2])))
+    serve(int(sys.argv[2]))
 
 from hookline.sandbox.main import main  # noqa: E402
 

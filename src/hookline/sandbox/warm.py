@@ -90,7 +90,7 @@ class WarmStarter:
         self.close()
         if not self._owner:
             atexit.register(self.close)
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours, theirs = socket.socketpair()
         with theirs:
             self.process = subprocess.Popen(
                 [*launch_argv(), "--serve", str(theirs.fileno())],

@@ -145,7 +145,7 @@ def test_a_process_that_is_not_as_before_takes_no_other_event(tmp_path: Path, li
 
 STAYS = """
 import os, socket, sys, threading
-from hookline.processes import template
+from hookline.core import template
 from hookline.processes.service import client, event_process as event, frames, spare
 def run(words):
     LINE

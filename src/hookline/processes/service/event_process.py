@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from hookline.processes import template
+from hookline.core import template
 from hookline.processes.service import frames
 
 READ_LIMIT = 5.0

@@ -16,8 +16,9 @@ import tempfile
 import threading
 from typing import NoReturn
 
+from hookline.core import template
 from hookline.core.files import in_fleet
-from hookline.processes import loop, template
+from hookline.processes import loop
 from hookline.processes.service import client, event_process, frames
 
 EVENT = b"""{"hook_event_name": "PreToolUse", "session_id": "rehearsal", "transcript_path": "", "cwd": "/",

@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 
-from hookline.processes import template
+from hookline.core import template
 from hookline.processes.service import client, spare
 
 QUIET = 0.05

@@ -9,13 +9,13 @@ import sys
 import _frozen_importlib_external as external
 import _socket
 
-PROCESSES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "processes")
+CORE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "core")
 
 
 def load(name):
     """A module of Hookline's, without Hookline."""
     module = type(sys)("hookline_" + name)
-    loader = external.SourceFileLoader(module.__name__, os.path.join(PROCESSES, name + ".py"))
+    loader = external.SourceFileLoader(module.__name__, os.path.join(CORE, name + ".py"))
     exec(loader.get_code(module.__name__), vars(module))
     return module
 
