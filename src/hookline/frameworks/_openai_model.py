@@ -1,8 +1,12 @@
-"""A model of the OpenAI Agents SDK that hooks speak through: context into its requests, feedback after its answers."""
+"""The OpenAI Agents SDK's model and runner with hooks in them.
+
+Through the model hooks speak: context goes into its requests, feedback comes after its answers. The runner tells how
+a run ended.
+"""
 
 from __future__ import annotations
 
-from asyncio import CancelledError
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
@@ -10,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from hookline.errors import RunStopped
+from hookline.errors import RunRefused, RunStopped
 from hookline.frameworks.agent_runs import AgentRun
 from hookline.frameworks.hook_client import HookClient
 from hookline.frameworks.steps import end, finish
@@ -19,7 +23,8 @@ from hookline.frameworks.versions import require
 
 require("openai-agents")
 
-from agents import Model, ModelResponse, Usage
+from agents import InputGuardrailTripwireTriggered, Model, ModelResponse, Usage
+from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
 from openai.types.responses import (
     Response,
     ResponseCompletedEvent,
@@ -69,11 +74,7 @@ class GuardedModel(Model):
             return ModelResponse(output=[_spoken(run, _schema(args, options))], usage=Usage(), response_id=None)
         items, answers = self._items(run, input), []
         while True:
-            try:
-                response = await self._inner.get_response(system_instructions, items, *args, **options)
-            except (Exception, CancelledError) as error:
-                await end(self._asking, run, error)
-                raise
+            response = await self._inner.get_response(system_instructions, items, *args, **options)
             answers.append(response)
             told = await self._told(run, response.output)
             if told is None:
@@ -97,7 +98,7 @@ class GuardedModel(Model):
         told: str | None = ""
         while told is not None:
             last = None
-            async for event in self._stream(run, system_instructions, items, *args, **options):
+            async for event in self._inner.stream_response(system_instructions, items, *args, **options):
                 if event.type == "response.completed":
                     last = event  # the SDK takes it for the end of the answer, and hooks have not been asked yet
                 else:
@@ -109,14 +110,6 @@ class GuardedModel(Model):
                 items = self._going_on(run, items, output, told)
         if last is not None:
             yield last.model_copy(update={"response": last.response.model_copy(update={"output": said})})
-
-    async def _stream(self, run: AgentRun, *args: Any, **options: Any) -> AsyncIterator[Any]:
-        try:
-            async for event in self._inner.stream_response(*args, **options):
-                yield event
-        except (Exception, CancelledError) as error:
-            await end(self._asking, run, error)
-            raise
 
     def _items(self, run: AgentRun, input: Any) -> list[Any]:
         """The request's input with what hooks have said so far, each at the place where it was said."""
@@ -137,7 +130,8 @@ class GuardedModel(Model):
 
     async def _told(self, run: AgentRun, output: list[Any]) -> str | None:
         """What to say to an agent whose answer is its last, if a hook wants it to keep going."""
-        if any(getattr(item, "type", "") not in _SPEECH for item in output):
+        run.finished = all(getattr(item, "type", "") in _SPEECH for item in output)
+        if not run.finished:
             return None
         texts = [text_of(item.content) for item in output if item.type == "message"]
         return await finish(self._asking, run, "\n".join(texts))
@@ -176,3 +170,88 @@ def _completed(output: list[Any]) -> ResponseCompletedEvent:
         parallel_tool_calls=False, tool_choice="auto", tools=[],
     )  # fmt: skip
     return ResponseCompletedEvent(type="response.completed", sequence_number=0, response=response)
+
+
+# -- runs --------------------------------------------------------------------------------------------------------
+
+
+class _Scope:
+    """One call of `Runner.run`: its input and session, and the runs inside it as each set of hooks knows them."""
+
+    def __init__(self, input: Any, session: Any) -> None:
+        self.input = [_user(input)] if isinstance(input, str) else input if isinstance(input, list) else []
+        self.session = session
+        self.runs: list[tuple[HookClient, AgentRun]] = []
+
+    async def close(self, error: BaseException | None) -> None:
+        """The SDK is done, however it came to that: sessions of hooks are over, and refused prompts forgotten."""
+        ours = isinstance(error, RunStopped | RunRefused | InputGuardrailTripwireTriggered)
+        for asking, run in self.runs:
+            await end(asking, run, None if ours else error)
+        if self.session is not None and any(run.refused for _, run in self.runs):
+            await self._forget_input()
+
+    async def _forget_input(self) -> None:
+        """The SDK keeps a refused prompt in the session, where every later one would be refused with it."""
+        for item in reversed(self.input):
+            last = await self.session.pop_item()
+            if last is None:
+                return
+            if (last.get("role"), last.get("content")) != (item.get("role"), item.get("content")):
+                await self.session.add_items([last])
+                return
+
+
+_scope: ContextVar[_Scope | None] = ContextVar("hookline_openai_scope", default=None)
+
+
+def watch_runs() -> None:
+    """From here on, what `Runner` starts is told how it ended; a runner of the application's own is left alone."""
+    if type(get_default_agent_runner()) is AgentRunner:
+        set_default_agent_runner(_Runner())
+
+
+def ends_with_run(asking: HookClient, run: AgentRun) -> None:
+    """The session of `run` is over when the SDK's run is that is going on here."""
+    scope = _scope.get()
+    if scope is not None:
+        scope.runs.append((asking, run))
+
+
+class _Runner(AgentRunner):
+    """The SDK's runner; it tells how a run ended, of which the hooks of an agent hear only if it went well."""
+
+    async def run(self, starting_agent: Any, input: Any, **options: Any) -> Any:
+        scope = _Scope(input, options.get("session"))
+        token = _scope.set(scope)
+        try:
+            result = await super().run(starting_agent, input, **options)
+        except BaseException as error:
+            await scope.close(error)
+            raise
+        finally:
+            _scope.reset(token)
+        await scope.close(None)
+        return result
+
+    def run_streamed(self, starting_agent: Any, input: Any, **options: Any) -> Any:
+        scope = _Scope(input, options.get("session"))
+        token = _scope.set(scope)
+        try:
+            result = super().run_streamed(starting_agent, input, **options)
+        finally:
+            _scope.reset(token)
+        if result.run_loop_task is not None:
+            result.run_loop_task = asyncio.create_task(_closing(result, result.run_loop_task, scope))
+        return result
+
+
+async def _closing(result: Any, task: asyncio.Task[Any], scope: _Scope) -> Any:
+    """The run's own task, and after it the end of its sessions."""
+    try:
+        answer = await task
+    except BaseException as error:
+        await scope.close(error)
+        raise
+    await scope.close(result._stored_exception)  # noqa: SLF001 - what `stream_events` will raise
+    return answer

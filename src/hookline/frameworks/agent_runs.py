@@ -44,6 +44,7 @@ class AgentRun:
         self.refused = False
         self.continued = 0
         self.open = False
+        self.finished = False  # whether hooks have heard that the agent wants to stop
         self._places: tuple[_Runs | None, _Runs, AgentRun | None] = (None, _NOBODY, None)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import logging
 import weakref
@@ -11,7 +12,7 @@ from typing import Any
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.fires import Fires
 from hookline.errors import HookError, RunRefused, RunStopped
-from hookline.frameworks._openai_model import GuardedModel, requesting
+from hookline.frameworks._openai_model import GuardedModel, ends_with_run, requesting, watch_runs
 from hookline.frameworks.agent_runs import AgentRun, current_run, inside
 from hookline.frameworks.hook_client import HookClient
 from hookline.frameworks.steps import begin, end, failed, finish, judge, succeeded
@@ -34,6 +35,8 @@ _RUNS_ELSEWHERE = (
 _GUARDS = "_hookline_guards"
 _HANDLED = "_function_tool_default_failure_handled"
 """Where the SDK notes that it made a text of what a tool raised."""
+_MCP_FAILED = "_hookline_mcp_failed"
+"""Where we note that an MCP server answered with an error, of which the SDK hands on the text alone."""
 
 
 def guarded(agent: agents.Agent[Any], hooks: Fires, *, on_ask: OnAsk | None = None) -> Any:
@@ -45,6 +48,7 @@ def guarded(agent: agents.Agent[Any], hooks: Fires, *, on_ask: OnAsk | None = No
     well. An agent that is used as a tool of another has to be guarded before `as_tool()`; else it is refused.
     """
     require("openai-agents")
+    watch_runs()
     return _Guard(HookClient(hooks, on_ask)).agent(agent)
 
 
@@ -98,6 +102,9 @@ class _Guard:
         """Put hooks around what the agent calls and hands off to, also what it was given since it was guarded."""
         agent.tools[:] = [self.tool(tool) for tool in agent.tools]
         agent.handoffs[:] = [self._handoff(handoff) for handoff in agent.handoffs]
+        for server in agent.mcp_servers:
+            if not isinstance(getattr(server, "custom_data_extractor", None), _McpResults):
+                server.custom_data_extractor = _McpResults(getattr(server, "custom_data_extractor", None))
         if isinstance(agent.model, agents.Model) and not (
             isinstance(agent.model, GuardedModel) and agent.model.belongs_to(self.asking)
         ):
@@ -158,6 +165,7 @@ class _Guard:
             trace = agents.get_current_trace()
             found = _Record(self.asking.new_run(session_id=getattr(trace, "group_id", None)))
             self._records[key] = found
+            ends_with_run(self.asking, found.run)
             weakref.finalize(context.usage, self._records.pop, key, None)
         return found
 
@@ -184,13 +192,13 @@ class _Guard:
             return
         run = record.agents[agent.name] = AgentRun(self.asking.hooks, agent=agent.name, parent=record.run)
         if not await begin(self.asking, run, ""):
-            await end(self.asking, record.run)
             raise RunRefused(run.stopped or "")
 
     async def ended(self, context: Any, agent: Any, output: Any) -> None:
         record = self.record(context)
-        if _by_name(agent):
-            told = await finish(self.asking, record.run_of(agent.name), text_of(plain(output)))
+        run = record.run_of(agent.name)
+        if _by_name(agent) or not run.finished:  # its last answer came from a model that is not ours, or from a tool
+            told = await finish(self.asking, run, text_of(plain(output)))
             if told is not None:
                 log.warning("a hook wants `%s` to keep going; give the agent a Model object for that", agent.name)
         await end(self.asking, record.run)
@@ -216,12 +224,23 @@ class _Guard:
         except BaseException as error:
             said = await failed(asking, run, call, error)
             run.notes += said.notes
-            if isinstance(error, Exception):  # it ends the run; a call that was cancelled may only have taken too long
-                await end(asking, record.run, error)
             raise
-        judged = failed if getattr(context, _HANDLED, False) else succeeded
+        judged = failed if getattr(context, _HANDLED, False) or getattr(context, _MCP_FAILED, False) else succeeded
         said = await judged(asking, run, call, output)
         return said.text(output) if said.changes else output
+
+
+class _McpResults:
+    """Asked by the SDK for an application's own data on each MCP result; it alone says whether that is an error."""
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+
+    async def __call__(self, result: Any) -> Any:
+        if result.is_error:
+            setattr(result.run_context, _MCP_FAILED, True)
+        data = self._own(result) if self._own is not None else None
+        return await data if inspect.isawaitable(data) else data
 
 
 def _by_name(agent: Any) -> bool:

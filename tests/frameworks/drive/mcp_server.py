@@ -25,6 +25,8 @@ def result(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
         command = params["arguments"]["command"]
         with Path(sys.argv[1]).open("a") as log:
             log.write(f"{command}\n")
+        if command == "fail":
+            return {"content": [{"type": "text", "text": "the disk is full"}], "isError": True}
         return {"content": [{"type": "text", "text": f"out:{command}"}]}
     return None
 

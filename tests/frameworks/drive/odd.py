@@ -12,10 +12,10 @@ from typing import Any
 
 from hookline import Hooks, deny, rewrite, stop
 from hookline.events import CATALOG, PreToolUse, UserPromptSubmit
-from tests.frameworks.drive.scenarios import LS, RM, Seen
+from tests.frameworks.drive.scenarios import FAILS, LS, RM, Seen
 
 __all__ = [
-    "LS", "RM", "Seen", "Watched", "deny_all", "deny_rm", "guarded_prompts", "mcp_server", "misfit", "played",
+    "FAILS", "LS", "RM", "Seen", "Watched", "deny_all", "deny_rm", "guarded_prompts", "mcp_server", "misfit", "played",
     "stop_at_rm", "usual",
 ]  # fmt: skip
 

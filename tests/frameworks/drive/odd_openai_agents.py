@@ -3,13 +3,26 @@
 import asyncio
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
-from agents import Agent, GuardrailFunctionOutput, InputGuardrail, Runner, function_tool
+from agents import (
+    Agent,
+    GuardrailFunctionOutput,
+    InputGuardrail,
+    InputGuardrailTripwireTriggered,
+    ModelRetrySettings,
+    ModelSettings,
+    Runner,
+    SQLiteSession,
+    function_tool,
+)
 from agents.mcp import MCPServerStdio
 
+from hookline.events import PreToolUse
 from hookline.frameworks.openai_agents import guarded
 from tests.frameworks.drive.odd import (
+    FAILS,
     LS,
     RM,
     Seen,
@@ -151,11 +164,124 @@ def calls_compile_nothing() -> Any:
     return {"counts": counts[1:]}
 
 
+def max_turns(streamed: bool = False) -> Any:
+    seen, hooks = Seen(), Watched()
+    made = guarded(agent(seen, *[LS] * 5), hooks)
+    return played(seen, lambda: asyncio.run(run(made, streamed=streamed, max_turns=2)), hooks)
+
+
+async def run(made: Any, prompt: str = "go", *, streamed: bool = False, **options: Any) -> Any:
+    if not streamed:
+        return (await Runner.run(made, prompt, **options)).final_output
+    result = Runner.run_streamed(made, prompt, **options)
+    async for _ in result.stream_events():
+        pass
+    return result.final_output
+
+
+def cancelled_in_a_tool(streamed: bool = False) -> Any:
+    seen, hooks = Seen(), Watched()
+
+    async def work() -> str:
+        reached = asyncio.Event()
+
+        @function_tool
+        async def wait() -> None:
+            """Wait."""
+            reached.set()
+            await asyncio.Event().wait()
+
+        made = guarded(agent(seen, ("wait", {}), tools=[wait]), hooks)
+        task = asyncio.create_task(run(made, streamed=streamed))
+        await reached.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        await asyncio.sleep(0)
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:
+            await asyncio.wait(others)
+        return "cancelled" if task.cancelled() else "went on"
+
+    return played(seen, lambda: asyncio.run(work()), hooks)
+
+
+def cancelled_in_a_hook() -> Any:
+    seen, hooks = Seen(), Watched()
+
+    async def work() -> str:
+        reached = asyncio.Event()
+
+        @hooks.on(PreToolUse, priority=-1)
+        async def wait(event: PreToolUse) -> None:
+            reached.set()
+            await asyncio.Event().wait()
+
+        task = asyncio.create_task(run(guarded(agent(seen, LS), hooks)))
+        await reached.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        return "cancelled" if task.cancelled() else "went on"
+
+    return played(seen, lambda: asyncio.run(work()), hooks)
+
+
+def model_retried(streamed: bool = False) -> Any:
+    seen, hooks = Seen(), Watched()
+    retry = ModelRetrySettings(
+        max_retries=2, backoff={"initial_delay": 0, "jitter": False}, policy=lambda context: True
+    )
+    turns = [ValueError("model down"), LS]
+    model = Scripted(seen, turns, "m")
+    made = Agent(name="main", model=model, tools=[shell_of(seen)], model_settings=ModelSettings(retry=retry))
+    return played(seen, lambda: asyncio.run(run(guarded(made, hooks), streamed=streamed)), hooks)
+
+
+def stop_on_first_tool(streamed: bool = False) -> Any:
+    seen, hooks = Seen(), Watched()
+    made = agent(seen, LS)
+    made.tool_use_behavior = "stop_on_first_tool"
+    return played(seen, lambda: asyncio.run(run(guarded(made, hooks), streamed=streamed)), hooks)
+
+
+def refused_prompt_in_a_session(streamed: bool = False) -> Any:
+    """A refused prompt, then a harmless one, in one conversation."""
+    seen, hooks = Seen(), guarded_prompts()
+
+    async def work() -> Any:
+        made, session = guarded(agent(seen, "first", "second"), hooks), SQLiteSession("s")
+        await run(made, "hello", streamed=streamed, session=session)
+        with suppress(InputGuardrailTripwireTriggered):
+            await run(made, "a secret", streamed=streamed, session=session)
+        answer = await run(made, "go on", streamed=streamed, session=session)
+        return [answer, [str(item.get("content")) for item in await session.get_items() if item.get("role") == "user"]]
+
+    return played(seen, lambda: asyncio.run(work()), hooks)
+
+
+def mcp_error() -> Any:
+    seen, hooks = Seen(), Watched()
+
+    async def work(program: str, arguments: list[str]) -> Any:
+        params: Any = {"command": program, "args": arguments}
+        async with MCPServerStdio(params, name="files", client_session_timeout_seconds=60) as server:
+            made = Agent(name="main", model=Scripted(seen, [FAILS, LS], "m"), mcp_servers=[server])
+            return (await Runner.run(guarded(made, hooks), "go")).final_output
+
+    with mcp_server(seen) as server:
+        return played(seen, lambda: asyncio.run(work(*server)), hooks)
+
+
+BOTH = (max_turns, cancelled_in_a_tool, model_retried, stop_on_first_tool, refused_prompt_in_a_session)
+"""Played with and without streaming."""
+
 CASES = {
+    **{case.__name__: case for case in BOTH},
+    **{f"{case.__name__}_streamed": partial(case, True) for case in BOTH},
+} | {
     case.__name__: case
     for case in (
         two_sets, misfitting_rewrite, tool_added_later, handoff_added_later, cloned, unguarded_agent_as_a_tool,
         failure_made_a_text, cloned_with_other_guardrails, tool_raises, cancelled_while_the_model_thinks, mcp_tools,
-        calls_compile_nothing,
+        calls_compile_nothing, cancelled_in_a_hook, mcp_error,
     )
 }  # fmt: skip
