@@ -21,7 +21,7 @@ FOLDER = ROOT / ".cache" / "frameworks"
 
 ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "crewai": ("crewai==1.15.30",),  # the largest first
-    "google-adk": ("google-adk==2.13.0",),
+    "google-adk": ("google-adk==2.13.0", "mcp==2.3.0"),
     "langchain": ("langchain==1.4.7", "langgraph==1.2.22", "deepagents==0.7.32"),
     "openai-agents": ("openai-agents==0.24.0",),
     "pydantic-ai": ("pydantic-ai-slim==2.66.0", "langchain==1.4.7"),  # and a second one, for programs that have two

@@ -149,6 +149,7 @@ def test_a_langchain_run_that_resumes_can_be_stopped_and_ends() -> None:
 
 
 ENDED = {
+    "google-adk": ("cancelled_in_a_tool", "cancelled_in_a_hook", "cancelled_while_the_model_thinks"),
     "langchain": ("cancelled", "cancelled_in_a_hook", "recursion_limit", "recursion_limit_async", "stream_left"),
     "openai-agents": (
         "max_turns", "max_turns_streamed", "cancelled_in_a_tool", "cancelled_in_a_tool_streamed", "cancelled_in_a_hook",
@@ -164,6 +165,7 @@ def test_a_run_that_ends_early_ends_its_session(framework: str) -> None:
     for name in ENDED[framework]:
         events = names(case(framework, name))
         assert events[-2:] == ["StopFailure", "SessionEnd"], (name, events)
+        assert "Stop" not in events, (name, events)
         assert events.count("SessionEnd") == events.count("SessionStart") == 1, (name, events)
 
 
@@ -207,6 +209,28 @@ def test_a_tool_that_asks_for_another_try_has_failed() -> None:
     [failure] = [event for event in facts["events"][0] if event["event"] == "PostToolUseFailure"]
 
     assert "TRY_X" in failure["error"]
+
+
+def test_an_adk_loop_starts_and_stops_its_agent_each_time() -> None:
+    """Every round is a subagent of its own, and the loop itself stops once."""
+    facts = case("google-adk", "loop")
+    ids = [event["agent_id"] for event in facts["events"][0] if "agent_id" in event]
+
+    assert names(facts) == [
+        "SessionStart", "UserPromptSubmit", *["SubagentStart", "SubagentStop"] * 3, "Stop", "SessionEnd",
+    ]  # fmt: skip
+    assert [ids[0::2], len(set(ids))] == [ids[1::2], 3]
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_other_adk_plugins_change_nothing_unseen(order: str) -> None:
+    """Wherever the plugin stands: what others make of a prompt or a call is judged, and results are as they were."""
+    calls, prompts = (case("google-adk", f"{name}_{order}_another_plugin") for name in ("call", "prompt"))
+    after = [event["tool_response"] for event in calls["events"][0] if event["event"] == "PostToolUse"]
+
+    assert (calls["calls"], calls["error"], after) == (["ls"], "", ["out:ls"])
+    assert (prompts["requests"], prompts["answer"]) == ([], "The prompt was refused: NO_X")
+    assert names(prompts).count("SessionStart") == names(prompts).count("SessionEnd") == 1
 
 
 def test_native_calls_of_crewai_are_judged_one_by_one() -> None:

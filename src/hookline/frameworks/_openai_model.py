@@ -130,8 +130,7 @@ class GuardedModel(Model):
 
     async def _told(self, run: AgentRun, output: list[Any]) -> str | None:
         """What to say to an agent whose answer is its last, if a hook wants it to keep going."""
-        run.finished = all(getattr(item, "type", "") in _SPEECH for item in output)
-        if not run.finished:
+        if any(getattr(item, "type", "") not in _SPEECH for item in output):
             return None
         texts = [text_of(item.content) for item in output if item.type == "message"]
         return await finish(self._asking, run, "\n".join(texts))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import sys
+from functools import partial
 from typing import Any
 
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.fires import Fires
 from hookline.frameworks.agent_runs import AgentRun
-from hookline.frameworks.hook_client import HookClient
+from hookline.frameworks.hook_client import HookClient, SyncHookClient, done
 from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded
+from hookline.frameworks.values import text_of
 from hookline.frameworks.versions import require
 
 require("google-adk")
@@ -19,6 +24,7 @@ from google.genai import types
 
 __all__ = ["HooklinePlugin"]
 
+log: logging.Logger = logging.getLogger("hookline.adapters")
 _FEEDBACK = "feedback of a hook, which keeps the agent going: "
 _CONTEXT = "hook_context"
 _Call = tuple[Any, ToolCall, AgentRun, AgentRun | None]
@@ -31,6 +37,7 @@ class _Invocation:
     def __init__(self, run: AgentRun) -> None:
         self.run = run
         self.agents: dict[str, AgentRun] = {}
+        self.prompt: str | None = None
 
     def run_of(self, agent: str) -> AgentRun:
         return self.agents.get(agent, self.run)
@@ -43,14 +50,17 @@ class HooklinePlugin(BasePlugin):
     """Sends prompts, tool calls and endings of a runner's agents through `hooks`.
 
     A hook's `ask` is a deny unless `on_ask` says yes: it gets the verdict and returns `True`, `False` or a reply.
-    The session is ADK's own. Callbacks that an agent declares for itself run after those of plugins: what they change
-    is not judged again.
+    The session is ADK's own. Where the plugin stands among others does not matter: it hears of prompts and results
+    first, and judges a call last. Callbacks that an agent declares for itself run after those of plugins: what they
+    change is not judged again.
     """
 
     def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None, name: str = "hookline") -> None:
         require("google-adk")
         super().__init__(name=name)
         self._asking = HookClient(hooks, on_ask)
+        self._sync = SyncHookClient(hooks, on_ask)
+        self._last = _Last(self)
         self._invocations: dict[str, _Invocation] = {}
         self._calls: dict[int, _Call] = {}  # by their context, which all callbacks of a call share
 
@@ -60,23 +70,50 @@ class HooklinePlugin(BasePlugin):
         if found is None:
             run = self._asking.new_run(session_id=context.session.id)
             found = self._invocations[context.invocation_id] = _Invocation(run)
+            task = asyncio.current_task()
+            if task is not None:  # ADK tells plugins nothing of a run that is cancelled
+                task.add_done_callback(partial(self._left, context.invocation_id))
         return found
+
+    def _left(self, invocation_id: str, task: asyncio.Task[Any]) -> None:
+        """The task of an invocation is over; what has not ended by then was cancelled."""
+        invocation = self._forget(invocation_id)
+        if invocation is not None:
+            error = asyncio.CancelledError() if task.cancelled() else task.exception()
+            done(end(self._sync, invocation.run, error))
+
+    def _take_places(self, plugins: list[BasePlugin]) -> None:
+        """First of all plugins, since one that answers keeps the others from hearing, and last before a tool runs."""
+        if self._last not in plugins:
+            plugins.append(self._last)
+            plugins.remove(self)
+            plugins.insert(0, self)
 
     # -- the run -------------------------------------------------------------------------------------------------
 
     async def on_user_message_callback(self, *, invocation_context: Any, user_message: types.Content) -> Any:
-        run = self._invocation(invocation_context).run
-        run.agent_type = getattr(invocation_context.agent, "name", None)
-        resumed = bool(invocation_context.session.events)
-        if not await begin(self._asking, run, _text(user_message), resumed=resumed):
+        self._take_places(invocation_context.plugin_manager.plugins)
+        invocation = self._invocation(invocation_context)
+        if not await self._admit(invocation, invocation_context, user_message):
             return _content("user", "(a prompt that was refused)")  # it must not reach the model in a later run either
-        notes = run.pop_notes()
+        notes = invocation.run.pop_notes()
         if not notes:
             return None
+        invocation.prompt = f"{invocation.prompt}\n{notes}"
         return types.Content(role=user_message.role, parts=[*(user_message.parts or ()), types.Part(text=notes)])
 
+    async def _admit(self, invocation: _Invocation, context: Any, message: types.Content) -> bool:
+        run, invocation.prompt = invocation.run, _text(message)
+        run.agent_type = getattr(context.agent, "name", None)
+        return await begin(self._asking, run, invocation.prompt, resumed=bool(context.session.events))
+
     async def before_run_callback(self, *, invocation_context: Any) -> types.Content | None:
-        run = self._invocation(invocation_context).run
+        """The last word on a prompt: another plugin may have put its own in place of what hooks judged."""
+        self._take_places(invocation_context.plugin_manager.plugins)
+        invocation, message = self._invocation(invocation_context), invocation_context.user_content
+        run = invocation.run
+        if run.stopped is None and message is not None and _text(message) != invocation.prompt:
+            await self._admit(invocation, invocation_context, message)
         return None if run.stopped is None else _content("model", run.stopped)
 
     async def after_run_callback(self, *, invocation_context: Any) -> None:
@@ -86,11 +123,16 @@ class HooklinePlugin(BasePlugin):
         await self._end(invocation_context, error)
 
     async def _end(self, context: Any, error: Exception | None) -> None:
-        invocation = self._invocations.pop(context.invocation_id, None)
+        invocation = self._forget(context.invocation_id)
+        if invocation is not None:
+            await end(self._asking, invocation.run, error)
+
+    def _forget(self, invocation_id: str) -> _Invocation | None:
+        invocation = self._invocations.pop(invocation_id, None)
         if invocation is not None:
             for key in [key for key, (_, _, run, _) in self._calls.items() if invocation.has(run)]:
                 del self._calls[key]  # it never returned: it was cancelled, or waits for somebody to say yes
-            await end(self._asking, invocation.run, error)
+        return invocation
 
     async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> types.Content | None:
         """The first agent is the run's own; those it hands over to are subagents."""
@@ -103,6 +145,16 @@ class HooklinePlugin(BasePlugin):
         run = invocation.agents[agent.name] = AgentRun(self._asking.hooks, agent=agent.name, parent=invocation.run)
         admitted = await begin(self._asking, run, "")
         return None if admitted else _content("model", run.stopped or "")
+
+    async def after_agent_callback(self, *, agent: Any, callback_context: Any) -> None:
+        """An agent that never asked a model itself, as a sequence or a loop, stops here; it may be run again."""
+        invocation = self._invocation(callback_context)
+        run = invocation.run_of(agent.name)
+        stops = agent.name in invocation.agents and not run.finished and sys.exception() is None
+        if stops and await finish(self._asking, run, None) is not None:
+            log.warning("a hook wants `%s` to keep going, for which ADK has no way here", agent.name)
+        if run is not invocation.run:
+            invocation.agents.pop(agent.name, None)
 
     # -- a model call --------------------------------------------------------------------------------------------
 
@@ -135,7 +187,8 @@ class HooklinePlugin(BasePlugin):
 
     # -- a tool call ---------------------------------------------------------------------------------------------
 
-    async def before_tool_callback(self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
+    async def judge_call(self, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
+        """What ADK is told before a tool is called: an answer in its place, if it was refused."""
         run = self._invocation(tool_context).run_of(tool_context.agent_name)
         call = await judge(self._asking, run, tool.name, tool_args, tool_context.function_call_id or "")
         if call.refused is not None:
@@ -154,7 +207,10 @@ class HooklinePlugin(BasePlugin):
         if begun is None:
             return None
         call, run = begun
-        said = await succeeded(self._asking, run, call, result)
+        if isinstance(result, dict) and _is_mcp_error(tool, result):
+            said = await failed(self._asking, run, call, text_of(result.get("content")))
+        else:
+            said = await succeeded(self._asking, run, call, result)
         return _response(said, result) if said.changes else None
 
     async def on_tool_error_callback(
@@ -175,6 +231,23 @@ class HooklinePlugin(BasePlugin):
         _, call, run, outer = begun
         run.leave(outer)
         return call, run
+
+
+class _Last(BasePlugin):
+    """The part of the plugin that stands behind all others: what they made of a call's arguments is what is judged."""
+
+    def __init__(self, owner: HooklinePlugin) -> None:
+        super().__init__(name=f"{owner.name}_last")
+        self._owner = owner
+
+    async def before_tool_callback(self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
+        return await self._owner.judge_call(tool, tool_args, tool_context)
+
+
+def _is_mcp_error(tool: Any, result: dict[str, Any]) -> bool:
+    """Whether a result is that of an MCP server which says that the tool failed, in either spelling."""
+    is_mcp = any(cls.__module__.startswith("google.adk.tools.mcp_tool") for cls in type(tool).__mro__)
+    return is_mcp and bool(result.get("isError") or result.get("is_error"))
 
 
 def _text(content: types.Content | None) -> str:

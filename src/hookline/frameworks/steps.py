@@ -92,13 +92,14 @@ async def begin(
     """Whether the run may start and its prompt reach the model.
 
     If not, `run.refused` is set and `run.stopped` is what the user is told instead; what hooks add is in `run.notes`.
+    Of a run that has begun, a prompt that came in place of the first is judged.
     """
-    run.open = True
+    has_begun, run.open = run.open, True
     if run.parent is not None:
         return await _check_admission(asking, run, SubagentStart(**run.identity), "The subagent")
     source = "resume" if resumed else "startup"
     start = SessionStart(**run.identity, source=source, model=model)
-    if not await _check_admission(asking, run, start, "The session"):
+    if not has_begun and not await _check_admission(asking, run, start, "The session"):
         return False
     return await _check_admission(asking, run, UserPromptSubmit(**run.identity, prompt=text_of(prompt)), "The prompt")
 
@@ -115,6 +116,7 @@ async def _check_admission(asking: HookClient, run: AgentRun, event: Event, what
 
 async def finish(asking: HookClient, run: AgentRun, message: str | None) -> str | None:
     """The agent thinks it is done; returns what to say to it if it has to keep going."""
+    run.finished = True
     if run.stopped is not None:
         return None
     kind = Stop if run.parent is None else SubagentStop
@@ -128,6 +130,7 @@ async def finish(asking: HookClient, run: AgentRun, message: str | None) -> str 
         told += verdict.reply.keep_going_reasons or ("A hook asked you to keep going.",)
     if not told:
         return None
+    run.finished = False
     run.continued += 1
     return "\n\n".join(told)
 
@@ -149,6 +152,7 @@ async def end(asking: HookClient, run: AgentRun, error: BaseException | None = N
 async def judge(asking: HookClient, run: AgentRun, name: str, arguments: Any, id: str = "") -> ToolCall:
     """Whether this tool may be called, and with which arguments; a run that a hook stopped calls none any more."""
     given = plain_input(arguments)
+    run.finished = False
     if run.stopped is not None:
         return ToolCall(name, given, id, refused=f"`{name}` was denied: {run.stopped}")
     event = PreToolUse(  # for every call, so in the way that is quickest
