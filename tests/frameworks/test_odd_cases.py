@@ -149,6 +149,7 @@ def test_a_langchain_run_that_resumes_can_be_stopped_and_ends() -> None:
 
 
 ENDED = {
+    "strands": ("cancelled_in_a_hook", "cancelled_while_the_model_thinks"),
     "google-adk": ("cancelled_in_a_tool", "cancelled_in_a_hook", "cancelled_while_the_model_thinks"),
     "langchain": ("cancelled", "cancelled_in_a_hook", "recursion_limit", "recursion_limit_async", "stream_left"),
     "openai-agents": (
@@ -209,6 +210,25 @@ def test_a_tool_that_asks_for_another_try_has_failed() -> None:
     [failure] = [event for event in facts["events"][0] if event["event"] == "PostToolUseFailure"]
 
     assert "TRY_X" in failure["error"]
+
+
+@pytest.mark.parametrize("name", ["structured_output", "structured_output_streamed"])
+def test_a_strands_run_that_ends_with_structured_output_stops(name: str) -> None:
+    """Its last turn is the call of a tool."""
+    facts = case("strands", name)
+
+    assert (facts["answer"], names(facts)[-3:]) == ("x", ["PostToolUse", "Stop", "SessionEnd"])
+
+
+def test_the_spans_of_a_strands_run_are_in_its_requests_trace() -> None:
+    """Each of three requests has the spans of its own run, and no span has none."""
+    facts = case("strands", "traced")
+
+    assert facts["orphans"] == []
+    assert len(facts["traces"]) == 3
+    for request, spans in facts["traces"].items():
+        assert {request, "execute_tool shell", "hookline PreToolUse", "hookline SessionEnd"} < set(spans), request
+        assert spans.count("execute_tool shell") == 1, request
 
 
 def test_an_adk_loop_starts_and_stops_its_agent_each_time() -> None:

@@ -30,7 +30,7 @@ from strands.hooks.registry import HookOrder
 
 __all__ = ["HooklineProvider"]
 
-_FINISHED = ("end_turn", "stop_sequence")
+_FINISHED = ("end_turn", "stop_sequence", "tool_use")  # the last: with a tool's result, or with structured output
 _Call = tuple[Any, ToolCall, AgentRun, AgentRun | None]
 """A call that was let through: its use, what was judged, its run, and the run around that."""
 

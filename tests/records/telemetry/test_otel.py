@@ -32,7 +32,7 @@ class Telemetry:
         tracers.add_span_processor(SimpleSpanProcessor(self._spans))
         self.observer = OpenTelemetry(tracers, MeterProvider([self._reader]))
         self.hooks = Hooks()
-        self.hooks.observe(self.observer, inline=True)
+        self.hooks.observe(self.observer)
 
         @self.hooks.on("PreToolUse", name="guard")
         async def guard(event: Any) -> Any:
@@ -206,15 +206,32 @@ async def test_hooks_and_verdicts_are_measured(telemetry: Telemetry) -> None:
     assert (crashed.status.status_code, (crashed.attributes or {})["error.type"]) == (StatusCode.ERROR, "failed")
 
 
-async def test_from_a_thread_of_its_own_the_spans_are_the_same() -> None:
-    """Observed without `inline`, spans are made later, with the times at which things happened."""
-    telemetry = Telemetry()
-    telemetry.hooks.engine.observers.clear()
-    telemetry.hooks.observe(telemetry.observer)
-    await telemetry.hooks.fire(bash("ls", tool_use_id="t1", timestamp=START))
-    await telemetry.hooks.fire(
-        PostToolUse(tool_name="Bash", tool_use_id="t1", session_id="test-session", timestamp=START)
-    )
-    await telemetry.hooks.aclose()
+@pytest.mark.parametrize("way", ["await", "sync", "sync in a loop"])
+def test_spans_are_children_of_the_applications_own(way: str) -> None:
+    """`hooks.observe(OpenTelemetry())`, as the page has it: every request has its spans in its own trace."""
+    spans, tracers, hooks = InMemorySpanExporter(), TracerProvider(), Hooks()
+    tracers.add_span_processor(SimpleSpanProcessor(spans))
+    hooks.observe(OpenTelemetry(tracers))
+    hooks.add("PreToolUse", lambda event: None, name="guard")
 
-    assert times(telemetry.span("execute_tool Bash"))[0] == int(START.timestamp() * 1e9)
+    async def request() -> None:
+        if way == "await":
+            await hooks.fire(bash("ls", tool_use_id="t1"))
+        else:
+            hooks.fire_sync(bash("ls", tool_use_id="t1"))
+        hooks.fire_sync(PostToolUse(tool_name="Bash", **NAMES))
+
+    for number in range(2):
+        with tracers.get_tracer("app").start_as_current_span(f"request {number}"):
+            if way == "sync":
+                hooks.fire_sync(bash("ls", tool_use_id="t1"))
+                hooks.fire_sync(PostToolUse(tool_name="Bash", **NAMES))
+            else:
+                asyncio.run(request())
+    traces: dict[int, list[str]] = {}
+    for span in spans.get_finished_spans():
+        assert span.context is not None
+        traces.setdefault(span.context.trace_id, []).append(span.name)
+
+    ours = ["execute_tool Bash", "hook guard", "hookline PostToolUse", "hookline PreToolUse"]
+    assert [sorted(names) for names in traces.values()] == [[*ours, f"request {number}"] for number in range(2)]

@@ -28,10 +28,11 @@ class OpenTelemetry:
     """An observer that traces: `hooks.observe(OpenTelemetry())` uses the global providers.
 
     A tool call's span begins at its PreToolUse and ends with the event that ends the call; one that never comes ends
-    it with the session, or with `close()`. Observe with `inline=True` to have the spans under your own current span.
+    it with the session, or with `close()`. Spans are children of the span that is current where the event is fired.
     """
 
     verdicts_only = True
+    always_inline = True  # in a thread of its own, the application's current span would not be known
 
     def __init__(
         self, tracer_provider: TracerProvider | None = None, meter_provider: MeterProvider | None = None
