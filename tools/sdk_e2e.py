@@ -134,8 +134,11 @@ def instance(schema: Json, name: str = "") -> Any:
 
 
 def _texts(message: Json) -> list[str]:
+    """What the user says in a message; nothing in one that brings results of tools."""
     content = message["content"]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    if any(block["type"] == "tool_result" for block in blocks):
+        return []
     texts = [block["text"] for block in blocks if block["type"] == "text"]
     return [text for text in texts if not text.lstrip().startswith("<system-reminder>")]
 

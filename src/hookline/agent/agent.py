@@ -29,15 +29,8 @@ from hookline.agent.session.file_watcher import FileWatcher, names_in
 from hookline.agent.session.lifecycle import fire_session_end, fire_session_start, fire_setup, load_instructions
 from hookline.agent.session.results import Result, TurnEnd
 from hookline.agent.session.session import Conversation, Session
-from hookline.agent.session.transcript import (
-    Mirror,
-    Transcript,
-    deferred,
-    interrupted_results,
-    resume,
-    transcript_path,
-    unanswered,
-)
+from hookline.agent.session.transcript import Mirror, Transcript, deferred, interrupted_results, resume, unanswered
+from hookline.agent.session.transcript_paths import transcript_path
 from hookline.agent.stream_json.output import Note, StreamOutput
 from hookline.agent.subagents.subagents import spawn_agent
 from hookline.agent.tool_calls import call_tools
@@ -61,7 +54,8 @@ ALL_INSTRUCTIONS = frozenset({"User", "Project", "Local"})
 class Agent:
     """One session: give it prompts with `run` or `stream`, one after another.
 
-    `resume` is the path of a transcript to go on with (`fork=True` goes on in a copy, `upto` after that message of it).
+    `resume` is the path of a transcript to go on with (`fork=True` goes on in a copy, `upto` after that message of it,
+    if what is left out is only the turn of the prompt `drops`).
     `can_use_tool` is asked when neither hooks nor rules decide. Without `hooks` nothing is judged but by `rules` and
     `permission_mode`. On Linux a Bash line runs confined where a path or command guard is set; `confine=True` holds
     every line to the project and the temporary folder, `confine=False` none. `budget` ends the run once it has cost so
@@ -86,6 +80,7 @@ class Agent:
         resume: Path | None = None,
         fork: bool = False,
         upto: str | None = None,
+        drops: str | None = None,
         setup: str | None = None,
         agents: Mapping[str, AgentDefinition] | None = None,
         skills: Mapping[str, Skill] | None = None,
@@ -102,7 +97,7 @@ class Agent:
         folder = os.path.realpath(cwd or Path.cwd())
         variables = dict(os.environ if environ is None else environ)
         self._resume, self._fork, self._setup, self._persist = resume, fork, setup, persist
-        self._upto, self._source = upto, ""
+        self._upto, self._drops, self._source = upto, drops, ""
         #: what the calls came to that the run before left to this one
         self.finished: Result | None = None
         #: set once those calls have been made, before the model goes on
@@ -145,10 +140,20 @@ class Agent:
 
     # -- what users call -------------------------------------------------------------------------------------------
 
-    async def run(self, prompt: str, *, blocks: tuple[Block, ...] = (), mentions: bool = False) -> Result:
-        """Work on a prompt until the agent rests; what it came to. With `mentions`, `@FILE` in it attaches the file."""
+    async def run(
+        self,
+        prompt: str,
+        *,
+        blocks: tuple[Block, ...] = (),
+        mentions: bool = False,
+        origin: dict[str, Any] | None = None,
+    ) -> Result:
+        """Work on a prompt until the agent rests; what it came to. With `mentions`, `@FILE` in it attaches the file.
+
+        `origin` says where the prompt comes from; the result says so, too.
+        """
         await self.start()
-        return await self._guarded(self._prompted(prompt, blocks, mentions=mentions))
+        return await self._guarded(self._prompted(prompt, blocks, mentions=mentions), origin)
 
     async def stream(self, prompt: str) -> AsyncIterator[Note]:
         """Work on a prompt; the messages of the stream as they come, the last one is the result."""
@@ -340,7 +345,7 @@ class Agent:
                 path = transcript_path(session.project_dir, session.id, session.environ)
                 self.conversation.transcript = Transcript(path, session.id, cwd=session.project_dir, mirror=self.mirror)
             return "startup"
-        found = resume(self._resume, cwd=session.project_dir, fork=self._fork, upto=self._upto)
+        found = resume(self._resume, cwd=session.project_dir, fork=self._fork, upto=self._upto, drops=self._drops)
         found.transcript.mirror = self.mirror
         self.conversation.transcript = found.transcript
         self.conversation.messages = list(found.messages)

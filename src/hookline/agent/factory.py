@@ -27,7 +27,7 @@ from hookline.agent.models import Model, choose
 from hookline.agent.models.base import DEFAULT_MAX_TOKENS
 from hookline.agent.models.pricing import has_price
 from hookline.agent.run_options import RunOptions
-from hookline.agent.session.transcript import find, latest
+from hookline.agent.session.transcript_paths import find, latest
 from hookline.agent.settings_env import SettingsEnv
 from hookline.agent.tools import Tool, default_tools
 from hookline.agent.tools.structured import read_schema
@@ -128,6 +128,7 @@ async def _make_agent(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[Agen
         resume=resumed(options, cwd),
         fork=options.fork_session,
         upto=options.resume_session_at,
+        drops=options.resume_drops_turn,
         setup=_setup(options),
         agents=agents,
         skills=skills,

@@ -230,7 +230,9 @@ def encode_entry(message: Message) -> dict[str, Any]:
         return {**reminder, "file": message.file} if message.file else reminder
     wire = encode_message(message)
     if isinstance(message, User):
-        return {"type": "user", "message": wire, **({"isMeta": True} if message.synthetic else {})}
+        plain = [block.text for block in message.content if isinstance(block, Text)]
+        said = {**wire, "content": plain[0]} if len(plain) == len(message.content) == 1 else wire
+        return {"type": "user", "message": said, **({"isMeta": True} if message.synthetic else {})}
     usage = msgspec.to_builtins(message.usage)
     about = {
         "id": message.id,

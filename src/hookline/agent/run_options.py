@@ -56,6 +56,7 @@ class RunOptions:
     session_id: str | None = None
     no_session_persistence: bool = False
     resume_session_at: str | None = None
+    resume_drops_turn: str | None = None
     session_mirror: bool = False
     confine: bool | None = None
     no_confine: bool = False

@@ -113,7 +113,9 @@ class _Turn:
         conversation.add(response.message, uuids)
         conversation.session.count(response.message)
         conversation.context_tokens = response.usage.context_tokens
-        conversation.session.output.assistant(message, conversation.parent_tool_use_id, uuids=uuids)
+        conversation.session.output.assistant(
+            message, conversation.parent_tool_use_id, uuids=uuids, only_calls=conversation.speaks_to_parent
+        )
         return message
 
     async def _act(self, answer: Assistant) -> TurnEnd | None:

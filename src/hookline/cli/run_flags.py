@@ -148,6 +148,9 @@ FLAGS: dict[str, Flag] = {
     "--session-id": Flag("session_id", "value", "the id of the new session"),
     "--no-session-persistence": Flag("no_session_persistence", "switch", "write no transcript"),
     "--resume-session-at": Flag("resume_session_at", "value", "of the session to go on with, only up to this message"),
+    "--resume-drops-turn": Flag(
+        "resume_drops_turn", "value", "with it: only if that leaves out this prompt's turn alone"
+    ),
     "--session-mirror": Flag("session_mirror", "switch", "also print what is written to transcripts"),
     "--init": Flag("init", "switch", "fire Setup first"),
     "--init-only": Flag("init_only", "switch", "fire Setup and SessionStart, then end"),
@@ -164,7 +167,7 @@ _WITHOUT: dict[Kind, str] = {
     "switch": "--allow-dangerously-skip-permissions --await-initialize --debug-to-stderr --mcp-debug "
     "--managed-settings-in-initialize",
     "value": "--fallback-model --thinking --thinking-display --name --debug-file "
-    "--managed-settings --project-config-root --resume-drops-turn --sdk-url "
+    "--managed-settings --project-config-root --sdk-url "
     "--task-budget",
     "maybe": "--debug",
     "list": "--betas --channels",

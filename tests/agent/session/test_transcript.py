@@ -15,17 +15,8 @@ import pytest
 
 from hookline.agent.messages import Assistant, Message, Raw, Reminder, Text, ToolOutput, ToolUse, Usage, User
 from hookline.agent.session import transcript as module
-from hookline.agent.session.transcript import (
-    Transcript,
-    find,
-    interrupted_results,
-    latest,
-    read_messages,
-    resume,
-    subagent_path,
-    transcript_path,
-    unanswered,
-)
+from hookline.agent.session.transcript import Transcript, interrupted_results, read_messages, resume, unanswered
+from hookline.agent.session.transcript_paths import find, latest, subagent_path, transcript_path
 from hookline.errors import TranscriptError
 
 KILLS = int(os.environ.get("HOOKLINE_KILLS", "20"))
@@ -69,7 +60,7 @@ def test_lines_are_claude_codes(tmp_path: Path) -> None:
 
     assert (first["type"], first["message"], first["sessionId"]) == (
         "user",
-        {"role": "user", "content": [{"type": "text", "text": "go"}]},
+        {"role": "user", "content": "go"},
         "s",
     )
     assert (first["parentUuid"], first["isSidechain"], first["cwd"]) == (None, False, "/proj")
@@ -194,18 +185,17 @@ def test_a_run_that_ended_holds_nothing(tmp_path: Path) -> None:
 
 
 def test_after_a_compaction_only_the_summary_counts(tmp_path: Path) -> None:
-    """The old lines stay on disk; after a clear, nothing counts."""
+    """The old lines stay on disk; after a clear, another session begins in a file of its own."""
     transcript = Transcript(tmp_path / "s.jsonl", "s")
     for message in TALK:
         transcript.add(message)
     transcript.compacted("they said hello")
     transcript.add(User.of("next"))
-    compacted = read_messages(transcript.path)
-    transcript.cleared()
-    transcript.close()
+    fresh = transcript.renewed("t")
+    fresh.close()
 
-    assert compacted == (User.of("they said hello", synthetic=True), User.of("next"))
-    assert read_messages(transcript.path) == ()
+    assert read_messages(transcript.path) == (User.of("they said hello", synthetic=True), User.of("next"))
+    assert (fresh.path.name, read_messages(fresh.path)) == ("t.jsonl", ())
     assert "done ☃" in transcript.path.read_text()
 
 

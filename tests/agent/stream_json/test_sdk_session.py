@@ -18,6 +18,7 @@ from hookline.agent.models.choose import choose, resolve
 from hookline.agent.models.pricing import PRICES, cost_of, has_price
 from hookline.agent.models.scripted import Scripted
 from hookline.agent.run_options import RunOptions
+from hookline.agent.session.transcript import read_messages
 from hookline.agent.stream_json.refusal import refuse
 from hookline.agent.tools.json_schema import misfits
 from hookline.agent.tools.structured import read_schema
@@ -219,14 +220,73 @@ async def test_a_session_goes_on_after_the_message_that_was_named(tmp_path: Path
 
 
 async def test_clearing_the_conversation_is_told(tmp_path: Path) -> None:
-    """`conversation_reset`, with an id for the new one."""
-    async with agent_on(tmp_path, "hi") as agent:
+    """`conversation_reset` under the old session's id; what follows is another session, in a file of its own."""
+    async with agent_on(tmp_path, "hi", "again") as agent:
         notes = heard(agent)
-        await agent.run("/clear")
+        for prompt in ("go", "/clear", "on"):
+            await agent.run(prompt)
+        transcript = agent.conversation.transcript
+    assert transcript is not None
 
     (reset,) = [note for note in notes if note["type"] == "conversation_reset"]
-    assert reset["trigger"] == "clear"
-    assert reset["new_conversation_id"]
+    before, cleared, after = [note["session_id"] for note in notes if note["type"] == "result"]
+    assert (reset["trigger"], reset["session_id"], bool(reset["new_conversation_id"])) == ("clear", before, True)
+    assert before != cleared == after == transcript.path.stem
+    assert [message.text for message in read_messages(transcript.path.with_name(f"{before}.jsonl"))] == ["go", "hi"]
+
+
+async def test_a_turn_is_left_out_only_if_it_is_the_one_that_was_meant(tmp_path: Path) -> None:
+    """`drops` names the prompt; with another, or with several turns, nothing is touched."""
+    async with agent_on(tmp_path, "one", "two", "three") as agent:
+        notes = heard(agent)
+        for prompt in ("first", "second"):
+            await agent.run(prompt)
+        assert agent.conversation.transcript is not None
+        path = agent.conversation.transcript.path
+    kept = next(note["uuid"] for note in notes if note["type"] == "assistant")
+    entries = [json.loads(line) for line in path.read_text().splitlines()]
+    (second,) = [entry["uuid"] for entry in entries if entry["type"] == "user" and "second" in str(entry)]
+    before = path.read_bytes()
+
+    for wrong in ("nobody", kept):
+        async with agent_on(tmp_path, "x", resume=path, fork=True, upto=kept, drops=wrong) as refused:
+            with pytest.raises(TranscriptError, match="Resume rejected by --resume-drops-turn"):
+                await refused.start()
+    assert (path.read_bytes(), sorted(path.parent.glob("*.jsonl"))) == (before, [path])
+
+    async with agent_on(tmp_path, "four", resume=path, fork=True, upto=kept, drops=second) as forked:
+        await forked.run("third")
+    assert [message.text for message in forked.messages] == ["first", "one", "third", "four"]
+
+
+async def test_a_subagent_that_is_waited_for_speaks_to_its_parent(tmp_path: Path) -> None:
+    """Its tool calls are told, its words only where the host wants them; its file says which call it belongs to."""
+    spawn = {"tools": [["Agent", {"description": "d", "prompt": "sub", "run_in_background": False}]]}
+    for wanted in (False, True):
+        lanes = {"sub": {"first": "^sub$", "turns": [{"text": "hm", **bash("true")}, {"text": "from below"}]}}
+        async with agent_on(tmp_path, spawn, "done", lanes=lanes) as agent:
+            agent.output.subagent_text = wanted
+            notes = heard(agent)
+            await agent.run("go")
+        said = [note for note in notes if note["type"] == "assistant"]
+        call = said[0]["message"]["content"][0]["id"]
+        below = [note["message"]["content"][0]["type"] for note in said if note["parent_tool_use_id"] == call]
+
+        assert below == (["text", "tool_use", "text"] if wanted else ["tool_use"])
+        assert agent.conversation.transcript is not None
+        folder = agent.conversation.transcript.path.with_suffix("") / "subagents"
+        (about,) = [json.loads(path.read_bytes()) for path in folder.glob("*.meta.json")]
+        assert about == {"agentType": "general-purpose", "description": "d", "toolUseId": call, "spawnDepth": 1}
+
+
+async def test_a_result_says_where_its_prompt_came_from(tmp_path: Path) -> None:
+    """The host's stamp comes back with the answer to that prompt, and with no other."""
+    async with agent_on(tmp_path, "one", "two") as agent:
+        notes = heard(agent)
+        await agent.run("first", origin={"kind": "human"})
+        await agent.run("second")
+
+    assert [note.get("origin") for note in notes if note["type"] == "result"] == [{"kind": "human"}, None]
 
 
 async def test_a_turn_that_nobody_typed_says_what_woke_it(tmp_path: Path) -> None:
@@ -248,7 +308,7 @@ async def test_a_turn_that_nobody_typed_says_what_woke_it(tmp_path: Path) -> Non
 
 
 async def test_transcripts_are_mirrored_with_those_of_subagents(tmp_path: Path) -> None:
-    """Every line that is written is told, with its file."""
+    """Every line that is written is told, with its file, and before a subagent's whose it is."""
     told: list[tuple[str, dict[str, Any]]] = []
     spawn = {"tools": [["Agent", {"description": "d", "prompt": "sub", "run_in_background": False}]]}
     lanes = {"sub": {"first": "^sub$", "turns": [{"text": "from below"}]}}
@@ -259,7 +319,8 @@ async def test_transcripts_are_mirrored_with_those_of_subagents(tmp_path: Path) 
 
     for path in {path for path, _ in told}:
         written = [json.loads(line) for line in Path(path).read_text().splitlines()]
-        assert [entry for where, entry in told if where == path] == written
+        assert [entry for where, entry in told if where == path and entry["type"] != "agent_metadata"] == written
+    assert [entry["agentType"] for _, entry in told if entry["type"] == "agent_metadata"] == ["general-purpose"]
     assert len({path for path, _ in told}) == 2
 
 

@@ -25,16 +25,18 @@ async def _compact(conversation: Conversation, arguments: str) -> str:
 
 
 async def _clear(conversation: Conversation, _: str) -> str:
-    """Forget the conversation: the session ends and begins again."""
+    """Forget the conversation: the session ends, and another begins under an id of its own."""
+    session = conversation.session
     await fire_session_end(conversation, "clear")
     conversation.messages.clear()
     conversation.waiting.clear()
     conversation.state.files_read.clear()
     conversation.instructions_seen.clear()
     conversation.forgot = "session_start"
+    session.output.say("conversation_reset", new_conversation_id=str(uuid4()), trigger="clear")
+    session.id = session.output.session_id = str(uuid4())
     if conversation.transcript is not None:
-        conversation.transcript.cleared()
-    conversation.session.output.say("conversation_reset", new_conversation_id=str(uuid4()), trigger="clear")
+        conversation.transcript = conversation.transcript.renewed(session.id)
     await fire_session_start(conversation, "clear")
     return ""
 

@@ -163,6 +163,8 @@ class Conversation:
     context_tokens: int = 0
     main_transcript: Path | None = None
     depth: int = 0
+    #: whether it works while its parent goes on
+    in_background: bool = False
     #: how many answers of the model a turn may take
     max_turns: int | None = None
 
@@ -174,6 +176,11 @@ class Conversation:
     def tool_set(self) -> dict[str, Tool]:
         """The tools this conversation may use."""
         return self.session.tools if self.tools is None else self.tools
+
+    @property
+    def speaks_to_parent(self) -> bool:
+        """Whether only its parent hears its words: a subagent that is waited for, unless the host wants them."""
+        return self.agent_id is not None and not self.in_background and not self.session.output.subagent_text
 
     # -- events --------------------------------------------------------------------------------------------------
 

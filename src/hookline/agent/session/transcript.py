@@ -9,9 +9,7 @@ file: the second is given a copy to go on with, and says so.
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -35,49 +33,7 @@ from hookline.agent.messages import (
 from hookline.core.wire.json_text import read_object
 from hookline.errors import TranscriptError
 
-SLUG_LIMIT = 200
 INTERRUPTED = "[Request interrupted before this tool finished]"
-
-
-def project_folder(cwd: str, environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the transcripts of a project lie."""
-    home = Path(environ.get("CLAUDE_CONFIG_DIR") or Path(environ.get("HOME") or Path.home(), ".claude"))
-    slug = re.sub(r"[^a-zA-Z0-9]", "-", cwd)
-    if len(slug) > SLUG_LIMIT:  # file systems allow 255 bytes
-        slug = f"{slug[:SLUG_LIMIT]}-{hashlib.sha256(cwd.encode()).hexdigest()[:8]}"
-    return home / "projects" / slug
-
-
-def transcript_path(cwd: str, session_id: str, environ: Mapping[str, str] = os.environ) -> Path:
-    """A session's file."""
-    return project_folder(cwd, environ) / f"{session_id}.jsonl"
-
-
-def subagent_path(transcript: Path, agent_id: str) -> Path:
-    """A subagent's file, beside its session's."""
-    return transcript.with_suffix("") / "subagents" / f"agent-{agent_id}.jsonl"
-
-
-def find(session: str, cwd: str, environ: Mapping[str, str] = os.environ) -> Path:
-    """The transcript a `--resume` value means: a path, or a session id of this project or, failing that, of any."""
-    if session.endswith(".jsonl") and Path(session).is_file():
-        return Path(session)
-    folder = project_folder(cwd, environ)
-    name = f"{session}.jsonl"
-    candidates = [folder / name, *sorted(folder.parent.glob(f"*/{name}"))] if re.fullmatch(r"[\w-]+", session) else []
-    found = next((path for path in candidates if path.is_file()), None)
-    if found is None:
-        raise TranscriptError(folder, f"no session `{session}`; `--continue` resumes the last one")
-    return found
-
-
-def latest(cwd: str, environ: Mapping[str, str] = os.environ) -> Path:
-    """The project's last written transcript (`--continue`)."""
-    folder = project_folder(cwd, environ)
-    found = max(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns, default=None)
-    if found is None:
-        raise TranscriptError(folder, "no session to continue")
-    return found
 
 
 Mirror: TypeAlias = Callable[[str, dict[str, Any]], None]
@@ -136,9 +92,17 @@ class Transcript:
         self.append(boundary, compactMetadata={"trigger": trigger, **more})
         self.add(User.of(summary, synthetic=True), isCompactSummary=True)
 
-    def cleared(self) -> None:
-        """From here on nothing before counts; a resume starts empty."""
-        self.append({"type": "system", "subtype": "compact_boundary", "content": "Conversation cleared"})
+    def describe(self, about: Mapping[str, Any]) -> None:
+        """Say beside the file whose conversation it is, as Claude Code does for subagents."""
+        self.path.with_suffix(".meta.json").write_bytes(_encode(about))
+        if self.mirror is not None:
+            self.mirror(str(self.path), {"type": "agent_metadata", **about})
+
+    def renewed(self, session_id: str) -> Transcript:
+        """The transcript of the session that begins when this one is cleared; this one is closed."""
+        self.close()
+        path = self.path.with_name(f"{session_id}.jsonl")
+        return Transcript(path, session_id, cwd=self.cwd, durable=self._durable, mirror=self.mirror)
 
     def close(self) -> None:
         """Give the file back; closing twice is fine."""
@@ -185,15 +149,23 @@ class ResumedConversation(Struct, frozen=True):
 
 
 def resume(
-    path: Path, *, cwd: str = "", durable: bool = False, fork: bool = False, upto: str | None = None
+    path: Path,
+    *,
+    cwd: str = "",
+    durable: bool = False,
+    fork: bool = False,
+    upto: str | None = None,
+    drops: str | None = None,
 ) -> ResumedConversation:
     """Open a transcript to go on with it; repaired if torn, copied if another run holds it or if `fork` says so.
 
     With `upto` the conversation goes on after the message of that uuid; what came later stays in the file, and a
-    marker tells later readers that it does not count.
+    marker tells later readers that it does not count. With `drops`, that must be the turn of this prompt alone.
     """
     if not path.is_file():
         raise TranscriptError(path, "no such transcript")
+    if upto is not None and drops is not None:
+        _check_dropped(path, upto, drops)
     original = Transcript(path, path.stem, cwd=cwd, durable=durable)
     if fork or not original.locked:
         original.close()
@@ -215,6 +187,23 @@ def _rewound(found: ResumedConversation, upto: str | None) -> ResumedConversatio
     found.transcript.append({"type": "system", "subtype": "rewound", "upTo": upto})
     found.transcript.last_uuid = upto
     return structs.replace(found, messages=_read(path)[0])
+
+
+def _check_dropped(path: Path, upto: str, drops: str) -> None:
+    """Refuse to leave out more, or something else, than the turn of one prompt."""
+    entries = [read_object(line) or {} for line in _whole_lines(path)]
+    at = next((number for number, entry in enumerate(entries) if entry.get("uuid") == upto), len(entries))
+    dropped = [str(entry.get("uuid")) for entry in entries[at + 1 :] if _is_prompt(entry)]
+    if dropped != [drops]:
+        found = ", ".join(f"`{uuid}`" for uuid in dropped) or "none"
+        problem = f"resuming at `{upto}` would leave out the prompts {found}, not `{drops}` alone"
+        raise TranscriptError(path, f"Resume rejected by --resume-drops-turn: {problem}")
+
+
+def _is_prompt(entry: Mapping[str, Any]) -> bool:
+    """Whether a line is something that the user said."""
+    message = None if entry.get("isMeta") or entry.get("isSidechain") else decode_entry(entry)
+    return isinstance(message, User) and not any(isinstance(block, ToolOutput) for block in message.content)
 
 
 def read_messages(path: Path) -> tuple[Message, ...]:

@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from hookline.agent.stream_json.host_tools import HostTools
 from hookline.agent.stream_json.init import output_style, write_init_message
 from hookline.agent.stream_json.remote_hooks import host_hooks
 from hookline.agent.stream_json.session_state import SessionStates
-from hookline.errors import HooklineError, HostGone, RequestRefused
+from hookline.errors import HooklineError, HostGone, RequestRefused, TranscriptError
 from hookline.events import DirectoryAdded, PostModelSwitch, PreModelSwitch
 from hookline.guards.permissions import Mode
 from hookline.hosts.claude_code.cli_channel import CliChannel
@@ -158,12 +159,18 @@ class HostSession:
             finally:
                 self.agent.caught_up.set()
             return self.agent.finished
-        await self.agent.start()
+        try:
+            await self.agent.start()
+        except TranscriptError as problem:  # it cannot be gone on with: the host reads why in a result
+            ending = Result(subtype="error_during_execution", is_error=True, reason="error", errors=(str(problem),))
+            self.agent.output.result(ending)
+            raise
         write_init_message(self.made)
         if self.options.replay_user_messages:
             self.server.say(prompt.data)
         text, blocks = _words(prompt)
-        return await self.agent.run(text, blocks=blocks, mentions=prompt.data.get("client_composed") is not True)
+        mentions = prompt.data.get("client_composed") is not True
+        return await self.agent.run(text, blocks=blocks, mentions=mentions, origin=prompt.get("origin", {}) or None)
 
     # -- asking the host -------------------------------------------------------------------------------------------
 
@@ -204,6 +211,7 @@ class HostSession:
         if request.hooks is not None:
             self._take_over(request.hooks)
         self._tools.begin(request.sdk_mcp_servers or ())
+        self.agent.output.subagent_text = request.forward_subagent_text is True
         session = self.agent.session
         if request.agents:
             session.agents |= add_agents(request.agents, self.made.hooks)
@@ -211,9 +219,10 @@ class HostSession:
             session.system = system
         if request.append_system_prompt:
             session.system = (*session.system, request.append_system_prompt)
-        if self.options.resume and self.agent.left_undone():
-            self._prompts.put_nowait(LeftoverCalls())
-            await self._caught_up()
+        with suppress(TranscriptError):  # the first turn says why it cannot be gone on with
+            if self.options.resume and self.agent.left_undone():
+                self._prompts.put_nowait(LeftoverCalls())
+                await self._caught_up()
         return self._about()
 
     async def _caught_up(self) -> None:

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import msgspec
 
-from hookline.agent.messages import Assistant, ToolOutput, User, encode_block
+from hookline.agent.messages import Assistant, ToolOutput, ToolUse, User, encode_block
 from hookline.agent.session.results import Result
 from hookline.core.engine import HookSet, Verdict
 from hookline.core.engine.observers import HookProgress, HookResponse, HookStarted, Notice
@@ -34,6 +34,7 @@ class StreamOutput:
         self.session_id = session_id
         self.listeners: list[Tell] = [tell] if tell else []
         self.partial = False  # whether answers are told piece by piece too
+        self.subagent_text = False  # whether the words of subagents are told, too, while the agent waits for them
 
     def say(self, kind: str, **fields: Any) -> None:
         """One message of the stream."""
@@ -52,13 +53,21 @@ class StreamOutput:
         self.system("informational", content=text, level=level, **fields)
 
     def assistant(
-        self, message: Assistant, parent: str | None, error: str | None = None, uuids: tuple[str, ...] = ()
+        self,
+        message: Assistant,
+        parent: str | None,
+        error: str | None = None,
+        uuids: tuple[str, ...] = (),
+        *,
+        only_calls: bool = False,
     ) -> None:
-        """What the model said, a message per block; `uuids` are those the transcript has."""
+        """What the model said, a message per block (or per tool call); `uuids` are those the transcript has."""
         about = {"id": message.id, "type": "message", "role": "assistant", "model": message.model}
         rest = {"stop_reason": None, "stop_sequence": None, "usage": msgspec.to_builtins(message.usage)}
         more = {"error": error} if error else {}
         for at, block in enumerate(message.content):
+            if only_calls and not isinstance(block, ToolUse):
+                continue
             known = {"uuid": uuids[at]} if at < len(uuids) else {}
             body = {**about, "content": [encode_block(block)], **rest}
             self.say("assistant", message=body, parent_tool_use_id=parent, **more, **known)

@@ -21,7 +21,8 @@ from hookline.agent.models.choose import resolve
 from hookline.agent.session.lifecycle import instructions_told
 from hookline.agent.session.results import TurnEnd
 from hookline.agent.session.session import Conversation
-from hookline.agent.session.transcript import Transcript, subagent_path
+from hookline.agent.session.transcript import Transcript
+from hookline.agent.session.transcript_paths import subagent_path
 from hookline.agent.subagents.teammates import work_through
 from hookline.agent.tools import ToolResult, failure
 from hookline.agent.turn import run_turn, subagent_stops
@@ -70,10 +71,11 @@ def _conversation(
     main = parent.main_transcript or (parent.transcript.path if parent.transcript else None)
     path = subagent_path(main, agent_id) if main else None
     model = str(given.get("model") or definition.model)
+    about = {"agentType": definition.name, "description": given.get("description"), "toolUseId": tool_use_id}
     return Conversation(
         session=session,
         state=parent.state.fork(),
-        transcript=_transcript(parent, path, agent_id) if path else None,
+        transcript=_transcript(parent, path, agent_id, about) if path else None,
         agent_id=agent_id,
         agent_type=definition.name,
         parent_tool_use_id=tool_use_id,
@@ -90,9 +92,12 @@ def _conversation(
     )
 
 
-def _transcript(parent: Conversation, path: Path, agent_id: str) -> Transcript:
+def _transcript(parent: Conversation, path: Path, agent_id: str, about: dict[str, Any]) -> Transcript:
     session, mirror = parent.session, parent.transcript.mirror if parent.transcript else None
-    return Transcript(path, session.id, cwd=session.project_dir, sidechain=agent_id, mirror=mirror)
+    transcript = Transcript(path, session.id, cwd=session.project_dir, sidechain=agent_id, mirror=mirror)
+    nested = {"parentAgentId": parent.agent_id} if parent.agent_id else {}
+    transcript.describe({**about, "spawnDepth": parent.depth + 1, **nested})
+    return transcript
 
 
 async def _work(conversation: Conversation, prompt: str) -> TurnEnd:
@@ -152,6 +157,7 @@ def _told(conversation: Conversation, given: dict[str, Any], ending: TurnEnd) ->
 
 
 def _in_background(conversation: Conversation, definition: AgentDefinition, given: dict[str, Any]) -> ToolResult:
+    conversation.in_background = True
     name = str(given.get("name") or "")
     conversation.session.teammates |= {name} if name else set()
     work = _teammate(conversation, name, given["prompt"]) if name else _work(conversation, given["prompt"])
