@@ -12,7 +12,7 @@ import pytest
 from hookline import Hooks
 from hookline.agent.factory import AgentBundle, make, settings_hooks
 from hookline.agent.run_options import RunOptions
-from hookline.agent.stream_json.init import plugins, write_init_message
+from hookline.agent.stream_json.session_state import plugins, write_init_message
 from hookline.events import PreToolUse, SubagentStart
 from hookline.settings import load
 from tests.agent.driving import agent_on, reminders, requests_of

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from hookline.agent.stream_json.init import write_init_message
 from hookline.agent.stream_json.output import HookReporter, Note
+from hookline.agent.stream_json.session_state import write_init_message
 from hookline.cli.style import paint, width
 from hookline.core.engine import Notice, Verdict
 from hookline.display import block, one_line
