@@ -41,6 +41,40 @@ class _ChainState(msgspec.Struct, frozen=True):
     torn: int = 0
 
 
+class RotatedFiles:
+    """The files of a log on disk: the one under its name, and `NAME.1`, `NAME.2`, …, which were put aside."""
+
+    def __init__(self, path: Path) -> None:
+        self.path: Path = path
+
+    def put_aside(self) -> None:
+        """Rename the file, as it is, to the next number; an empty one is simply gone on with."""
+        if self.path.exists() and self.path.stat().st_size:
+            older = self.rotated()
+            number = int(older[-1].suffix[1:]) + 1 if older else 1
+            self.path.rename(self.path.with_name(f"{self.path.name}.{number}"))
+
+    def rotated(self) -> list[Path]:
+        """Older files of this log, oldest first."""
+        name = re.compile(re.escape(self.path.name) + r"\.([0-9]+)")
+        found = [(name.fullmatch(path.name), path) for path in self.path.parent.iterdir()]
+        return [path for _, path in sorted((int(match.group(1)), path) for match, path in found if match)]
+
+    def link_at(self, fd: int, seq: int) -> Link | None:
+        """The link of a record, in whichever file it is."""
+        found = next(map(link_of, _lines_after(fd, seq - 1)), None)
+        for path in reversed(self.rotated()):
+            if found is not None and found.seq <= seq:
+                break
+            with path.open("rb") as file:
+                found = next(map(link_of, _lines_after(file.fileno(), seq - 1)), None)
+        return found
+
+    def first_base(self) -> Link:
+        """Where the chain stood before the oldest file."""
+        return _base_of(next(iter([*self.rotated(), self.path])))
+
+
 class AuditFile:
     """One chained log; `append` may be called by any number of processes and threads.
 
@@ -59,6 +93,7 @@ class AuditFile:
         anchor: AnchorSpec = None,
     ) -> None:
         self.path: Path = Path(path)
+        self._files = RotatedFiles(self.path)
         self.anchor: Anchor | None = anchor_for(anchor, self.path, key)
         self._key = key
         self._max_bytes = max_bytes
@@ -94,7 +129,7 @@ class AuditFile:
         head = stands.head.at(stands.last)
         if stands.problem:
             records = [self._break(stands), *records]
-            self._put_aside()
+            self._files.put_aside()
         else:
             head = self._rotate(head_fd, head)
         with _opened(self.path) as fd:
@@ -184,7 +219,7 @@ class AuditFile:
         head = Head().at(last)
         if last.seq:
             log.warning("%s: lost or damaged; lines cut off before now cannot be told", self.head_path)
-            head = Head(lost_at=last.seq).at(last).since(self._first_base())
+            head = Head(lost_at=last.seq).at(last).since(self._files.first_base())
         write_head(head_fd, head, self._key)
         return _ChainState(head, last, torn=torn)
 
@@ -201,23 +236,10 @@ class AuditFile:
         if mark.seq > stands.last.seq:
             why = f"{_difference(stands.last, mark)}, as the anchor knows"
             return msgspec.structs.replace(stands, last=mark, problem=why)
-        if self._link_at(fd, mark.seq) != mark:
+        if self._files.link_at(fd, mark.seq) != mark:
             why = f"record {mark.seq} is not the one that the anchor knows"
             return msgspec.structs.replace(stands, problem=why)
         return stands
-
-    def _link_at(self, fd: int, seq: int) -> Link | None:
-        """The link of a record, in whichever file it is."""
-        found = next(map(link_of, _lines_after(fd, seq - 1)), None)
-        for path in reversed(self.rotated()):
-            if found is not None and found.seq <= seq:
-                break
-            with path.open("rb") as file:
-                found = next(map(link_of, _lines_after(file.fileno(), seq - 1)), None)
-        return found
-
-    def _first_base(self) -> Link:
-        return _base_of(next(iter([*self.rotated(), self.path])))
 
     # -- files that are put aside --------------------------------------------------------------------------------
 
@@ -226,23 +248,14 @@ class AuditFile:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         return {"time": now, "event": BREAK, "problem": stands.problem, "after": stands.last.seq}
 
-    def _put_aside(self) -> None:
-        """Rename the file, as it is, to the next number; an empty one is simply gone on with."""
-        if self.path.exists() and self.path.stat().st_size:
-            older = self.rotated()
-            number = int(older[-1].suffix[1:]) + 1 if older else 1
-            self.path.rename(self.path.with_name(f"{self.path.name}.{number}"))
-
     def rotated(self) -> list[Path]:
         """Older files of this log, oldest first."""
-        name = re.compile(re.escape(self.path.name) + r"\.([0-9]+)")
-        found = [(name.fullmatch(path.name), path) for path in self.path.parent.iterdir()]
-        return [path for _, path in sorted((int(match.group(1)), path) for match, path in found if match)]
+        return self._files.rotated()
 
     def _rotate(self, head_fd: int, head: Head) -> Head:
         """Put the full file aside; the head knows where it ends before anything is deleted."""
         write_head(head_fd, head, self._key)
-        self._put_aside()
+        self._files.put_aside()
         if self._keep is None:
             return head
         files = self.rotated()

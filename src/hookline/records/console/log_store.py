@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,11 +15,10 @@ import msgspec
 from hookline.errors import HooklineError
 from hookline.events import CATALOG
 from hookline.records.audit.reader import LogReader
-from hookline.records.console import schema
 from hookline.records.console.chain_place import chain_place, is_keyed, verify
 from hookline.records.console.hook_stats import hook_series, hook_stats
 from hookline.records.console.index import LogIndex
-from hookline.records.console.queries import ROW, Condition, like, position, row
+from hookline.records.console.queries import Condition, IndexReader, like, position
 from hookline.records.console.records import MOST_NAME, VERDICTS
 from hookline.records.console.store import (
     ConfiguredHook,
@@ -58,55 +56,36 @@ class LogStore:
         self._index = index
         self._key = key
         self._configured = tuple(configured)
-        self._local = threading.local()
+        self._reader = IndexReader(index)
         self._checks: dict[str, list[str] | None] = {}
         self._checking: set[str] = set()
-
-    @property
-    def _db(self) -> sqlite3.Connection:
-        """A connection for this thread, to the index as it is now."""
-        generation = self._index.generation
-        if getattr(self._local, "generation", None) != generation:
-            self._local.db = schema.reader(self._index.path)
-            self._local.generation = generation
-        db: sqlite3.Connection = self._local.db
-        return db
 
     def status(self) -> Status:
         index = self._index
         done, total = index.progress
         if not index.complete:
             return Status(ready=False, done=done, total=total, events=index.last_id, last_id=index.last_id)
-        first, last = self._span()
+        first, last = self._reader.span()
         return Status(
             ready=True, done=done, total=total, events=index.last_id, last_id=index.last_id, first=first, last=last
         )
-
-    def _span(self) -> tuple[int, int]:
-        first, last = self._db.execute(
-            "SELECT (SELECT min(time) FROM events), (SELECT max(time) FROM events)"
-        ).fetchone()
-        return first or 0, last or 0
 
     # -- events ----------------------------------------------------------------------------------------------------
 
     def page(self, wanted: Filter, cursor: str, limit: int) -> Page:
         if wanted.text:
             return self._search(wanted, cursor, limit)
-        condition = Condition(self._db, wanted)
+        condition = Condition(self._reader.db, wanted)
         before = position(cursor)
         more = ["(time, id) < (?, ?)"] if before else []
         ids = f"SELECT id FROM events{condition.where(*more)} ORDER BY time DESC, id DESC LIMIT ?"
         values = [*condition.values, *(before or ()), limit]
-        rows = self._rows(f"WHERE e.id IN ({ids}) ORDER BY e.time DESC, e.id DESC", values)
+        rows = self._reader.rows(f"WHERE e.id IN ({ids}) ORDER BY e.time DESC, e.id DESC", values)
         return Page(rows, f"{rows[-1].time}.{rows[-1].id}" if len(rows) == limit else "")
-
-    def _rows(self, clause: str, values: Iterable[Any]) -> list[EventRow]:
-        return [row(found) for found in self._db.execute(f"{ROW} {clause}", list(values))]
 
     def _search(self, wanted: Filter, cursor: str, limit: int) -> Page:
         """Text is searched for back from the newest event, for a moment; the cursor says how far that went."""
-        condition = Condition(self._db, wanted)
+        condition = Condition(self._reader.db, wanted)
         pattern = like(wanted.text)
         start = position(cursor)
         top = start[1] if start else self._index.last_id + 1
@@ -117,29 +96,29 @@ class LogStore:
             clause = condition.where("id >= ?", "id < ?", "(about LIKE ? ESCAPE '\\' OR reason LIKE ? ESCAPE '\\')")
             ids = f"SELECT id FROM events NOT INDEXED{clause} ORDER BY id DESC LIMIT ?"
             values = [*condition.values, bottom, top, pattern, pattern, limit - len(rows)]
-            rows += self._rows(f"WHERE e.id IN ({ids}) ORDER BY e.id DESC", values)
+            rows += self._reader.rows(f"WHERE e.id IN ({ids}) ORDER BY e.id DESC", values)
             top = rows[-1].id if len(rows) >= limit else bottom
             if time.monotonic() >= deadline:
                 break
         return Page(rows, f"0.{top}" if top > 1 else "", top)
 
     def after(self, last_id: int, wanted: Filter, limit: int) -> tuple[list[EventRow], int]:
-        condition = Condition(self._db, wanted)
+        condition = Condition(self._reader.db, wanted)
         parts = ["id > ?"]
         values = [*condition.values, last_id]
         if wanted.text:
             parts.append("(about LIKE ? ESCAPE '\\' OR reason LIKE ? ESCAPE '\\')")
             values += [like(wanted.text)] * 2
         clause = condition.where(*parts)
-        total = self._db.execute(f"SELECT count(*) FROM events NOT INDEXED{clause}", values).fetchone()[0]
+        total = self._reader.db.execute(f"SELECT count(*) FROM events NOT INDEXED{clause}", values).fetchone()[0]
         ids = f"SELECT id FROM events NOT INDEXED{clause} ORDER BY id DESC LIMIT ?"
-        return self._rows(f"WHERE e.id IN ({ids}) ORDER BY e.id DESC", [*values, limit]), total
+        return self._reader.rows(f"WHERE e.id IN ({ids}) ORDER BY e.id DESC", [*values, limit]), total
 
     def facets(self, wanted: Filter) -> Facets:
-        cells = self._cells(wanted, "event, tool, verdict, failed, hookset")
-        names = self._names({cell[place] for cell in cells for place in (0, 1)})
+        cells = self._reader.cells(wanted, "event, tool, verdict, failed, hookset")
+        names = self._reader.names({cell[place] for cell in cells for place in (0, 1)})
         sums: dict[str, dict[str, int]] = {"verdict": {}, "event": {}, "tool": {}, "hook": {}}
-        hooksets = self._hooksets({cell["hookset"] for cell in cells})
+        hooksets = self._reader.hooksets({cell["hookset"] for cell in cells})
         for cell in cells:
             _count(sums["verdict"], VERDICTS[cell["verdict"]], cell["n"])
             _count(sums["event"], names.get(cell["event"], ""), cell["n"])
@@ -151,52 +130,19 @@ class LogStore:
             failed=sum(cell["n"] for cell in cells if cell["failed"]),
         )  # fmt: skip
 
-    def _names(self, numbers: set[int]) -> dict[int, str]:
-        wanted = ", ".join(map(str, numbers))
-        return dict(self._db.execute(f"SELECT id, name FROM names WHERE id IN ({wanted})").fetchall())
-
-    def _hooksets(self, numbers: set[int]) -> dict[int, list[str]]:
-        wanted = ", ".join(map(str, numbers))
-        found: dict[int, list[str]] = {}
-        for hookset, hook in self._db.execute(
-            f"SELECT h.hookset, n.name FROM hooksets h JOIN names n ON n.id = h.hook WHERE h.hookset IN ({wanted})"
-        ):
-            found.setdefault(hookset, []).append(hook)
-        return found
-
     def timeline(self, wanted: Filter) -> Timeline:
-        width = self._meta("width", 50)
+        width = self._reader.width
         buckets: dict[int, dict[str, int]] = {}
-        for found in self._cells(wanted, "bucket, verdict"):
+        for found in self._reader.cells(wanted, "bucket, verdict"):
             buckets.setdefault(found["bucket"] * width, {})[VERDICTS[found["verdict"]]] = found["n"]
         return Timeline(width, sorted(buckets.items()))
 
-    def _cells(self, wanted: Filter, columns: str) -> list[sqlite3.Row]:
-        """Counts by these columns: from the sums where they are fine enough, else from the events."""
-        width = self._meta("width", 50)
-        if wanted.session or wanted.since % width or wanted.until % width:
-            condition = Condition(self._db, wanted)
-            source, count = f"(SELECT *, time / {width} AS bucket FROM events{condition.where()})", "count(*)"
-        else:
-            condition = Condition(self._db, msgspec.structs.replace(wanted, since=0, until=0))
-            if wanted.since:
-                condition.add("bucket >= ?", wanted.since // width)
-            if wanted.until:
-                condition.add("bucket < ?", wanted.until // width)
-            source, count = f"(SELECT * FROM cube{condition.where()})", "sum(n)"
-        query = f"SELECT {columns}, {count} AS n FROM {source} GROUP BY {columns}"
-        return self._db.execute(query, condition.values).fetchall()
-
-    def _meta(self, key: str, default: int) -> int:
-        found = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return found[0] if found else default
-
     def event(self, number: int) -> dict[str, Any] | None:
-        rows = self._rows("WHERE e.id = ?", [number])
+        rows = self._reader.rows("WHERE e.id = ?", [number])
         if not rows:
             return None
-        place = self._db.execute(
-            "SELECT e.offset, e.length, s.path, s.log FROM events e JOIN segments s ON s.id = e.segment WHERE e.id = ?",
+        place = self._reader.db.execute(
+            "SELECT e.seq, e.offset, e.length, s.path, s.log FROM events e JOIN segments s ON s.id = e.segment WHERE e.id = ?",
             (number,),
         ).fetchone()
         found: dict[str, Any] = {"row": rows[0], "file": place["path"], "offset": place["offset"]}
@@ -207,7 +153,7 @@ class LogStore:
             record = msgspec.json.decode(line)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as problem:
             return {**found, "record": {}, "line": "", "chain": None, "problem": f"the line cannot be read: {problem}"}
-        if (record.get("seq", 0), record.get("event")) != (self._seq(number), rows[0].event):
+        if (record.get("seq", 0), record.get("event")) != (place["seq"], rows[0].event):
             return {
                 **found,
                 "record": {},
@@ -217,16 +163,12 @@ class LogStore:
             }
         return {**found, "record": record, "line": line.decode("utf-8", "replace"), "chain": chain}
 
-    def _seq(self, number: int) -> int:
-        found: int = self._db.execute("SELECT seq FROM events WHERE id = ?", (number,)).fetchone()[0]
-        return found
-
     # -- sessions --------------------------------------------------------------------------------------------------
 
     def sessions(self, cursor: str, limit: int) -> Sessions:
         before = position(cursor)
         clause = "WHERE (last, id) < (?, ?)" if before else "WHERE last IS NOT NULL"
-        found = self._db.execute(
+        found = self._reader.db.execute(
             f"SELECT * FROM sessions {clause} ORDER BY last DESC, id DESC LIMIT ?",
             [*(before or ()), limit],
         ).fetchall()
@@ -234,11 +176,11 @@ class LogStore:
         return Sessions([_session(one) for one in found], end)
 
     def session(self, name: str, cursor: str, limit: int) -> SessionEvents | None:
-        found = self._db.execute("SELECT * FROM sessions WHERE name = ?", (name[:MOST_NAME],)).fetchone()
+        found = self._reader.db.execute("SELECT * FROM sessions WHERE name = ?", (name[:MOST_NAME],)).fetchone()
         if found is None:
             return None
         after = position(cursor) or (-1, 0)
-        rows = self._rows(
+        rows = self._reader.rows(
             "WHERE e.run = ? AND (e.time, e.id) > (?, ?) ORDER BY e.time, e.id LIMIT ?", [found["id"], *after, limit]
         )
         return SessionEvents(_session(found), rows, f"{rows[-1].time}.{rows[-1].id}" if len(rows) == limit else "")
@@ -246,20 +188,20 @@ class LogStore:
     # -- hooks -----------------------------------------------------------------------------------------------------
 
     def hooks(self) -> list[HookStats]:
-        return hook_stats(self._db)
+        return hook_stats(self._reader.db)
 
     def hook(self, name: str) -> HookSeries | None:
-        return hook_series(self._db, name, self._meta("width", 50))
+        return hook_series(self._reader.db, name, self._reader.width)
 
     def coverage(self) -> Coverage:
         names = ", ".join(f"'{name}'" for name in _GATES)
-        cells = self._db.execute(
+        cells = self._reader.db.execute(
             "SELECT v.name, coalesce(t.name, ''), sum(c.n), sum(CASE WHEN c.hookset THEN c.n ELSE 0 END) FROM cube c"
             f" JOIN names v ON v.id = c.event LEFT JOIN names t ON t.id = c.tool WHERE v.name IN ({names})"
             " GROUP BY 1, 2 ORDER BY 3 DESC LIMIT ?",
             (_MOST_NAMES,),
         )
-        ran = {stats[0] for stats in self._db.execute("SELECT name FROM names WHERE kind = 3")}
+        ran = {stats[0] for stats in self._reader.db.execute("SELECT name FROM names WHERE kind = 3")}
         never = [hook for hook in self._configured if hook.name not in ran]
         return Coverage([ToolCoverage(*cell) for cell in cells], never, len(self._configured))
 
@@ -267,7 +209,7 @@ class LogStore:
 
     def health(self) -> Health:
         gaps = self.page(Filter(verdict=("gap",)), "", _MOST_GAPS).rows
-        writers = self._db.execute(
+        writers = self._reader.db.execute(
             "SELECT coalesce(nullif(user, ''), '?'), sum(events) FROM sessions GROUP BY 1 ORDER BY 2 DESC LIMIT 50"
         )
         return Health(
@@ -278,11 +220,11 @@ class LogStore:
 
     def _log(self, log: Path) -> LogHealth:
         name = str(log)
-        numbers = self._db.execute(
+        numbers = self._reader.db.execute(
             "SELECT coalesce(sum(lines), 0), coalesce(sum(unreadable), 0) FROM segments WHERE log = ?",
             (name,),
         ).fetchone()
-        first, last = self._span()
+        first, last = self._reader.span()
         breaks = self._checks.get(name)
         return LogHealth(
             name, [(segment.path, segment.size) for segment in LogReader(log).segments()], numbers[0], numbers[1],

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
+from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
+from hookline.records.console import schema
+from hookline.records.console.index import LogIndex
 from hookline.records.console.name_table import EVENT, TOOL
 from hookline.records.console.records import VERDICTS
 from hookline.records.console.store import EventRow, Filter
@@ -102,3 +108,69 @@ def position(cursor: str) -> tuple[int, int] | None:
         return int(first), int(second)
     except ValueError:
         return None
+
+
+class IndexReader:
+    """The index as it is now, asked from any thread: a connection for each."""
+
+    def __init__(self, index: LogIndex) -> None:
+        self._index = index
+        self._local = threading.local()
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        """This thread's connection."""
+        generation = self._index.generation
+        if getattr(self._local, "generation", None) != generation:
+            self._local.db = schema.reader(self._index.path)
+            self._local.generation = generation
+        db: sqlite3.Connection = self._local.db
+        return db
+
+    def rows(self, clause: str, values: Iterable[Any]) -> list[EventRow]:
+        """Events, as a list shows them."""
+        return [row(found) for found in self.db.execute(f"{ROW} {clause}", list(values))]
+
+    def span(self) -> tuple[int, int]:
+        """The times of the first event and the last."""
+        first, last = self.db.execute(
+            "SELECT (SELECT min(time) FROM events), (SELECT max(time) FROM events)"
+        ).fetchone()
+        return first or 0, last or 0
+
+    def names(self, numbers: set[int]) -> dict[int, str]:
+        """The names that these numbers stand for."""
+        wanted = ", ".join(map(str, numbers))
+        return dict(self.db.execute(f"SELECT id, name FROM names WHERE id IN ({wanted})").fetchall())
+
+    def hooksets(self, numbers: set[int]) -> dict[int, list[str]]:
+        """The hooks of these sets."""
+        wanted = ", ".join(map(str, numbers))
+        found: dict[int, list[str]] = {}
+        for hookset, hook in self.db.execute(
+            f"SELECT h.hookset, n.name FROM hooksets h JOIN names n ON n.id = h.hook WHERE h.hookset IN ({wanted})"
+        ):
+            found.setdefault(hookset, []).append(hook)
+        return found
+
+    @property
+    def width(self) -> int:
+        """How many milliseconds each sum over time covers."""
+        found = self.db.execute("SELECT value FROM meta WHERE key = 'width'").fetchone()
+        return found[0] if found else 50
+
+    def cells(self, wanted: Filter, columns: str) -> list[sqlite3.Row]:
+        """Counts by these columns: from the sums where they are fine enough, else from the events."""
+        width = self.width
+        if wanted.session or wanted.since % width or wanted.until % width:
+            condition = Condition(self.db, wanted)
+            source, count = f"(SELECT *, time / {width} AS bucket FROM events{condition.where()})", "count(*)"
+        else:
+            condition = Condition(self.db, msgspec.structs.replace(wanted, since=0, until=0))
+            if wanted.since:
+                condition.add("bucket >= ?", wanted.since // width)
+            if wanted.until:
+                condition.add("bucket < ?", wanted.until // width)
+            source, count = f"(SELECT * FROM cube{condition.where()})", "sum(n)"
+        query = f"SELECT {columns}, {count} AS n FROM {source} GROUP BY {columns}"
+        return self.db.execute(query, condition.values).fetchall()
