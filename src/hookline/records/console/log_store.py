@@ -46,6 +46,7 @@ _MOST_BEFORE = 1 << 20
 _MOST_GAPS = 200
 _MOST_NAMES = 200
 _MOST_BREAKS = 100
+_UNREAD: dict[str, Any] = {"record": {}, "line": "", "chain": None}
 _GATES = tuple(row.name for row in CATALOG.values() if row.gate and row.audited)
 
 
@@ -142,7 +143,8 @@ class LogStore:
         if not rows:
             return None
         place = self._reader.db.execute(
-            "SELECT e.seq, e.offset, e.length, s.path, s.log FROM events e JOIN segments s ON s.id = e.segment WHERE e.id = ?",
+            "SELECT e.seq, e.offset, e.length, s.path, s.log FROM events e JOIN segments s ON s.id = e.segment"
+            " WHERE e.id = ?",
             (number,),
         ).fetchone()
         found: dict[str, Any] = {"row": rows[0], "file": place["path"], "offset": place["offset"]}
@@ -152,15 +154,9 @@ class LogStore:
             chain = chain_place(place["log"], line + b"\n", before, self._key)
             record = msgspec.json.decode(line)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as problem:
-            return {**found, "record": {}, "line": "", "chain": None, "problem": f"the line cannot be read: {problem}"}
+            return {**found, **_UNREAD, "problem": f"the line cannot be read: {problem}"}
         if (record.get("seq", 0), record.get("event")) != (place["seq"], rows[0].event):
-            return {
-                **found,
-                "record": {},
-                "line": "",
-                "chain": None,
-                "problem": "the log was changed since it was read",
-            }
+            return {**found, **_UNREAD, "problem": "the log was changed since it was read"}
         return {**found, "record": record, "line": line.decode("utf-8", "replace"), "chain": chain}
 
     # -- sessions --------------------------------------------------------------------------------------------------

@@ -119,7 +119,7 @@ class IndexReader:
 
     @property
     def db(self) -> sqlite3.Connection:
-        """This thread's connection."""
+        """The connection of the calling thread."""
         generation = self._index.generation
         if getattr(self._local, "generation", None) != generation:
             self._local.db = schema.reader(self._index.path)
