@@ -2,11 +2,13 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hookline import Hooks
 from hookline.events import PreToolUse, Stop
+from hookline.processes import pipes
 from tests.settings.world import World, run
 
 SCRIPT = "#!/bin/sh\necho ran >> ran.txt\n"
@@ -146,6 +148,108 @@ async def test_planted_byte_code_is_not_run(world: World, warm: str, monkeypatch
 
     assert not verdict.blocked
     assert not (world.project / "evil").exists()
+
+
+def _sources(name: str, *, asks: bool) -> dict[str, str]:
+    """The files of a hook that leaves its mark as `name`; one that asks where it lies cannot be run from memory."""
+    more = "d=$(dirname $0)\n" if asks else ""
+    where = "import os\nos.path.dirname(__file__)\n" if asks else ""
+    return {
+        "a.sh": f"#!/bin/sh\n{more}touch {name}\nexit 0\n",
+        "a.py": f"#!/usr/bin/env python3\n{where}import helper\nopen(helper.name, 'a').close()\n",
+        "helper.py": f"name = '{name}'\n",
+    }
+
+
+def _rename(world: World, hooks: Path, evil: Path) -> None:
+    hooks.rename(world.project / "kept")
+    evil.rename(hooks)
+
+
+def _rename_back(world: World, hooks: Path, evil: Path) -> None:
+    hooks.rename(evil)
+    (world.project / "kept").rename(hooks)
+    (hooks / "more.log").touch()  # to make it look as if a name had been added
+
+
+def _link(world: World, hooks: Path, evil: Path) -> None:
+    new = world.project / "new"
+    new.symlink_to(evil)
+    new.replace(hooks)
+
+
+def _link_back(world: World, hooks: Path, evil: Path) -> None:
+    new = world.project / "new"
+    new.symlink_to(world.project / "real")
+    new.replace(hooks)
+
+
+EXCHANGES = {"a folder": (_rename, _rename_back), "a link": (_link, _link_back)}
+STARTED = ["sh hooks/a.sh", "./hooks/a.sh", "python3 hooks/a.py", "hooks/a.py", '"$CLAUDE_PROJECT_DIR"/hooks/a.sh']
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES)
+@pytest.mark.parametrize("asks", [False, True], ids=["from memory", "from its place"])
+async def test_an_exchange_on_the_way_opens_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, exchange: str, *, asks: bool
+) -> None:
+    """Good when compared, evil when started, good again when looked at once more: a folder or a link on the path.
+
+    A script that does not ask where it lies is started from the bytes that were compared: the evil one never runs.
+    """
+    there, back = EXCHANGES[exchange]
+    original = pipes.start_process
+    for number, line in enumerate(STARTED):
+        here = World(world.base / str(number))
+        for name, text in _sources("good", asks=asks).items():
+            here.write(f"proj/{'real' if exchange == 'a link' else 'hooks'}/{name}", text).chmod(0o755)
+        for name, text in _sources("evil", asks=asks).items():
+            here.write(f"proj/evil-hooks/{name}", text).chmod(0o755)
+        folder, evil = here.project / "hooks", here.project / "evil-hooks"
+        if exchange == "a link":
+            folder.symlink_to(here.project / "real")
+        here.write("proj/.claude/settings.json", run(line))
+
+        async def exchanged(
+            *args: Any, here: World = here, folder: Path = folder, evil: Path = evil, **options: Any
+        ) -> Any:
+            there(here, folder, evil)
+            process = await original(*args, **options)
+            finish = process.finish
+
+            async def finished() -> Any:
+                result = await finish()
+                back(here, folder, evil)
+                return result
+
+            monkeypatch.setattr(process, "finish", finished)
+            return process
+
+        async with hooks(here) as made:
+            first = await made.fire(event(here))
+            assert not first.blocked, (line, first.reason)
+            assert (here.project / "good").exists(), line
+            (here.project / "good").unlink()
+            monkeypatch.setattr("hookline.runners.command.start_process", exchanged)
+            second = await made.fire(event(here))
+            monkeypatch.setattr("hookline.runners.command.start_process", original)
+
+        assert second.blocked, line
+        assert asks or not (here.project / "evil").exists(), line
+        assert asks or (here.project / "good").exists(), line
+
+
+async def test_a_hook_that_writes_beside_itself_is_not_an_exchange(world: World) -> None:
+    """A log in its own folder, or at the project's root, at every run."""
+    texts = {"hooks/a.sh": "#!/bin/sh\ndate >> $(dirname $0)/$$.log\n", "b.sh": "#!/bin/sh\ndate > $$.log\n"}
+    for path, text in texts.items():
+        world.write(f"proj/{path}", text)
+    for line in ("sh hooks/a.sh", "sh b.sh"):
+        world.write("proj/.claude/settings.json", run(line))
+        async with hooks(world) as made:
+            for _ in range(2):
+                verdict = await made.fire(event(world))
+                assert not verdict.blocked, (line, verdict.reason)
 
 
 POLICIES = {

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from hookline.core.engine import Context, RunnerResult
 from hookline.core.hooks.actions import Command
 from hookline.core.hooks.hook import Hook
@@ -41,6 +43,7 @@ class CommandRunner:
         self._warm = None if warm is False else _interpreters(warm)
         self._limit = limit
         self._persistent: dict[tuple[object, ...], Persistent] = {}
+        self._kept: list[object] = []
         self._environments = Environments()
 
     @property
@@ -80,8 +83,11 @@ class CommandRunner:
         process = self._persistent.get(key)
         if process is None:
             env = environment(action, event, ctx, None)
-            process = Persistent(ProcessSpec(argv=argv_of(action, ctx), cwd=event.cwd or None, env=env))
+            spec = ProcessSpec(argv=argv_of(action, ctx), cwd=event.cwd or None, env=env)
+            spec, kept = _with_hashed_script(spec, action, event)
+            process = Persistent(spec)
             self._persistent[key] = process
+            self._kept.append(kept)
         line = await process.ask(dialect(action.dialect).encode_event(event))
         text = line.decode("utf-8", "replace")
         return RunnerResult(reply=decoded(text, hook, event, exit_code=None, stderr=""), stdout=text)
@@ -91,6 +97,7 @@ class CommandRunner:
         for process in self._persistent.values():
             await process.aclose()
         self._persistent.clear()
+        self._kept.clear()
         if self._warm is not None:
             await self._warm.aclose()
 
@@ -120,6 +127,7 @@ class _CommandRun:
         self.environments = environments
         self.process: Process | None = None
         self.check_again: Callable[[], None] = _nothing
+        self.kept: object = None
         self.first_line = bytearray()
         self.decided = False
         self.skip = 0
@@ -175,6 +183,7 @@ class _CommandRun:
         async with slots().hold() as slot:  # first of all: a hundred that get ready at once would hold the loop up
             spec = self._spec(env_file)
             self.check_again = _check_seal(self.action, self.event)
+            spec, self.kept = _with_hashed_script(spec, self.action, self.event)
             try:
                 self.process = await start_process(
                     spec, limit=self.limit, on_output=self._printed, launch=self.launch, slot=slot
@@ -221,6 +230,12 @@ def _check_seal(action: Command, event: Event) -> Callable[[], None]:
     if action.seal is None:
         return _nothing
     return action.seal.check(action, event.cwd)
+
+
+def _with_hashed_script(spec: ProcessSpec, action: Command, event: Event) -> tuple[ProcessSpec, object]:
+    """Start the bytes that were compared, where that can be done, and what to keep until the command has ended."""
+    found = None if action.seal is None else action.seal.hashed_argv(action, event.cwd)
+    return (spec, None) if found is None else (msgspec.structs.replace(spec, argv=found[0]), found[1])
 
 
 def _nothing() -> None:

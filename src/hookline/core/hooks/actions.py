@@ -27,6 +27,9 @@ class SealedFiles(Protocol):
     def check(self, action: Command | Cedar | Rego, cwd: str) -> Callable[[], None]:
         """Raise `HookFailed` unless all is as it was trusted; what is returned does so again after the run."""
 
+    def hashed_argv(self, action: Command, cwd: str) -> tuple[tuple[str, ...], object] | None:
+        """The command with its script from the bytes that were compared, and what to keep until it has ended."""
+
 
 PLUGIN_FOLDERS = ("CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA")
 """Names of folders that a plugin's command may write as `${NAME}`; elsewhere they are nothing."""
