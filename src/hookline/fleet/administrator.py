@@ -11,10 +11,9 @@ import msgspec
 
 from hookline.errors import FleetError
 from hookline.fleet import rollout as rollouts
-from hookline.fleet.bundle import Bundle, pack, unpack
+from hookline.fleet.bundle import Bundle, fetch, pack, unpack
 from hookline.fleet.connection import connect
 from hookline.fleet.hub_folder import HubFolder
-from hookline.fleet.objects import fetch
 from hookline.fleet.overview import MachineRow, rows
 from hookline.fleet.rollout import Rollout
 from hookline.fleet.status import Status, read_status

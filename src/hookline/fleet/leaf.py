@@ -21,12 +21,11 @@ import msgspec
 
 from hookline.errors import FleetError
 from hookline.fleet.audit_blocks import Block, blocks_after, place_after
-from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, unpack
+from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, fetch, unpack
 from hookline.fleet.check import check_in_process
 from hookline.fleet.connection import connect, end
 from hookline.fleet.keys import MachineKey, verify
 from hookline.fleet.machine import CannotWrite, Current, Enrolment, Machine
-from hookline.fleet.objects import fetch
 from hookline.fleet.registry import read_token
 from hookline.fleet.rollout import Rollout
 from hookline.fleet.status import Status
