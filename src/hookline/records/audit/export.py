@@ -1,21 +1,21 @@
 """Audit records in the words of others: OpenTelemetry's logs, OCSF for a SIEM, and columns for analysts. Pure.
 
-Every record becomes one record there; what has no place of its own is kept as it was written, so nothing is lost.
+What has no place of its own there is kept as it was written, so nothing is lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from hookline.records.audit.ocsf import ocsf
+
 Record = dict[str, Any]
 SEVERITY = {"deny": ("WARN", 13), "stop": ("WARN", 13), "ask": ("INFO2", 10), "defer": ("INFO2", 10)}
 """OpenTelemetry's words and numbers; everything else is INFO, 9."""
-OCSF_VERSION = "1.4.0"
-_ACTIONS = {"deny": (2, "Denied"), "stop": (2, "Denied"), "ask": (3, "Observed"), "rewrite": (4, "Modified")}
 _COLUMNS = ("time", "machine", "seq", "run", "user", "cwd", "event", "tool", "decision", "blocked", "by", "ms", "hash")
 
 
@@ -53,40 +53,6 @@ def otlp(record: Record, machine: str = "") -> Record:
     return {"resourceLogs": [{"resource": {"attributes": _pairs(resource)}, "scopeLogs": [scope]}]}
 
 
-def ocsf(record: Record, machine: str = "") -> Record:
-    """An event of OCSF's class API Activity (6003): an agent asked for something, and this was the answer."""
-    decision = str(record.get("decision", ""))
-    action, word = _ACTIONS.get(decision, (1, "Allowed"))
-    reasons = "; ".join(map(str, record.get("reasons") or ()))
-    return {
-        "class_uid": 6003,
-        "class_name": "API Activity",
-        "category_uid": 6,
-        "category_name": "Application Activity",
-        "activity_id": 99,
-        "activity_name": str(record.get("event", "")),
-        "type_uid": 600399,
-        "time": nanoseconds(record) // 1_000_000,
-        "severity_id": 3 if action == 2 else 1,
-        "severity": "Medium" if action == 2 else "Informational",
-        "action_id": action,
-        "action": word,
-        "disposition": decision,
-        "status_detail": reasons,
-        "actor": {"user": {"name": str(record.get("user", ""))}, "session": {"uid": str(record.get("run", ""))}},
-        "api": {"operation": str(record.get("tool") or record.get("event", "")), "service": {"name": "hookline"}},
-        "device": {"uid": machine, "type_id": 0},
-        "src_endpoint": {"uid": machine},
-        "metadata": {
-            "version": OCSF_VERSION,
-            "product": {"name": "Hookline", "vendor_name": "Hookline"},
-            "uid": str(record.get("hash", "")),
-            "sequence": _whole(record.get("seq")),
-        },
-        "unmapped": {key: value for key, value in record.items() if key not in {"hash", "seq", "user", "run"}},
-    }
-
-
 def columns(record: Record, machine: str = "") -> Record:
     """A row for analysts: what is asked for most has a column, and the whole record is in `record`."""
     row = {name: record.get(name) for name in _COLUMNS}
@@ -102,15 +68,18 @@ def columns(record: Record, machine: str = "") -> Record:
     }
 
 
-FORMATS = {"otel": otlp, "ocsf": ocsf}
-"""The formats that are lines of JSON."""
+FORMATS: dict[str, Callable[[Record, str], Iterator[Record]]] = {
+    "otel": lambda record, machine: iter((otlp(record, machine),)),
+    "ocsf": ocsf,
+}
+"""The formats that are lines of JSON; a record may become several."""
 
 
 def lines(records: Iterable[tuple[str, Record]], form: str) -> Iterator[bytes]:
     """Machine and record, as lines."""
     shape = FORMATS[form]
     for machine, record in records:
-        yield msgspec.json.encode(shape(record, machine)) + b"\n"
+        yield from (msgspec.json.encode(made) + b"\n" for made in shape(record, machine))
 
 
 def _whole(value: object) -> int:
