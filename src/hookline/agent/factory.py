@@ -28,7 +28,6 @@ from hookline.agent.models.base import DEFAULT_MAX_TOKENS
 from hookline.agent.models.pricing import has_price
 from hookline.agent.run_options import RunOptions
 from hookline.agent.session.transcript_paths import find, latest
-from hookline.agent.settings_env import SettingsEnv
 from hookline.agent.tools import Tool, default_tools
 from hookline.agent.tools.structured import read_schema
 from hookline.api import Hooks
@@ -341,3 +340,25 @@ def _setup(options: RunOptions) -> str | None:
 
 def _instructions(options: RunOptions) -> frozenset[str]:
     return frozenset() if options.bare else frozenset(word.capitalize() for word in options.sources)
+
+
+class SettingsEnv:
+    """Variables that settings state, in the process's environment while a run lasts: SDKs and TLS look there."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, str | None] = {}
+
+    def apply(self, variables: Mapping[str, str]) -> None:
+        """Put these in."""
+        for name in variables:
+            self._before.setdefault(name, os.environ.get(name))
+        os.environ.update(variables)
+
+    def restore(self) -> None:
+        """The run is over: the environment is as it was."""
+        for name, value in self._before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        self._before.clear()

@@ -60,7 +60,6 @@ DISPOSITIONS: dict[str, Disposition] = {
     "REPLACE": _MODIFIED,
 }
 """By the word that the log shows; every other word is let through."""
-_BEGINS = {"SessionStart": True, "SubagentStart": True, "SessionEnd": False, "SubagentStop": False}
 
 
 def ocsf(record: Record, machine: str = "") -> Iterator[Record]:
@@ -79,8 +78,8 @@ def ocsf(record: Record, machine: str = "") -> Iterator[Record]:
         api = {"operation": tool, "service": {"name": server or "agent"}, "request": {"uid": _step(record)}}
         endpoint = {"uid": host, "name": host}
         yield {**base, **about, **_of(API, 99, event, record), "api": api, "src_endpoint": endpoint}
-    elif event in _BEGINS:
-        activity = (1, "Logon") if _BEGINS[event] else (2, "Logoff")
+    elif event.startswith(("Session", "Subagent")):
+        activity = (1, "Logon") if event.endswith("Start") else (2, "Logoff")
         user = {
             "name": str(record.get("agent_type") or record.get("agent") or "agent"),
             "type_id": 99,
