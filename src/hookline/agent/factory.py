@@ -52,6 +52,28 @@ LAST_MOMENT = 0.25
 SYSTEM = "You are an agent that works in a folder with tools. Do what the user asks, and say briefly what you did."
 
 
+class SettingsEnv:
+    """Variables that settings state, in the process's environment while a run lasts: SDKs and TLS look there."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, str | None] = {}
+
+    def apply(self, variables: Mapping[str, str]) -> None:
+        """Put these in."""
+        for name in variables:
+            self._before.setdefault(name, os.environ.get(name))
+        os.environ.update(variables)
+
+    def restore(self) -> None:
+        """The run is over: the environment is as it was."""
+        for name, value in self._before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        self._before.clear()
+
+
 @dataclass
 class AgentBundle:
     """An agent and what has to be ended after it."""
@@ -340,25 +362,3 @@ def _setup(options: RunOptions) -> str | None:
 
 def _instructions(options: RunOptions) -> frozenset[str]:
     return frozenset() if options.bare else frozenset(word.capitalize() for word in options.sources)
-
-
-class SettingsEnv:
-    """Variables that settings state, in the process's environment while a run lasts: SDKs and TLS look there."""
-
-    def __init__(self) -> None:
-        self._before: dict[str, str | None] = {}
-
-    def apply(self, variables: Mapping[str, str]) -> None:
-        """Put these in."""
-        for name in variables:
-            self._before.setdefault(name, os.environ.get(name))
-        os.environ.update(variables)
-
-    def restore(self) -> None:
-        """The run is over: the environment is as it was."""
-        for name, value in self._before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-        self._before.clear()
