@@ -13,7 +13,7 @@ from hookline.core.engine.observers import HookResponse, HookStarted, Notice
 
 if TYPE_CHECKING:
     from hookline.api import Hooks
-    from hookline.processes.shared_deadline import SharedDeadline
+    from hookline.processes.watch import SharedDeadline
 
 T = TypeVar("T")
 TERMINATED = 143

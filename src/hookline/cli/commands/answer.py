@@ -146,7 +146,7 @@ def answered(request: AnswerOptions, data: bytes, until: float) -> Response:
         said: list[Response] = []
         _judge(request, data, until, said.append)  # Windows: there a hook that ends the program is not caught
         return said[0]
-    from hookline.processes.watchdog import NoAnswer, answer_in_time
+    from hookline.processes.watch import NoAnswer, answer_in_time
 
     def work(deliver: Callable[[bytes], None]) -> None:
         _judge(request, data, until, lambda response: deliver(msgspec.json.encode(response)))

@@ -12,9 +12,9 @@ from hookline.cli.options import add_json, add_sources, from_python, load, parse
 from hookline.cli.runtime import TimeKeeper
 from hookline.cli.style import folded, paint
 from hookline.errors import ConfigError
-from hookline.processes.shared_deadline import SharedDeadline
 from hookline.processes.stdout import borrowed_stdout
 from hookline.processes.supervised import ChildExit, supervise
+from hookline.processes.watch import SharedDeadline
 from hookline.settings.check import check, check_hooks
 from hookline.settings.problems import Problem
 

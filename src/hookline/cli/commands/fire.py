@@ -23,9 +23,9 @@ from hookline.display import one_line
 from hookline.errors import EventError, HooklineError
 from hookline.events import Event, spec_of
 from hookline.hosts.answer import fails_closed
-from hookline.processes.shared_deadline import SharedDeadline
 from hookline.processes.stdout import borrowed_stdout, claim_stdout
 from hookline.processes.supervised import ChildExit, supervise
+from hookline.processes.watch import SharedDeadline
 from hookline.replies import deny
 from hookline.settings.parse import InAgent, never
 

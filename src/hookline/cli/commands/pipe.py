@@ -19,9 +19,9 @@ from hookline.cli.services import hosted
 from hookline.core.wire.dialects import DIALECTS
 from hookline.hosts.answer import answer
 from hookline.hosts.dialect_lines import MOST_BYTES, LineCodec, refused
-from hookline.processes.shared_deadline import SharedDeadline
 from hookline.processes.stdout import claim_stdout
 from hookline.processes.supervised import ChildExit, Lines
+from hookline.processes.watch import SharedDeadline
 
 _EXAMPLES = """examples:
   echo '{"hook_event_name": "Stop"}' | hookline pipe

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from hookline.processes import watchdog
-from hookline.processes.watchdog import NoAnswer, answer_in_time
+from hookline.processes import watch
+from hookline.processes.watch import NoAnswer, answer_in_time
 from tests.agent.processes import alive
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -80,7 +80,7 @@ def test_what_the_work_has_started_ends_with_it(tmp_path: Path, monkeypatch: pyt
         """Its time is over once the program runs, however long that takes."""
         return time.monotonic() + (600 if note.exists() and note.read_text() else 0)
 
-    monkeypatch.setattr(watchdog, "time", SimpleNamespace(monotonic=clock, sleep=time.sleep))
+    monkeypatch.setattr(watch, "time", SimpleNamespace(monotonic=clock, sleep=time.sleep))
 
     def work(deliver: Deliver) -> None:
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
