@@ -17,7 +17,7 @@ HooklineError
 │   └── Unsealed             its files are not what was trusted, so it was not run
 ├── ToolDenied               a call of a wrapped tool that hooks did not allow; has the verdict
 ├── ConfigError              a settings file, with file and key path
-│   └── Untrusted            a project's hooks that nobody has trusted yet
+│   └── Untrusted            a project's hooks that are not trusted yet
 ├── AgentError               a run of the agent that cannot go on
 │   ├── ModelError           the model gave no usable answer; `kind` says why
 │   ├── ToolInputInvalid     arguments that do not fit the tool's schema
@@ -192,7 +192,7 @@ class ConfigError(HooklineError):
 
 
 class UntrustedHooks(ConfigError):
-    """A project's hooks that nobody has trusted yet."""
+    """A project's hooks that are not trusted yet."""
 
 
 class AuditError(HooklineError):

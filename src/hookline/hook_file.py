@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from collections.abc import Mapping
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
@@ -24,17 +25,28 @@ from hookline.errors import ConfigError
 class _CompileAlways(SourceFileLoader):
     """Loads what the file says. Byte code beside it may be anybody's, and is stale after two edits in one second."""
 
+    sources: Mapping[str, bytes] | None = None
+    """What the files hold, if they were read already: nothing is read from the disk then."""
+
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
         return self.source_to_code(self.get_data(path), path)
 
+    def get_data(self, path: str) -> bytes:
+        if self.sources is None:
+            return super().get_data(path)
+        if path not in self.sources:
+            raise ImportError(f"{path}: not among the files that were read")
+        return self.sources[path]
 
-def load_hooks(file: str | Path) -> Hooks:
+
+def load_hooks(file: str | Path, sources: Mapping[str, bytes] | None = None) -> Hooks:
     """The `hooks` of a Python file, which may import what lies beside it: `import rules`, `from .rules import x`.
 
     The file may have any name: it does not take the place of a module that is called the same. Python's own modules
     come before its neighbours, as Hookline needs them too. A file that cannot be imported, whatever it does while it
-    is, is a `ConfigError` that says why.
+    is, is a `ConfigError` that says why. With `sources`, which has the bytes of each file by its path, nothing of the
+    file's folder is read again.
     """
     path, name = Path(file), str(file)
     if not path.is_file():
@@ -43,11 +55,14 @@ def load_hooks(file: str | Path) -> Hooks:
     own = f"{_package(folder)}.{path.stem.replace('.', '_')}"
     if path.suffix not in SOURCE_SUFFIXES:
         raise ConfigError(name, "not a Python file; its name must end in `.py`")
-    loader = _CompileAlways(own, str(path))
+    make = _CompileAlways if sources is None else type("_Given", (_CompileAlways,), {"sources": sources})
+    loader = make(own, str(folder / path.name) if sources is not None else str(path))
     spec = ModuleSpec(own, loader, origin=str(path))
     spec.has_location = True
     module = importlib.util.module_from_spec(spec)
     sys.modules[own] = module
+    for one in (folder, *({Path(name).parent for name in sources or ()} - {folder})):
+        _find_modules_in(str(one), make)
     _let_import_from(str(folder))
     try:
         loader.exec_module(module)
@@ -69,10 +84,13 @@ def _package(folder: Path) -> str:
     return name
 
 
+def _find_modules_in(folder: str, make: type[_CompileAlways]) -> None:
+    extensions = [] if make.sources is not None else [(ExtensionFileLoader, EXTENSION_SUFFIXES)]
+    sys.path_importer_cache[folder] = FileFinder(folder, *extensions, (make, SOURCE_SUFFIXES))
+
+
 def _let_import_from(folder: str) -> None:
     """Put a folder on the path: after Python's own modules, before everything that was installed."""
-    sources, extensions = (_CompileAlways, SOURCE_SUFFIXES), (ExtensionFileLoader, EXTENSION_SUFFIXES)
-    sys.path_importer_cache[folder] = FileFinder(folder, extensions, sources)
     if folder in sys.path:
         return
     own = str(Path(os.__file__).parent)

@@ -141,7 +141,7 @@ def test_without_a_terminal_untrusted_hooks_are_an_error(place: Place) -> None:
     done = place.run("fire", *BASH[:-1])
 
     assert done.returncode == 1
-    assert "hook that nobody has trusted yet" in done.stderr
+    assert "hook that is not trusted yet" in done.stderr
     assert "run `hookline trust`" in done.stderr
     assert not (place.project / "ran").exists()
 

@@ -272,7 +272,7 @@ def test_a_policy_that_does_not_load_or_fails_its_own_tests_is_refused(
     assert problem in found[0]
 
 
-OWN = "from hookline import Hooks\nhooks = Hooks()\n"
+OWN = "from hookline import Hooks\nhooks = Hooks(mode='evaluate_only')\nhooks.engine.enabled = False\n"
 ANSWERS = {
     "guard": ("guard", "commands", "--block", "sudo *"),
     "pipe": ("pipe", "--hooks", "own.py"),
@@ -454,6 +454,37 @@ async def test_a_set_that_stays_follows_the_policy(tmp_path: Path) -> None:
         assert (await hooks.fire(READ)).decided_by == "fleet.policy"
         put_in_force(machine, {"hooks.py": POLICY}, version=2)
         assert str((await hooks.fire(READ)).decision) == "pass"
+
+
+async def test_each_version_has_modules_of_its_own(tmp_path: Path) -> None:
+    """Also in a process that has imported a module of the same name for an older one."""
+    machine = enrolled(tmp_path)
+    text = b"import rules\n" + POLICY.replace(b'"the team pushes through CI"', b"rules.why")
+    async with govern(Hooks(), machine) as hooks:
+        for version in (1, 2):
+            why = {"rules.py": b"from deep.low import why\n", "deep/low.py": b"why = 'no %d'" % version}
+            files = {"hooks.py": text, **why}
+            put_in_force(machine, files, version=version)
+            assert (await hooks.fire(PUSH)).reason == f"no {version}"
+
+
+async def test_a_policy_runs_from_the_bytes_that_were_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that is exchanged after it was checked changes nothing."""
+    machine = enrolled(tmp_path)
+    files = {"hooks.py": b"import rules\n" + POLICY, "rules.py": b"", "settings.json": b"{}"}
+    put_in_force(machine, files)
+    verified = machine.verified_policy
+    folder = machine.policy_folder(1)
+
+    def exchanged() -> object:
+        found = verified()
+        for name in files:
+            (folder / name).write_bytes(b"raise SystemExit(0)")
+        return found
+
+    monkeypatch.setattr(machine, "verified_policy", exchanged)
+
+    assert await decided(machine, PUSH) == ("deny", "fleet/no_push")
 
 
 def test_every_record_says_which_policy_was_in_force(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_hooks_in_headers_need_trust(world: World, file: str) -> None:
     """Commands, too."""
     world.write(f"proj/.claude/{file}", HEADER)
 
-    with pytest.raises(UntrustedHooks, match=r"1 hook that nobody has trusted yet"):
+    with pytest.raises(UntrustedHooks, match=r"1 hook that is not trusted yet"):
         ensure(world.load(), "error", world.trust)
 
 

@@ -71,7 +71,7 @@ def test_hooks_of_projects_and_plugins_need_trust(world: World, where: str) -> N
         ensure(loaded, "error", world.trust)
     assert caught.value.where == loaded.places.label(world.base / where)
     assert str(caught.value).endswith(
-        "1 hook that nobody has trusted yet, so nothing was run; run `hookline trust` to look and decide, "
+        "1 hook that is not trusted yet, so nothing was run; run `hookline trust` to look and decide, "
         "or pass `--trust` if you know what they do"
     )
 

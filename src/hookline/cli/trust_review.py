@@ -48,7 +48,7 @@ def trusted_by_command(item: Item) -> list[str]:
 
 def _change(change: TrustChange) -> list[str]:
     if change.kind == "new" and change.path == change.item.path:
-        return ["  it is new: nobody has trusted it yet"]
+        return ["  it is new: not trusted yet"]
     colours = {"+": "green", "-": "red", "@": "cyan"}
     said = [line for line in lines_of(change.diff) if line]
     body = [f"    {paint(line, colours[line[0]]) if line[:1] in colours else line}" for line in said]

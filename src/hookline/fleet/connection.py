@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 log: logging.Logger = logging.getLogger("hookline.fleet")
 
 IMPATIENCE = 10.0
-"""Seconds after which somebody who waits for a connection is told why there is none."""
+"""Seconds after which a caller that waits for a connection is told why there is none."""
 
 LOST = 5.0
 """Seconds after which a task that goes on is cancelled again."""

@@ -7,8 +7,9 @@ hub has sent it again, because what it would have said is not known.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -22,6 +23,7 @@ from hookline.fleet.machine import Enrolment, Machine
 from hookline.hook_file import load_hooks
 from hookline.records.audit import AuditLog
 from hookline.replies import NOTHING, Reply, ask, deny
+from hookline.settings.files import parse_json
 
 HOOKS_FILE, SETTINGS_FILE = "hooks.py", "settings.json"
 
@@ -35,8 +37,8 @@ def policy_hooks(machine: Machine | None = None) -> tuple[Hook, ...]:
     if not machine.enrolled:
         return ()
     try:
-        folder = machine.verified_policy()
-        hooks = load_policy(folder) if folder is not None else ()
+        policy = machine.verified_policy()
+        hooks = load_policy(policy.folder, policy.files) if policy is not None else ()
         return (*(msgspec.structs.replace(hook, name=f"fleet/{hook.name}") for hook in hooks), *_stale(machine))
     except HooklineError as problem:
         return (_refuse_all(f"the fleet's policy cannot be used: {problem}"),)
@@ -88,27 +90,48 @@ def _audit_log(machine: Machine) -> AuditLog | None:
     return AuditLog(path, sync="line", labels=lambda: {"policy": machine.version_in_force()})
 
 
-def load_policy(folder: Path) -> tuple[Hook, ...]:
-    """The hooks of a policy folder: those of `hooks.py`, then those of `settings.json`."""
-    return tuple(_loaded(folder))
+def load_policy(folder: Path, files: Mapping[str, bytes] | None = None) -> tuple[Hook, ...]:
+    """The hooks of a policy folder: those of `hooks.py`, then those of `settings.json`.
+
+    `files` are its files as they were read and compared; they are not read a second time.
+    """
+    if files is None:
+        files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return tuple(_loaded(folder.resolve(), files))
 
 
-def _loaded(folder: Path) -> Iterator[Hook]:
-    if (folder / HOOKS_FILE).exists():
+def _loaded(folder: Path, files: Mapping[str, bytes]) -> Iterator[Hook]:
+    if HOOKS_FILE in files:
+        _forget_modules(folder.parent)
         before, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # nothing may appear beside signed files
         try:
-            yield from load_hooks(folder / HOOKS_FILE).hooks
+            yield from load_hooks(folder / HOOKS_FILE, {str(folder / name): data for name, data in files.items()}).hooks
         finally:
             sys.dont_write_bytecode = before
-    if (folder / SETTINGS_FILE).exists():
+    if SETTINGS_FILE in files:
         problems: list[str] = []
         made = Hooks.from_settings(
-            folder, settings=folder / SETTINGS_FILE, setting_sources=(), managed=folder / "none", trust="all",
+            folder, settings=_settings(files[SETTINGS_FILE]), setting_sources=(), managed=folder / "none", trust="all",
             watch=False, on_problem=lambda problem: problems.append(str(problem)),
         )  # fmt: skip
         if problems:
             raise FleetError(f"{SETTINGS_FILE}: {problems[0]}")
         yield from made.hooks
+
+
+def _settings(data: bytes) -> dict[str, Any]:
+    value, problems = parse_json(data.decode("utf-8-sig", "replace"), SETTINGS_FILE)
+    if not isinstance(value, dict):
+        raise FleetError(f"{SETTINGS_FILE}: {problems[0].message if problems else 'must be an object'}")
+    return value
+
+
+def _forget_modules(policies: Path) -> None:
+    """What an older version imported from beside itself is not what this one means by the same name."""
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and Path(file).is_relative_to(policies):
+            del sys.modules[name]
 
 
 def _stale(machine: Machine) -> Iterator[Hook]:

@@ -1,4 +1,4 @@
-"""JetStream, asked once more where a server that reads its users anew answers nobody for a moment."""
+"""JetStream, asked once more: a server that reads its list of users again does not answer for a moment."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from nats.js.errors import NoStreamResponseError, ServiceUnavailableError
 
 T = TypeVar("T")
 PATIENCE = 5.0
-"""Seconds in which somebody has to answer."""
+"""Seconds in which the server has to answer."""
 _PAUSE = 0.05
 
 
 class PatientJetStream(JetStreamContext):
-    """Whom nobody answers has changed nothing, so whatever was asked may be asked again."""
+    """A request without an answer has changed nothing, so it may be sent again."""
 
     async def _api_request(self, *args: Any, **options: Any) -> dict[str, Any]:
         return await _answered(lambda: super(PatientJetStream, self)._api_request(*args, **options))

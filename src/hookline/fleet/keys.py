@@ -30,7 +30,7 @@ def _signing() -> Any:
 
 
 class TeamKey:
-    """The key that signs bundles; whoever holds it decides what every machine enforces."""
+    """The key that signs bundles; its holder decides what every machine enforces."""
 
     def __init__(self, seed: bytes) -> None:
         self._key: SigningKey = _signing().SigningKey(seed)

@@ -57,6 +57,13 @@ class Current(msgspec.Struct, frozen=True, kw_only=True):
     since: str
 
 
+class SignedPolicy(msgspec.Struct, frozen=True):
+    """The policy in force: where it lies, and the bytes of its files, which are those that were signed."""
+
+    folder: Path
+    files: dict[str, bytes]
+
+
 class Machine:
     """The fleet's folder of one user on one machine."""
 
@@ -103,8 +110,8 @@ class Machine:
         (self.folder / "trouble").unlink(missing_ok=True)
 
     def note_trouble(self, text: str) -> None:
-        """Keep why the hub cannot be reached, for whoever asks how this machine stands."""
-        with contextlib.suppress(OSError):  # a full disk is no reason to stop trying
+        """Keep why the hub cannot be reached, for `hookline fleet status`."""
+        with contextlib.suppress(OSError):  # a full disk does not keep it from trying
             write_atomically(self.folder / "trouble", text.encode())
 
     def trouble(self) -> str:
@@ -231,10 +238,10 @@ class Machine:
             if folder.name.isdecimal() and int(folder.name) not in keep:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def verified_policy(self) -> Path | None:
-        """The folder of the policy in force, once its signature and every file in it have been checked again.
+    def verified_policy(self) -> SignedPolicy | None:
+        """The policy in force, once its signature and every file in it have been checked again.
 
-        Whoever can write the user's files could edit them; an edit is found here, at the next event.
+        A program that can write the user's files could edit them; an edit is found here, at the next event.
         """
         current = self.current()
         if current is None:
@@ -249,8 +256,7 @@ class Machine:
         manifest = msgspec.json.decode(head, type=Manifest)
         if manifest.version != current.version:
             raise FleetError(f"{folder}: holds version {manifest.version}, and version {current.version} is in force")
-        _check_files(folder, manifest)
-        return folder
+        return SignedPolicy(folder, _checked_files(folder, manifest))
 
 
 class CannotWrite(FleetError):
@@ -264,8 +270,8 @@ def _cannot_write(problem: OSError) -> CannotWrite:
     )
 
 
-def _check_files(folder: Path, manifest: Manifest) -> None:
-    """Every file is the one that was signed, and there is nothing else: no file, no folder, no link."""
+def _checked_files(folder: Path, manifest: Manifest) -> dict[str, bytes]:
+    """The bytes of every file, which are those that were signed; there is nothing else: no file, no folder, no link."""
     _refuse_links(folder.parent, folder)
     names = {*manifest.files, MANIFEST, SIGNATURE}
     folders = {parent.as_posix() for name in names for parent in PurePosixPath(name).parents}
@@ -274,14 +280,16 @@ def _check_files(folder: Path, manifest: Manifest) -> None:
         _refuse_links(path)
         if name not in (folders if path.is_dir() else names):
             raise FleetError(f"{path}: not part of the signed policy; it was put there on this machine")
+    files = {}
     for name, expected in manifest.files.items():
         path = folder / name
         try:
-            found = hashlib.sha256(path.read_bytes()).hexdigest()
+            files[name] = path.read_bytes()
         except OSError as problem:
             raise FleetError(f"{path}: {problem.strerror}; the policy was changed on this machine") from None
-        if found != expected:
+        if hashlib.sha256(files[name]).hexdigest() != expected:
             raise FleetError(f"{path}: not the file that was signed; the policy was changed on this machine")
+    return files
 
 
 def _refuse_links(*paths: Path) -> None:

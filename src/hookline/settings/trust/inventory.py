@@ -1,4 +1,4 @@
-"""What of somebody else's files needs trust: what they say, what they run, and what cannot be told of it."""
+"""What of a project's files needs trust: what they say, what they run, and what cannot be told of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hookline.settings.trust.scripts import ExecutedFiles, files_run_by_action, 
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """One file of somebody else's: what it says, and the scripts it names.
+    """One file of a project or plugin: what it says, and the scripts it names.
 
     `runs` lists what its hooks run, unless a switch keeps them from it; `sets` what else it says. `named` says which
     hook (by its `source`) runs which files, `notes` where that cannot be told: those hooks are trusted as commands, not
@@ -38,7 +38,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def items_of(loaded: LoadedSettings) -> tuple[Item, ...]:
-    """Everything of these settings that is somebody else's and takes effect."""
+    """Everything of these settings that a project or plugin brought and that takes effect."""
     found: dict[str, Item] = {}
     for file in loaded.files:
         if file.source.foreign and sensitive(file.raw):

@@ -1,7 +1,7 @@
 """CLAUDE.md and its kin, as far as trust is concerned: which files they take in from outside their project.
 
 A project may put anything into its own files, and a model that is told to read them reads them. What it may not do
-before somebody trusts it is to take in files of its user: `@~/notes.md`, `@/etc/hosts`, or a link that leads there.
+before it is trusted is to take in files of its user: `@~/notes.md`, `@/etc/hosts`, or a link that leads there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def includes(content: str, folder: Path) -> list[Path]:
 def _expanded(name: str) -> Path:
     try:
         return Path(name).expanduser()
-    except RuntimeError:  # `~somebody` who is not there
+    except RuntimeError:  # `~name` of an unknown user
         return Path(name)
 
 

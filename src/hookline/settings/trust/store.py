@@ -1,9 +1,9 @@
-"""Somebody else's hooks run only when they have been looked at: what was trusted, and what has changed since.
+"""Hooks of projects and plugins run only when they have been looked at: what was trusted, and what has changed since.
 
 Trusted is everything that a file says and that can do anything (hooks, `env`, permissions, `model`, servers, imports
 from outside the project), and the scripts that its hooks run, byte for byte. The record lies in the user's own
 configuration folder, with copies, so that a change can be shown. Managed and user settings and `--settings` files need
-no trust: whoever wrote them could run anything anyway.
+no trust: their authors could run anything anyway.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hookline.settings.trust.scripts import ExecutedFiles
 from hookline.settings.trust.seal import Seal
 
 Policy = Literal["error", "all"] | Callable[["Status"], bool]
-"""What to do about hooks nobody has trusted: raise `UntrustedHooks`, run them all the same (`--trust`), or ask."""
+"""What to do about hooks that are not trusted: raise `UntrustedHooks`, run them all the same (`--trust`), or ask."""
 
 
 class TrustChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,7 +219,7 @@ def ensure(loaded: LoadedSettings, policy: Policy = "error", trust: Trust | None
     """These settings, if their hooks may run; `UntrustedHooks` is raised if not.
 
     `policy` is `"error"`, `"all"` (run everything, record nothing) or a function that shows a `Status` and says whether
-    to trust it from now on. Somebody else's `env` and switches take no effect until they are trusted, too.
+    to trust it from now on. A project's `env` and switches take no effect until they are trusted, too.
     """
     if policy == "all" or not any(file.source.foreign for file in loaded.files):
         return loaded
@@ -278,8 +278,9 @@ def untrusted(status: Status, loaded: LoadedSettings, trust: Trust) -> Untrusted
     paths = {item.path for item in items}
     changes = [change for change in status.changes if change.item.path in paths]
     new = any(change.kind == "new" and change.path == change.item.path for change in changes)
-    which = "nobody has trusted yet" if new else f"changed after being trusted ({_listed(changes, loaded)})"
     count = sum(len(item.runs) for item in items)
+    not_yet = "is not trusted yet" if count == 1 else "are not trusted yet"
+    which = not_yet if new else f"changed after being trusted ({_listed(changes, loaded)})"
     damaged = f"; {trust.problems[0]}" if trust.problems else ""
     return UntrustedHooks(
         ", ".join(item.label for item in items),

@@ -21,7 +21,7 @@ async def until_asked_to_stop() -> None:
 
 
 async def until_eof(source: int = 0) -> None:
-    """Until whoever started this process has ended, or closes our standard input."""
+    """Until the process that started this one has ended, or closes our standard input."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_reader(source, lambda: None if os.read(source, 1024) else ended.set())
