@@ -30,6 +30,8 @@ READ: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "blanks in a header": (framed("***  Update   File : a", "@@", "+x"), [("Edit", "a")]),
     "a blank behind a path": (framed("*** Add File: a ", "+x"), [("Write", "a"), ("Write", "a ")]),
     "two blanks before a path": (framed("*** Add File:  a", "+x"), [("Write", "a"), ("Write", " a")]),
+    "blanks on both sides of a path": (framed("*** Add File:  a ", "+x"),
+                                       [("Write", "a"), ("Write", " a"), ("Write", "a "), ("Write", " a ")]),
     "carriage returns": (framed("*** Delete File: a").replace("\n", "\r\n"), [("Edit", "a"), ("Edit", "a\r")]),
     "a name with blanks": (framed("*** Add File: my notes.txt", "+x"), [("Write", "my notes.txt")]),
     "a name in other letters": (framed("*** Add File: bücher/日本.txt", "+x"), [("Write", "bücher/日本.txt")]),

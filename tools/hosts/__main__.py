@@ -52,7 +52,9 @@ MEASURED = """
 
 `make hosts` installs the agents, runs each headless against a scripted model on loopback, with one hook file that was
 put in place by `hookline install HOST --hooks FILE.py --scope user --yes`, and writes this table. ✓ means: the call ran
-if it should, did not run if it should not, and the model read why.
+if it should, did not run if it should not, and the model read why. *files* and *patches*: a hook on `Write|Edit` held
+for the agent's file tool, and for the patches that it has for some models (GPT's, mostly; ‒ where no model was offered
+any). *known tools*: each tool that it offered a model, of every family that was tried, is one that Hookline knows.
 
 """
 FAILURES = """

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-BATTERY = ("tests/hosts/test_real.py", "tests/hosts/prove")
+BATTERY = ("tests/hosts/test_real.py", "tests/hosts/test_families.py", "tests/hosts/prove")
 LOGS = ROOT / ".cache" / "make-hosts"
 _AT_ONCE = 2
 _PATIENCE = 20.0

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,8 +17,11 @@ from hookline.hosts.prove.agents import AGENTS, Agent
 from hookline.hosts.prove.protocols import ModelTurn
 from hookline.hosts.prove.run import ProgramRun, Workspace, folders, run
 from hookline.hosts.table import find
+from hookline.hosts.unknown_tools import unknown_offers
+from tools.hosts.families import FAMILIES, Call, with_family
 
-CASES = ("allow", "deny", "crash", "exit", "hang", "rewrite", "gate prompt", "hold")
+CALLS = ("allow", "deny", "crash", "exit", "hang", "rewrite")
+CASES = (*CALLS, "gate prompt", "hold", "files", "patches", "known tools")
 _LONG = 120
 """Seconds that a hook is held at most, to see that the answer comes before the host gives up."""
 
@@ -43,6 +47,10 @@ def judge(event):
 async def hold(event):
     if event.tool_input["command"].endswith("-hold"): await asyncio.sleep(600)
 
+@hooks.on(PreToolUse, match="Write|Edit")
+def files(event):
+    return deny("REASON_FILE") if event.tool_input["file_path"].endswith("-deny.txt") else None
+
 @hooks.on(UserPromptSubmit)
 def prompts(event):
     if "forbidden" in event.prompt: return deny("REASON_PROMPT")
@@ -66,9 +74,14 @@ def measure(host: Host) -> dict[str, Any]:
         hooks.write_text(_HOOKS)
         _install(host, hooks, home, project)
         place = Workspace(binary, home, project)
-        cases = _calls(host, agent, place)
+        cases, offered = _calls(host, agent, place)
         cases["gate prompt"] = _prompt(host, agent, place)
         cases["hold"] = _hold(host, agent, place)
+        cases["patches"], more = _patches(host, agent, place)
+        unknown = unknown_offers(host, offered | more)
+        cases["known tools"] = not unknown
+    if unknown:
+        print(f"{host.name} offers tools that are in no table: {', '.join(unknown)}")
     return {"version": binary.version, "cases": cases}
 
 
@@ -78,14 +91,19 @@ def _install(host: Host, hooks: Path, home: Path, project: Path) -> None:
                    env={"HOME": str(home), "PATH": os.environ["PATH"]})  # fmt: skip
 
 
-def _run(agent: Agent, place: Workspace, prompt: str, kinds: list[str]) -> ProgramRun:
-    turns = [ModelTurn(tools=(agent.shell(f"touch {place.project}/mark-{kind}"),)) for kind in kinds]
+def _run(
+    agent: Agent, place: Workspace, prompt: str, kinds: list[str], others: Sequence[Call] = ()
+) -> ProgramRun:  # fmt: skip
+    shell = [agent.shell(f"touch {place.project}/mark-{kind}") for kind in kinds]
+    turns = [ModelTurn(tools=(call,)) for call in (*shell, *others)]
     return run(agent, place, prompt, turns, env={"HOOKLINE_SERVICE": "0"}, limit=400)
 
 
-def _calls(host: Host, agent: Agent, place: Workspace) -> dict[str, bool | None]:
-    kinds = [kind for kind in CASES[:6] if kind != "rewrite" or able(host, "rewrite")]
-    done = _run(agent, place, "please run it", kinds)
+def _calls(host: Host, agent: Agent, place: Workspace) -> tuple[dict[str, bool | None], frozenset[str]]:
+    """What held of shell lines and files, and the tools that the model was offered."""
+    kinds = [kind for kind in CALLS if kind != "rewrite" or able(host, "rewrite")]
+    files = [place.project / f"file-{kind}.txt" for kind in ("allow", "deny")]
+    done = _run(agent, place, "please run it", kinds, [agent.write(str(file)) for file in files])
 
     def ran(kind: str) -> bool:
         return (place.project / f"mark-{kind}").exists()
@@ -93,7 +111,22 @@ def _calls(host: Host, agent: Agent, place: Workspace) -> dict[str, bool | None]
     cases: dict[str, bool | None] = {"allow": ran("allow")}
     cases |= {kind: not ran(kind) and done.model.read(word) for kind, word in _WORDS.items()}
     cases["rewrite"] = ran("rewriten") and not ran("rewrite") if able(host, "rewrite") else None
-    return cases
+    cases["files"] = [file.exists() for file in files] == [True, False]
+    return cases, done.model.tools
+
+
+def _patches(host: Host, agent: Agent, place: Workspace) -> tuple[bool | None, frozenset[str]]:
+    """Whether a hook on files holds for the families that edit by patches, and the tools that these were offered."""
+    held: bool | None = None
+    offered = frozenset[str]()
+    for family in FAMILIES.get(host.name, ()):
+        files = [place.project / f"{family.model}-{kind}.txt" for kind in ("allow", "deny")]
+        patches = [f"*** Begin Patch\n*** Add File: {file}\n+x\n*** End Patch" for file in files]
+        other = with_family(host.name, agent, family)
+        done = _run(other, place, "please apply them", [], [family.patch(patch) for patch in patches])
+        held = held is not False and [file.exists() for file in files] == [True, False]
+        offered |= done.model.tools
+    return held, offered
 
 
 def _prompt(host: Host, agent: Agent, place: Workspace) -> bool | None:
