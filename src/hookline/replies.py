@@ -306,7 +306,7 @@ _SPECIFIC_NOTHING = EventFields()
 def check_fits(reply: Reply, event_name: str, decisions: Collection[str], fields: Collection[str]) -> None:
     """Raise `ReplyMismatch` unless an event that understands `decisions` and `fields` can make sense of `reply`."""
     if str(reply.decision) not in decisions:
-        hint = _BACK_TO_WORK if "keep_going" in fields else ""
+        hint = _BACK_TO_WORK if "keep_going" in fields else f"; it says: {reply.reason}" if reply.reason else ""
         raise ReplyMismatch(f"`{reply.decision}` does not fit {event_name}: it knows {_listed(decisions)}{hint}")
     if reply.specific is None and _event_fields(reply) == _event_fields(NOTHING):
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from msgspec import structs
@@ -58,6 +59,8 @@ async def worktree_create(conversation: Conversation, name: str) -> str | None:
         failed = (one.stderr.strip() or str(one.error) for one in verdict.failures)
         why = verdict.reason or next(failed, "no hook said where it is")
         raise HooklineError(f"the worktree was not created: {why}")
+    if not Path(path).is_dir():  # noqa: ASYNC240 - one look at the disk
+        raise HooklineError(f"the worktree was not created: a hook names `{path}`, which is not a folder")
     return path
 
 

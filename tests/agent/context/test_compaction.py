@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hookline import Hooks
+from hookline import Command, Hooks
+from hookline.events import PostCompact
 from tests.agent.driving import agent_on, recorded, requests_of
 
 AROUND = ("PreCompact", "SubagentStop", "SessionStart", "PostCompact")
@@ -26,3 +27,18 @@ async def test_what_nobody_has_added_to_is_not_summarised(tmp_path: Path) -> Non
     assert texts == ["There is nothing to compact.", "hello", "Compacted", "There is nothing to compact."]
     assert events == [["SessionStart", "PreCompact"], [], list(AROUND), ["PreCompact"]]
     assert asked == [0, 1, 1, 0]
+
+
+async def test_what_a_hook_says_after_a_compaction_reaches_the_model(tmp_path: Path) -> None:
+    """As in Claude Code, with the output of `/compact`: also the reason of a block, which blocks nothing there."""
+    said = """printf '{"decision": "block", "reason": "PCBLOCK"}'"""
+    hooks = Hooks()
+    hooks.add(PostCompact, Command(command=said), name="judge")
+    hooks.add(PostCompact, Command(command="echo PCTEXT"), name="text")
+    lanes = {"compact": {"last": "create a detailed summary", "turns": [{"text": "<summary>SHORT</summary>"}]}}
+    async with agent_on(tmp_path, "hello", "on", hooks=hooks, lanes=lanes) as agent:
+        for prompt in ("hi", "/compact", "go on"):
+            await agent.run(prompt)
+        asked = str(requests_of(agent)[-1].messages)
+
+    assert [word in asked for word in ("PCBLOCK", "PCTEXT")] == [True, True]

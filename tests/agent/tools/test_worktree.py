@@ -9,8 +9,13 @@ from typing import Any
 
 import pytest
 
+from hookline import Hooks
+from hookline.agent.tool_host import worktree_create
 from hookline.agent.tools import ToolEnv, ToolResult, default_tools
 from hookline.errors import HooklineError
+from hookline.events import WorktreeCreate
+from hookline.replies import specific
+from tests.agent.driving import agent_on
 
 
 @pytest.fixture
@@ -101,3 +106,12 @@ async def test_what_cannot_be_done_says_why(env: ToolEnv) -> None:
     assert "no room for w1" in str(broken.content)
     assert await call(env, "EnterWorktree", name="../up") == "Invalid worktree name: ../up"
     assert await call(env, "ExitWorktree", action="keep") == "No active worktree session to exit"
+
+
+async def test_a_hook_that_names_a_folder_which_is_not_there_has_made_none(tmp_path: Path) -> None:
+    """The run does not go on somewhere else instead."""
+    hooks = Hooks()
+    hooks.add(WorktreeCreate, lambda event: specific(worktree_path=str(tmp_path / "nowhere")), name="make")
+    async with agent_on(tmp_path, "done", hooks=hooks) as agent:
+        with pytest.raises(HooklineError, match=r"`.*/nowhere`, which is not a folder"):
+            await worktree_create(agent.conversation, "w1")

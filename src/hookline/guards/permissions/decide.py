@@ -12,7 +12,7 @@ from hookline.core.hooks.tools import ARGUMENTS, canonical
 from hookline.core.paths import absolute
 from hookline.core.shell import parse_line
 from hookline.guards.permissions.file_access import file_access_match, reads_from
-from hookline.guards.permissions.modes import Mode, edits_file, edits_only, protected_file, writes_protected
+from hookline.guards.permissions.modes import RUNS_LATER, Mode, edits_file, edits_only, protected_file, writes_protected
 from hookline.guards.permissions.readonly_commands import WorkingFolders, reads_only
 from hookline.guards.permissions.removal import removal
 from hookline.guards.permissions.rules import Rules
@@ -195,9 +195,9 @@ def _removes_here(call: Call) -> Permission | None:
 def _protected(call: Call) -> Permission | None:
     """What is written there may run later, so no allow rule reaches it; Claude Code asks too."""
     if call.command is not None:
-        touched = writes_protected(call.command, call.folders)
+        touched = writes_protected(call.command, call.folders, RUNS_LATER)
     else:
-        touched = protected_file(call.path or "", call.folders) if call.edits else None
+        touched = protected_file(call.path or "", call.folders, RUNS_LATER) if call.edits else None
     return Permission("ask", f"`{touched}` is a sensitive place") if touched else None
 
 

@@ -60,6 +60,8 @@ PROTECTED = frozenset(
     """.split()  # noqa: SIM905 - a column of quotes would not read better
 )
 """Names that `acceptEdits` does not reach: what is written there may run later, or is a secret."""
+RUNS_LATER = PROTECTED - {".env", ".ssh"}
+"""Those of them that no allow rule reaches either, as in Claude Code."""
 
 
 def mode_named(value: object) -> Mode | None:
@@ -67,9 +69,9 @@ def mode_named(value: object) -> Mode | None:
     return next((mode for mode in Mode if mode == value), None)
 
 
-def protected_name(path: str) -> str | None:
+def protected_name(path: str, names: frozenset[str] = PROTECTED) -> str | None:
     """The protected name on the way to a path, whatever its capitals: there are disks to which `.GIT` is `.git`."""
-    return next((part.lower() for part in path.split("/") if part.lower() in PROTECTED), None)
+    return next((part.lower() for part in path.split("/") if part.lower() in names), None)
 
 
 def edits_only(command: str, *, cwd: str, dirs: Sequence[str], home: str) -> bool:
@@ -98,7 +100,7 @@ def edits_file(path: str, folders: WorkingFolders) -> bool:
     return folders.hold(path) and not protected_file(path, folders) and not other_names(folders.path(path))
 
 
-def writes_protected(command: str, folders: WorkingFolders) -> str | None:
+def writes_protected(command: str, folders: WorkingFolders, names: frozenset[str] = PROTECTED) -> str | None:
     """The protected name that a shell line writes to, if it does: by its name, links, globs, or an earlier `cd`."""
     line, changed = parse_line(command), writes(command)
     places = [
@@ -109,12 +111,12 @@ def writes_protected(command: str, folders: WorkingFolders) -> str | None:
         for word in part.words[1:]
     ]
     for place in dict.fromkeys([*changed.targets, *places]):
-        found = next(filter(None, (protected_file(word, folders) for word in _expanded(place, folders))), None)
+        found = next(filter(None, (protected_file(word, folders, names) for word in _expanded(place, folders))), None)
         if found is not None:
             return found
     unsure = changed.undecidable or changed.notes
-    mentioned = _MENTION.search(command.lower().translate(_NO_QUOTES)) if unsure else None
-    return mentioned[0] if mentioned and _writes_somewhere(line) else None
+    mentioned = _MENTION.findall(command.lower().translate(_NO_QUOTES)) if unsure and _writes_somewhere(line) else ()
+    return next((name for name in mentioned if name in names), None)
 
 
 _NO_QUOTES = {ord(char): None for char in "'\"\\"}
@@ -125,11 +127,11 @@ def _writes_somewhere(line: ShellLine) -> bool:
     return any(part.name in _WRITING or any(each.writes for each in part.redirects) for part in line.commands)
 
 
-def protected_file(word: str, folders: WorkingFolders) -> str | None:
+def protected_file(word: str, folders: WorkingFolders, names: frozenset[str] = PROTECTED) -> str | None:
     """The protected name by which a file in the working folders is reached, as it is written or by its links."""
     below = folders.path(word).removeprefix(folders.cwd + "/")
-    return protected_name(below) or protected_name(
-        path_on_disk.real(folders.path(word)).removeprefix(path_on_disk.real(folders.cwd))
+    return protected_name(below, names) or protected_name(
+        path_on_disk.real(folders.path(word)).removeprefix(path_on_disk.real(folders.cwd)), names
     )
 
 
