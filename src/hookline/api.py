@@ -43,7 +43,7 @@ class Hooks:
     """A set of hooks and their engine: `on`, `add`, `fire`.
 
     `order="parallel"` runs all hooks of an event at once; `sequential/run_all` and `parallel/unanimous` are stricter
-    profiles. `mode="evaluate_only"` makes and records verdicts of which nothing counts. `on_ask` is somebody who can
+    profiles. `mode="evaluate_only"` makes and records verdicts of which nothing counts. `on_ask` may
     lift an `ask`: it gets the verdict and returns `True`, `False` or a reply. `timeout` is the set's own default in
     seconds. `env` is what hooks see as their environment; `project_dir` is what conditions on paths are relative to.
 
@@ -249,7 +249,7 @@ class Hooks:
         return observer
 
     def pending(self) -> list[Outcome]:
-        """Late outcomes of background hooks since the last time somebody asked."""
+        """Late outcomes of background hooks since the last call."""
         return self.engine.background.collect()
 
     async def drain(self, timeout: float | None = None) -> list[Outcome]:  # noqa: ASYNC109 - it bounds the waiting only

@@ -29,7 +29,7 @@ HooklineError
 │   │   ├── StrayResponse    a response to a request that was never made
 │   │   ├── RequestClosed    a request that was answered before, or cancelled
 │   │   ├── RequestIdReused  a request whose id is taken
-│   │   ├── UnknownCallback  a hook callback nobody registered
+│   │   ├── UnknownCallback  a hook callback that is not registered
 │   │   └── NotInitialized   a prompt before the conversation was opened
 │   ├── CliNotFound          no CLI here, or none that can be started
 │   ├── CliDied              it ended before the conversation did; has its exit code and last words

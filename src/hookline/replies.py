@@ -246,12 +246,12 @@ def ask(reason: str = "") -> Reply:
 
 
 def defer(reason: str = "") -> Reply:
-    """End the run here and leave the call to whoever resumes it."""
+    """End the run here and leave the call to the session that resumes it."""
     return Reply(decision=_DEFER, reasons=_because(reason))
 
 
 def deny(reason: str = "") -> Reply:
-    """No. The reason is told to whoever wanted it: the model, or the user."""
+    """No. The reason is told to the model, or to the user."""
     return Reply(decision=_DENY, reasons=_because(reason))
 
 

@@ -185,7 +185,7 @@ ABILITIES: dict[str, Callable[[Facts], bool]] = {
     "add context to a prompt": adds_to_prompts,
     "send the agent back to work": keeps_going,
     "stop the agent": stops,
-    "ask somebody (`on_ask=`), deny if nobody answers": asks,
+    "ask a person (`on_ask=`), deny without an answer": asks,
     "session start and end": knows_sessions,
     "subagent start and end": knows_subagents,
 }

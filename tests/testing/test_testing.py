@@ -342,7 +342,7 @@ FAILS: list[tuple[Callable[[], None], str]] = [
     (lambda: assert_denied(verdict(deny("no")), reason=re.compile("^yes$")), "expected the reason to contain `^yes$`"),
     (lambda: assert_allowed(verdict(NOTHING)), "expected to be allowed"),
     (lambda: assert_allowed(verdict(allow() | hookline.stop())), "expected to be allowed"),
-    (lambda: assert_asked(verdict(allow())), "expected that somebody is asked"),
+    (lambda: assert_asked(verdict(allow())), "expected that a person is asked"),
     (lambda: assert_passed(verdict(allow())), "expected that no hook objects or fails"),
     (lambda: assert_kept_going(verdict(allow(), stop())), "expected that the agent keeps going"),
     (lambda: assert_rewrote(verdict(allow()), {"a": 1}), "expected the input to become {'a': 1}"),

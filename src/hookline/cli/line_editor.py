@@ -18,8 +18,8 @@ MOST_REMEMBERED = 1000
 async def read_line(prompt: str) -> str | None:
     """One line from the terminal, without holding the agent up; None at the end of the input.
 
-    The terminal is read only once it has a line, so that whoever stops waiting leaves no thread behind that would take
-    the next one, or keep the program from ending.
+    The terminal is read only once it has a line, so that a caller that stops waiting leaves no thread behind that would
+    take the next one, or keep the program from ending.
     """
     print(prompt, end="", file=sys.stderr, flush=True)
     loop = asyncio.get_running_loop()
@@ -51,7 +51,7 @@ class LineEditor:
         print(file=sys.stderr, flush=True)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[str | None] = loop.create_future()
-        # a thread of its own that nobody waits for: Ctrl-C ends the program while it still reads
+        # a thread of its own that is not waited for: Ctrl-C ends the program while it still reads
         threading.Thread(target=_ask, args=(prompt, loop, answer), name="prompt", daemon=True).start()
         line = await answer
         if line is not None and line.strip():
@@ -91,7 +91,7 @@ def _readline() -> Any:
 
 
 def _restore_terminal_at_exit() -> None:
-    """Whoever ends us while a line is edited gets the terminal back as it was."""
+    """A signal while a line is edited leaves the terminal as it was."""
     import termios
 
     with suppress(termios.error, OSError):

@@ -178,7 +178,7 @@ def with_fleet_policy(hooks: Hooks) -> Hooks:
 
 
 def record_refusal(read: Callable[[], Iterable[Event]], why: str) -> None:
-    """Events that nobody judged, and that were refused, are in the log of the fleet, if this machine is in one.
+    """Events that were refused without a judgement are in the log of the fleet, if this machine is in one.
 
     `read` gives them; what cannot be read is refused without a record. A failure to write one is said on stderr: the
     agent gets its refusal all the same.

@@ -111,7 +111,7 @@ def _denied(notice: Notice) -> None:
 
 
 def _loudly(word: str, tool: str, given: object, why: str) -> None:
-    """One line that nobody overlooks, below the call that it is about."""
+    """One line that stands out, below the call that it is about."""
     about = one_line(f"{tool} {_short(given)}", 80) if given else one_line(tool)
     mark = paint(paint(f"✗ {word}", "bold", sys.stderr), "red", sys.stderr)
     print(f"{mark} {about}: {paint(one_line(why), 'red', sys.stderr)}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""The agent on a terminal: it asks before it does what nobody has allowed, and takes one prompt after another."""
+"""The agent on a terminal: it asks before it does what is not allowed, and takes one prompt after another."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ENDS = ("/exit", "/quit")
 
 
 def is_terminal() -> bool:
-    """Whether somebody sits there who can be asked."""
+    """Whether there is a person to ask."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

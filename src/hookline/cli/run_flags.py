@@ -1,6 +1,6 @@
 """The flags of `hookline run`: the Claude CLI's own, so that whatever drives that can drive this, and a few of ours.
 
-One table. A flag that nobody knows is an error that suggests the near ones, unless a host drives us over stream-json:
+One table. An unknown flag is an error that suggests the near ones, unless a host drives us over stream-json:
 it may be newer than we are, so it is told and goes on. A flag that is known and has no effect is told, too; one whose
 promise would be broken is not among them.
 """
@@ -176,7 +176,7 @@ WITHOUT_EFFECT: dict[str, Kind] = {name: kind for kind, names in _WITHOUT.items(
 """Flags of the Claude CLI that change nothing here: who gives one is told."""
 QUIET = frozenset({"--allow-dangerously-skip-permissions", "--await-initialize", "--debug-to-stderr", "--debug",
                    "--mcp-debug"})  # fmt: skip
-"""Those that promise nothing, so that nobody needs to be told."""
+"""Those that promise nothing, so that no note is needed."""
 
 _TYPES: dict[str, Any] = {
     "--permission-mode": _mode, "--max-turns": _count, "--autocompact": _tokens, "--cwd": _folder, "--audit": _log_file,

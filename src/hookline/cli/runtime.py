@@ -56,7 +56,7 @@ class TimeKeeper:
         self._running: dict[str, float] = {}
 
     def loading(self) -> None:
-        """Hooks are about to be read, and their files may run anything; somebody at a terminal may be asked first."""
+        """Hooks are about to be read, and their files may run anything; a person at a terminal may be asked first."""
         self._due.within(None if sys.stdin.isatty() else _LOADING)
 
     def watch(self, hooks: Hooks) -> Hooks:

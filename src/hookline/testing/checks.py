@@ -30,7 +30,7 @@ def assert_allowed(verdict: Verdict, *, by: str | None = None, reason: Text | No
 def assert_asked(verdict: Verdict, *, by: str | None = None, reason: Text | None = None) -> None:
     """A person has to say yes."""
     __tracebackhide__ = True
-    _check(verdict, verdict.decision is Decision.ASK and not verdict.blocked, "that somebody is asked")
+    _check(verdict, verdict.decision is Decision.ASK and not verdict.blocked, "that a person is asked")
     _by_and_why(verdict, by, reason)
 
 
@@ -62,7 +62,7 @@ def assert_context(verdict: Verdict, text: Text) -> None:
 
 def _by_and_why(verdict: Verdict, by: str | None, reason: Text | None) -> None:
     __tracebackhide__ = True
-    deciders = (verdict.decided_by or "nobody").split(", ")
+    deciders = (verdict.decided_by or "no hook").split(", ")
     _check(verdict, by is None or by in deciders, f"`{by}` to decide, but it was {', '.join(deciders)}")
     _check(verdict, reason is None or _has(verdict.reason, reason), f"the reason to contain {_shown(reason)}")
 

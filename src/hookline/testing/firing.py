@@ -70,7 +70,7 @@ def runner_of(hooks: Hooks) -> asyncio.Runner:
 
 
 def _end(runner: asyncio.Runner) -> None:
-    """Close the loop of a set that nobody closed; in a thread, for another loop may be running here just now."""
+    """Close the loop of a set that was not closed; in a thread, for another loop may be running here just now."""
     thread = threading.Thread(target=runner.close)
     thread.start()
     thread.join()

@@ -1,6 +1,6 @@
 """The pytest plugin that ships with Hookline; it imports the rest of the package only when a fixture is used.
 
-Its fixtures have names that collide with nobody's; `hookline.testing.fixtures` has them under short ones.
+Its fixtures have names that collide with no others; `hookline.testing.fixtures` has them under short ones.
 """
 
 from __future__ import annotations

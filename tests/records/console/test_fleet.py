@@ -113,7 +113,7 @@ def test_machines_and_rollouts(tmp_path: Path, page: Page) -> None:
         expect(good.locator("td").nth(4)).to_contain_text("claude proven")
         expect(good.locator("td").nth(4)).to_contain_text("codex not hooked")
         expect(bad).to_contain_text("policy refused: version 1: hooks.py: it does not load", timeout=60_000)
-        expect(page.locator(".figure", has_text="need somebody").locator(".figure-value")).to_have_text("1")
+        expect(page.locator(".figure", has_text="need attention").locator(".figure-value")).to_have_text("1")
 
         visit(page, "rollouts")
         row = page.locator("table.rollouts tbody tr")

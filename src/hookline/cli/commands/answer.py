@@ -158,7 +158,7 @@ def answered(request: AnswerOptions, data: bytes, until: float) -> Response:
 
 
 def _refused(request: AnswerOptions, problem: BaseException, data: bytes) -> Response:
-    """The host's deny; whoever looks on, or reads the fleet's log, sees why."""
+    """The host's deny; the live view and the fleet's log show why."""
     if request.view:
         from hookline.processes.service.viewers import show
 

@@ -98,7 +98,7 @@ def _tell(verdict: Verdict, others: list[str], args: argparse.Namespace, stdout:
 def _json(verdict: dict[str, Any]) -> bytes:
     try:
         return msgspec.json.encode(verdict, enc_hook=str)
-    except UnicodeEncodeError:  # a hook's lone surrogate is shown, and costs nobody the verdict
+    except UnicodeEncodeError:  # a hook's lone surrogate is shown, and does not cost the verdict
         return json.dumps(verdict, default=str).encode()
 
 

@@ -260,7 +260,7 @@ class _OnceCodec:
 
 
 class _LineCodec:
-    """The same for a command that stays: whoever waits for a line gets one, also when theirs cannot be read."""
+    """The same for a command that stays: each line is answered with one, also a line that cannot be read."""
 
     def decode(self, line: bytes) -> Event:
         return claude.decode_event(line)

@@ -62,12 +62,12 @@ def main(argv: list[str]) -> int:
 
 
 def _unseen(trust: Trust, args: argparse.Namespace) -> dict[str, str]:
-    """What was there before and nobody has trusted: its path and how it is called."""
+    """What was there before and is not trusted: its path and its name."""
     return {item.path: item.label for item in trust.status(load(args)).untrusted}
 
 
 def _trust_own(trust: Trust, args: argparse.Namespace, path: Path, unseen: dict[str, str]) -> None:
-    """Trust the file that was just written, unless it already said something that nobody has trusted."""
+    """Trust the file that was just written, unless it already held something that is not trusted."""
     items = trust.status(load(args)).items
     trust.record([item for item in items if Path(item.path) == absolute_path(path) and item.path not in unseen])
 

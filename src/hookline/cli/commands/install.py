@@ -125,7 +125,7 @@ def _check_source(host: Host, source: HookSource) -> None:
 
 
 def _agreed(host: Host) -> bool:
-    """Ask whether our hooks may be trusted, if somebody is there."""
+    """Ask whether our hooks may be trusted, if there is a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     print(

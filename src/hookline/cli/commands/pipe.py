@@ -86,7 +86,7 @@ async def serve(hooks: Hooks, dialect: str | None, source: int, sink: BinaryIO) 
 
 
 async def _lines(source: int) -> AsyncIterator[bytes]:
-    """The lines that hold something, read ahead by a thread that nobody has to wait for at the end."""
+    """The lines that hold something, read ahead by a thread that need not be waited for at the end."""
     queue: asyncio.Queue[bytes | None] = asyncio.Queue(64)
     loop = asyncio.get_running_loop()
 

@@ -25,13 +25,13 @@ WIDEST = 120
 FEWEST = 6
 """Lines that hook sets have at least, however low the terminal is."""
 PROMPT = 1
-"""Lines that stay free for whoever types next."""
+"""Lines that stay free for the next prompt."""
 _EXAMPLES = """examples:
   hookline service status        what runs, since when, how many events
   hookline service off           every command hook answers by itself
 
 `hookline guard`, `pipe`, `fire --json` and `answer` ask the service, which starts with the first of them and ends when
-nobody has asked it for a while. HOOKLINE_SERVICE=0 turns it off for one process and what it starts.
+it has not been asked for a while. HOOKLINE_SERVICE=0 turns it off for one process and what it starts.
 
 exit code of `status`: 0 if it runs, 3 if not"""
 

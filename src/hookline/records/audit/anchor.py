@@ -1,6 +1,6 @@
 """What a log has been, remembered elsewhere: so that a log and its head file rolled back together are found out.
 
-A head file lies beside its log; whoever can replace the one can put older copies of both back, signatures and all. An
+A head file lies beside its log; who can replace the one can put older copies of both back, signatures and all. An
 anchor is the last record's number and hash in another place: a file in the user's state folder (what a log with a key
 has unless you say differently), a file of your choice on another disk, or a function that sends it away.
 """

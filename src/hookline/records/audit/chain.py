@@ -1,7 +1,7 @@
 """Lines that hold each other: each names the hash of the one before, so that no edit goes unnoticed. Pure.
 
 A line is a JSON object whose last key is `hash`, over all bytes before it. `seq` counts from 1 across rotated files;
-`prev` is the hash of the line before. With a key the hash is an HMAC, which somebody without the key cannot redo.
+`prev` is the hash of the line before. With a key the hash is an HMAC, which cannot be computed without the key.
 """
 
 from __future__ import annotations

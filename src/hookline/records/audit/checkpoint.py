@@ -30,7 +30,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def last(self) -> Link:
-        """The last line that somebody was told is written."""
+        """The last line whose writing was acknowledged."""
         return Link(self.seq, self.hash)
 
     @property

@@ -45,7 +45,7 @@ Redactor = Callable[[str], str]
 
 
 def kept(verdict: Verdict) -> dict[str, Any]:
-    """A copy of what the event was about, so that nobody can change it before it is written."""
+    """A copy of what the event was about, so that it cannot change before it is written."""
     event = verdict.event
     left = [MOST_PARTS]
     said = {}
@@ -66,7 +66,7 @@ def _fields(cls: type[Event]) -> tuple[tuple[str, str], ...]:
 
 
 def _copied(value: Any, left: list[int], depth: int) -> Any:
-    """A JSON value whose containers nobody else holds; what comes after `MOST_PARTS` parts is left out."""
+    """A JSON value whose containers are not shared; what comes after `MOST_PARTS` parts is left out."""
     left[0] -= 1
     kind = value.__class__
     if kind is str or value is None or kind is int or kind is float or kind is bool:

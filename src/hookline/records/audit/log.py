@@ -60,7 +60,7 @@ class AuditLog:
     is possible; beyond that a line says how many are missing. `flush()` returns when everything so far is written.
 
     Secrets are taken out (`hookline.guards.detect`); pass `redact=` for a way of your own, `redact=str` for none. With
-    a `key` nobody without it can redo the chain. An `anchor` tells a log that was rolled back together with its head: a
+    a `key` the chain cannot be made again without it. An `anchor` tells a log that was rolled back with its head: a
     file elsewhere, or a function that is told `(seq, hash)`; a log with a key has one in the user's state folder unless
     it is `False`. With `identities` each line has hashes of what was judged and of what was let through. `labels` gives
     fields that every line has besides. Closing the set of hooks, or ending the program, writes what waits.
@@ -306,7 +306,7 @@ class AuditLog:
 
     def _close_at_exit(self) -> None:
         self._ending = True  # no thread from now on
-        with contextlib.suppress(AuditError):  # it was logged, and there is nobody left to stop
+        with contextlib.suppress(AuditError):  # it was logged, and there is no agent left to stop
             self.close()
 
 

@@ -1,7 +1,7 @@
 """A chained log on disk: appended to by any number of processes, rotated, repaired after a kill, verified.
 
 Processes take turns by a lock on the head file. A process that is killed while it writes leaves a torn last line at
-most, which nobody was told is written; the next one to write cuts it off. Where the chain stands is what the head says,
+most, never acknowledged; the next one to write cuts it off. Where the chain stands is what the head says,
 or the anchor if that knows more: nothing is added to a file that ends before that. It is put aside as it is, and a new
 one begins with a record of the break.
 """
@@ -103,7 +103,7 @@ class AuditFile:
 
     @property
     def head_path(self) -> Path:
-        """The file that is locked while somebody writes."""
+        """The file that writers lock."""
         return self.path.with_name(self.path.name + ".head")
 
     # -- writing -------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ class AuditFile:
         return last
 
     def _remember(self, last: Link) -> None:
-        """Tell the anchor; one that nobody asked for does not keep the log from being written."""
+        """Tell the anchor; one that was not asked for does not keep the log from being written."""
         if self.anchor is None:
             return
         try:
@@ -280,7 +280,7 @@ class AuditFile:
             raise AuditError(f"{problem.filename or self.path}: {problem.strerror}") from None
 
     def _picture(self, stack: contextlib.ExitStack) -> LogFiles:
-        """The head, and all files opened, with their sizes; taken while nobody writes."""
+        """The head, and all files opened, with their sizes; taken while no process writes."""
         may_lock = os.access(self.head_path, os.R_OK | os.W_OK)  # an auditor may have leave to read only
         lock: contextlib.AbstractContextManager[Any] = locked(self.head_path) if may_lock else contextlib.nullcontext()
         with lock:

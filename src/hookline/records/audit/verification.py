@@ -124,7 +124,7 @@ class _Walk:
                 self._say(path, self.lines + 1, "the line is torn: it does not end")
 
     def _follow(self, path: Path, file: BinaryIO, size: int) -> bool:
-        """Follow one file; says whether its end is torn, as a writer that was killed leaves it, for nobody to miss."""
+        """Follow one file; says whether its end is torn, as a writer that was killed leaves it; no one misses it."""
         if self.last is None:
             self.last = link_before(file.readline(MOST_LINE)) or Link()
             file.seek(0)

@@ -1,4 +1,4 @@
-"""Keeping an index up with its logs, in a thread, and telling whoever waits that something came in."""
+"""Keeping an index up with its logs, in a thread, and telling waiting pages that something came in."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class HookRun(msgspec.Struct, gc=False):
 
 
 class EventRecord(msgspec.Struct, gc=False):
-    """What the index keeps of a line; everything else is read from the log when somebody asks for it."""
+    """What the index keeps of a line; everything else is read from the log on demand."""
 
     event: str
     seq: int = 0
@@ -150,7 +150,7 @@ def _hook_rows(value: Any) -> list[dict[str, Any]]:
 
 
 def milliseconds(moment: datetime | None, before: int, now: int) -> int:
-    """A record's time in milliseconds since 1970; a time nobody can have meant becomes the one before it."""
+    """A record's time in milliseconds since 1970; an impossible time becomes the one before it."""
     if moment is None:
         return before
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -83,7 +83,7 @@ def _chosen(store: Store, most: int) -> list[EventRow]:
 
 
 def _bounded(found: dict[str, Any]) -> dict[str, Any]:
-    """A record short enough to be sent to somebody."""
+    """A record short enough for a report."""
     line = found["line"]
     if len(line) <= _MOST_LINE:
         return found

@@ -35,7 +35,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ReplayJob(Protocol):
-    """Today's hooks over the recorded past, started when somebody asks for it."""
+    """Today's hooks over the recorded past, started on demand."""
 
     def state(self) -> dict[str, Any]:
         """Whether it may run, is running or is done, and what it found."""

@@ -231,7 +231,7 @@ def _at_once(todo: list[Piece], make_hooks: MakeHooks, jobs: int) -> Iterator[tu
                 yield running.pop(done), done.result()
         except BaseException:
             for worker in set(multiprocessing.active_children()) - before:
-                worker.terminate()  # nobody waits for its piece any more
+                worker.terminate()  # its piece is not waited for any more
             pool.shutdown(cancel_futures=True)  # and wait: on leaving, Python would wake a thread that closes its pipe
             raise
 

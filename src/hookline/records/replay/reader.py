@@ -13,7 +13,7 @@ import msgspec
 from hookline.events import Event, PermissionRequest, PreToolUse, UserPromptSubmit
 
 MOST_LINE = 32 << 20
-"""A longer line is passed over: nobody records that much about one call, and it must not fill the memory."""
+"""A longer line is passed over: no record of one call is that long, and it must not fill the memory."""
 
 _MOST_OPEN = 10_000
 _LOOK_AHEAD = 200

@@ -35,6 +35,6 @@ async def only_look(event: SubagentStart) -> Reply:
 
 @hooks.on(Stop)
 async def tests_must_pass(event: Stop, ctx: Context) -> Reply:
-    """Nobody goes home while the tests fail."""
+    """The agent may not stop while the tests fail."""
     tests = await run_tests(ctx.cwd)
     return message(str(tests)) if tests.passed else keep_going(str(tests))

@@ -30,7 +30,7 @@ RULES: dict[str, list[str]] = {
     # A second lock on what the story lets the model try: should the hooks ever fail to deny it, it still does not run.
     "deny": ["Bash(rm *)", "Bash(sudo *)", f"Write(/{OUTSIDE})"],
 }
-"""Every command must be permitted by somebody; nobody sits at this keyboard, so a hook has to."""
+"""Every command needs a permission; there is no one at this keyboard, so a hook gives it."""
 
 
 def play(show: Show, *, pause: float, keep: bool) -> int:

@@ -1,4 +1,4 @@
-"""What the demo's model says: the first turns of somebody careless, then the repair."""
+"""What the demo's model says: some careless turns first, then the repair."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ WANT, WORD = 30, 12
 
 
 class Show(Protocol):
-    """Somebody who is told of the demo while it plays."""
+    """An observer of the demo while it plays."""
 
     def begin(self, project: Path, hooks: Sequence[Hook]) -> None:
         """The stage is set."""
@@ -55,7 +55,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def step_of(verdict: Verdict) -> Step | None:
-    """The step that a verdict is, if it is worth a line: somebody said something, or a file is changed."""
+    """The step that a verdict is, if it is worth a line: a hook said something, or a file is changed."""
     answer = ANSWERS.get(verdict.word, _decided)(verdict)
     if answer is None:
         return None

@@ -55,7 +55,7 @@ class LiveView {
     const status = await this.source.get("status");
     this.lastId = status.last_id;
     const page = await this.source.get("events", { ...asked, limit: PAGE });
-    if (asked !== this.asked) return; // somebody typed meanwhile, and what they look for may have come first
+    if (asked !== this.asked) return; // the search changed meanwhile, and its answer may have come first
     this.next = page.next;
     this.body.replaceChildren(...page.rows.map((row) => this.row(row)));
     this.shown = page.rows.length;

@@ -29,7 +29,7 @@ function draw({ problem, machines }) {
     trouble(problem),
     machines.length
       ? [
-          h("div", { class: "figures" }, figure("machines", count(machines.length)), figure("need somebody", count(wrong), wrong ? "bad" : "good"), figure("silent", count(machines.filter((one) => one.silent).length)), figure("records", count(machines.reduce((sum, one) => sum + one.records, 0))), figure("agents hooked", count(hooked)), figure("agents proven", count(proven), proven < hooked ? "warn" : "")),
+          h("div", { class: "figures" }, figure("machines", count(machines.length)), figure("need attention", count(wrong), wrong ? "bad" : "good"), figure("silent", count(machines.filter((one) => one.silent).length)), figure("records", count(machines.reduce((sum, one) => sum + one.records, 0))), figure("agents hooked", count(hooked)), figure("agents proven", count(proven), proven < hooked ? "warn" : "")),
           card(null, h("div", { class: "scroll" }, h("table", { class: "machines", "aria-label": "Machines" }, h("thead", {}, h("tr", {}, ["Machine", "State", "Last seen", "Policy", "Agents", "Records", "What is wrong"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, machines.map(row))))),
         ]
       : empty("No machines yet", "Let one in with ", h("code", {}, "hookline fleet token"), "."),
