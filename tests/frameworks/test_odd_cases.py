@@ -253,6 +253,28 @@ def test_other_adk_plugins_change_nothing_unseen(order: str) -> None:
     assert names(prompts).count("SessionStart") == names(prompts).count("SessionEnd") == 1
 
 
+@pytest.mark.parametrize("kind", ["arguments", "model", "text", "tool"])
+def test_an_output_function_of_pydantic_ai_is_judged(kind: str) -> None:
+    """The model's last answer is its argument: refused, the model reads why and answers again."""
+    facts = case("pydantic-ai", f"output_{kind}")
+    given = [event["tool_input"] for event in facts["events"][0] if event["event"] == "PreToolUse"]
+
+    assert (facts["calls"], facts["answer"], facts["error"]) == (["ls"], "out:ls", "")
+    assert given == [{"output" if kind == "text" else "command": command} for command in ("rm -rf /", "ls")]
+    assert names(facts)[2:] == ["PreToolUse", "PreToolUse", "PostToolUse", "Stop", "SessionEnd"]
+    assert "NO_X" in facts["requests"][1]
+
+
+@pytest.mark.parametrize("name", ["denied", "rewritten", "stopped", "arguments_streamed", "text_streamed"])
+def test_an_output_function_that_stays_refused_never_runs(name: str) -> None:
+    """The run fails with what pydantic-ai says to that, or with the hook's `stop`."""
+    facts = case("pydantic-ai", f"output_{name}")
+
+    assert facts["calls"] == []
+    assert facts["error"].startswith("RunStopped: STOP_X" if name == "stopped" else "UnexpectedModelBehavior")
+    assert names(facts)[-1] == "SessionEnd"
+
+
 def test_native_calls_of_crewai_are_judged_one_by_one() -> None:
     """A model with function calling makes several at once, in threads."""
     facts = case("crewai", "calls_at_once")

@@ -125,7 +125,7 @@ class HooklineCapability(AbstractCapability[Any]):
             with inside(run):
                 return await handler(args)
         except _FAILURES as error:
-            await self._failed(call, error)
+            await self._failed(call.tool_call_id, error)
             raise
         finally:
             self._calls.pop(call.tool_call_id, None)
@@ -159,15 +159,65 @@ class HooklineCapability(AbstractCapability[Any]):
     async def on_tool_execute_error(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any, error: Exception
     ) -> Any:
-        await self._failed(call, error)
+        await self._failed(call.tool_call_id, error)
         raise error
 
-    async def _failed(self, call: ToolCallPart, error: Exception) -> None:
+    # -- an output function, which the model calls with its last answer ---------------------------------------------
+
+    async def wrap_output_process(self, ctx: RunContext[Any], *, output_context: Any, output: Any, handler: Any) -> Any:
+        if not output_context.has_function:
+            return await handler(output)
+        try:
+            with inside(self._own_run):
+                return await handler(output)
+        except _FAILURES as error:
+            await self._failed(_output_id(output_context), error)
+            raise
+        finally:
+            self._calls.pop(_output_id(output_context), None)
+
+    async def before_output_process(self, ctx: RunContext[Any], *, output_context: Any, output: Any) -> Any:
+        """It is judged like a tool; the model reads why it was refused, and answers again."""
+        if not output_context.has_function:
+            return output
+        run, use_id, shown = self._own_run, _output_id(output_context), plain(output)
+        name = output_context.function_name or getattr(output_context.tool_def, "name", None) or "output"
+        given = shown if isinstance(shown, dict) else {"output": shown}
+        judged = await judge(self._asking, run, name, given, use_id)
+        refused = judged.refused
+        if refused is None and judged.rewritten:
+            refused = f"`{name}` was denied: a hook rewrites it, which pydantic-ai has no way for at an output function"
+        if run.stopped is not None:
+            raise RunStopped(run.stopped)
+        if refused is not None:
+            raise ModelRetry(refused)
+        self._calls[use_id] = judged
+        return output
+
+    async def after_output_process(self, ctx: RunContext[Any], *, output_context: Any, output: Any) -> Any:
+        judged = self._calls.get(_output_id(output_context)) if output_context.has_function else None
+        if judged is None:
+            return output
+        said = await succeeded(self._asking, self._own_run, judged, output)
+        self._own_run.notes += said.notes
+        return said.output if said.replaces else output
+
+    async def on_output_process_error(
+        self, ctx: RunContext[Any], *, output_context: Any, output: Any, error: Exception
+    ) -> Any:
+        await self._failed(_output_id(output_context), error)
+        raise error
+
+    async def _failed(self, use_id: str, error: Exception) -> None:
         """Tell hooks of a tool that failed; what they add goes into the next request."""
-        judged = self._calls.pop(call.tool_call_id, None)
+        judged = self._calls.pop(use_id, None)
         if judged is not None:
             said = await failed(self._asking, self._own_run, judged, error)
             self._own_run.notes += said.notes
+
+
+def _output_id(context: Any) -> str:
+    return context.tool_call.tool_call_id if context.tool_call is not None else "output"
 
 
 def _prompt(ctx: RunContext[Any]) -> Any:
