@@ -149,6 +149,7 @@ def test_a_langchain_run_that_resumes_can_be_stopped_and_ends() -> None:
 
 
 ENDED = {
+    "crewai": ("cancelled", "cancelled_alone"),
     "strands": ("cancelled_in_a_hook", "cancelled_while_the_model_thinks"),
     "google-adk": ("cancelled_in_a_tool", "cancelled_in_a_hook", "cancelled_while_the_model_thinks"),
     "langchain": ("cancelled", "cancelled_in_a_hook", "recursion_limit", "recursion_limit_async", "stream_left"),
@@ -167,6 +168,7 @@ def test_a_run_that_ends_early_ends_its_session(framework: str) -> None:
         events = names(case(framework, name))
         assert events[-2:] == ["StopFailure", "SessionEnd"], (name, events)
         assert "Stop" not in events, (name, events)
+        assert case(framework, name)["answer"] != "went on", name
         assert events.count("SessionEnd") == events.count("SessionStart") == 1, (name, events)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import wraps
+from contextlib import contextmanager, suppress
+from functools import partial, wraps
 from typing import Any
 from uuid import uuid4
 
@@ -47,6 +48,7 @@ def guarding(hooks: Fires, *, on_ask: OnAsk | None = None) -> Iterator[None]:
     finally:
         for point, hook in points.items():
             unregister(point, hook)
+        guard.end_all()
 
 
 def _closed(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -95,6 +97,10 @@ class _Guard:
     def _begin(self, work: Any, prompt: str, name: str | None) -> AgentRun:
         run = self._asking.new_run(session_id=_session(work), agent=name)
         self._runs[id(work)] = run
+        with suppress(RuntimeError):  # there is no loop here
+            task = asyncio.current_task()
+            if task is not None:  # CrewAI tells its hooks nothing of work that is cancelled
+                task.add_done_callback(partial(self._left, run))
         if not done(begin(self._asking, run, prompt)):
             self._end(work, None)
             raise HookAborted(run.stopped or "", _SOURCE)
@@ -109,6 +115,19 @@ class _Guard:
         self._executors.pop(id(work), None)
         if run is not None:
             done(end(self._asking, run, None if isinstance(error, HookAborted) else error))
+
+    def _left(self, run: AgentRun, task: asyncio.Task[Any]) -> None:
+        """The task that began the work is over; work that was cancelled goes on in its thread, and calls no tool."""
+        if run.open:
+            error = asyncio.CancelledError() if task.cancelled() else task.exception()
+            run.stopped = "the work was cancelled"
+            done(end(self._asking, run, error))
+
+    def end_all(self) -> None:
+        """Nobody guards this work any more: its sessions are over."""
+        for run in list(self._runs.values()):
+            done(end(self._asking, run, asyncio.CancelledError()))
+        self._runs.clear()
 
     def _run_of(self, context: Any) -> AgentRun:
         """The run a context belongs to: its crew's, or that of an agent that works alone or for another agent."""

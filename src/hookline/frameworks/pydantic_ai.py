@@ -180,10 +180,9 @@ class HooklineCapability(AbstractCapability[Any]):
         """It is judged like a tool; the model reads why it was refused, and answers again."""
         if not output_context.has_function:
             return output
-        run, use_id, shown = self._own_run, _output_id(output_context), plain(output)
+        run, use_id = self._own_run, _output_id(output_context)
         name = output_context.function_name or getattr(output_context.tool_def, "name", None) or "output"
-        given = shown if isinstance(shown, dict) else {"output": shown}
-        judged = await judge(self._asking, run, name, given, use_id)
+        judged = await judge(self._asking, run, name, _output_arguments(output_context, plain(output)), use_id)
         refused = judged.refused
         if refused is None and judged.rewritten:
             refused = f"`{name}` was denied: a hook rewrites it, which pydantic-ai has no way for at an output function"
@@ -218,6 +217,14 @@ class HooklineCapability(AbstractCapability[Any]):
 
 def _output_id(context: Any) -> str:
     return context.tool_call.tool_call_id if context.tool_call is not None else "output"
+
+
+def _output_arguments(context: Any, output: Any) -> dict[str, Any]:
+    """What the function gets, by name; pydantic-ai hands on the value of a single argument alone."""
+    if isinstance(output, dict):
+        return output
+    names = list(context.tool_call.args_as_dict()) if context.tool_call is not None else []
+    return {names[0] if len(names) == 1 else "output": output}
 
 
 def _prompt(ctx: RunContext[Any]) -> Any:

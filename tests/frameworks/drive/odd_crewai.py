@@ -1,8 +1,11 @@
 """CrewAI with native tool calls; crews and agents that are used again after a failure."""
 
+import asyncio
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 os.environ.update(CREWAI_DISABLE_TELEMETRY="true", OTEL_SDK_DISABLED="true", CREWAI_TRACING_ENABLED="false")
@@ -72,7 +75,38 @@ def inputs_outside_of_descriptions() -> Any:
         return played(seen, lambda: str(crew(seen, []).kickoff(inputs={"goal": "the secret"})), hooks)
 
 
+def cancelled(*, alone: bool = False) -> Any:
+    """Work that is cancelled while its model thinks, in a thread that goes on; `alone`: of an agent without a crew."""
+    seen, hooks, asked = Seen(), Watched(), threading.Event()
+
+    class Slow(Native):
+        def call(self, *args: Any, **options: Any) -> Any:
+            reached()
+            asked.wait(30)
+            return super().call(*args, **options)
+
+    async def work() -> str:
+        nonlocal reached
+        waiting = asyncio.Event()
+        reached = partial(asyncio.get_running_loop().call_soon_threadsafe, waiting.set)
+        made = crew(seen, [])
+        made.agents[0].llm = Slow(model="scripted", seen=seen, turns=iter([LS, *["done"] * 5]))
+        task = asyncio.create_task(made.agents[0].akickoff("go") if alone else made.akickoff())
+        await waiting.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        asked.set()
+        return "cancelled" if task.cancelled() else f"went on: {task.exception()}"
+
+    reached: Any = None
+    with guarding(hooks):
+        return played(seen, lambda: asyncio.run(work()), hooks)
+
+
 CASES = {
+    "cancelled": cancelled,
+    "cancelled_alone": partial(cancelled, alone=True),
+} | {
     case.__name__: case
     for case in (
         two_sets, misfitting_rewrite, calls_at_once, crew_again_after_a_failure, agent_again_after_a_failure,
