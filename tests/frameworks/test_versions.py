@@ -1,15 +1,18 @@
 """An adapter refuses a framework that is missing, or whose version it was never tested with."""
 
+import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from hookline.errors import MissingExtra, UnknownVersion
 from hookline.frameworks import versions
 from hookline.frameworks.versions import KNOWN, require
-from tools.frameworks import ENVIRONMENTS, ROOT
+from tools.frameworks import ENVIRONMENTS, ROOT, is_ready, run_in
 
 ADAPTERS = sorted(set(KNOWN))
 PYPROJECT = (ROOT / "pyproject.toml").read_text()
@@ -60,3 +63,32 @@ def test_a_missing_framework_names_the_extra(extra: str, tmp_path: Path) -> None
 
     assert MissingExtra.__name__ in done.stderr
     assert f"pip install 'hookline[{extra}]'" in done.stderr
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_everything_can_be_installed_beside_a_framework(name: str) -> None:
+    """`hookline[all,crewai]` and its like: what a framework brought along is what our other extras take, too."""
+    if not is_ready(name):
+        pytest.skip(f"the environment `{name}` is not there; run `make frameworks`")
+    script = "import json, importlib.metadata as m; print(json.dumps([(d.name, d.version) for d in m.distributions()]))"
+    installed = {one.lower(): version for one, version in json.loads(run_in(name, "-c", script).stdout)}
+    extras = tomllib.loads(PYPROJECT)["project"]["optional-dependencies"]
+    names = extras["all"][0].partition("[")[2].rstrip("]").split(",")
+    wanted = [Requirement(line) for one in names for line in extras[one] if not line.startswith("hookline")]
+
+    for one in wanted:
+        found = installed.get(one.name.lower())
+        assert found is None or found in one.specifier, f"{one} is asked for, and {name} brings {found}"
+
+
+def test_mcp_servers_say_which_version_they_need(tmp_path: Path) -> None:
+    """CrewAI allows no `mcp` of version 2; our own agent's MCP servers need one."""
+    if not is_ready("crewai"):
+        pytest.skip("the environment `crewai` is not there; run `make frameworks`")
+    script = (
+        "import asyncio\nfrom hookline.agent.tools.mcp import McpServers, read_config\n"
+        '[server] = McpServers(read_config(\'{"mcpServers": {"x": {"command": "true"}}}\')).servers.values()\n'
+        "asyncio.run(server.connect())"
+    )
+
+    assert "MCP servers need `mcp` 2 or later, and 1." in run_in("crewai", "-c", script).stderr

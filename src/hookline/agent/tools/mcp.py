@@ -13,6 +13,7 @@ import os
 import re
 import tempfile
 from collections.abc import AsyncIterator, Collection, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,7 +24,7 @@ from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
 from hookline.agent.tools.hosted import AskHost, host_streams
 from hookline.agent.tools.schema import json_type
 from hookline.core.placeholders import WITH_DEFAULT, fill, in_every_text
-from hookline.errors import McpError, MissingExtra, ToolInputInvalid, extra
+from hookline.errors import HooklineError, McpError, MissingExtra, ToolInputInvalid, extra
 
 CONNECT_SECONDS = 30.0
 CALL_SECONDS = 100_000.0
@@ -187,7 +188,14 @@ class McpServer:
 
     def _open(self, errors: IO[str]) -> contextlib.AbstractAsyncContextManager[Any]:
         with extra("MCP servers", "agent"):
+            import mcp  # noqa: F401 - whether it is there at all
+        try:
             from mcp.client.client import Client
+        except ImportError:
+            raise HooklineError(
+                f"MCP servers need `mcp` 2 or later, and {version('mcp')} is installed; if another package, such as "
+                "CrewAI, allows no later one, run the agent in an environment of its own"
+            ) from None
         # a started server gets the plain handshake every version knows; a remote one may be newer than that
         mode = "auto" if self.config.url else "legacy"
         return Client(self._transport(errors), mode=mode, elicitation_callback=self._elicit, cache=None)
