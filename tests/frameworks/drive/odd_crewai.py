@@ -78,6 +78,7 @@ def inputs_outside_of_descriptions() -> Any:
 def cancelled(*, alone: bool = False) -> Any:
     """Work that is cancelled while its model thinks, in a thread that goes on; `alone`: of an agent without a crew."""
     seen, hooks, asked = Seen(), Watched(), threading.Event()
+    reached: Any = None
 
     class Slow(Native):
         def call(self, *args: Any, **options: Any) -> Any:
@@ -98,7 +99,6 @@ def cancelled(*, alone: bool = False) -> Any:
         asked.set()
         return "cancelled" if task.cancelled() else f"went on: {task.exception()}"
 
-    reached: Any = None
     with guarding(hooks):
         return played(seen, lambda: asyncio.run(work()), hooks)
 

@@ -1,9 +1,7 @@
 """The Python blocks of a page, as somebody who copies them in order would run them."""
 
 import ast
-import asyncio
 import contextlib
-import inspect
 import io
 import tempfile
 from pathlib import Path
@@ -22,16 +20,14 @@ class ReadPage:
         exec(compile(ast.Module(opening[: last + 1], []), "page", "exec"), {"__name__": "__main__"})
 
     def play(self) -> list[str]:
-        """What each block prints; they share names, a loop and an empty folder."""
+        """What each block prints; they share names and an empty folder, as parts of one script."""
         names: dict[str, Any] = {"__name__": "__main__"}
-        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), asyncio.Runner() as loop:
-            return [self._run(text, names, loop) for text in self._texts]
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            return [self._run(text, names) for text in self._texts]
 
     @staticmethod
-    def _run(text: str, names: dict[str, Any], loop: asyncio.Runner) -> str:
+    def _run(text: str, names: dict[str, Any]) -> str:
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
-            result = eval(compile(text, "page", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
-            if inspect.iscoroutine(result):
-                loop.run(result)
+            exec(compile(text, "page", "exec"), names)
         return out.getvalue()
