@@ -18,7 +18,7 @@ from hookline.core.hooks.condition import PathContext, RuleMatch, covers
 from hookline.core.shell import ShellLine, SimpleCommand, parse_line
 from hookline.core.shell.programs.languages import language_of
 from hookline.core.shell.programs.launchers import SHELLS
-from hookline.core.shell.programs.tools import KEEPS_TEXT
+from hookline.core.shell.programs.table import names
 from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.guards import sandboxing
@@ -202,7 +202,7 @@ def _looks_like_match(pattern: GuardPattern, part: SimpleCommand) -> bool:
 
 def _handed_on(pattern: GuardPattern, part: SimpleCommand) -> bool:
     """Whether a program that may be a wrapper is given the words, or the text, of a forbidden command."""
-    if part.wraps or part.name in KEEPS_TEXT or len(part.words) < 2:
+    if part.wraps or part.name in names("text") or len(part.words) < 2:
         return False
     for index, word in enumerate(part.words[1:], 1):
         if (" " in word or "=" in word) and pattern.mention.search(fold_confusables(word)):

@@ -250,11 +250,11 @@ def _enters_repository(line: ShellLine) -> bool:
 
 def harmless(part: SimpleCommand) -> bool:
     """A part that needs no rule of its own: a mere assignment, or a wrapper whose inner command is judged anyway."""
-    from hookline.core.shell.programs.launchers import TRANSPARENT
+    from hookline.core.shell.programs.table import names
 
     if any(redirect.writes for redirect in part.redirects):
         return False
-    return not part.words or (part.wraps and part.name in TRANSPARENT and part.words[0] == part.name)
+    return not part.words or (part.wraps and part.name in names("transparent") and part.words[0] == part.name)
 
 
 def _covering(rules: Sequence[Rule], part: SimpleCommand) -> Rule | None:

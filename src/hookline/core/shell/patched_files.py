@@ -9,7 +9,7 @@ from hookline.core.patches import PatchedFile, holds_patch, read_patch
 from hookline.core.shell import SimpleCommand, parse_line
 from hookline.core.shell.folders import join, placed
 from hookline.core.shell.programs.patching import applies_patch, names_it, patch_of
-from hookline.core.shell.programs.tools import KEEPS_TEXT
+from hookline.core.shell.programs.table import names
 from hookline.errors import EventError
 
 _MENTION = re.compile(r"apply[_-]?patch", re.IGNORECASE)
@@ -49,4 +49,4 @@ def _may_apply(command: SimpleCommand, *, suspect: bool) -> bool:
     """Whether a command may turn out to be `apply_patch`: its name is not known, or it is given that name to run."""
     if 0 in command.globs or (suspect and command.words and not command.name):
         return True
-    return not command.wraps and command.name not in KEEPS_TEXT and names_it(command)
+    return not command.wraps and command.name not in names("text") and names_it(command)

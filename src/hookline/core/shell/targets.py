@@ -11,7 +11,7 @@ from hookline.core.paths import inside
 from hookline.core.shell.arguments import LATER, arguments, value_of
 from hookline.core.shell.folders import CHANGES_FOLDER, Folders, join
 from hookline.core.shell.programs.patching import applies_patch, patched
-from hookline.core.shell.programs.writers import HARMLESS, WRITERS, find_roots, guess
+from hookline.core.shell.programs.writers import HARMLESS, find_roots, written_by
 from hookline.core.shell.shell_line import ShellLine, SimpleCommand
 
 _DIRECTORY_STACK = re.compile(r"~[+-]?\d*(?=/|$)(?<!~)")
@@ -92,7 +92,7 @@ def _targets(command: SimpleCommand, roots: list[str]) -> Iterable[str]:
     for redirect in command.redirects:
         if redirect.writes:
             yield redirect.target if redirect.known else LATER + redirect.target
-    writer = patched if applies_patch(command) else WRITERS.get(command.name, guess)
+    writer = patched if applies_patch(command) else written_by
     for target in writer(command):
         if target.startswith(LATER) and "{}" in target and any(via.startswith("find ") for via in command.via):
             yield from roots

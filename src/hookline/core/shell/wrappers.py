@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from hookline.core.shell.nested_commands import Analysis, Invocation, Look, NestedCommand, Words
 from hookline.core.shell.nested_commands import script as _script
 from hookline.core.shell.programs.languages import LANGUAGES, interpreter, language_of
-from hookline.core.shell.programs.launchers import (
-    CODE_VARIABLES,
-    EVALUATES_SUBSCRIPTS,
-    LOADER,
-    OWN_SYNTAX,
-    SETS_BY_NAME,
-    SHELL_VALUED,
-    SHELLS,
-    WRAPPERS,
-    Options,
-    options_of,
-)
+from hookline.core.shell.programs.launchers import CODE_VARIABLES, LOADER, SHELL_VALUED, SHELLS
+from hookline.core.shell.programs.table import Program, names, program, values
 from hookline.core.shell.programs.tools import TOOLS
 from hookline.core.shell.shell_line import SimpleCommand
 from hookline.core.shell.words import UNKNOWN
@@ -62,22 +52,23 @@ def _by_name(name: str, given: Invocation) -> Analysis:
         )
     if name in SHELLS:
         inside = _shell(name, words, stdin)
-        return inside._replace(code=(f"`{name}` reads a syntax of its own",)) if name in OWN_SYNTAX else inside
+        own = name in names("own-syntax")  # read as well as may be, and doubted
+        return inside._replace(code=(f"`{name}` reads a syntax of its own",)) if own else inside
     if LOADER.fullmatch(name):
         return Analysis((NestedCommand(name, words[1:]),)) if len(words) > 1 else Analysis()
-    special = _SPECIAL.get(name)
-    if special is not None:
-        return special(name, words, stdin)
-    if name in WRAPPERS:
+    look = values("look").get(name, "")
+    if look in _LOOKS:
+        return _LOOKS[look](name, words, stdin)
+    if name in names("wraps"):
         return _wrapper(name, words, stdin)
-    if name in LANGUAGES:
-        return LANGUAGES[name](name, given)
+    if look:
+        return LANGUAGES[look](name, given)
     return interpreter(name, given) if language_of(name) else Analysis()
 
 
 def _subscripts(name: str, words: Words) -> Iterable[str]:
     """A literal such as `a[$(rm x)]` is run when a builtin takes it for the name of a variable."""
-    if name in EVALUATES_SUBSCRIPTS and any("[" in word and ("$(" in word or "`" in word) for word, _ in words[1:]):
+    if name in names("subscripts") and any("[" in word and ("$(" in word or "`" in word) for word, _ in words[1:]):
         yield f"`{name}` may run the command in a subscript"
 
 
@@ -86,7 +77,7 @@ def _named(name: str, words: Words) -> Iterable[str]:
     texts = [word for word, _ in words[1:]]
     if name == "printf":
         texts = [text[2:] or after for text, after in pairwise([*texts, ""]) if text[:2] == "-v"]
-    elif name not in SETS_BY_NAME:
+    elif name not in names("sets"):
         return
     for variable in (found for text in texts for found in re.findall(r"(?<!\w)[A-Za-z_]\w*", text)):
         if CODE_VARIABLES.fullmatch(variable):
@@ -97,49 +88,47 @@ def _unsure(name: str) -> Analysis:
     return Analysis(undecidable=(f"which command `{name}` runs cannot be told from its options",))
 
 
-def strip_options(words: Words, options: Options) -> Words | None:
+def strip_options(words: Words, row: Program) -> Words | None:
     """The words after the options of a wrapper; None when an option is not known."""
     at = 1
     while at < len(words):
         word, known = words[at]
         if not known:
             return None
-        if options.assignments and re.match(r"[A-Za-z_]\w*=", word):
+        if row.assignments and re.match(r"[A-Za-z_]\w*=", word):
             at += 1
         elif word == "--":
             at += 1
             break
-        elif not word.startswith("-") and word not in options.flags:
+        elif not word.startswith("-"):
             break
         else:
-            step = _option_width(word, options)
+            step = _option_width(word, row.options)
             if not step:
                 return None
             at += step
-    while options.assignments and at < len(words) and re.match(r"[A-Za-z_]\w*=", words[at][0]):
+    while row.assignments and at < len(words) and re.match(r"[A-Za-z_]\w*=", words[at][0]):
         at += 1
-    return words[at + options.skip :]
+    return words[at + row.skip :]
 
 
-def _option_width(word: str, options: Options) -> int:
+def _option_width(word: str, options: Mapping[str, str]) -> int:
     """How many words an option takes; 0 when it is not known."""
-    if word in options.flags:
-        return 1
-    if word in options.valued:
-        return 2
+    if word in options:
+        return 1 + (options[word] == ":")
     if word.startswith("--"):
-        name = word.split("=", 1)[0]
-        return int("=" in word and (name in options.valued or name in options.flags))
+        return int("=" in word and word.split("=", 1)[0] in options)
     for index, char in enumerate(word[1:], 2):
-        if "-" + char in options.valued:
+        kind = options.get(f"-{char}")
+        if kind == ":":
             return 1 if index < len(word) else 2
-        if "-" + char not in options.flags:
+        if kind is None:
             return int(word[1:].lstrip("+-").isdigit())
     return 1
 
 
 def _wrapper(name: str, words: Words, stdin: str | None) -> Analysis:
-    inner = strip_options(words, WRAPPERS[name])
+    inner = strip_options(words, program(name))
     if inner is None:
         return _unsure(name)
     codes = tuple(
@@ -241,7 +230,7 @@ _REPLACE = re.compile(r"-[Ii](.*)|-J(.*)|--replace(?:=(.*))?", re.DOTALL)
 
 
 def _xargs(name: str, words: Words, stdin: str | None) -> Analysis:
-    inner = strip_options(words, WRAPPERS["xargs"])
+    inner = strip_options(words, program(name))
     if inner is None:
         return _unsure(name)
     if not inner:
@@ -272,23 +261,14 @@ def _parallel(name: str, words: Words, stdin: str | None) -> Analysis:
 
 
 def _watch(name: str, words: Words, stdin: str | None) -> Analysis:
-    options = options_of(
-        "-b -c -d -e -g -p -t -x -w -C -r -n: -q: --beep --color --differences --errexit --interval: --exec"
-    )
-    inner = strip_options(words, options)
+    inner = strip_options(words, program(name))
     if inner is None:
         return _unsure(name)
     return _script(name, inner, "sh") if inner else Analysis()
 
 
 def _ssh(name: str, words: Words, stdin: str | None) -> Analysis:
-    options = options_of(
-        "-4 -6 -A -a -C -f -G -g -K -k -M -N -n -q -s -T -t -tt -V -v -vv -vvv -X -x -Y -y -B: -b: -c: -D: -E: -e: "
-        "-F: -I: "
-        "-i: -J: -L: -l: -m: -O: -o: -p: -Q: -R: -S: -W: -w:",
-        skip=1,
-    )
-    inner = strip_options(words, options)
+    inner = strip_options(words, program(name))
     note = (f"`{name}` runs commands on another machine",)
     risky = tuple(
         f"`{name}` runs the command in its options"
@@ -327,17 +307,7 @@ def _command_builtin(name: str, words: Words, stdin: str | None) -> Analysis:
 
 
 def _hash(name: str, words: Words, stdin: str | None) -> Analysis:
-    risky = {
-        "hash": "-p",
-        "enable": "-f",
-        "bind": "-x",
-        "complete": "-C",
-        "compgen": "-C",
-        "mapfile": "-C",
-        "readarray": "-C",
-        "set": "",
-        "shopt": "",
-    }[name]
+    risky = {"hash": "-p", "enable": "-f", "bind": "-x", "set": "", "shopt": ""}.get(name, "-C")
     if risky and any(word == risky or (word.startswith(risky) and len(word) > 2) for word, _ in words[1:]):
         return Analysis(undecidable=(f"`{name} {risky}` makes a later word run something else",))
     return Analysis()
@@ -356,29 +326,9 @@ def _declare(name: str, words: Words, stdin: str | None) -> Analysis:
     return Analysis(undecidable=tuple(reasons))
 
 
-_SPECIAL: dict[str, Look] = {
-    "eval": _eval,
-    "source": _source,
-    ".": _source,
-    "alias": _alias,
-    "trap": _trap,
-    "find": _find,
-    "fd": _find,
-    "fdfind": _find,
-    "env": _env,
-    "xargs": _xargs,
-    "parallel": _parallel,
-    "watch": _watch,
-    "ssh": _ssh,
-    "sudo": _sudo,
-    "doas": _sudo,
-    "command": _command_builtin,
-    **dict.fromkeys(("su", "script", "flock", "runuser", "nix-shell", "sg", "newgrp", "machinectl"), _dash_c),
-    **dict.fromkeys(
-        ("at", "batch", "crontab", "tmux", "screen", "nsenter", "bwrap", "firejail", "start-stop-daemon", "fc"),
-        _reads_commands,
-    ),
-    **TOOLS,
-    **dict.fromkeys(("hash", "enable", "bind", "complete", "compgen", "mapfile", "readarray", "set", "shopt"), _hash),
-    **dict.fromkeys(("export", "declare", "typeset", "local", "readonly", "read", "unset"), _declare),
-}
+_LOOKS: dict[str, Look] = {
+    "alias": _alias, "command": _command_builtin, "dash-c": _dash_c, "declare": _declare, "env": _env, "eval": _eval,
+    "find": _find, "hash": _hash, "later": _reads_commands, "parallel": _parallel, "source": _source, "ssh": _ssh,
+    "sudo": _sudo, "trap": _trap, "watch": _watch, "xargs": _xargs, **TOOLS,
+}  # fmt: skip
+"""How to look inside a program, by its tag `look`."""

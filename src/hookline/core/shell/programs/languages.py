@@ -7,7 +7,7 @@ databases and pagers are asked about only when their text holds something that r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hookline.core.shell.nested_commands import Analysis, Invocation
 from hookline.core.shell.programs.launchers import CODE_MODULES, INTERPRETER_VALUED, INTERPRETERS, VERSIONED
@@ -25,7 +25,7 @@ def language_of(name: str) -> str:
 
 def interpreter(name: str, given: Invocation) -> Analysis:
     """Code on the command line or from the input may run anything; a file of code is noted."""
-    flags = INTERPRETERS[language_of(name)].split()
+    flags = INTERPRETERS[language_of(name)]
     at, texts = 0, given.texts
     while at < len(texts) and texts[at].startswith("-") and texts[at] != "-":
         word = texts[at]
@@ -53,7 +53,7 @@ def _only_replaces(given: Invocation, at: int) -> bool:
     return known and re.fullmatch(r"-[pnlai0]*e", given.texts[at]) is not None and _REPLACES.fullmatch(word) is not None
 
 
-def _carries(word: str, flags: list[str]) -> bool:
+def _carries(word: str, flags: Sequence[str]) -> bool:
     """Whether an option carries code: `-c`, `-Ic`, `-e…`, `--eval=…`."""
     return any(
         word == flag
@@ -115,35 +115,25 @@ def quietly(look: Callable[[str, Invocation], Analysis]) -> Callable[[str, Invoc
     return lambda name, given: look(name, given._replace(stdin=None, fed=""))
 
 
-_EDITOR = _when(r"^(?:-c.*|--cmd.*|-es?|-s|-S.*|--command.*|\+(?!\d*$|/).*)$|!")
-
-_GDB = r"^-{1,2}(?:ex|x|eval|o|O|s|S|k|args|command|source|one-line|batch)"
 _SQLITE = r"(?:^|\n|\s)\.[a-z]|load_extension|edit\s*\(|writefile|^-cmd$"
 _SQLITE_QUIET = r"\.mode \w+|\.tables|\.schema.*|\.headers \w+|\.dump.*"
 _MYSQL = r"(?:^|[;\n\s])(?:system|source|pager|edit|\\[.eP])\b|\\!|--pager"
-_TRANSFER = r"!|^-[ceb]$|(?i:proxycommand|localcommand)|^-S|system|^-D$"
 _MAKE = r"^--eval|^-E|^\.?SHELL|^-f-|^/dev/|^--shell|\$[({](?:shell|eval)|!=|^-$"
 
 LANGUAGES: dict[str, Callable[[str, Invocation], Analysis]] = {
-    **dict.fromkeys(("awk", "gawk", "mawk", "nawk", "original-awk"), awk),
-    **dict.fromkeys(("vi", "vim", "nvim", "view", "gvim", "vimdiff", "ex"), _EDITOR),
-    **dict.fromkeys(("ed", "red"), _when(r"!|(?:^|\n)[^\n]*[wW]q?\s*\S")),
-    **dict.fromkeys(
-        ("emacs", "emacsclient"), quietly(_when(r"^-{1,2}(?:eval|execute|e|l|load|f|funcall|script|x|batch)(?:=|$)"))
-    ),
-    **dict.fromkeys(("gdb", "lldb"), quietly(_when(_GDB))),
+    "awk": awk,
+    "editor": _when(r"^(?:-c.*|--cmd.*|-es?|-s|-S.*|--command.*|\+(?!\d*$|/).*)$|!"),
+    "ed": _when(r"!|(?:^|\n)[^\n]*[wW]q?\s*\S"),
+    "emacs": quietly(_when(r"^-{1,2}(?:eval|execute|e|l|load|f|funcall|script|x|batch)(?:=|$)")),
+    "debugger": quietly(_when(r"^-{1,2}(?:ex|x|eval|o|O|s|S|k|args|command|source|one-line|batch)")),
     "sqlite3": _when(_SQLITE, quiet=_SQLITE_QUIET),
     "psql": _when(r"\\[!gosiwe]|\\copy|(?i:\bprogram\b)|^-v.*|^--set.*|`"),
-    **dict.fromkeys(("mysql", "mariadb"), _when(_MYSQL)),
-    **dict.fromkeys(("ftp", "lftp", "sftp", "telnet", "gnuplot"), _when(_TRANSFER)),
-    **dict.fromkeys(
-        ("nc", "ncat", "netcat", "socat"), quietly(_when(r"(?i)^-[a-z]*[ec]$|exec|system:|shell:|^-e.|^-c."))
-    ),
-    **dict.fromkeys(
-        ("less", "more", "most", "man"), quietly(_when(r"^\+.*[!|]|^-P|^--pager|^-k.|^--lesskey|^-H|^--html"))
-    ),
-    **dict.fromkeys(("make", "gmake", "ninja", "just"), quietly(_when(_MAKE))),
-    **dict.fromkeys(("split", "gsplit"), quietly(_when(r"^--filter"))),
+    "mysql": _when(_MYSQL),
+    "transfer": _when(r"!|^-[ceb]$|(?i:proxycommand|localcommand)|^-S|system|^-D$"),
+    "sockets": quietly(_when(r"(?i)^-[a-z]*[ec]$|exec|system:|shell:|^-e.|^-c.")),
+    "pager": quietly(_when(r"^\+.*[!|]|^-P|^--pager|^-k.|^--lesskey|^-H|^--html")),
+    "make": quietly(_when(_MAKE)),
+    "split": quietly(_when(r"^--filter")),
     "m4": _when(r"syscmd|esyscmd|^-$|^/dev/"),
 }
-"""Programs with a language of their own, and when its text may run commands."""
+"""Programs with a language of their own, by their tag `look`, and when its text may run commands."""

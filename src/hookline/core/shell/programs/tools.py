@@ -6,20 +6,7 @@ import re
 
 from hookline.core.shell.nested_commands import Analysis, Look, NestedCommand, Words, script
 from hookline.core.shell.programs.launchers import sed_flags
-
-KEEPS_TEXT = frozenset(
-    """
-    : [ ack ag apk apropos apt apt-get basename brew cargo cat cd chgrp chmod chown cmp column comm command cp
-    curl cut date dd declare df diff dirname dnf docker du echo egrep exit export false fgrep file find gem gh
-    git glab gradle grep groups head help helm hexdump history id info jobs jq kill killall kubectl less ln
-    local logger ls mail man mkdir more mv mvn notify-send npm od open pacman pgrep pip pip3 pkill pnpm podman
-    popd printf ps pushd pwd pytest read readlink readonly realpath return rg rm rmdir rsync rustup scp sed seq
-    set shift shopt sleep snap sort stat strings sum systemctl tac tail tar tee terraform test time tldr touch
-    tr tree true type typeset uname uniq unset unzip wait wc wget whatis whereis which who whoami xdg-open yarn
-    yq yum zgrep zip service journalctl ssh-keygen ssh-add code dpkg rpm
-    """.split()  # noqa: SIM905 - forty lines of quotes would not read better
-)
-"""Programs that take texts and names and do not run them; what any other program is given may be a command."""
+from hookline.core.shell.programs.table import program
 
 _CALLS = frozenset({"npm", "npx", "pnpm", "yarn"})
 _SCRIPTED = frozenset({"npm", "pnpm", "yarn"})
@@ -65,22 +52,12 @@ def _starts(words: Words) -> list[int]:
     return [index for index, (word, _) in enumerate(words) if word[:1] != "-" and index not in after][:_MOST_STARTS]
 
 
-_RUNS_BY_OPTION: dict[str, tuple[str, ...]] = {
-    "git": ("--open-files-in-pager", "--ext-diff", "--textconv", "--upload-pack", "--receive-pack", "--exec-path"),
-    "sort": ("--compress-program",),
-    "tar": (
-        "--checkpoint-action", "--to-command", "--use-compress-program", "--rsh-command", "--rmt-command",
-        "--info-script", "--new-volume-script",
-    ),
-    "rsync": ("--rsh", "--rsync-path"),
-}  # fmt: skip
-"""Options by which a program is told to run another one; they may be abbreviated."""
 _WHOLE = frozenset({"--checkpoint"})
 
 
 def _runs_by_option(name: str, words: Words) -> tuple[str, ...]:
     """Why an abbreviated option may run a program: `--compress-prog=x` is `--compress-program=x`."""
-    options = _RUNS_BY_OPTION.get({"bsdtar": "tar", "gtar": "tar"}.get(name, name), ())
+    options = program(name).runs
     for word, _ in words[1:]:
         given = word.partition("=")[0]
         if len(given) > 2 and given not in _WHOLE and any(option.startswith(given) for option in options):
@@ -161,15 +138,5 @@ def _sed(name: str, words: Words, stdin: str | None) -> Analysis:
     return Analysis()
 
 
-TOOLS: dict[str, Look] = {
-    "git": _git,
-    **dict.fromkeys(("sed", "gsed"), _sed),
-    **dict.fromkeys(
-        ("uv", "poetry", "pipenv", "hatch", "pdm", "rye", "conda", "mamba", "npx", "pnpx", "bunx", "uvx", "pipx", "npm",
-         "pnpm", "yarn", "nerdctl", "bundle", "mise", "asdf", "direnv", "op", "aws-vault", "docker", "podman",
-         "kubectl", "nix", "heroku"),
-        _after_dashes,
-    ),
-    **dict.fromkeys(("tar", "bsdtar", "gtar", "rsync", "scp", "zip", "rg", "sort"), _tar),
-}  # fmt: skip
-"""Program → how to look inside it."""
+TOOLS: dict[str, Look] = {"git": _git, "sed": _sed, "environment": _after_dashes, "tar": _tar}
+"""How to look inside a program, by its tag `look`."""

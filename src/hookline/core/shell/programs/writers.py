@@ -1,6 +1,6 @@
-"""The programs people write files with, and which of their words are those files. One row per program.
+"""Which of a program's words are files that it writes, by the tag `writes` of its row.
 
-A program that is in no table may write anything; that is for its own rule to judge.
+A program without one may write anything; that is for its own rule to judge.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from hookline.core.shell.arguments import LATER, arguments, value_of
 from hookline.core.shell.programs.launchers import sed_flags
+from hookline.core.shell.programs.table import names, values
 from hookline.core.shell.shell_line import SimpleCommand
 
 HARMLESS = re.compile(r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
@@ -131,22 +132,9 @@ def _wget(command: SimpleCommand) -> list[str]:
 
 
 _GIT_READS = frozenset(
-    [
-        "status",
-        "log",
-        "diff",
-        "show",
-        "blame",
-        "grep",
-        "rev-parse",
-        "ls-files",
-        "ls-remote",
-        "describe",
-        "cat-file",
-        "remote",
-        "help",
-        "version",
-    ]
+    """
+    status log diff show blame grep rev-parse ls-files ls-remote describe cat-file remote help version
+    """.split()  # noqa: SIM905 - a column of quotes would not read better
 )
 
 
@@ -211,29 +199,14 @@ def _output_option(command: SimpleCommand) -> list[str]:
     return value_of(command, "-o", "--output", "--out", "-out", "--outfile", "-f")
 
 
-def _options(*names: str) -> Callable[[SimpleCommand], list[str]]:
-    """A program that writes where these options say."""
-    return lambda command: value_of(command, *names)
-
-
 def guess(command: SimpleCommand) -> list[str]:
     """What a program that is in no table most likely writes: where its output options point."""
-    if command.name in _OTHER_O:
+    if command.name in names("other-o"):
         return []
     return value_of(
         command, "-o", "--output", "--out", "--outfile", "--output-file", "--output-dir", "--outdir", "--out-dir",
-        "--log-file",         "--logfile", "--export", "--save",
+        "--log-file", "--logfile", "--export", "--save",
     )  # fmt: skip
-
-
-_OTHER_O = frozenset(
-    """
-    grep egrep fgrep zgrep rg ag ack ps ls test [ [[ ssh mount set shopt pgrep pkill lsof ip apt apt-get column
-    join od kubectl docker podman top free stat df du netstat ss nm objdump dnf yum echo printf jq yq pytest
-    bash sh zsh dash ksh
-    """.split()  # noqa: SIM905 - reads better than a column of quotes
-)
-"""Programs whose `-o` is not a file."""
 
 
 def _copied_from_container(command: SimpleCommand) -> list[str]:
@@ -258,103 +231,21 @@ def _second(command: SimpleCommand) -> list[str]:
     return arguments(command).given[1:2]
 
 
-WRITERS: dict[str, Callable[[SimpleCommand], list[str]]] = {
-    **dict.fromkeys(
-        [
-            "tee",
-            "touch",
-            "mkdir",
-            "rm",
-            "rmdir",
-            "unlink",
-            "truncate",
-            "shred",
-            "mkfifo",
-            "sponge",
-            "fallocate",
-            "gzip",
-            "gunzip",
-            "bzip2",
-            "bunzip2",
-            "xz",
-            "unxz",
-            "zstd",
-            "unzstd",
-            "zip",
-            "wipe",
-            "srm",
-            "trash",
-            "rename",
-            "mkfs",
-            "mkswap",
-            "wipefs",
-            "nano",
-            "vi",
-            "vim",
-            "nvim",
-            "ed",
-            "ex",
-            "emacs",
-            "trash-put",
-            "mktemp",
-        ],
-        _every,
-    ),
-    **dict.fromkeys(("chmod", "chown", "chgrp", "chattr", "setfacl", "mknod"), _but_first),
-    **dict.fromkeys(("cp", "gcp"), _copy),
-    "install": _last,
-    "mv": _every,
-    "ln": _link,
-    "link": _every,
-    **dict.fromkeys(("rsync", "scp", "rclone"), _remote_last),
-    "dd": _dd,
-    **dict.fromkeys(("sed", "gsed", "perl", "ruby"), _in_place),
-    **dict.fromkeys(("tar", "bsdtar", "gtar"), _tar),
-    "unzip": _unzip,
-    "curl": _curl,
-    "wget": _wget,
-    "git": _git,
-    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk),
-    **dict.fromkeys(("patch", "split", "csplit"), _here),
-    "find": _find,
-    **dict.fromkeys(
-        [
-            "sort",
-            "tree",
-            "gcc",
-            "cc",
-            "clang",
-            "g++",
-            "openssl",
-            "ssh-keygen",
-            "pandoc",
-            "shuf",
-            "go",
-            "rustc",
-            "ld",
-            "objcopy",
-            "age",
-            "gpg",
-            "base64",
-        ],
-        _output_option,
-    ),
-    **dict.fromkeys(("uniq", "xxd"), _second),
-    **dict.fromkeys(("make", "gmake", "ninja"), _options("-C", "--directory")),
-    **dict.fromkeys(("npm", "pnpm", "yarn"), _options("--prefix", "-C", "--dir", "--cwd")),
-    **dict.fromkeys(
-        ("pip", "pip3", "uv"), _options("--target", "-t", "--prefix", "--root", "--directory", "--project")
-    ),
-    **dict.fromkeys(("docker", "podman", "kubectl"), _copied_from_container),
-    "cargo": _cargo,
-    **dict.fromkeys(("python", "python3"), _python),
-    **dict.fromkeys(("script", "ar", "virtualenv", "cookiecutter"), _every),
-    **dict.fromkeys(("strace", "ltrace", "time"), _options("-o", "--output")),
-    "less": _options("-o", "-O", "--log-file", "--LOG-FILE"),
-    "tcpdump": _options("-w"),
-    "logrotate": _options("-s", "--state", "-l", "--log"),
-    "cpio": _options("-D", "--directory", "-O", "-F", "--file"),
-    "7z": lambda command: [*_every(command), *_options("-o")(command)],
-    **dict.fromkeys(("mount", "umount", "ffmpeg", "convert", "magick"), _last),
-}
-"""Program → the files among its words that it writes."""
+def _archive(command: SimpleCommand) -> list[str]:
+    return [*_every(command), *value_of(command, "-o")]
+
+
+def written_by(command: SimpleCommand) -> list[str]:
+    """The files among a command's words that it writes, by the tag `writes` of its program."""
+    kind = values("writes").get(command.name)
+    if kind is None:
+        return guess(command)
+    return value_of(command, *kind.split(",")) if kind.startswith("-") else _KINDS[kind](command)
+
+
+_KINDS: dict[str, Callable[[SimpleCommand], list[str]]] = {
+    "7z": _archive, "awk": _awk, "but-first": _but_first, "cargo": _cargo, "container": _copied_from_container,
+    "copy": _copy, "curl": _curl, "dd": _dd, "every": _every, "find": _find, "git": _git, "here": _here,
+    "in-place": _in_place, "last": _last, "link": _link, "output": _output_option, "python": _python,
+    "remote-last": _remote_last, "second": _second, "tar": _tar, "unzip": _unzip, "wget": _wget,
+}  # fmt: skip

@@ -1,0 +1,168 @@
+"""One row per program, for the shell reader, permissions, trust and guards: what it runs, reads, writes; its options.
+
+A row is words. Those that begin with `-` are options: `-ab` are flags, `-n:` takes a text, `-f@` a file, `-M?` perhaps
+an attached text, `--arg::` two texts, and `--pre!` runs a program. The others are tags, some with a value:
+
+- `wraps`: the rest of its words is a command, behind `skip=N` words of its own; with `assignments` also behind `A=1`
+- `shell`, `code=-c,-e`: runs code in its own language, which those options carry; `look=NAME`: how to find what it runs
+- `transparent`: changes how a command runs, not what it may do; `starter`, `aside`, `task`: for the names of hooks
+- `reads`, `edits`: with the options of this row it does nothing else; `harmless`: looks at no file, whatever it is told
+- `opens`: shows, copies or hands on files among its words; `deep=…`: and what lies below; `script-first`, `searches`
+- `writes=NAME` or `writes=-o,--output`: which of its words are files that it writes; `other-o`: its `-o` is not one
+- `text`: takes texts and names and does not run them; `plain`: runs none of the files it is given
+- `recipe=FILE`, `program-file=-f`: runs what a file says; `sets`, `subscripts`: builtins that set or evaluate by name
+
+Two views, never one. `known` is an allow-list: with an option that is not in the row nothing is claimed. What a program
+is suspected of (what it wraps, opens, writes) is asked of the tags, and there an option that is not known counts for
+the worst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Literal, NamedTuple
+
+from hookline.core.shell.programs.reader_rows import GIT, READERS
+from hookline.core.shell.programs.rows import EDITORS, OTHERS, WRAPPERS
+
+Operands = Literal["files", "text", "pattern"]
+"""What the words that are not options are: files, plain text, or a pattern or filter and then files."""
+_ROWS = {name: row for rows in (WRAPPERS, EDITORS, OTHERS, READERS, GIT) for key, row in rows.items()
+         for name in key.split()}  # fmt: skip
+_TAGS: dict[str, dict[str, str]] = {}
+for _name, _row in _ROWS.items():
+    for _word in _row.partition(" -")[0].split():
+        _tag, _, _value = _word.partition("=")
+        _TAGS.setdefault(_tag, {})[_name] = _value
+
+
+class Program(NamedTuple):
+    """One program's options, and what its other words are."""
+
+    options: Mapping[str, str]
+    operands: Operands = "files"
+    most: int = 1_000
+    """How many operands it may have: `uniq in out` writes to its second."""
+    no_pattern: frozenset[str] = frozenset()
+    """With one of these options there is no pattern among the operands: all of them are files."""
+    skip: int = 0
+    assignments: bool = False
+    runs: tuple[str, ...] = ()
+    """Options by which it is told to run another program."""
+
+
+class ParsedOptions(NamedTuple):
+    """A command's words, sorted by a row."""
+
+    options: tuple[tuple[str, str], ...]
+    operands: tuple[str, ...]
+    files: tuple[str, ...]
+    """The operands and values that name files."""
+
+
+def values(tag: str) -> dict[str, str]:
+    """The programs with a tag, and its value."""
+    return _TAGS[tag]
+
+
+def lists(tag: str) -> dict[str, tuple[str, ...]]:
+    """The programs with a tag, and the words of its value."""
+    return {name: tuple(filter(None, value.split(","))) for name, value in _TAGS[tag].items()}
+
+
+@cache
+def names(tag: str) -> frozenset[str]:
+    """The programs with a tag."""
+    return frozenset(_TAGS[tag])
+
+
+@cache
+def program(name: str) -> Program:
+    """A program's options; of one that has no row, none is known."""
+    options: dict[str, str] = {}
+    runs: list[str] = []
+    for word in _ROWS.get(name, "").split():
+        option = word.rstrip(":@?!")
+        if word.endswith("!"):
+            runs.append(option)
+        if word.startswith("-") and word != f"{option}!":
+            options |= dict.fromkeys(_letters(option), word[len(option) :].rstrip("!"))
+    tag = {key: programs[name] for key, programs in _TAGS.items() if name in programs}
+    return Program(
+        options,
+        "text" if "texts" in tag else "pattern" if "pattern" in tag else "files",
+        int(tag.get("most", 1_000)),
+        frozenset(tag.get("no-pattern", "").split(",")),
+        int(tag.get("skip", 0)),
+        "assignments" in tag,
+        tuple(runs),
+    )
+
+
+def _letters(option: str) -> list[str]:
+    return [option] if option.startswith("--") else [f"-{letter}" for letter in option[1:]]
+
+
+def known(words: Sequence[str], row: Program) -> ParsedOptions | None:
+    """The words after a program's name (or subcommand), sorted; None when one of them is not understood.
+
+    Options are compared letter by letter. An abbreviation (`--out` for `--output`), a bundle with an unknown letter or
+    an option that the row does not list is not understood.
+    """
+    options: list[tuple[str, str]] = []
+    operands: list[str] = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word == "--":
+            operands += words[at:]
+            break
+        if word == "-" or not word.startswith("-"):
+            operands.append(word)
+            continue
+        found = list(_long(word, row) if word.startswith("--") else _short(word, row))
+        more = found[-1][2] if found else -1
+        if more < 0 or at + more > len(words):
+            return None
+        options += [(name, value) for name, value, _ in found]
+        if more:
+            options[-1] = (options[-1][0], words[at + more - 1])
+            at += more
+    return _sorted(options, operands, row)
+
+
+_Found = tuple[str, str, int]
+"""An option, its value, and how many of the next words belong to it; -1 when it is not understood."""
+
+
+def _long(word: str, row: Program) -> Iterator[_Found]:
+    name, sign, value = word.partition("=")
+    kind = row.options.get(name)
+    if kind is None or (sign and kind in ("", "::")):
+        yield name, value, -1
+    else:
+        yield name, value, 0 if sign or kind in ("", "?") else len(kind)
+
+
+def _short(word: str, row: Program) -> Iterator[_Found]:
+    for at, letter in enumerate(word[1:], 2):
+        kind = row.options.get(f"-{letter}")
+        if kind != "":
+            more = -1 if kind is None else int(kind != "?" and at == len(word))
+            yield f"-{letter}", word[at:], more
+            return
+        yield f"-{letter}", "", 0
+
+
+def _sorted(options: list[tuple[str, str]], operands: list[str], row: Program) -> ParsedOptions | None:
+    if len(operands) > row.most:
+        return None
+    values = [value for name, value in options if row.options[name] == "@"]
+    named = operands
+    if row.operands == "text":
+        named = []
+    elif row.operands == "pattern" and not any(name in row.no_pattern for name, _ in options):
+        named = operands[1:]
+    return ParsedOptions(tuple(options), tuple(operands), (*named, *values))
