@@ -19,26 +19,14 @@ from hookline.core.globs import name_expression
 from hookline.core.hooks import Hook, make_hook
 from hookline.core.shell import SimpleCommand, parse_line
 from hookline.core.shell.folders import join, placed
+from hookline.core.shell.programs.table import ParsedOptions, Program, known, program
 from hookline.errors import HookError
 from hookline.events import PreToolUse
 from hookline.guards.commands import PRIORITY, SHELL_TOOLS, Undecided, shell_lines
 from hookline.guards.git_config import GitConfig, read_git_config
 from hookline.guards.off_loop import run_off_loop
-from hookline.guards.permissions.options import ParsedOptions, ReadOnlyOptions, row, take
 from hookline.replies import Reply, ask, deny
 
-_GLOBAL = row(
-    "-pP -C: -c: --git-dir: --work-tree: --namespace: --exec-path? --config-env: --no-pager --paginate --bare "
-    "--no-replace-objects --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs "
-    "--no-optional-locks --no-lazy-fetch --no-advice"
-)
-_PUSH_LONG = (
-    "--all --branches --mirror --delete --tags --follow-tags --force --force-with-lease? --force-if-includes --dry-run "
-    "--porcelain --prune --quiet --verbose --set-upstream --thin --progress --verify --signed? --atomic --ipv4 --ipv6 "
-    "--repo: --push-option: --receive-pack: --exec: --recurse-submodules: --no-tags --no-follow-tags --no-force "
-    "--no-verify --no-thin --no-signed --no-atomic --no-progress --no-recurse-submodules --no-force-with-lease"
-)
-_PUSH = row(f"-fdnqvu46 -o: {_PUSH_LONG}", "text")
 _MOST_ALIASES = 5
 _EVERYTHING = frozenset({"--all", "--branches", "--mirror"})
 _PUSHES = ("push", "send-pack", "http-push", "subtree", None)
@@ -192,9 +180,9 @@ def _subcommand(part: SimpleCommand) -> tuple[str | None, list[str], str]:
     """What git is told to do, with which words, and the folder that `-C` names; None when it cannot be told."""
     words, at, folder = list(part.words), 1, ""
     while at < len(words) and words[at].startswith("-"):
-        taken = take(words[at : at + 1], _GLOBAL)
+        taken = known(words[at : at + 1], program("git"))
         if taken is None:
-            taken = take(words[at : at + 2], _GLOBAL)
+            taken = known(words[at : at + 2], program("git"))
             at += 1
         if taken is None or at in part.unknown:
             return None, words[at:], folder
@@ -260,7 +248,8 @@ def _by_force(push: _Push, *, with_lease: bool, delete: bool) -> Iterator[_Findi
 
 
 def _options(push: _Push) -> ParsedOptions | None:
-    return take([_whole(word, _PUSH) for word in push.words], _PUSH) if push.command else None
+    row = program("git:push")
+    return known([_whole(word, row) for word in push.words], row) if push.command else None
 
 
 def _unsure_push(push: _Push) -> Iterator[_Finding]:
@@ -334,15 +323,13 @@ def _unsure(push: _Push) -> _Finding:
     return f"what `{push.shown}` pushes cannot be told", False
 
 
-def _whole(word: str, options: ReadOnlyOptions) -> str:
+def _whole(word: str, row: Program) -> str:
     """An abbreviated long option written out, when it can only mean one."""
     name, sign, value = word.partition("=")
     meant = (
-        [option for option in options.options if option.startswith(name)]
-        if name.startswith("--") and name != "--"
-        else []
+        [option for option in row.options if option.startswith(name)] if name.startswith("--") and name != "--" else []
     )
-    return f"{meant[0]}{sign}{value}" if len(meant) == 1 and name not in options.options else word
+    return f"{meant[0]}{sign}{value}" if len(meant) == 1 and name not in row.options else word
 
 
 def _targets(specs: Iterable[str], current: str | None) -> Iterator[str | None]:

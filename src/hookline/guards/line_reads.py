@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 from hookline.core.shell import SimpleCommand, parse_line
 from hookline.core.shell.folders import CHANGES_FOLDER, join, placed
-from hookline.core.shell.programs.writers import HARMLESS as HARMLESS_FILES
-from hookline.guards.permissions.reader_table import HARMLESS, find_files
+from hookline.core.shell.programs.table import names
+from hookline.core.shell.programs.writers import HARMLESS
+from hookline.guards.permissions.reader_table import find_files
 from hookline.guards.permissions.readonly_commands import match_options, row_of
 
-_TEXT_ONLY = HARMLESS | CHANGES_FOLDER | {"printf", "export", "sleep", "exit", "return", "kill", "set", "unset", "wait"}
+_OPENS_NONE = frozenset({"printf", "export", "sleep", "exit", "return", "kill", "set", "unset", "wait"})
+_TEXT_ONLY = names("harmless") | CHANGES_FOLDER | _OPENS_NONE
 """Programs that open none of their words; a wildcard among them still shows which files there are."""
 _SCRIPT_FIRST = {
     **dict.fromkeys(("grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "git grep"), ("-e", "--regexp")),
@@ -57,7 +59,7 @@ def reads_of(text: str) -> LineReads:
                 unsure[f"`{part.text[:60]}` may read a file that is known only when it runs"] = None
             elif not bases and not word.startswith(("/", "~")):
                 unsure[f"where `{word[:60]}` lies depends on an earlier `cd`"] = None
-            elif not HARMLESS_FILES.fullmatch(word):
+            elif not HARMLESS.fullmatch(word):
                 found.update(dict.fromkeys(FileRead(join(base, word), certain) for base in bases or [""]))
     return LineReads(tuple(found), tuple(unsure))
 

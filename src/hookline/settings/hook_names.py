@@ -11,19 +11,15 @@ import msgspec
 from hookline.core.hooks.actions import Action, AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
 from hookline.core.hooks.hook import Hook
 from hookline.core.hooks.matcher import EVERYTHING, Matcher
+from hookline.core.shell.programs.table import names
 from hookline.settings.files import canonical
 from hookline.settings.problems import Problem
 
 if TYPE_CHECKING:
     from hookline.core.shell import SimpleCommand
 
-_STARTERS = frozenset({
-    "sh", "bash", "zsh", "dash", "fish", "env", "exec", "sudo", "nohup", "nice", "time", "timeout", "command",
-    "python", "python3", "node", "deno", "bun", "tsx", "ts-node", "ruby", "perl", "php", "pwsh", "powershell",
-    "uv", "uvx", "npx", "pipx", "poetry", "run",
-})  # fmt: skip
+_STARTERS = names("starter")
 """Words that start something else: not what a hook is about."""
-
 _LONGEST = 40
 
 
@@ -71,26 +67,14 @@ def _of_words(part: SimpleCommand) -> str:
     if at >= len(part.words):
         return ""
     word, base = part.words[at], _base(part.words[at])
-    if (at in part.unknown and "/" not in word) or not re.fullmatch(r"[\w.@:+-]+", base) or base in _ASIDES:
+    if (at in part.unknown and "/" not in word) or not re.fullmatch(r"[\w.@:+-]+", base) or base in names("aside"):
         return ""
     after = next((one for one in part.words[at + 1 :] if not one.startswith("-")), "")
-    return f"{base} {after}" if base in _TASKS and re.fullmatch(r"[\w.:@-]+", after) else base
+    return f"{base} {after}" if base in names("task") and re.fullmatch(r"[\w.:@-]+", after) else base
 
 
 def _base(word: str) -> str:
     return word.rstrip("/").rpartition("/")[2]
-
-
-_ASIDES = frozenset(
-    """
-    : [ [[ . test true false cd pushd popd export set unset shopt source local declare readonly typeset trap command
-    which type hash read cat echo printf jq grep sed awk tr head tail cut sort uniq wc mkdir sleep date exit return
-    break continue shift dirname basename pwd tee touch xargs eval umask wait
-    """.split()  # noqa: SIM905 - reads better than a column of quotes
-)
-"""Programs that prepare, ask or print: a hook is seldom about them."""
-_TASKS = frozenset("npm pnpm yarn bun make just task cargo go git docker gh hookline mvn gradle".split())  # noqa: SIM905
-"""Programs that say what they do with their first argument."""
 
 
 def _first_word(command: str) -> str:

@@ -16,31 +16,9 @@ from hookline.core.hooks.tools import canonical
 from hookline.core.paths import absolute
 from hookline.core.shell import SimpleCommand, parse_line, writes
 from hookline.core.shell.folders import join, placed
+from hookline.core.shell.programs.table import lists, names
 from hookline.guards.permissions import path_on_disk
 
-_OPENS = frozenset(
-    """
-    cat head tail wc stat grep egrep fgrep zgrep rg ag ack diff sdiff cmp comm cut tr nl realpath readlink
-    md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum strings od hexdump xxd column jq yq
-    tac rev fold paste join ls find fd tree file sort base64 base32 tsort expand unexpand fmt pr uniq shuf cp mv
-    sed awk gawk mawk less more most source . bat batcat view vim vi nano emacs ed ex tar bsdtar zip 7z gzip
-    bzip2 xz zstd zcat rsync scp sftp dd install ln link curl wget openssl gpg age iconv split csplit dos2unix
-    look ptx hd perl ruby python python3 node php lua cpio ar pandoc m4 envsubst nc ncat socat base58
-    qrencode mapfile readarray
-    """.split()  # noqa: SIM905 - a column of quotes would not read better
-)
-"""Programs that show, copy or hand on what is in the files among their words."""
-_PATTERN_FIRST = frozenset({"grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "sed", "awk", "gawk", "mawk", "jq"})
-_GOES_DOWN = {
-    **dict.fromkeys(("grep", "egrep", "fgrep", "zgrep"), ("-r", "-R", "--recursive", "--dereference-recursive")),
-    **dict.fromkeys(("cp", "scp"), ("-r", "-R", "-a", "--recursive", "--archive")),
-    "diff": ("-r", "--recursive"),
-    "zip": ("-r", "--recurse-paths"),
-    "rsync": ("-r", "-a", "--recursive", "--archive"),
-    **dict.fromkeys(("rg", "ag", "ack", "tar", "bsdtar", "7z", "mv"), ()),
-}
-"""Programs that read what is below a folder, and the options that make them; without options they always do."""
-_SEARCHES = frozenset({"rg", "ag", "ack", "grep", "egrep", "fgrep"})
 _LIKE_GREP = frozenset({"Grep", "Search"})
 
 
@@ -106,7 +84,7 @@ def _read_by(command: str, place: PathContext) -> Iterator[_FileRead]:
             for redirect in part.redirects:
                 if redirect.op in ("<", "<>") and redirect.known:
                     yield from _each(redirect.target, base, place, deep=False)
-            if part.name in _OPENS or part.name == "git":
+            if part.name in names("opens") or part.name == "git":
                 yield from _operands(part, base, place)
 
 
@@ -117,11 +95,13 @@ def _operands(part: SimpleCommand, base: str, place: PathContext) -> Iterator[_F
     deep = _goes_down(part.name, options)
     without = tuple(value for word in options for name, _, value in [word.partition("=")] if name in _EXCLUDES)
     operands = given
-    if part.name in _PATTERN_FIRST and not any(word[:2] in ("-e", "-f") or word in _PATTERNS for word in options):
+    if part.name in names("script-first") and not any(
+        word[:2] in ("-e", "-f") or word in _PATTERNS for word in options
+    ):
         operands = given[1:]
     for word in (*operands, *_values(word for word in words if word.partition("=")[0] not in _EXCLUDES)):
         yield from _each(word, base, place, deep=deep, without=without)
-    if deep and part.name in _SEARCHES and not operands:
+    if deep and part.name in names("searches") and not operands:
         yield _FileRead(_absolute(join(base, "."), place), deep=True, without=without)
 
 
@@ -130,7 +110,7 @@ _PATTERNS = frozenset({"--regexp", "--file", "--files"})
 
 
 def _goes_down(name: str, options: Iterable[str]) -> bool:
-    needed = _GOES_DOWN.get(name)
+    needed = lists("deep").get(name)
     if not needed:
         return needed is not None
     short = {option[1] for option in needed if not option.startswith("--")}

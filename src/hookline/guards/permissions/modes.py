@@ -10,8 +10,8 @@ from hookline.core.files import other_names
 from hookline.core.paths import absolute
 from hookline.core.shell import ShellLine, SimpleCommand, parse_line, writes
 from hookline.core.shell.folders import join, placed
+from hookline.core.shell.programs.table import ParsedOptions, known, names, program
 from hookline.guards.permissions import path_on_disk
-from hookline.guards.permissions.options import ParsedOptions, ReadOnlyOptions, row, take
 from hookline.guards.permissions.readonly_commands import WorkingFolders, plain, reads, reads_only, spelled_out
 
 
@@ -35,24 +35,9 @@ MODES: dict[Mode, str] = {
     Mode.AUTO: "as default here: there is no classifier",
 }
 
-_ROWS: dict[str, ReadOnlyOptions] = {
-    "mkdir": row("-pv -m: --parents --verbose --mode:"),
-    "touch": row("-acmh -d: -t: -r@ --no-create --no-dereference --date: --time: --reference@"),
-    "mv": row(
-        "-finuvT -t@ --force --interactive --no-clobber --update? --verbose --no-target-directory --target-directory@"
-    ),
-    "cp": row(
-        "-arRfinuvpdLPHxT -t@ --archive --recursive --force --interactive --no-clobber --update? --verbose --preserve? "
-        "--no-preserve: --dereference --no-dereference --one-file-system --no-target-directory --target-directory@"
-    ),
-    "rm": row("-rRfivdI --recursive --force --verbose --dir --interactive? --one-file-system --preserve-root?"),
-    "rmdir": row("-pv --parents --verbose --ignore-fail-on-non-empty"),
-}
-"""Programs that make, move and remove files, and the options with which they do nothing else."""
 _REPLACES_NAMES = frozenset({"rm", "rmdir", "mv", "mkdir"})
 """Programs that change names, not what a file holds: another name of the file keeps what it shows."""
 _SUBSTITUTION = re.compile(r"s(?:/(?:[^/\\\n]|\\[^/\n])*){2}/[gpiIm\d]*")
-_WRITING = frozenset({*_ROWS, "tee", "ln", "install", "chmod"})
 PROTECTED = frozenset(
     """
     .git .claude .vscode .idea .husky .ssh .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zshenv
@@ -106,7 +91,7 @@ def writes_protected(command: str, folders: WorkingFolders, names: frozenset[str
     places = [
         join(base, word)
         for part, bases in placed(line)
-        if part.name in _WRITING
+        if part.name in names("changes")
         for base in bases or [""]
         for word in part.words[1:]
     ]
@@ -124,7 +109,7 @@ _MENTION = re.compile(r"(?<![\w.-])(?:" + "|".join(map(re.escape, sorted(PROTECT
 
 
 def _writes_somewhere(line: ShellLine) -> bool:
-    return any(part.name in _WRITING or any(each.writes for each in part.redirects) for part in line.commands)
+    return any(part.name in names("changes") or any(each.writes for each in part.redirects) for part in line.commands)
 
 
 def protected_file(word: str, folders: WorkingFolders, names: frozenset[str] = PROTECTED) -> str | None:
@@ -149,8 +134,8 @@ def _below(path: str, filled: Sequence[str]) -> bool:
 
 def _edited(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> list[str | None] | None:
     """The files that a plain edit names; None when it is not one, None in the list for a file out of reach."""
-    known = part.name in _ROWS or _substitutes(part)
-    if part.assignments or part.unknown or not known or part.words[0] != part.name or not bases:
+    plain_edit = part.name in names("edits") or _substitutes(part)
+    if part.assignments or part.unknown or not plain_edit or part.words[0] != part.name or not bases:
         return None
     found: list[str | None] = []
     for base in bases:
@@ -160,7 +145,7 @@ def _edited(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) 
         if part.name == "sed":
             files = [join(base, word) for word in words if not word.startswith("-")][1:]
         else:
-            taken = take(words, _ROWS[part.name])
+            taken = known(words, program(part.name))
             if taken is None or (part.name == "rm" and _removes_much(part, taken, base, folders)):
                 return None
             files = [each for file in taken.files for each in _expanded(join(base, file), folders)]

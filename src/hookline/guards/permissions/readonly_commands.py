@@ -13,13 +13,11 @@ from typing import NamedTuple
 from hookline.core.paths import absolute, inside_any
 from hookline.core.shell import ShellLine, SimpleCommand, parse_line
 from hookline.core.shell.folders import join, placed
+from hookline.core.shell.programs.table import ParsedOptions, Program, known, names, program
 from hookline.guards.permissions import path_on_disk
-from hookline.guards.permissions.git_reader_table import BEFORE, GIT, asks_gpg
-from hookline.guards.permissions.options import ParsedOptions, ReadOnlyOptions, take
 from hookline.guards.permissions.reader_table import (
     FORMS,
-    HARMLESS,
-    READERS,
+    asks_gpg,
     compares_only,
     filters_only,
     find_files,
@@ -27,6 +25,8 @@ from hookline.guards.permissions.reader_table import (
     shows_date,
 )
 
+_BEFORE_GIT = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--icase-pathspecs"})
+"""Options of git itself that change nothing about what it runs; `-C`, `-c` and `--git-dir` do."""
 _WRAPPERS = {"builtin": 1, "command": 1, "xargs": 1, "timeout": 2}
 """Programs that run another one, and how many words it takes to get there; what they run is looked at by itself."""
 _HARMLESS_VARIABLES = re.compile(r"LC_[A-Z]+|LANG|LANGUAGE|TZ|NO_COLOR|CLICOLOR(?:_FORCE)?|FORCE_COLOR|COLUMNS")
@@ -78,7 +78,7 @@ def reads(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders, *,
     inputs = [redirect for redirect in part.redirects if redirect.op == "<"]
     if not all(each.known and _inside(each.target, bases, folders) for each in inputs):
         return False
-    if part.name in HARMLESS or (part.name == "printf" and _prints(part)) or (not writing and _wraps(part)):
+    if part.name in names("harmless") or (part.name == "printf" and _prints(part)) or (not writing and _wraps(part)):
         return True
     if part.unknown or not bases:
         return False
@@ -137,19 +137,20 @@ def _files(name: str, words: list[str], base: str, folders: WorkingFolders) -> I
     return None if taken is None else taken.files
 
 
-def row_of(name: str, words: list[str]) -> tuple[ReadOnlyOptions | None, list[str]]:
+def row_of(name: str, words: list[str]) -> tuple[Program | None, list[str]]:
     """The row of a program that reads (for git, of its subcommand), and the words that the row is about."""
-    if name != "git":
-        return READERS.get(name), words
-    while words and words[0] in BEFORE:
-        words = words[1:]
-    row = GIT.get(words[0]) if words else None
-    return row, words if row is None else words[1:]
+    if name == "git":
+        while words and words[0] in _BEFORE_GIT:
+            words = words[1:]
+        name = f"git:{words[0]}" if words else ""
+    if name not in names("reads"):
+        return None, words
+    return program(name), words[name.startswith("git:") :]
 
 
-def match_options(name: str, words: list[str], row: ReadOnlyOptions) -> ParsedOptions | None:
+def match_options(name: str, words: list[str], row: Program) -> ParsedOptions | None:
     """The words, sorted, if the program does nothing but read when it is called with them."""
-    taken = take(words, row)
+    taken = known(words, row)
     return taken if taken is not None and (name not in _FURTHER or _FURTHER[name](taken)) else None
 
 

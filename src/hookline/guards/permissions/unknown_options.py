@@ -1,6 +1,6 @@
-"""Whether a program that is known to read is called in a way that is known: whoever allows `sort *` means sorting.
+"""Whether a program that is known to read is called in a way that is known: a rule for `sort *` is meant for sorting.
 
-The tables are those of `reading`; here nothing is said about files, and other programs are not judged.
+The rows are those of `readonly_commands`; here nothing is said about files, and other programs are not judged.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from hookline.core.hooks.condition import Rule, RuleMatch, part_caught
 from hookline.core.shell import ShellLine, SimpleCommand
+from hookline.core.shell.programs.table import values
 from hookline.guards.permissions.reader_table import find_files
 from hookline.guards.permissions.readonly_commands import match_options, row_of
 
-_AWK = frozenset({"awk", "gawk", "mawk", "nawk"})
 _AWK_RUNS = re.compile(r"system|getline|[|>@]")
 _NETWORK = re.compile(r"/dev/(?:tcp|udp)/")
 
@@ -33,11 +33,11 @@ def _spells_out(rule: Rule, part: SimpleCommand) -> bool:
 
 
 def _is_understood(part: SimpleCommand) -> bool:
-    """Whether a reading program is called in a known way; any other program is somebody else's matter."""
+    """Whether a reading program is called in a known way; other programs are not judged here."""
     words = list(part.words[1:])
     if part.name == "find":
         return find_files(list(_without_commands(words)) if part.wraps else words) is not None
-    if part.name in _AWK:
+    if values("writes").get(part.name) == "awk":
         return "-f" not in words and not any(_AWK_RUNS.search(word) for word in words)
     row, words = row_of(part.name, words)
     return row is None or match_options(part.name, words, row) is not None

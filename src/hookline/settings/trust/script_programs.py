@@ -4,45 +4,19 @@ from __future__ import annotations
 
 import re
 
+from hookline.core.shell.programs.table import lists, names
+
 CODE = frozenset(
     [".py", ".sh", ".bash", ".zsh", ".js", ".mjs", ".cjs", ".ts", ".mts", ".rb", ".pl", ".php", ".lua", ".ps1"]
 )
 """What files of code are called."""
 
-RECIPES = {
-    "make": ("GNUmakefile", "makefile", "Makefile"),
-    "just": ("justfile", "Justfile", ".justfile"),
-    "task": ("Taskfile.yml", "Taskfile.yaml"),
-    "npm": ("package.json",),
-    "pnpm": ("package.json",),
-    "yarn": ("package.json",),
-    "bun": ("package.json",),
-}
+RECIPES = lists("recipe")
 """Commands that run what another file says, and that file."""
-
-PLAIN = frozenset(
-    {
-        ":", "[", "[[", "afplay", "alias", "aplay", "basename", "break", "cal", "cat", "cd", "chmod",
-        "chown", "cmp", "column", "comm", "command", "continue", "cp", "curl", "cut", "date", "declare",
-        "df", "diff", "dirname", "du", "echo", "egrep", "exit", "expand", "export", "expr", "false",
-        "fgrep", "fmt", "fold", "getopts", "grep", "groups", "hash", "head", "hostname", "id", "jobs",
-        "join", "jq", "kill", "less", "let", "link", "ln", "local", "logger", "ls", "md5sum", "mkdir",
-        "mktemp", "more", "mv", "nl", "notify-send", "numfmt", "od", "paplay", "paste", "popd", "pr",
-        "printenv", "printf", "pushd", "pwd", "read", "readlink", "readonly", "realpath", "return", "rev",
-        "rm", "rmdir", "say", "seq", "set", "sha1sum", "sha256sum", "shasum", "shift", "shopt", "shuf",
-        "sleep", "sort", "stat", "stty", "sum", "tac", "tail", "tee", "terminal-notifier", "test", "times",
-        "touch", "tr", "trap", "true", "truncate", "tsort", "tty", "type", "typeset", "ulimit", "umask",
-        "uname", "unexpand", "uniq", "unset", "wait", "wc", "wget", "which", "whoami", "yes",
-    }
-)  # fmt: skip
+PLAIN = names("plain")
 """Programs that run none of the files they are given."""
-WITH_PROGRAM_FILE = {
-    "awk": ("-f",),
-    "gawk": ("-f", "-i"),
-    "mawk": ("-f",),
-    "sed": ("-f",),
-    "jq": ("-f", "--from-file"),
-}
+WITH_PROGRAM_FILE = lists("program-file")
+"""Programs that are given a file of code by an option."""
 HOOKLINE_FILES = frozenset({"--hooks", "--settings"})
 HOOKLINE_VERBS = frozenset({"answer", "audit", "check", "fire", "guard", "hosts", "list", "pipe", "report", "watch"})
 """Commands of ours that run no other files than these flags name, and the project's trusted hooks."""
