@@ -63,7 +63,8 @@ def matches_command(pattern: GuardPattern, part: SimpleCommand) -> RuleMatch:
     """Whether one simple command falls under a pattern, its flags in any order and spelling."""
     if not part.words:
         return RuleMatch.NO
-    fits = _fits(pattern.command, part) if pattern.names(part.name) else RuleMatch.NO
+    worth = pattern.names(part.name) and (part.unknown or pattern.command.may_take(part.words))
+    fits = _fits(pattern.command, part) if worth else RuleMatch.NO
     return fits if fits is RuleMatch.YES else max(fits, part_caught(pattern.rule.pattern or "", part))
 
 

@@ -35,6 +35,7 @@ Undecided = Literal["ask", "deny"]
 SHELL_TOOLS = "[Bb]ash|Monitor|[Ss]hell|[Tt]erminal|[Cc]ommand|[Ee]xec|mcp__.*"
 """The tools that run shell lines, and every MCP tool: what it is given is looked at, not what it is called."""
 PRIORITY = 100
+_TEXT = names("text")
 _SHELL = re.compile(
     "[Bb]ash|Monitor|[Ss]hell|[Tt]erminal|[Cc]ommand|[Ee]xec|mcp__.*(?:cmd|[Rr]un|[Ss]pawn|[Pp]rocess|[Ss]sh)"
 )
@@ -202,7 +203,7 @@ def _looks_like_match(pattern: GuardPattern, part: SimpleCommand) -> bool:
 
 def _handed_on(pattern: GuardPattern, part: SimpleCommand) -> bool:
     """Whether a program that may be a wrapper is given the words, or the text, of a forbidden command."""
-    if part.wraps or part.name in names("text") or len(part.words) < 2:
+    if part.wraps or part.name in _TEXT or len(part.words) < 2:
         return False
     for index, word in enumerate(part.words[1:], 1):
         if (" " in word or "=" in word) and pattern.mention.search(fold_confusables(word)):

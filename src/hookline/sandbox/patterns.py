@@ -90,7 +90,7 @@ class CommandPattern:
     One that ends in a flag says nothing about the other words: `git push --force` matches wherever that flag stands.
     """
 
-    __slots__ = ("flags", "name", "operands", "text")
+    __slots__ = ("_literal", "flags", "name", "operands", "text")
 
     flags: tuple[tuple[frozenset[str], ...], ...]
     """Every flag as its spellings, each of which may be several flags together."""
@@ -113,6 +113,7 @@ class CommandPattern:
         ends_in_flag = len(words) > 1 and len(words[-1]) > 1 and words[-1].startswith("-") and words[-1] != "--"
         self.text, self.name, self.flags = text, words[0], tuple(flags)
         self.operands = (*operands, STAR) if ends_in_flag else tuple(operands)
+        self._literal = next((each for each in operands if each.replace("-", "").isalnum()), "")
 
     def names(self, name: str) -> bool:
         """Whether a program of this name is meant: `rm`, `rm.exe`, and GNU's `grm` where it has that name."""
@@ -121,11 +122,15 @@ class CommandPattern:
 
     def takes(self, name: str, words: Sequence[str]) -> bool:
         """Whether the pattern matches a program called `name` with these arguments, all of them known."""
-        if self.names(name):
+        if self.names(name) and self.may_take(words):
             found = self.sort(name, words)
             if self.has_flags(found.flags) and operands_fit(self.operands, found.operands, unsure=False):
                 return True
         return _whole(self.text, " ".join([name, *words]))
+
+    def may_take(self, words: Sequence[str]) -> bool:
+        """Whether the words, all of them known, hold what the pattern spells out: a first look, before any sorting."""
+        return not self._literal or any(self._literal in word for word in words)
 
     def sort(self, name: str, words: Sequence[str], unknown: Collection[int] = ()) -> Sorted:
         """The words of a program that the pattern names, flags apart."""

@@ -15,6 +15,8 @@ from hookline.core.shell.programs.tools import TOOLS
 from hookline.core.shell.shell_line import SimpleCommand
 from hookline.core.shell.words import UNKNOWN
 
+_LOOK, _WRAPS, _SUBSCRIPTS, _SETS = values("look"), names("wraps"), names("subscripts"), names("sets")
+
 
 def find_nested_commands(command: SimpleCommand, stdin: str | None) -> Analysis:
     """What else a command runs: the command it wraps, the script it is handed, code in another language."""
@@ -56,10 +58,10 @@ def _by_name(name: str, given: Invocation) -> Analysis:
         return inside._replace(code=(f"`{name}` reads a syntax of its own",)) if own else inside
     if LOADER.fullmatch(name):
         return Analysis((NestedCommand(name, words[1:]),)) if len(words) > 1 else Analysis()
-    look = values("look").get(name, "")
+    look = _LOOK.get(name, "")
     if look in _LOOKS:
         return _LOOKS[look](name, words, stdin)
-    if name in names("wraps"):
+    if name in _WRAPS:
         return _wrapper(name, words, stdin)
     if look:
         return LANGUAGES[look](name, given)
@@ -68,7 +70,7 @@ def _by_name(name: str, given: Invocation) -> Analysis:
 
 def _subscripts(name: str, words: Words) -> Iterable[str]:
     """A literal such as `a[$(rm x)]` is run when a builtin takes it for the name of a variable."""
-    if name in names("subscripts") and any("[" in word and ("$(" in word or "`" in word) for word, _ in words[1:]):
+    if name in _SUBSCRIPTS and any("[" in word and ("$(" in word or "`" in word) for word, _ in words[1:]):
         yield f"`{name}` may run the command in a subscript"
 
 
@@ -77,7 +79,7 @@ def _named(name: str, words: Words) -> Iterable[str]:
     texts = [word for word, _ in words[1:]]
     if name == "printf":
         texts = [text[2:] or after for text, after in pairwise([*texts, ""]) if text[:2] == "-v"]
-    elif name not in names("sets"):
+    elif name not in _SETS:
         return
     for variable in (found for text in texts for found in re.findall(r"(?<!\w)[A-Za-z_]\w*", text)):
         if CODE_VARIABLES.fullmatch(variable):

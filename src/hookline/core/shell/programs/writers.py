@@ -13,6 +13,7 @@ from hookline.core.shell.programs.launchers import sed_flags
 from hookline.core.shell.programs.table import names, values
 from hookline.core.shell.shell_line import SimpleCommand
 
+_WRITES, _OTHER_O = values("writes"), names("other-o")
 HARMLESS = re.compile(r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
 
 
@@ -201,7 +202,7 @@ def _output_option(command: SimpleCommand) -> list[str]:
 
 def guess(command: SimpleCommand) -> list[str]:
     """What a program that is in no table most likely writes: where its output options point."""
-    if command.name in names("other-o"):
+    if command.name in _OTHER_O:
         return []
     return value_of(
         command, "-o", "--output", "--out", "--outfile", "--output-file", "--output-dir", "--outdir", "--out-dir",
@@ -237,7 +238,7 @@ def _archive(command: SimpleCommand) -> list[str]:
 
 def written_by(command: SimpleCommand) -> list[str]:
     """The files among a command's words that it writes, by the tag `writes` of its program."""
-    kind = values("writes").get(command.name)
+    kind = _WRITES.get(command.name)
     if kind is None:
         return guess(command)
     return value_of(command, *kind.split(",")) if kind.startswith("-") else _KINDS[kind](command)
