@@ -17,8 +17,7 @@ from hookline.core.hooks import Hook, make_hook
 from hookline.core.hooks.condition import PathContext, RuleMatch, covers
 from hookline.core.shell import ShellLine, SimpleCommand, parse_line
 from hookline.core.shell.programs.languages import language_of
-from hookline.core.shell.programs.launchers import SHELLS
-from hookline.core.shell.programs.table import names
+from hookline.core.shell.programs.table import SHELLS, names
 from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.guards import sandboxing

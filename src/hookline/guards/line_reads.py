@@ -15,8 +15,7 @@ from hookline.core.shell import SimpleCommand, parse_line
 from hookline.core.shell.folders import CHANGES_FOLDER, join, placed
 from hookline.core.shell.programs.table import names
 from hookline.core.shell.programs.writers import HARMLESS
-from hookline.guards.permissions.reader_table import find_files
-from hookline.guards.permissions.readonly_commands import match_options, row_of
+from hookline.guards.permissions.readonly_commands import find_files, match_options, row_of
 
 _OPENS_NONE = frozenset({"printf", "export", "sleep", "exit", "return", "kill", "set", "unset", "wait"})
 _TEXT_ONLY = names("harmless") | CHANGES_FOLDER | _OPENS_NONE

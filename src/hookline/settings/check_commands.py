@@ -12,7 +12,7 @@ from hookline.core.hooks.actions import Command
 from hookline.core.shell import ShellLine, SimpleCommand, parse_line
 from hookline.core.shell.folders import placed
 from hookline.core.shell.programs.languages import language_of
-from hookline.core.shell.programs.launchers import SHELL_VALUED, SHELLS
+from hookline.core.shell.programs.table import SHELL_VALUED, SHELLS
 from hookline.settings.trust.script_programs import CODE, OTHER_VALUED, PYTHON_VALUED
 
 _BUILTINS = frozenset(

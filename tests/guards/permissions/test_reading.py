@@ -3,7 +3,7 @@
 import pytest
 
 from hookline.guards.permissions import edits_only, reads_only
-from hookline.guards.permissions.reader_table import FORMS
+from hookline.guards.permissions.readonly_commands import FORMS
 
 READS = """
 git branch

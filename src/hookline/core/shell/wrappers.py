@@ -9,8 +9,16 @@ from itertools import pairwise
 from hookline.core.shell.nested_commands import Analysis, Invocation, Look, NestedCommand, Words
 from hookline.core.shell.nested_commands import script as _script
 from hookline.core.shell.programs.languages import LANGUAGES, interpreter, language_of
-from hookline.core.shell.programs.launchers import CODE_VARIABLES, LOADER, SHELL_VALUED, SHELLS
-from hookline.core.shell.programs.table import Program, names, program, values
+from hookline.core.shell.programs.table import (
+    CODE_VARIABLES,
+    LOADER,
+    SHELL_VALUED,
+    SHELLS,
+    Program,
+    names,
+    program,
+    values,
+)
 from hookline.core.shell.programs.tools import TOOLS
 from hookline.core.shell.shell_line import SimpleCommand
 from hookline.core.shell.words import UNKNOWN

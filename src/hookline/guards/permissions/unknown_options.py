@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from hookline.core.hooks.condition import Rule, RuleMatch, part_caught
 from hookline.core.shell import ShellLine, SimpleCommand
 from hookline.core.shell.programs.table import values
-from hookline.guards.permissions.reader_table import find_files
-from hookline.guards.permissions.readonly_commands import match_options, row_of
+from hookline.guards.permissions.readonly_commands import find_files, match_options, row_of
 
 _AWK_RUNS = re.compile(r"system|getline|[|>@]")
 _NETWORK = re.compile(r"/dev/(?:tcp|udp)/")

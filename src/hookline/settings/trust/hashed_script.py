@@ -21,7 +21,7 @@ from hookline.core.hooks.actions import Command
 from hookline.core.placeholders import EITHER, fill
 from hookline.core.shell import parse_line
 from hookline.core.shell.programs.languages import language_of
-from hookline.core.shell.programs.launchers import SHELLS
+from hookline.core.shell.programs.table import SHELLS
 from hookline.errors import SealBroken
 from hookline.settings.files import LARGEST, read_bytes
 from hookline.settings.sources import absolute_path

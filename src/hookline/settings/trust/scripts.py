@@ -21,7 +21,7 @@ from hookline.core.hooks.hook import Hook
 from hookline.core.placeholders import EITHER, fill
 from hookline.core.shell import SimpleCommand, parse_line
 from hookline.core.shell.programs.languages import language_of
-from hookline.core.shell.programs.launchers import SHELL_VALUED, SHELLS
+from hookline.core.shell.programs.table import SHELL_VALUED, SHELLS
 from hookline.settings.files import LARGEST, is_dir, is_file, read_bytes
 from hookline.settings.sources import absolute_path
 from hookline.settings.trust.code_imports import (

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from hookline.core.shell.nested_commands import Analysis, Invocation
-from hookline.core.shell.programs.launchers import CODE_MODULES, INTERPRETER_VALUED, INTERPRETERS, VERSIONED
+from hookline.core.shell.programs.table import CODE_MODULES, INTERPRETER_VALUED, INTERPRETERS, VERSIONED
 from hookline.core.shell.words import UNKNOWN
 
 _VERSION = frozenset({"-V", "--version", "-v", "--help", "-h", "-version", "--test", "--watch"})

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from hookline.core.shell.nested_commands import Analysis, Look, NestedCommand, Words, script
-from hookline.core.shell.programs.launchers import sed_flags
-from hookline.core.shell.programs.table import program
+from hookline.core.shell.programs.table import program, sed_flags
 
 _CALLS = frozenset({"npm", "npx", "pnpm", "yarn"})
 _SCRIPTED = frozenset({"npm", "pnpm", "yarn"})

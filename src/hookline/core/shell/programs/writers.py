@@ -9,8 +9,7 @@ import re
 from collections.abc import Callable
 
 from hookline.core.shell.arguments import LATER, arguments, value_of
-from hookline.core.shell.programs.launchers import sed_flags
-from hookline.core.shell.programs.table import names, values
+from hookline.core.shell.programs.table import names, sed_flags, values
 from hookline.core.shell.shell_line import SimpleCommand
 
 _WRITES, _OTHER_O = values("writes"), names("other-o")
