@@ -35,6 +35,7 @@ MODES: dict[Mode, str] = {
     Mode.AUTO: "as default here: there is no classifier",
 }
 
+_WRITING = names("changes")
 _REPLACES_NAMES = frozenset({"rm", "rmdir", "mv", "mkdir"})
 """Programs that change names, not what a file holds: another name of the file keeps what it shows."""
 _SUBSTITUTION = re.compile(r"s(?:/(?:[^/\\\n]|\\[^/\n])*){2}/[gpiIm\d]*")
@@ -91,7 +92,7 @@ def writes_protected(command: str, folders: WorkingFolders, names: frozenset[str
     places = [
         join(base, word)
         for part, bases in placed(line)
-        if part.name in names("changes")
+        if part.name in _WRITING
         for base in bases or [""]
         for word in part.words[1:]
     ]
@@ -109,7 +110,7 @@ _MENTION = re.compile(r"(?<![\w.-])(?:" + "|".join(map(re.escape, sorted(PROTECT
 
 
 def _writes_somewhere(line: ShellLine) -> bool:
-    return any(part.name in names("changes") or any(each.writes for each in part.redirects) for part in line.commands)
+    return any(part.name in _WRITING or any(each.writes for each in part.redirects) for part in line.commands)
 
 
 def protected_file(word: str, folders: WorkingFolders, names: frozenset[str] = PROTECTED) -> str | None:
