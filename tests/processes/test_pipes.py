@@ -202,7 +202,7 @@ async def test_output_is_told_while_it_is_printed() -> None:
     process = await start_process(sh(command), on_output=lambda *said: heard.append(said), keep_stdin=True)
     await until(lambda: heard == [("stdout", b"one\n")])
 
-    process.say(b"two\n")
+    process.stdin.write(b"two\n")
     await process.finish()
 
     assert heard[1:] == [("stderr", b"two\n")]
@@ -216,7 +216,7 @@ async def test_whoever_waits_can_go_on_before_the_end() -> None:
 
     process.detach()
     first = await waiting
-    process.say(b"\n")
+    process.stdin.write(b"\n")
     second = await process.finish()
 
     assert first is None

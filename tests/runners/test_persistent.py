@@ -91,7 +91,7 @@ async def test_a_line_nobody_asked_for_is_a_failure(spec: ProcessSpec) -> None:
     process = Persistent(spec, answers=any_line)
 
     assert await process.ask(b"two") == b"one"
-    with pytest.raises(HookFailed, match="nobody had asked"):
+    with pytest.raises(HookFailed, match="was not asked"):
         await process.ask(b"three")
     assert (await process.ask(b"four")).startswith(b"four ")
     await process.aclose()

@@ -176,8 +176,8 @@ async def test_a_run_whose_parent_dies_is_a_failure_not_a_hang(pool: WarmPython,
     await until(lambda: process.output[process.child.stdout])
     os.kill(parent.process.pid, signal.SIGKILL)
     await until(parent.ended.done)
-    process.keep_stdin = False
-    process.say(b"")
+    process.stdin.stays = False
+    process.stdin.write(b"")
     finished = await process.finish()
 
     assert finished is not None

@@ -3,7 +3,7 @@
 `start_process` starts a program in a process group of its own, feeds it and reads what it prints; `finish` waits for
 it. On a timeout, a cancellation or too much output everything the program started is ended, TERM first, then KILL
 (`tree` says who that is). A program that ended well may leave a daemon behind, as long as the daemon has let go of
-stdout and stderr: whoever still holds them a second later is taken for a left-over and ended too.
+stdout and stderr: a process that still holds them a second later is taken for a left-over and ended too.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import Literal
 
 import msgspec
@@ -69,22 +70,18 @@ async def start_process(
     keep_stdin: bool = False,
     slot: Slot | None = None,
 ) -> Process:
-    """Start a program whose end is awaited by `finish`, perhaps in two parts; whoever starts one must finish it.
+    """Start a program whose end is awaited by `finish`, perhaps in two parts; every program must be finished.
 
-    With `keep_stdin` more can be said to it later, by `say`. Who holds a `slot` already need not wait for one.
+    With `keep_stdin` more can be written to its `stdin` later. A caller that holds a `slot` need not wait for one.
     """
-    if slot is None:
-        async with slots().hold() as free:
-            return await start_process(
-                spec, limit=limit, on_output=on_output, launch=launch, keep_stdin=keep_stdin, slot=free
-            )
-    marker = new_marker()
-    child = await (launch or spawn)(mark(spec, marker))
-    slot.leave_with(child.exit)
-    process = Process(child, Group(child.pid, marker), limit, on_output, slot.give)
-    process.keep_stdin = keep_stdin
-    process.say(spec.stdin)
-    return process
+    async with slots().hold() if slot is None else nullcontext(slot) as held:
+        marker = new_marker()
+        child = await (launch or spawn)(mark(spec, marker))
+        held.leave_with(child.exit)
+        process = Process(child, Group(child.pid, marker), limit, on_output, held.give)
+        process.stdin.stays = keep_stdin
+        process.stdin.write(spec.stdin)
+        return process
 
 
 def mark(spec: ProcessSpec, marker: str) -> ProcessSpec:
@@ -94,45 +91,160 @@ def mark(spec: ProcessSpec, marker: str) -> ProcessSpec:
     return ProcessSpec(argv=spec.argv, cwd=spec.cwd, env=spec.env, stdin=spec.stdin, marker=whole)
 
 
-class Process:
-    """One started program, from its first byte of input to the result; `lasting` is called if it is not a short one."""
+class ProgramInput:
+    """What a program reads: written as fast as it reads; what it does not want to read is dropped."""
+
+    def __init__(self, fd: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._fd, self._loop = fd, loop
+        self._pending = memoryview(b"")
+        self._waiting = False
+        self.stays = False
+        """Whether more may follow once everything is written."""
+
+    def write(self, data: bytes) -> None:
+        self._pending = memoryview(bytes(self._pending) + data) if self._pending else memoryview(data)
+        if self._fd >= 0:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        try:
+            while self._pending:
+                self._pending = self._pending[os.write(self._fd, self._pending) :]
+        except BlockingIOError:
+            self._waiting = True
+            self._loop.add_writer(self._fd, self._go_on)
+            return
+        except OSError:  # it does not want to read: its right (FACTS.md §6, `run_nostdin`)
+            self.close()
+            return
+        if self.stays:
+            self._stop_waiting()
+        else:
+            self.close()
+
+    def _stop_waiting(self) -> None:
+        if self._waiting:
+            self._waiting = False
+            self._loop.remove_writer(self._fd)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            self._stop_waiting()
+            os.close(self._fd)
+            self._fd = -1
+
+
+class ProgramOutput:
+    """What a program prints, up to a limit; `changed` is told when a stream has ended, `overflow` of one byte more."""
 
     room: int
+
+    def __init__(
+        self, child: Child, limit: int, on_output: OnOutput | None, changed: Callable[[], None],
+        overflow: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self.limit = self.room = limit
+        self.on_output = on_output
+        self.kept: dict[int, bytearray] = {child.stdout: bytearray(), child.stderr: bytearray()}
+        self.open: dict[int, Stream] = {child.stdout: "stdout", child.stderr: "stderr"}
+        self._changed, self._overflow = changed, overflow
+        self._loop = asyncio.get_running_loop()
+        self._listening: set[int] = set()
+
+    def listen(self, *fds: int) -> None:
+        """Have the loop tell of these streams, or of all."""
+        for fd in fds or tuple(self.open):
+            if fd not in self._listening:
+                self._listening.add(fd)
+                self._loop.add_reader(fd, self.read, fd)
+
+    def read(self, fd: int) -> None:
+        """Take what a stream has; at its end, look at the other one, too."""
+        for _ in range(READS):
+            try:
+                data = os.read(fd, READ_SIZE)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self.close(fd)
+                for other in tuple(self.open):
+                    self.read(other)
+                self._changed()
+                return
+            if not self._keep(fd, data):
+                return
+
+    def _keep(self, fd: int, data: bytes) -> bool:
+        """Whether it was not too much."""
+        kept = data[: self.room]
+        self.room -= len(kept)
+        self.kept[fd] += kept
+        if self.on_output is not None and kept:
+            self.on_output(self.open[fd], kept)
+        if len(kept) < len(data):
+            self._overflow()
+        return len(kept) == len(data)
+
+    def forget(self) -> None:
+        """Keep nothing of what was printed so far, nor count it."""
+        self.room = self.limit
+        for kept in self.kept.values():
+            kept.clear()
+
+    def discard(self) -> None:
+        """Throw away what is still printed, so that a full pipe cannot keep the program from ending."""
+        self.on_output = None
+        for fd in tuple(self.open):
+            self._listening.add(fd)
+            self._loop.add_reader(fd, self._discard, fd)
+
+    def _discard(self, fd: int) -> None:
+        try:
+            if os.read(fd, READ_SIZE):
+                return
+        except BlockingIOError:
+            return
+        except OSError:
+            pass
+        self.close(fd)
+
+    def close(self, *fds: int) -> None:
+        """Hear no more of these streams, or of any."""
+        for fd in fds or tuple(self.open):
+            if self.open.pop(fd, None) is not None:
+                if fd in self._listening:
+                    self._loop.remove_reader(fd)
+                os.close(fd)
+
+
+class Process:
+    """One started program, from its first byte of input to the result; `lasting` is called if it is not a short one."""
 
     def __init__(
         self, child: Child, group: Group, limit: int, on_output: OnOutput | None, lasting: Callable[[], None]
     ) -> None:
         self.child = child
         self.group = group
-        self.limit = self.room = limit
-        self.keep_stdin = False
-        self.on_output = on_output
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        self.stdin: ProgramInput = ProgramInput(child.stdin, self.loop)
+        self.printed: ProgramOutput = ProgramOutput(
+            child, limit, on_output, self._look_around, lambda: self._stop("overflow")
+        )
         self.ended: Ended = "exit"
         self.held: bool = False
         self.lasting = lasting
-        self.output: dict[int, bytearray] = {child.stdout: bytearray(), child.stderr: bytearray()}
-        self.open: dict[int, Stream] = {child.stdout: "stdout", child.stderr: "stderr"}
-        self.pending: memoryview = memoryview(b"")
         self.detached: bool = False
         self.over: asyncio.Future[None] = self.loop.create_future()
-        self.heard: set[int] = {child.stdout}
-        self.loop.add_reader(child.stdout, self._read, child.stdout)
-        self.writing: bool = False
+        self.printed.listen(child.stdout)
         child.exit.add_done_callback(self._exited)
         self.timers: list[asyncio.TimerHandle] = [self.loop.call_later(SHORT, self._attend)]
 
-    def say(self, data: bytes) -> None:
-        """Write to its stdin, as fast as it reads; what it does not want to read is dropped."""
-        self.pending = memoryview(bytes(self.pending) + data) if self.pending else memoryview(data)
-        if self.child.stdin >= 0:
-            self._write()
-
-    def forget_output(self) -> None:
-        """Keep nothing of what was printed so far, nor count it."""
-        self.room = self.limit
-        for kept in self.output.values():
-            kept.clear()
+    @property
+    def output(self) -> dict[int, bytearray]:
+        """What it has printed, by descriptor."""
+        return self.printed.kept
 
     async def finish(
         self,
@@ -160,122 +272,63 @@ class Process:
             raise
         except GeneratorExit:  # closed from outside, where nothing can be awaited any more
             self.ended = "cancelled"
-            _keep(self.loop.create_task(self._end_and_close()))
+            ending = self.loop.create_task(self._end())
+            ending.add_done_callback(lambda _: self._close())
+            _keep(ending)
             raise
         finally:
             if watcher is not None:
                 watcher.cancel()
         if self.detached:
-            self._forget_timers()
-            self._attend()
-            self.detached, self.over = False, self.loop.create_future()
-            if self.child.exit.done():
-                self._exited(self.child.exit)
+            self._go_on()
             return None
         self._close()
         return self._result()
 
     def detach(self) -> None:
-        """Let whoever awaits `finish` go on; the program goes on too."""
+        """Let the task that awaits `finish` go on; the program goes on too."""
         if not self.over.done():
             self.detached = True
             self.over.set_result(None)
 
+    def _go_on(self) -> None:
+        """Get ready to be awaited again."""
+        self._forget_timers()
+        self._attend()
+        self.detached, self.over = False, self.loop.create_future()
+        if self.child.exit.done():
+            self._exited(self.child.exit)
+
     # ---- what happens meanwhile
 
-    def _write(self) -> None:
-        fd = self.child.stdin
-        try:
-            while self.pending:
-                self.pending = self.pending[os.write(fd, self.pending) :]
-        except BlockingIOError:
-            self.writing = True
-            self.loop.add_writer(fd, self._write)
-            return
-        except OSError:  # it does not want to read: its right (FACTS.md §6, `run_nostdin`)
-            self._close_stdin()
-            return
-        if self.keep_stdin:
-            self._stop_writing(fd)
-        else:
-            self._close_stdin()
-
-    def _stop_writing(self, fd: int) -> None:
-        if self.writing:
-            self.writing = False
-            self.loop.remove_writer(fd)
-
-    def _close_stdin(self) -> None:
-        fd, self.child.stdin = self.child.stdin, -1
-        if fd >= 0:
-            self._stop_writing(fd)
-            os.close(fd)
-
-    def _read(self, fd: int) -> None:
-        for _ in range(READS):
-            try:
-                data = os.read(fd, READ_SIZE)
-            except BlockingIOError:
-                return
-            except OSError:
-                data = b""
-            if not data:
-                self._close_stream(fd)
-                self._look_around()
-                return
-            self._take(fd, data)
-            if self.over.done():
-                return
-
-    def _take(self, fd: int, data: bytes) -> None:
-        kept = data[: self.room]
-        self.room -= len(kept)
-        self.output[fd] += kept
-        if self.on_output is not None and kept:
-            self.on_output(self.open[fd], kept)
-        if len(kept) < len(data):
-            self._stop("overflow")
-
     def _look_around(self) -> None:
-        """One stream has ended, so the rest probably has too: look at once instead of waiting for the loop to tell."""
-        for fd in tuple(self.open):
-            self._read(fd)
-        if self.open:
+        """A stream has ended, so the rest probably has too: look at once instead of waiting for the loop to tell."""
+        if self.printed.open:
             self._attend()
         elif self.child.look is not None:
             self.child.look()
-            self._settle()
+        self._settle()
 
     def _attend(self) -> None:
         """It has not simply printed something and ended: have the loop tell of everything."""
         self.lasting()
-        for fd in tuple(self.open):
-            if fd not in self.heard:
-                self.heard.add(fd)
-                self.loop.add_reader(fd, self._read, fd)
+        self.printed.listen()
         if self.child.look is not None:
             self.child.look()
 
-    def _close_stream(self, fd: int) -> None:
-        if self.open.pop(fd, None) is not None:
-            if fd in self.heard:
-                self.loop.remove_reader(fd)
-            os.close(fd)
-        self._settle()
-
     def _exited(self, _: asyncio.Future[int | None]) -> None:
-        if self.open and not self.over.done():
+        if self.printed.open and not self.over.done():
             self.timers.append(self.loop.call_later(HELD_PIPE, self._let_go))
         self._settle()
 
     def _let_go(self) -> None:
-        """The program has ended, yet someone keeps its pipes open: stop listening."""
+        """The program has ended, yet another one keeps its pipes open: stop listening."""
         self.held = True
-        for fd in tuple(self.open):
-            self._close_stream(fd)
+        self.printed.close()
+        self._settle()
 
     def _settle(self) -> None:
-        if not self.open and self.child.exit.done() and not self.over.done():
+        if not self.printed.open and self.child.exit.done() and not self.over.done():
             self.over.set_result(None)
 
     def _stop(self, why: Ended) -> None:
@@ -287,7 +340,8 @@ class Process:
 
     async def _end(self) -> None:
         self._attend()
-        self._quiet()
+        self.stdin.close()
+        self.printed.discard()
         await self.group.end(self.child.exit)
 
     async def _end_whatever_happens(self) -> None:
@@ -298,32 +352,10 @@ class Process:
                 await asyncio.shield(ending)
         ending.result()
 
-    async def _end_and_close(self) -> None:
-        await self._end()
-        self._close()
-
-    def _quiet(self) -> None:
-        """Throw away what is still printed, so that a full pipe cannot keep the program from ending."""
-        self.on_output = None
-        self._close_stdin()
-        for fd in tuple(self.open):
-            self.loop.remove_reader(fd)
-            self.loop.add_reader(fd, self._discard, fd)
-
-    def _discard(self, fd: int) -> None:
-        try:
-            if not os.read(fd, READ_SIZE):
-                self._close_stream(fd)
-        except BlockingIOError:
-            pass
-        except OSError:
-            self._close_stream(fd)
-
     def _close(self) -> None:
         self._forget_timers()
-        self._close_stdin()
-        for fd in tuple(self.open):
-            self._close_stream(fd)
+        self.stdin.close()
+        self.printed.close()
 
     def _forget_timers(self) -> None:
         for timer in self.timers:
@@ -349,6 +381,6 @@ _KEPT: set[asyncio.Task[None]] = set()
 
 
 def _keep(task: asyncio.Task[None]) -> None:
-    """Hold on to a task that nobody awaits, until it is done."""
+    """Hold on to a task that is not awaited, until it is done."""
     _KEPT.add(task)
     task.add_done_callback(_KEPT.discard)

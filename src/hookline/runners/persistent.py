@@ -140,17 +140,15 @@ class _Live:
     async def ask(self, line: bytes) -> bytes:
         assert self._process is not None
         if self._unasked:
-            raise HookFailed(
-                "printed a line that nobody had asked for", stdout=self._unasked.decode("utf-8", "replace")
-            )
+            raise HookFailed("printed a line that was not asked for", stdout=self._unasked.decode("utf-8", "replace"))
         self._line = asyncio.get_running_loop().create_future()
         self._errors.clear()
-        self._process.say(line + b"\n")
+        self._process.stdin.write(line + b"\n")
         return await self._line
 
     def _printed(self, stream: Stream, data: bytes) -> None:
         assert self._process is not None
-        self._process.forget_output()
+        self._process.printed.forget()
         if stream == "stderr":
             self._errors += data[: self._limit - len(self._errors)]
             return
