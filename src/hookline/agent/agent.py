@@ -249,7 +249,7 @@ class Agent:
         return bool(done)
 
     async def react(self) -> Result:
-        """React to what happened in the background: it is a prompt that nobody typed."""
+        """React to what happened in the background: it is a prompt that no person typed."""
         prompt = await self.session.inbox.get()
         return await self._guarded(self._prompted(prompt, ()), {"kind": "task-notification"})
 

@@ -1,7 +1,7 @@
-"""May this call run? Hooks, rules, the mode, PermissionRequest hooks, then whoever can be asked (FACTS.md §3).
+"""May this call run? Hooks, rules, the mode, PermissionRequest hooks, then the host (FACTS.md §3).
 
-PreToolUse's answer and the rules → allowed, denied, or somebody has to say
-somebody: PermissionRequest hooks, all of them, then the host; nobody there means no
+PreToolUse's answer and the rules → allowed, denied, or to be asked
+asked: PermissionRequest hooks, all of them, then the host; without a host the answer is no
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hookline.guards.off_loop import run_off_loop
 from hookline.guards.permissions import Mode, Permission, suggestions
 from hookline.replies import Decision, Reply, allow, deny
 
-#: seconds without an answer after which the user is notified that somebody waits
+#: seconds without an answer after which the user is notified that a call waits
 PATIENCE = 6.0
 
 
@@ -94,7 +94,7 @@ async def _ask_for_permission(conversation: Conversation, tool: Tool, ask: Permi
 
 
 async def _withdraw_questions(*tasks: asyncio.Future[Any]) -> None:
-    """Take back questions that nobody needs answered any more."""
+    """Take back questions that need no answer any more."""
     for task in tasks:
         if not task.done():
             task.cancel()
@@ -124,7 +124,7 @@ def _within_rules(conversation: Conversation, tool: Tool, reply: Reply) -> Reply
 
 
 async def _host_says(conversation: Conversation, ask: PermissionQuestion) -> Reply | None:
-    """Ask whoever can be asked; one who takes long is waited for, and the user is notified."""
+    """Ask the host; one that takes long is waited for, and the user is notified."""
     can_use_tool = conversation.session.policy.can_use_tool
     if can_use_tool is None:
         return None
@@ -153,8 +153,8 @@ def _answered(
             for problem in conversation.session.policy.update(reply.specific.updated_permissions):
                 conversation.session.output.inform(problem, level="warning")
         return _with_input(tool, ask, reply)
-    nobody = f"This call of {ask.tool_name} needs permission, and nobody gave it: {ask.reason}"
-    why = (reply.reason if reply else "") or (ask.reason if ask.reason_type == "hook" else nobody)
+    ungiven = f"This call of {ask.tool_name} needs permission, which was not given: {ask.reason}"
+    why = (reply.reason if reply else "") or (ask.reason if ask.reason_type == "hook" else ungiven)
     _note(conversation, use, ask.input, why, ask.reason_type)
     ending = None
     if reply is not None and reply.specific is not None and reply.specific.interrupt:

@@ -1,6 +1,6 @@
 """An MCP server asks the user something: hooks may answer first, and have the last word.
 
-Elicitation (may answer, may decline) → whoever can be asked → ElicitationResult (may change the answer)
+Elicitation (may answer, may decline) → the host → ElicitationResult (may change the answer)
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hookline.events import Elicitation, ElicitationResult, Notification
 
 
 async def elicit(conversation: Conversation, server: str, request: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a server's question; nobody there means cancel."""
+    """The answer to a server's question; without a host it is cancelled."""
     mode = str(request.get("mode") or "form")
     verdict = await conversation.fire(
         Elicitation,

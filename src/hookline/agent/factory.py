@@ -130,7 +130,7 @@ async def _make_agent(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[Agen
     itself = session_agent(options, agents)
     model = make_model(options, hooks, itself)
     if options.max_budget_usd is not None and not has_price(model.name):
-        why = f"nobody here knows what model `{model.name}` costs, so no budget can be kept; use --max-turns"
+        why = f"the price of model `{model.name}` is not known, so no budget can be kept; use --max-turns"
         raise ConfigError("--max-budget-usd", why)
     rules, dirs, mode = permissions(options, hooks)
     servers = make_servers(options, hooks)
@@ -296,12 +296,12 @@ def definitions(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[dict[str, 
 
 
 def _without_grants(skill: Skill, refused: frozenset[str]) -> Skill:
-    """A skill whose file nobody has trusted allows nothing."""
+    """A skill whose file is not trusted allows nothing."""
     return msgspec.structs.replace(skill, allowed=()) if skill.path in refused else skill
 
 
 def _without_privileges(agent: AgentDefinition, refused: frozenset[str]) -> AgentDefinition:
-    """An agent whose file nobody has trusted brings neither hooks nor a model of its own."""
+    """An agent whose file is not trusted brings neither hooks nor a model of its own."""
     return msgspec.structs.replace(agent, hooks={}, model="") if agent.path in refused else agent
 
 

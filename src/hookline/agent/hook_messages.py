@@ -63,7 +63,7 @@ def refused(verdict: Verdict) -> str:
 
 
 def asked(verdict: Verdict) -> str:
-    """The result of a call that a hook wanted confirmed, with nobody there to confirm it."""
+    """The result of a call that a hook wanted confirmed, without anyone to confirm it."""
     return verdict.reply.reason or f"Hook {hook_name(verdict.event)} asked for confirmation for this tool"
 
 
@@ -135,7 +135,7 @@ def wrapped(text: str) -> str:
 
 
 def launched(agent_id: str) -> str:
-    """The result of starting a subagent that nobody waits for."""
+    """The result of starting a subagent in the background."""
     return f"The agent works in the background (id {agent_id}); you are told when it is done."
 
 

@@ -30,7 +30,7 @@ MOST_TURNS = 50
 
 
 def judge(model: Model, conversation: Conversation | None = None) -> Any:
-    """One question to the model, in one request; on Stop the conversation of whoever rests comes first."""
+    """One question to the model, in one request; on Stop the conversation of the resting agent comes first."""
 
     async def ask(question: Question) -> str:
         before = _conversation(conversation, question) if question.with_conversation and conversation else ()
@@ -95,7 +95,7 @@ def _wrong(use: ToolUse) -> str:
 
 
 async def _looked(answer: Assistant, tools: Mapping[str, Tool], env: ToolEnv) -> User:
-    """Only tools that change nothing are run: nobody asked a hook about these calls."""
+    """Only tools that change nothing are run: no hook judged these calls."""
     outputs = []
     for use in answer.tool_uses:
         tool = tools.get(use.name)

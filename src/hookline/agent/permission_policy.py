@@ -22,7 +22,7 @@ NO_RULES = Rules()
 
 
 class PermissionQuestion(Struct, frozen=True, kw_only=True):
-    """What somebody is asked to permit; `reason_type` says who wants it asked (`hook`, `rule`, `mode`, …)."""
+    """What a person is asked to permit; `reason_type` says who wants it asked (`hook`, `rule`, `mode`, …)."""
 
     tool_name: str
     input: dict[str, Any]
@@ -34,7 +34,7 @@ class PermissionQuestion(Struct, frozen=True, kw_only=True):
 
 
 CanUseTool: TypeAlias = Callable[[PermissionQuestion], Awaitable[Reply | bool | None]]
-"""Somebody who can be asked: answers `True`, `False`, or a reply such as `deny("not today")`; `None` is no."""
+"""A function that can be asked: answers `True`, `False`, or a reply such as `deny("not today")`; `None` is no."""
 
 
 def as_asked(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:

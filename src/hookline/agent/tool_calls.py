@@ -83,7 +83,7 @@ async def call_tools(conversation: Conversation, uses: Sequence[ToolUse]) -> Tur
         return ending
     ending = await _after_all(conversation, calls) or ending
     if ending is not None:
-        conversation.deliver()  # no request follows in this run; whoever goes on later reads it
+        conversation.deliver()  # no request follows in this run; the run that goes on later reads it
     return ending
 
 
@@ -131,7 +131,7 @@ def _answer(conversation: Conversation, calls: Sequence[PendingCall]) -> None:
 
 
 def _defer(conversation: Conversation, use: ToolUse) -> TurnEnd:
-    """End the run here; whoever resumes it makes the calls."""
+    """End the run here; the run that resumes it makes the calls."""
     if conversation.transcript is not None:
         conversation.transcript.append({"type": "system", "subtype": "tool_deferred", "toolUseID": use.id})
     return TurnEnd(reason="tool_deferred", stop_reason="tool_deferred", deferred=use, text="")

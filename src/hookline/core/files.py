@@ -12,7 +12,7 @@ from pathlib import Path
 
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _BEYOND = 1 << 30
-"""Windows locks bytes, and nobody may read locked ones: so it is one beyond any that are written."""
+"""Windows locks bytes, and locked ones cannot be read: so it is one beyond any that are written."""
 
 
 if sys.platform == "win32":
@@ -63,7 +63,7 @@ def locked(path: Path) -> Iterator[int]:
 
 
 def try_lock(path: Path) -> int | None:
-    """Take the lock on a file without waiting, until the descriptor is closed; `None` if somebody else holds it."""
+    """Take the lock on a file without waiting, until the descriptor is closed; `None` if another process holds it."""
     fd = os.open(path, _FLAGS, 0o600)
     try:
         _lock_now(fd)

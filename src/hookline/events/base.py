@@ -53,12 +53,12 @@ class Event(
     agent_id: str | None = None
     agent_type: str | None = None
     effort: dict[str, Any] | None = None
-    # Not on the wire: under names that nobody sends, so that a sender's own `timestamp` is kept like any unknown field.
+    # Not on the wire: under names that are never sent, so a sender's own `timestamp` is kept like any unknown field.
     timestamp: datetime = field(default_factory=_now, name="hookline.timestamp")
     extra: dict[str, Any] = field(default=EMPTY, name="hookline.extra")
 
     def __post_init__(self) -> None:
-        """Hooks and hosts share an event, so nobody can change what is in it."""
+        """Hooks and hosts share an event, so what is in it cannot be changed."""
         try:
             freeze_fields = _freezers[type(self)]
         except KeyError:  # the first of its kind

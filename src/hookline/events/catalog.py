@@ -2,7 +2,7 @@
 
 A gate comes before something that can still be prevented: there a failing hook counts as a deny. Any hook may say
 nothing, or allow, which is what happens anyway on events that ask no permission. A new event is one class and one row
-here; nobody else keeps a table of event names.
+here; no other module keeps a table of event names.
 """
 
 from __future__ import annotations

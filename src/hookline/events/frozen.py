@@ -1,6 +1,6 @@
 """Dicts and lists that cannot be changed: what hooks are handed is what was judged (law 4).
 
-They are dicts and lists for every reader; whoever wants to change one takes a copy, which is an ordinary dict or list.
+They are dicts and lists for every reader; to change one, take a copy, which is an ordinary dict or list.
 """
 
 from __future__ import annotations

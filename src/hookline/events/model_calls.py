@@ -33,7 +33,7 @@ class PostModelCall(Event, frozen=True, kw_only=True, eq=False):
 
 
 class PreOutput(Event, frozen=True, kw_only=True, eq=False):
-    """The agent is done and its answer is about to be returned to whoever gave the prompt."""
+    """The agent is done and its answer is about to be returned to the sender of the prompt."""
 
     event_name = "PreOutput"
 

@@ -147,7 +147,7 @@ class ModelSwitch(Event, frozen=True, kw_only=True, eq=False):
 
 
 class PreModelSwitch(ModelSwitch, frozen=True, kw_only=True, eq=False):
-    """Somebody asked for another model; the old one is still in use."""
+    """Another model was asked for; the old one is still in use."""
 
     event_name = "PreModelSwitch"
 

@@ -1,4 +1,4 @@
-"""Prompts nobody typed."""
+"""Prompts that no person typed."""
 
 import asyncio
 from pathlib import Path

@@ -149,7 +149,7 @@ async def test_a_budget_for_a_model_without_a_price_is_refused(tmp_path: Path, m
     (tmp_path / "turns.json").write_text("[]")
     options = RunOptions(prompt="go", model=f"scripted:{tmp_path}/turns.json", max_budget_usd=1.0, bare=True)
 
-    with pytest.raises(ConfigError, match="nobody here knows what model `scripted` costs"):
+    with pytest.raises(ConfigError, match="the price of model `scripted` is not known"):
         await make(options, str(tmp_path), lambda _: Hooks())
 
 

@@ -143,7 +143,7 @@ async def test_a_deadline_bounds_whoever_is_asked() -> None:
 
     verdict = await lifted(await made(ask("why?")).fire(bash("ls")), never, 0.0)
 
-    assert (verdict.blocked, verdict.reason) == (True, "not approved: nobody answered in time")
+    assert (verdict.blocked, verdict.reason) == (True, "not approved: no answer came in time")
 
 
 # -- evaluation only ------------------------------------------------------------------------------------------------

@@ -228,9 +228,9 @@ def test_an_answer_in_snake_case_is_read_and_written(name: str, output: dict[str
     (NOTHING, {"continue_execution": True}),
     (allow("fine"), {"continue_execution": True}),
     (deny("no"), {"continue_execution": False, "stop_reason": "no"}),
-    (ask(), {"continue_execution": False, "stop_reason": "somebody has to be asked, and here nobody can be"}),
+    (ask(), {"continue_execution": False, "stop_reason": "a person has to be asked, and there is no one to ask here"}),
     (ask("sure?"), {"continue_execution": False, "stop_reason": "sure?"}),
-    (defer(), {"continue_execution": False, "stop_reason": "it was left to whoever resumes the session"}),
+    (defer(), {"continue_execution": False, "stop_reason": "it was left to the run that resumes the session"}),
     (stop("enough"), {"continue_execution": False, "stop_reason": "enough"}),
 ])  # fmt: skip
 def test_what_snake_case_cannot_ask_it_blocks(reply: Reply, output: dict[str, Any]) -> None:

@@ -49,7 +49,7 @@ def discover(
 ) -> list[Instructions]:
     """What holds for a session in `cwd`, the user's first, then from the outermost folder inwards; each file once.
 
-    `outside` has the files that a project may take in from outside its own folder: those that somebody trusted.
+    `outside` has the files that a project may take in from outside its own folder: those that are trusted.
     """
     home = _config_home(environ)
     found: list[Instructions] = []
@@ -91,7 +91,7 @@ def _session_files(cwd: Path, home: Path) -> Iterator[tuple[str, Path]]:
     yield "User", home / "CLAUDE.md"
     yield from (("User", rule) for rule in _rules(home))
     for folder in (*reversed(cwd.parents), cwd):
-        # the user's own folder may lie above the project: its files are the user's, whoever finds them
+        # the user's own folder may lie above the project: its files are the user's, whichever way they are found
         yield from ((kind, file) for kind, file in _folder_files(folder) if not file.is_relative_to(home))
 
 
@@ -108,7 +108,7 @@ def _rules(settings: Path) -> list[Path]:
 
 
 class _Fence(Struct, frozen=True):
-    """The folder that a project's instructions may be taken from, and what somebody trusted besides."""
+    """The folder that a project's instructions may be taken from, and what is trusted besides."""
 
     root: Path
     outside: frozenset[str] = frozenset()

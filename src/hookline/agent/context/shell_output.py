@@ -1,6 +1,6 @@
 """`` !`command` `` in the body of a command or a skill: its output stands there when the model reads it.
 
-Each is a call of Bash like any other: PreToolUse hooks see it, and rules, the mode or whoever can be asked permit it.
+Each is a call of Bash like any other: PreToolUse hooks see it, and rules, the mode or the host permit it.
 One that is not permitted, or fails, ends the whole command: a prompt with holes in it says something else. What a
 header allows by `allowed-tools` counts here too, once its file is trusted.
 """
@@ -47,7 +47,7 @@ async def _output(conversation: Conversation, pattern: str, command: str) -> str
 
 
 async def _permitted(conversation: Conversation, pattern: str, tool: Tool, command: str) -> dict[str, object]:
-    """The call to make; whoever says no ends the command with the reason."""
+    """The call to make; a no ends the command with the reason."""
     refused = f'Shell command permission check failed for pattern "{pattern}"'
     use = ToolUse(f"toolu_{uuid4().hex}", tool.name, {"command": command})
     try:

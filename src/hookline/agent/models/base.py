@@ -1,7 +1,7 @@
 """A model answers a conversation; where it runs is its own business.
 
 Every adapter is one class with a `name` and one method. It is given a `ModelRequest`, tells `on_event` what it hears
-while it hears it (as events of a streamed Messages API answer, whoever gives it), and returns a whole `ModelResponse`
+while it hears it (as events of a streamed Messages API answer, from any model), and returns a whole `ModelResponse`
 or raises `ModelError`, whose `kind` is one of the reasons a StopFailure event can carry.
 """
 

@@ -1,4 +1,4 @@
-"""Files that somebody wants to hear about: FileChanged fires when one of them changes, comes or goes."""
+"""Files that hooks watch: FileChanged fires when one of them changes, comes or goes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts nobody typed: a background task is over, a hook wakes the agent."""
+"""Prompts that no person typed: a background task is over, a hook wakes the agent."""
 
 from __future__ import annotations
 

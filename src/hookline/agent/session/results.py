@@ -43,7 +43,7 @@ class Result(Struct, frozen=True, kw_only=True):
     #: US dollars the session has cost so far, and what it used of which model
     cost_usd: float = 0.0
     model_usage: dict[str, dict[str, Any]] = {}
-    #: what woke the agent, if nobody typed the prompt
+    #: what woke the agent, if no person typed the prompt
     origin: dict[str, Any] | None = None
 
     @property

@@ -77,7 +77,7 @@ class Session:
     inbox: Inbox = field(default_factory=Inbox)
     #: subagents at work in the background
     working: set[asyncio.Task[None]] = field(default_factory=set)
-    #: the conversations of subagents, by their id, for as long as somebody holds them
+    #: the conversations of subagents, by their id, for as long as they are in use
     talks: WeakValueDictionary[str, Conversation] = field(default_factory=WeakValueDictionary)
     #: the names of the teammates at work
     teammates: set[str] = field(default_factory=set)
@@ -255,7 +255,7 @@ class Conversation:
     def collect_late(self) -> None:
         """Let late answers of background hooks wait for the next request (FACTS.md §7: bare, whatever they decided).
 
-        They are told to the main conversation, whoever's work the hooks were about.
+        They are told to the main conversation, whichever agent's work the hooks were about.
         """
         if self.agent_id is not None:
             return

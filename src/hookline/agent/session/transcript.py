@@ -212,7 +212,7 @@ def read_messages(path: Path) -> tuple[Message, ...]:
 
 
 def unanswered(messages: Iterable[Message]) -> tuple[ToolUse, ...]:
-    """The tool calls nobody has answered: the run ended (was killed, or deferred them) before they were done."""
+    """The tool calls without an answer: the run ended (was killed, or deferred them) before they were done."""
     uses: dict[str, ToolUse] = {}
     for message in messages:
         if isinstance(message, Assistant):
@@ -224,7 +224,7 @@ def unanswered(messages: Iterable[Message]) -> tuple[ToolUse, ...]:
 
 
 def deferred(path: Path) -> set[str]:
-    """The ids of the calls that a run left, on purpose, to whoever resumes it."""
+    """The ids of the calls that a run left, on purpose, to the run that resumes it."""
     marked = (line for line in _whole_lines(path) if b'"tool_deferred"' in line)
     entries = (msgspec.json.decode(line) for line in marked)
     return {str(entry.get("toolUseID")) for entry in entries if entry.get("subtype") == "tool_deferred"}

@@ -136,7 +136,7 @@ class HostSession:
         return 1 if result is not None and result.is_error else 0
 
     async def _next(self) -> UserMessage | LeftoverCalls | BackgroundWake | None:
-        """The next prompt of the host, or that there is one which nobody typed; `None` when the host has gone."""
+        """The next prompt of the host, or that there is one which no person typed; `None` when the host has gone."""
         typed = asyncio.ensure_future(self._prompts.get())
         untyped = asyncio.ensure_future(self.agent.session.inbox.wait())
         try:
@@ -271,7 +271,7 @@ class HostSession:
         """PreModelSwitch, PostModelSwitch: another model from now on, unless a hook refuses."""
         session, conversation = self.agent.session, self.agent.conversation
         model = choose(request.model or "")
-        await model.respond(PROBE)  # a model that nobody serves is refused here, not in the next turn
+        await model.respond(PROBE)  # a model that is not served is refused here, not in the next turn
         about = {"from_model": session.model_name, "to_model": model.name, "requested_model": request.model,
                  "context_tokens": conversation.context_tokens}  # fmt: skip
         verdict = await conversation.fire(PreModelSwitch, **about)

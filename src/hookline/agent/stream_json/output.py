@@ -28,7 +28,7 @@ Tell: TypeAlias = Callable[[Note], None]
 
 
 class StreamOutput:
-    """Says what happens, to whoever listens; nobody listening costs nothing."""
+    """Says what happens to its listeners; without one it costs nothing."""
 
     def __init__(self, session_id: str, tell: Tell | None = None) -> None:
         self.session_id = session_id

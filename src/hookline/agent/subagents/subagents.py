@@ -55,7 +55,7 @@ async def spawn_agent(parent: Conversation, given: dict[str, Any], tool_use_id: 
 
 
 def _goes_on_alone(definition: AgentDefinition, given: dict[str, Any]) -> bool:
-    """Whether nobody waits: said in the call, else in the definition, else yes, as in Claude Code."""
+    """Whether it runs in the background: said in the call, else in the definition, else yes, as in Claude Code."""
     if given.get("name"):
         return True
     if "run_in_background" in given:
@@ -177,7 +177,7 @@ def _in_background(conversation: Conversation, definition: AgentDefinition, give
 
 
 async def _alone(conversation: Conversation, given: dict[str, Any], work: Awaitable[TurnEnd]) -> None:
-    """Work that nobody waits for: what breaks it is its ending, and the main agent is told."""
+    """Work in the background: what breaks it is its ending, and the main agent is told."""
     with _books(conversation):
         try:
             ending = await work

@@ -1,6 +1,6 @@
 """Teammates: agents with a name that work in the background, through one task list.
 
-    its prompt → tasks nobody has taken, one after another → TeammateIdle (may send it back) → rest
+    its prompt → tasks not taken yet, one after another → TeammateIdle (may send it back) → rest
 
 A task that a teammate leaves in progress counts as done once its turn is over, unless a TaskCompleted hook objects:
 then the task stays open, the teammate is told why, and goes on with it.

@@ -102,7 +102,7 @@ class TaskStop(Tool):
 def line_to_run(line: str, env: ToolEnv) -> tuple[str, Policy | None]:
     """The line and what it is held to: what guards say and, in a confined session, project and temporary folder."""
     policies = [env.held] if env.held is not None else []
-    found = unwrapped(line)  # somebody else's hook may have put a confinement around it
+    found = unwrapped(line)  # another hook may have put a confinement around it
     if found is not None:
         policies, line = [*policies, found[0]], found[1]
     if env.confine:

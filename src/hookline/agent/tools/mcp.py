@@ -180,7 +180,7 @@ class McpServer:
                     if not ready.done():
                         ready.set_result(None)
                     await self._leave.wait()
-            except Exception as problem:  # noqa: BLE001 - told to whoever waits for the connection
+            except Exception as problem:  # noqa: BLE001 - told to those who wait for the connection
                 if not ready.done():
                     ready.set_exception(McpError(self.name, _why(problem, errors)))
             finally:
@@ -229,7 +229,7 @@ class McpServer:
                 return tools
 
     async def _elicit(self, context: Any, params: Any) -> Any:
-        """The server asks the user: whoever runs the call answers; nobody there means cancel."""
+        """The server asks the user: the host of the call answers; without one it is cancelled."""
         from mcp_types import ElicitResult
 
         request = params.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -23,7 +23,7 @@ __all__ = ["Glob", "Grep", "walk"]
 MOST_FILES = 100
 DEFAULT_HEAD = 250
 OUTPUT_LIMIT = 20_000
-#: folders nobody means when they search
+#: folders that searches leave out
 SKIPPED = {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
 TYPES = {
     "py": ("*.py", "*.pyi"),
@@ -129,7 +129,7 @@ def ripgrep() -> str | None:
 
 
 def walk(root: Path) -> Iterator[Path]:
-    """Every file under a folder, without the folders nobody means; links to folders are not followed."""
+    """Every file under a folder, without those that searches leave out; links to folders are not followed."""
     for folder, names, files in os.walk(root):
         names[:] = sorted(name for name in names if name not in SKIPPED)
         yield from (Path(folder, name) for name in sorted(files))

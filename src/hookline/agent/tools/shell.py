@@ -136,7 +136,7 @@ class Shell:
 
     @property
     def exit(self) -> asyncio.Future[int | None]:
-        """Resolves when the command itself is over, whoever still holds its output."""
+        """Resolves when the command itself is over, whichever process still holds its output."""
         assert self._exit is not None, "start it first"
         return self._exit
 

@@ -195,7 +195,7 @@ def _phrase(status: int) -> str:
 
 
 def _secure(url: str) -> str:
-    """The address with https in place of http, unless its host is private by name: there, nobody has a certificate."""
+    """The address with https in place of http, unless its host is private by name: such hosts have no certificate."""
     parts = urlsplit(url)
     if parts.scheme == "http" and parts.port is None and not _private_by_name(parts.hostname or ""):
         return urlunsplit(parts._replace(scheme="https"))
@@ -213,7 +213,7 @@ def _same_host(url: str, target: str) -> bool:
 
 
 async def _looked_up(url: str) -> str | None:
-    """The machine to ask, looked up once so that nobody can change it in between; None lets a proxy do it."""
+    """The machine to ask, looked up once, so that it cannot change in between; None lets a proxy do it."""
     _, place = parse_address(url)
     if uses_proxy(place):
         return None
@@ -236,7 +236,7 @@ def _private_by_name(host: str) -> bool:
 
 
 def _not_to_be_asked(address: str, *, private: bool) -> str | None:
-    """Why an address is not asked; `private` if whoever permitted the host could see that it is."""
+    """Why an address is not asked; `private` if the permitted name itself shows that it is."""
     number = ipaddress.ip_address(address.partition("%")[0])
     inner = getattr(number, "ipv4_mapped", None) or number
     if inner.is_link_local or inner.is_multicast or inner.is_unspecified:

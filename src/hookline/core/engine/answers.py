@@ -71,7 +71,7 @@ _SAY = 'return None to say nothing, or a reply such as `deny("…")`'
 
 
 def _not_an_answer(answer: Any) -> str:
-    """What is wrong with an answer that nobody can read, and what to write."""
+    """What is wrong with an answer that cannot be read, and what to write."""
     if inspect.iscoroutine(answer):
         answer.close()
         return "answered with a coroutine it never awaited; write `return await …`"

@@ -16,7 +16,7 @@ log: logging.Logger = logging.getLogger("hookline.background")
 
 
 class Background:
-    """The runs of one set of hooks that nobody waits for."""
+    """The runs of one set of hooks in the background."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Outcome]] = set()
@@ -26,14 +26,14 @@ class Background:
         return len(self._tasks)
 
     def start(self, run: Coroutine[Any, Any, Outcome], tell: Callable[[Outcome], Any] | None = None) -> None:
-        """Let `run` go on by itself; its outcome is kept until somebody collects it, and `tell` is told at once."""
+        """Let `run` go on by itself; its outcome is kept until it is collected, and `tell` is told at once."""
         task = asyncio.get_running_loop().create_task(run)
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._finished(done, tell))
 
     def _finished(self, task: asyncio.Task[Outcome], tell: Callable[[Outcome], Any] | None) -> None:
         self._tasks.discard(task)
-        if task.cancelled():  # before it began: whoever closes the loop does that
+        if task.cancelled():  # before it began, by closing the loop
             return
         error = task.exception()
         if error is not None:

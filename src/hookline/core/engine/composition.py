@@ -28,7 +28,7 @@ Mode = Literal["enforce", "evaluate_only"]
 
 Resolution = Reply | bool | None
 OnAsk = Callable[[Verdict], Resolution | Awaitable[Resolution]]
-"""Somebody who can say yes: gets the verdict of `ask`, answers `True`, `False` or a reply: `deny("not today")`."""
+"""A function that can say yes: gets the verdict of `ask`, answers `True`, `False` or a reply: `deny("not today")`."""
 
 RUN_ALL: Final = "sequential/run_all"
 UNANIMOUS: Final = "parallel/unanimous"
@@ -68,13 +68,13 @@ def disagreement(outcomes: Sequence[Outcome]) -> Reply:
 
 
 async def lifted(verdict: Verdict, on_ask: OnAsk, seconds: float | None = None) -> Verdict:
-    """The verdict of `ask` as somebody has resolved it: let through, or denied; who does not answer has denied."""
+    """The verdict of `ask` as it was resolved: let through, or denied; who does not answer has denied."""
     try:
         async with asyncio.timeout(seconds):
             answer = on_ask(verdict)
             answer = await answer if inspect.isawaitable(answer) else answer
     except TimeoutError:
-        answer = deny("nobody answered in time")
+        answer = deny("no answer came in time")
     except Exception as problem:
         log.exception("on_ask failed")
         answer = deny(f"on_ask failed: {type(problem).__name__}: {problem}")

@@ -72,7 +72,7 @@ def _resolve(future: asyncio.Future[None]) -> None:
 
 
 class InvokeOptions(msgspec.Struct):
-    """What most runs never need: a deadline of the whole `fire`, somebody who watches, a cancellation."""
+    """What most runs never need: a deadline of the whole `fire`, an observer, a cancellation."""
 
     fire_deadline: float | None = None
     hook_id: str = ""
@@ -147,7 +147,7 @@ class Context(msgspec.Struct):
 
     @property
     def can_wake(self) -> bool:
-        """Whether somebody is there to be told of what a background hook says late."""
+        """Whether late answers of background hooks have a listener."""
         return self.scope.on_late is not None
 
     def with_options(self) -> InvokeOptions:
@@ -191,7 +191,7 @@ class Context(msgspec.Struct):
 
     @property
     def fire_deadline(self) -> float | None:
-        """When all hooks of this `fire` have to be done, if somebody said so."""
+        """When all hooks of this `fire` have to be done, if there is a limit."""
         return None if self.options is None else self.options.fire_deadline
 
     @property
@@ -221,7 +221,7 @@ class Context(msgspec.Struct):
 
     @property
     def watched(self) -> bool:
-        """Whether somebody wants to know what the hook prints."""
+        """Whether what the hook prints has a listener."""
         return self.options is not None and self.options.on_progress is not None
 
     def progress(self, stream: str, text: str) -> None:

@@ -2,7 +2,7 @@
 
 A hook that answers without waiting for anything never meets a timer, a task or a future. One that waits goes on in the
 same task (what it started stays its own), with an alarm set to cancel it. A hook that swallows its cancellation
-gets a moment to clean up, is cancelled again, and is then closed: its late answer is nobody's.
+gets a moment to clean up, is cancelled again, and is then closed: its late answer is dropped.
 
 A coroutine that is stepped by `send` brings its answer in an exception, which costs more than the hook. So a generator
 steps it, as `await` would, and says `SILENT` or what was `EarlyAnswer`; those that are done serve the next coroutine.
@@ -90,7 +90,7 @@ def start(coroutine: Coroutine[Any, Any, Any]) -> Any:
         stepper = new_stepper()
     try:
         waits_for = stepper(coroutine)
-    except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by whoever knows which
+    except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by the caller, which knows
         return RaisedError(error)
     if waits_for is SILENT:
         idle.append(stepper)
@@ -105,7 +105,7 @@ def _step(suspended: Suspended, resume: Callable[[Any], Any], value: Any) -> Any
     """One more step, taken by `send` or `throw`."""
     try:
         said: Any = resume(value)
-    except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by whoever knows which
+    except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by the caller, which knows
         return RaisedError(error)
     if said is not SILENT and said.__class__ is not EarlyAnswer:
         suspended.waits_for = said
@@ -215,7 +215,9 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
         self._task.cancel()
 
     def _thrown(self, error: BaseException) -> Any:
-        if error.args == (UNWANTED,):  # said by whoever fired: no doubt whose cancellation this is, so tell at once
+        if error.args == (
+            UNWANTED,
+        ):  # said by the caller of `fire`: no doubt whose cancellation this is, so tell at once
             self._limits.on_cancel("cancelled")
         elif isinstance(error, asyncio.CancelledError):
             self._limits.on_presume(self._cancelled_from_outside)
@@ -224,7 +226,7 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
         return _step(self._suspended, self._steps.throw, error)
 
     def _hurry(self) -> None:
-        """While somebody outside waits for the hook to stop, it has no more than its time to clean up."""
+        """While a caller outside waits for the hook to stop, it has no more than its time to clean up."""
         hurried = self._cancelled_from_outside()
         if hurried is self._hurried or self._expired:
             return

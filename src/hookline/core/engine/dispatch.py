@@ -94,7 +94,7 @@ class Dispatcher:
         return outcomes if rewriter < 0 else await self._judge_again(run, event, outcomes, stale=range(rewriter))
 
     async def _ask_all(self, run: EventRun) -> list[Outcome]:
-        """All at once on the input as it came; in configured order, whoever finishes first."""
+        """All at once on the input as it came; in configured order, whichever finishes first."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._ask(run, hook, run.event)) for hook in run.chosen]
         return [task.result() for task in tasks]
@@ -111,7 +111,7 @@ class Dispatcher:
     async def _judge_again(
         self, run: EventRun, event: Event, outcomes: list[Outcome], stale: Iterable[int]
     ) -> list[Outcome]:
-        """Law 4: whoever judged an older input, or was not asked because of it, judges the one that will run."""
+        """Law 4: a hook that judged an older input, or was not asked because of it, judges the one that will run."""
         for position in stale:
             hook, first = run.chosen[position], outcomes[position]
             if first.status in (Status.BACKGROUND, Status.SKIPPED):
@@ -260,7 +260,7 @@ def _skipped(hook: Hook, event: Event, why: str) -> Outcome:
 
 
 def _log_failure(outcome: Outcome, error: Exception) -> None:
-    """A crash in full; a failure that somebody expected in one line, unless the verdict tells of it anyway."""
+    """A crash in full; an expected failure in one line, unless the verdict tells of it anyway."""
     where = f"hook `{outcome.hook}` on {outcome.event}"
     if not isinstance(error, HooklineError):
         log.error("%s crashed", where, exc_info=error)

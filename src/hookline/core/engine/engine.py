@@ -66,7 +66,7 @@ class Engine:
         self.fast: dict[Any, Fire] = {}
         """What takes an event of a kind through its hooks at once; what is not in here takes `fire`."""
         self.unheard: Collection[type[Event]] = ()
-        """Kinds of events that need not be made, or not be sent to an event loop: nobody hears of them."""
+        """Kinds of events that need not be made, or not be sent to an event loop: no hook or observer hears of them."""
         self._refresh: Callable[[], Any] | None = None
         self._closed = False
         self._enabled = _switched_on()

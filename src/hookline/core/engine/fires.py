@@ -17,7 +17,7 @@ class FiresAsync(Protocol):
 
 
 def has_no_listeners(hooks: object, kind: type[Event]) -> bool:
-    """Whether nobody would hear of such an event, as far as is known: then it need not be made."""
+    """Whether no hook or observer would hear of such an event, as far as is known: then it need not be made."""
     engine = getattr(hooks, "engine", None)
     return engine is not None and kind in engine.unheard
 

@@ -1,4 +1,4 @@
-"""A set of hooks as the rest of the house sees it: whoever fires events asks for this, not for a class."""
+"""A set of hooks as the rest of the house sees it: code that fires events asks for this, not for a class."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class HookSet(Protocol):
         """Tell `observer` of every hook and of every verdict."""
 
     def pending(self) -> list[Outcome]:
-        """Late outcomes of background hooks since the last time somebody asked."""
+        """Late outcomes of background hooks since the last call."""
 
     async def drain(self, timeout: float | None = None) -> list[Outcome]:  # noqa: ASYNC109 - it bounds the waiting only
         """Wait for background hooks that still run."""

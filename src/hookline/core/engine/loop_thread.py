@@ -24,9 +24,9 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self._loop = _watched_loop(self._start)
-        self._turn = threading.Lock()  # a caller holds it to run the loop, the thread once, to know that nobody does
+        self._turn = threading.Lock()  # a caller holds it to run the loop, the thread once, to know that none does
         self._serves = False
-        self._begun = threading.Lock()  # taken for good by whoever starts the thread
+        self._begun = threading.Lock()  # taken for good by the starter of the thread
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
 
     def _start(self) -> None:
@@ -173,7 +173,7 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch - not on Windows
 
 @atexit.register
 def _close() -> None:
-    """The program ends; whoever comes after this gets a loop of its own."""
+    """The program ends; a later caller gets a loop of its own."""
     global _shared
     with _lock:
         private, _shared = _shared, None

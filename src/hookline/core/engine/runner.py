@@ -45,7 +45,7 @@ class RunnerPool:
 
     @property
     def abandoned(self) -> int:
-        """How many `def` hooks still run in a thread although nobody waits for them any more."""
+        """How many `def` hooks still run in a thread although they are not waited for any more."""
         return sum(getattr(runner, "abandoned", 0) for runner in list(self._runners.values()))
 
     async def aclose(self) -> None:

@@ -114,7 +114,7 @@ def _rule_holds(hook: Hook, event: Event, among: HookIndex) -> bool:
 
 
 def _unless_it_raises(test: Callable[[], bool]) -> bool:
-    """Whoever cannot say no gets asked: the hook runs and can judge for itself."""
+    """A predicate that fails does not say no: the hook runs and can judge for itself."""
     try:
         return test()
     except (Exception, SystemExit, KeyboardInterrupt):  # noqa: BLE001 - see above

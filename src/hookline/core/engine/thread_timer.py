@@ -1,7 +1,7 @@
 """One timer of the event loop for all hooks that wait on it: a timer for each costs more than many of them take.
 
-It is set for whoever is due first. Most answer long before that, so it rings for nobody, and is set again only if
-somebody still waits. It knows nothing of its loop, which may go when its own people let it go.
+It is set for the first that is due. Most answer long before that, so it rings in vain, and is set again only if
+one still waits. It knows nothing of its loop, which may go when its own people let it go.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 
 class TimerEntry(Protocol):
-    """Somebody who wants to be told when a time has come."""
+    """One that wants to be told when a time has come."""
 
     def expire(self) -> None:
         """The time has come; it may be set again."""

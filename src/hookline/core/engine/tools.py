@@ -20,7 +20,7 @@ from hookline.replies import Decision
 
 OnDeny = Literal["raise", "return"]
 Approve = Callable[[Verdict], bool | Awaitable[bool]]
-"""Whoever can say yes to a call that a hook wants somebody to be asked about."""
+"""What can say yes to a call that a hook wants a person to be asked about."""
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ class _Call:
         )  # fmt: skip
 
     def noted(self, verdict: Verdict) -> Verdict:
-        """The verdict, once whoever wants to know of it does."""
+        """The verdict, once its observers know of it."""
         if self.tool.on_verdict is not None:
             self.tool.on_verdict(verdict)
         return verdict
@@ -102,7 +102,7 @@ class _Stopped(Exception):
         self.denied = denied
 
 
-_NOBODY = "somebody has to approve this call, and nobody can be asked here; pass approve= to `wrap_tool`"
+_NOBODY = "this call needs an approval, and there is no one to ask here; pass approve= to `wrap_tool`"
 _RUN = object()
 Steps = Generator[Any, Any, Any]
 """What a call does, step by step: an event to fire, `_RUN` to call the function, or what `approve` answered."""
@@ -138,7 +138,7 @@ def _before(call: _Call) -> Steps:
 
 
 def _approved(call: _Call, verdict: Verdict) -> Steps:
-    """Hooks on PermissionRequest decide first, then whoever was handed in as `approve`; else the answer is no."""
+    """Hooks on PermissionRequest decide first, then what was handed in as `approve`; else the answer is no."""
     if verdict.decision is Decision.DEFER:
         return False
     answer: Verdict = yield call.event(PermissionRequest)

@@ -128,7 +128,7 @@ class Verdict(msgspec.Struct):
 
     @property
     def enforced_identity(self) -> str:
-        """A hash of what was let through, the same as `input_identity` if nobody changed it; empty if nothing was."""
+        """A hash of what was let through, the same as `input_identity` if it was not changed; empty if nothing was."""
         target = _target(self.event)
         if self.blocked or target is None:
             return ""

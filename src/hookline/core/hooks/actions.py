@@ -57,8 +57,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 class Http(msgspec.Struct, frozen=True, kw_only=True):
     """A POST of the event to a URL; only `allowed_env` may appear in its headers.
 
-    With a `body`, that is sent instead, `${tool_input.command}` and the like filled in from the event; whoever receives
-    it knows nothing of hooks, so nothing but its status is read.
+    With a `body`, that is sent instead, `${tool_input.command}` and the like filled in from the event; its
+    receiver knows nothing of hooks, so nothing but its status is read.
     """
 
     url: str

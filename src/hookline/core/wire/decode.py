@@ -103,7 +103,7 @@ def _top_decision(said: Said, output: Any, event_name: str) -> None:
 
 
 def _decide(said: Said, decision: Decision, reason: Any) -> None:
-    """The stricter of what was said so far and this, with the reasons of whoever decides."""
+    """The stricter of what was said so far and this, with the reasons of the hook that decides."""
     reasons = (reason,) if reason else ()
     before = said.get("decision")
     if before is None or decision > before:

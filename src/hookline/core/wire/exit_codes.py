@@ -75,7 +75,7 @@ def no(event_name: str, reason: str) -> Reply | None:
 def script_missing(event_name: str, command: str, stdout: str, stderr: str) -> bool:
     """Whether exit 2 is an interpreter's word for a script that is not there, on an event that sends an agent back.
 
-    Nobody has looked at the work then, so it is a failure, as in Claude Code; elsewhere exit 2 blocks, whoever says it.
+    The work was not looked at then, so it is a failure, as in Claude Code; elsewhere exit 2 blocks.
     """
     lines = stderr.strip().splitlines()
     if not spec_of(event_name).keeps_going or stdout.strip() or len(lines) != 1:

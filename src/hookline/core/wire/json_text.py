@@ -48,7 +48,7 @@ def parse_object(
 
 
 def read_object(data: bytes | str) -> dict[str, Any] | None:
-    """The JSON object in `data`, or `None` if it holds anything else: for whoever passes over what cannot be read."""
+    """The JSON object in `data`, or `None` if it holds anything else."""
     try:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -76,7 +76,7 @@ def write(value: Any, what: str, error: Error) -> bytes:
 
 
 def check_says(value: Any, what: str, error: Error) -> None:
-    """Raise `error` unless whoever reads the JSON gets this very value: no bytes, no NaN, no keys but texts."""
+    """Raise `error` unless a reader of the JSON gets this very value: no bytes, no NaN, no keys but texts."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):

@@ -72,7 +72,7 @@ def decode_reply(data: bytes | str | Mapping[str, Any], event: Event | str) -> R
 def _read_block(output: Any) -> None:
     """A block is a refusal of this one thing, also with `continue: false`; with both reasons it stops the agent, too.
 
-    `permissionDecision` may say that it is a milder refusal: somebody has to be asked.
+    `permissionDecision` may say that it is a milder refusal: a person has to be asked.
     """
     stops = output.reason and output.stop_reason is not UNSET
     if not output.reason:

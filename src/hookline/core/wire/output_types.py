@@ -36,14 +36,14 @@ class Output(msgspec.Struct, rename="camel"):
 
 
 class Allowed(msgspec.Struct, rename="camel", tag_field="behavior", tag="allow"):
-    """Somebody allowed the call that PermissionRequest asked about."""
+    """The answer that allows the call that PermissionRequest asked about."""
 
     updated_input: dict[str, Any] | UnsetType = UNSET
     updated_permissions: tuple[dict[str, Any], ...] | UnsetType = UNSET
 
 
 class Denied(msgspec.Struct, rename="camel", tag_field="behavior", tag="deny"):
-    """Somebody refused the call that PermissionRequest asked about."""
+    """The answer that refuses the call that PermissionRequest asked about."""
 
     message: str | UnsetType = UNSET
     interrupt: bool | UnsetType = UNSET

@@ -1,6 +1,6 @@
 """`{"event": "pre_tool_use", …}` in, `{"continue_execution": …}` out: names in snake case throughout. Pure.
 
-Here a hook lets something happen or blocks it; it cannot ask, so whoever would have to be asked is answered with a
+Here a hook lets something happen or blocks it; it cannot ask, so a question is answered with a
 block. No output, and `"continue_execution": true`, is no objection: it grants nothing that the agent's own rules do
 not.
 """
@@ -152,11 +152,11 @@ def _listed() -> str:
 
 
 _UNASKED: Mapping[Decision, str] = {
-    Decision.ASK: "somebody has to be asked, and here nobody can be",
-    Decision.DEFER: "it was left to whoever resumes the session",
+    Decision.ASK: "a person has to be asked, and there is no one to ask here",
+    Decision.DEFER: "it was left to the run that resumes the session",
 }
 
 
 def _reason(reply: Reply) -> str | None:
-    """Why it is blocked; a question that nobody can be asked says so."""
+    """Why it is blocked; a question that cannot be asked says so."""
     return reply.reason or reply.stop_reason or _UNASKED.get(reply.decision)

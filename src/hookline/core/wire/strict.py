@@ -125,7 +125,7 @@ Spellings = Mapping[str, str]
 
 
 def decode_mapping(answer: Mapping[str, Any], event_name: str) -> Reply:
-    """The reply that a mapping means on an event; one with a key that nobody understands is a `ReplyError`."""
+    """The reply that a mapping means on an event; one with an unknown key is a `ReplyError`."""
     if not answer:
         return NOTHING
     if _SNAKE_SIGN in answer:
@@ -164,7 +164,7 @@ def _to_wire_keys(given: Mapping[Any, Any], spellings: Spellings, where: str) ->
     for key, value in given.items():
         name = spellings.get(key) if isinstance(key, str) else None
         if name is None:
-            raise ReplyError(f"{where}: nobody understands `{key}`{_advice(str(key), spellings)}")
+            raise ReplyError(f"{where}: `{key}` is not known{_advice(str(key), spellings)}")
         if name in out:
             raise ReplyError(f"{where}: `{name}` is given twice; keep one")
         out[name] = value
