@@ -13,12 +13,12 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Driven:
-    """One way to run a framework's agents: in which environment, by which module of `drive/`."""
+    """One way to run a framework's agents: in which environment, by which module of `drive/`, and what it is called."""
 
     name: str
     environment: str
     module: str
-    line: str
+    mode: str
 
     @property
     def version(self) -> str:
@@ -31,24 +31,21 @@ class Driven:
 
 
 DRIVEN = (
-    Driven("LangChain", "langchain", "langchain_sync", "`create_agent(…, middleware=[HooklineMiddleware(hooks)])`"),
-    Driven("LangChain, async", "langchain", "langchain_async", "the same"),
-    Driven("LangChain, streaming", "langchain", "langchain_stream", "the same"),
-    Driven("pydantic-ai", "pydantic-ai", "pydantic_ai_agent", "`Agent(…, capabilities=[HooklineCapability(hooks)])`"),
-    Driven("pydantic-ai, streaming", "pydantic-ai", "pydantic_ai_stream", "the same"),
-    Driven("Strands", "strands", "strands_agent", "`Agent(…, hooks=[HooklineProvider(hooks)])`"),
-    Driven("Strands, streaming", "strands", "strands_stream", "the same"),
-    Driven(
-        "Microsoft Agent Framework", "agent-framework", "agent_framework_run",
-        "`Agent(…, middleware=[HooklineMiddleware(hooks)])`",
-    ),
-    Driven("Microsoft Agent Framework, streaming", "agent-framework", "agent_framework_stream", "the same"),
-    Driven("Google ADK", "google-adk", "google_adk_runner", "`Runner(…, plugins=[HooklinePlugin(hooks)])`"),
-    Driven("OpenAI Agents SDK", "openai-agents", "openai_agents_run", "`Runner.run(guarded(agent, hooks), …)`"),
-    Driven("OpenAI Agents SDK, streaming", "openai-agents", "openai_agents_stream", "the same"),
-    Driven("CrewAI", "crewai", "crewai_crew", "`with guarding(hooks): crew.kickoff()`"),
-    Driven("CrewAI, native tool calls", "crewai", "crewai_native", "the same"),
-)  # fmt: skip
+    Driven("LangChain", "langchain", "langchain_sync", "invoke"),
+    Driven("LangChain", "langchain", "langchain_async", "ainvoke"),
+    Driven("LangChain", "langchain", "langchain_stream", "stream"),
+    Driven("pydantic-ai", "pydantic-ai", "pydantic_ai_agent", "run_sync"),
+    Driven("pydantic-ai", "pydantic-ai", "pydantic_ai_stream", "run_stream_events"),
+    Driven("Strands", "strands", "strands_agent", "call"),
+    Driven("Strands", "strands", "strands_stream", "stream_async"),
+    Driven("Microsoft Agent Framework", "agent-framework", "agent_framework_run", "run"),
+    Driven("Microsoft Agent Framework", "agent-framework", "agent_framework_stream", "stream"),
+    Driven("Google ADK", "google-adk", "google_adk_runner", "run_async"),
+    Driven("OpenAI Agents SDK", "openai-agents", "openai_agents_run", "run"),
+    Driven("OpenAI Agents SDK", "openai-agents", "openai_agents_stream", "run_streamed"),
+    Driven("CrewAI", "crewai", "crewai_crew", "text"),
+    Driven("CrewAI", "crewai", "crewai_native", "native"),
+)
 
 
 def facts_of(driven: Driven) -> Facts:
@@ -191,6 +188,37 @@ ABILITIES: dict[str, Callable[[Facts], bool]] = {
 }
 """What the table has a row for."""
 
+ENDINGS: dict[str, dict[str, tuple[str, ...]]] = {
+    "a run that ends early ends its session, once": {
+        "agent-framework": ("cancelled_while_the_model_thinks", "cancelled_while_the_model_thinks_streamed"),
+        "pydantic-ai": ("cancelled_while_the_model_thinks",),
+        "crewai": ("cancelled", "cancelled_alone"),
+        "google-adk": ("cancelled_in_a_tool", "cancelled_in_a_hook", "cancelled_while_the_model_thinks"),
+        "langchain": ("cancelled", "cancelled_in_a_hook", "recursion_limit", "recursion_limit_async", "stream_left"),
+        "openai-agents": (
+            "max_turns", "max_turns_streamed", "cancelled_in_a_tool", "cancelled_in_a_tool_streamed",
+            "cancelled_in_a_hook", "cancelled_while_the_model_thinks", "tool_raises",
+        ),
+        "strands": ("cancelled_in_a_hook", "cancelled_while_the_model_thinks"),
+    },
+    "a model or tool that is tried again does not end it": {
+        "langchain": ("tool_retried", "model_retried"),
+        "openai-agents": ("model_retried", "model_retried_streamed"),
+    },
+    "a run without a last answer in words stops": {
+        "google-adk": ("loop",),
+        "openai-agents": ("stop_on_first_tool", "stop_on_first_tool_streamed"),
+        "pydantic-ai": ("output_arguments", "output_model", "output_text", "output_tool"),
+        "strands": ("structured_output", "structured_output_streamed"),
+    },
+    "an MCP server's error is a failure of the tool": {
+        "google-adk": ("mcp_error",), "openai-agents": ("mcp_error",), "strands": ("mcp_error",),
+    },
+}  # fmt: skip
+"""Row of the second table → framework → the cases of `drive/odd_…` that show it."""
+
+EARLY, AGAIN, WORDLESS, MCP_ERROR = ENDINGS
+
 LESS = {("send the agent back to work", "crewai_native"): answers_again}
 """Where one way to run a framework can do less, which a note below the table says: what it does instead."""
 
@@ -220,32 +248,53 @@ INSTEAD = {
 
 def table() -> str:
     """The page `docs/frameworks.md`, from what was seen just now."""
-    columns = [driven for driven in DRIVEN if driven.line != "the same"]
+    columns = list({driven.environment: driven for driven in DRIVEN}.values())
     head = "| | " + " | ".join(f"{driven.name} {driven.version}" for driven in columns) + " |"
-    rows = [f"| {name} | " + " | ".join(_cell(name, column) for column in columns) + " |" for name in ABILITIES]
+    line = "|---|" + ":-:|" * len(columns)
+    rows = [_row(name, [_cell(name, column) for column in columns]) for name in ABILITIES]
+    ends = [_row(name, [_ways(cases, column) for column in columns]) for name, cases in ENDINGS.items()]
     notes = [f"{number}. {text}" for number, text in enumerate(INSTEAD.values(), 1)]
-    return "\n".join([_OPENING, head, "|---|" + ":-:|" * len(columns), *rows, _CLOSING, *notes, ""])
+    return "\n".join([_OPENING, head, line, *rows, "", *notes, _MIDDLE, head, line, *ends, _CLOSING])
 
 
 _OPENING = """# Which framework can do what
 
 Every tick was seen by a test: the framework's real package, in this version, with a scripted model in place of a paid
-one (`make test` runs them all; `python -m tests.frameworks.abilities` writes this page).
+one (`make test` runs them all; `python -m tests.frameworks.abilities` writes this page). Below each tick stand the
+modes in which it was seen: LangChain's `invoke`, `ainvoke` and `stream`; pydantic-ai's `run_sync` and
+`run_stream_events`; a Strands agent called and with `stream_async`; Microsoft's `run` without and with streaming
+(`stream`); ADK's `run_async`; OpenAI's `Runner.run` and `run_streamed`; CrewAI with tool calls in text, one a turn,
+and with native ones.
+"""
+_MIDDLE = """
+## How runs end
+
+Cases that were tried on single frameworks, each in the modes that are named; an empty cell was not tried.
 """
 _CLOSING = """
-LangChain was driven with `invoke`, `ainvoke` and `stream`; pydantic-ai, Strands, Microsoft Agent Framework and the
-OpenAI Agents SDK with and without streaming; CrewAI with tool calls in text, one a turn, and with native ones. A tick
-means all of them. Where a tool fails, CrewAI hands the error on as a result: hooks see `PostToolUse` there, not
-`PostToolUseFailure`. In every framework a hook's `ask` is a deny unless the adapter was given `on_ask=`, and an agent
-may have several sets of hooks.
+Where a tool fails, CrewAI hands the error on as a result: hooks see `PostToolUse` there, not `PostToolUseFailure`. In
+every framework a hook's `ask` is a deny unless the adapter was given `on_ask=`, and an agent may have several sets of
+hooks.
 """
+
+
+def _row(name: str, cells: list[str]) -> str:
+    return f"| {name} | " + " | ".join(cells) + " |"
 
 
 def _cell(name: str, column: Driven) -> str:
-    works = all(able(name, way) for way in DRIVEN if way.environment == column.environment)
+    """A tick, with the modes in which the ability was seen in full; a note says what is less in the others."""
+    ways = [way for way in DRIVEN if way.environment == column.environment]
+    modes = [way.mode for way in ways if (name, way.module) not in LESS and able(name, way)]
     key = (name, column.environment)
     note = f" <sup>{list(INSTEAD).index(key) + 1}</sup>" if key in INSTEAD else ""
-    return ("✔" if works else "–") + note
+    return f"✔{note}<br>{', '.join(modes)}" if modes else f"–{note}"
+
+
+def _ways(cases: Mapping[str, tuple[str, ...]], column: Driven) -> str:
+    """What was tried, in words."""
+    names = [name.removeprefix("output_").replace("_", " ") for name in cases.get(column.environment, ())]
+    return f"✔<br>{', '.join(names)}" if names else ""
 
 
 if __name__ == "__main__":

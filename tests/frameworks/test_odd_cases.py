@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.frameworks.abilities import AGAIN, EARLY, ENDINGS, MCP_ERROR, WORDLESS
 from tests.frameworks.plays import played
 from tools.frameworks import is_ready
 
@@ -78,16 +79,13 @@ def test_a_refused_prompt_does_not_stay_in_an_openai_session(name: str) -> None:
     assert not any("secret" in request for request in facts["requests"])
 
 
-MCP_ERROR = ["PreToolUse", "PostToolUseFailure", "PreToolUse", "PostToolUse", "Stop", "SessionEnd"]
-
-
-@pytest.mark.parametrize("framework", ["openai-agents", "google-adk", "strands"])
+@pytest.mark.parametrize("framework", ENDINGS[MCP_ERROR])
 def test_an_error_of_an_mcp_server_is_a_failure(framework: str) -> None:
     """`isError` in the result; the model reads its text."""
     facts = case(framework, "mcp_error")
 
     assert (facts["calls"], facts["answer"], facts["error"]) == (["fail", "ls"], "done", "")
-    assert names(facts)[2:] == MCP_ERROR
+    assert names(facts)[2:] == ["PreToolUse", "PostToolUseFailure", "PreToolUse", "PostToolUse", "Stop", "SessionEnd"]
     assert any("the disk is full" in request for request in facts["requests"])
 
 
@@ -148,23 +146,10 @@ def test_a_langchain_run_that_resumes_can_be_stopped_and_ends() -> None:
     assert names(facts)[-1] == "SessionEnd"
 
 
-ENDED = {
-    "crewai": ("cancelled", "cancelled_alone"),
-    "strands": ("cancelled_in_a_hook", "cancelled_while_the_model_thinks"),
-    "google-adk": ("cancelled_in_a_tool", "cancelled_in_a_hook", "cancelled_while_the_model_thinks"),
-    "langchain": ("cancelled", "cancelled_in_a_hook", "recursion_limit", "recursion_limit_async", "stream_left"),
-    "openai-agents": (
-        "max_turns", "max_turns_streamed", "cancelled_in_a_tool", "cancelled_in_a_tool_streamed", "cancelled_in_a_hook",
-        "cancelled_while_the_model_thinks", "tool_raises",
-    ),
-}  # fmt: skip
-"""Framework → the ways in which a run ends without its agent being done."""
-
-
-@pytest.mark.parametrize("framework", ENDED)
+@pytest.mark.parametrize("framework", ENDINGS[EARLY])
 def test_a_run_that_ends_early_ends_its_session(framework: str) -> None:
     """A limit, a cancellation or a consumer that leaves: StopFailure and SessionEnd come last, and once."""
-    for name in ENDED[framework]:
+    for name in ENDINGS[EARLY][framework]:
         events = names(case(framework, name))
         assert events[-2:] == ["StopFailure", "SessionEnd"], (name, events)
         assert "Stop" not in events, (name, events)
@@ -172,16 +157,10 @@ def test_a_run_that_ends_early_ends_its_session(framework: str) -> None:
         assert events.count("SessionEnd") == events.count("SessionStart") == 1, (name, events)
 
 
-RETRIED = {
-    "langchain": ("tool_retried", "model_retried"),
-    "openai-agents": ("model_retried", "model_retried_streamed"),
-}
-
-
-@pytest.mark.parametrize("framework", RETRIED)
+@pytest.mark.parametrize("framework", ENDINGS[AGAIN])
 def test_a_session_goes_on_while_the_framework_tries_again(framework: str) -> None:
     """Neither a model nor a tool that failed once ends the session, in which order the middleware may stand."""
-    for name in RETRIED[framework]:
+    for name in ENDINGS[AGAIN][framework]:
         facts = case(framework, name)
         events = names(facts)
         assert (facts["answer"], facts["error"]) == ("done", ""), name
@@ -231,6 +210,15 @@ def test_the_spans_of_a_strands_run_are_in_its_requests_trace() -> None:
     for request, spans in facts["traces"].items():
         assert {request, "execute_tool shell", "hookline PreToolUse", "hookline SessionEnd"} < set(spans), request
         assert spans.count("execute_tool shell") == 1, request
+
+
+@pytest.mark.parametrize("framework", ENDINGS[WORDLESS])
+def test_a_run_without_a_last_answer_stops(framework: str) -> None:
+    """It ended with a tool, a function or an agent that asks no model: Stop comes once, then SessionEnd."""
+    for name in ENDINGS[WORDLESS][framework]:
+        events = names(case(framework, name))
+        assert events[-2:] == ["Stop", "SessionEnd"], (name, events)
+        assert events.count("Stop") == 1, (name, events)
 
 
 def test_an_adk_loop_starts_and_stops_its_agent_each_time() -> None:

@@ -3,9 +3,10 @@
 Each has `CASES`: a name → a function that plays the case and returns what came of it.
 """
 
+import asyncio
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ from hookline.events import CATALOG, PreToolUse, UserPromptSubmit
 from tests.frameworks.drive.scenarios import FAILS, LS, RM, Seen
 
 __all__ = [
-    "FAILS", "LS", "RM", "Seen", "Watched", "deny_all", "deny_rm", "guarded_prompts", "mcp_server", "misfit", "played",
-    "stop_at_rm", "usual",
+    "FAILS", "LS", "RM", "Seen", "Watched", "cancelled", "deny_all", "deny_rm", "guarded_prompts", "mcp_server",
+    "misfit", "played", "stop_at_rm", "usual",
 ]  # fmt: skip
 
 
@@ -88,6 +89,15 @@ def played(seen: Seen, work: Callable[[], Any], *hooks: Watched) -> dict[str, An
         answer, error = "", f"{type(problem).__name__}: {problem}"
     events = [one.seen for one in hooks]
     return {"calls": seen.calls, "requests": seen.requests, "answer": answer, "error": error, "events": events}
+
+
+async def cancelled(work: Coroutine[Any, Any, Any], reached: asyncio.Event) -> str:
+    """Cancel work once it has come this far."""
+    task = asyncio.create_task(work)
+    await reached.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    return "cancelled" if task.cancelled() else "went on"
 
 
 def usual(answer: Callable[..., Any]) -> dict[str, Callable[[], Any]]:

@@ -27,6 +27,7 @@ from tests.frameworks.drive.odd import (
     RM,
     Seen,
     Watched,
+    cancelled,
     deny_all,
     deny_rm,
     guarded_prompts,
@@ -216,11 +217,7 @@ def cancelled_in_a_hook() -> Any:
             reached.set()
             await asyncio.Event().wait()
 
-        task = asyncio.create_task(run(guarded(agent(seen, LS), hooks)))
-        await reached.wait()
-        task.cancel()
-        await asyncio.wait([task])
-        return "cancelled" if task.cancelled() else "went on"
+        return await cancelled(run(guarded(agent(seen, LS), hooks)), reached)
 
     return played(seen, lambda: asyncio.run(work()), hooks)
 

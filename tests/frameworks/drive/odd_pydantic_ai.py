@@ -10,7 +10,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from hookline.frameworks.pydantic_ai import HooklineCapability
-from tests.frameworks.drive.odd import Seen, Watched, deny_all, deny_rm, misfit, played, stop_at_rm, usual
+from tests.frameworks.drive.odd import Seen, Watched, cancelled, deny_all, deny_rm, misfit, played, stop_at_rm, usual
 from tests.frameworks.drive.pydantic_ai_agent import parts_of
 
 
@@ -91,6 +91,23 @@ def output_function(kind: str, judge: Any = deny_rm, *, streamed: bool = False) 
     return played(seen, lambda: asyncio.run(run_stream()) if streamed else made.run_sync("go").output, hooks)
 
 
+def cancelled_while_the_model_thinks() -> Any:
+    seen, hooks = Seen(), Watched()
+
+    async def work() -> str:
+        reached = asyncio.Event()
+
+        async def model(messages: Any, info: Any) -> ModelResponse:
+            reached.set()
+            await asyncio.Event().wait()
+            return ModelResponse(parts=[])
+
+        made = Agent(FunctionModel(model), capabilities=[HooklineCapability(hooks)])
+        return await cancelled(made.run("go"), reached)
+
+    return played(seen, lambda: asyncio.run(work()), hooks)
+
+
 CASES = (
     {
         **{f"output_{kind}": partial(output_function, kind) for kind in ("arguments", "model", "text", "tool")},
@@ -100,5 +117,5 @@ CASES = (
         "output_stopped": partial(output_function, "arguments", stop_at_rm),
     }
     | usual(answer)
-    | {case.__name__: case for case in (another_try,)}
+    | {case.__name__: case for case in (another_try, cancelled_while_the_model_thinks)}
 )

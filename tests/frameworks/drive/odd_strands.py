@@ -15,7 +15,7 @@ from strands.tools.mcp import MCPClient
 from hookline.events import PreToolUse
 from hookline.frameworks.strands import HooklineProvider
 from hookline.records import OpenTelemetry
-from tests.frameworks.drive.odd import FAILS, LS, RM, Seen, Watched, deny_rm, mcp_server, played, usual
+from tests.frameworks.drive.odd import FAILS, LS, RM, Seen, Watched, cancelled, deny_rm, mcp_server, played, usual
 from tests.frameworks.drive.strands_agent import Scripted
 
 
@@ -131,11 +131,7 @@ def cancelled_in(where: str) -> Any:
 
         model = (Slow if where == "model" else Scripted)(seen, [LS], "m")
         agent = Agent(name="main", model=model, tools=[shell], hooks=[HooklineProvider(hooks)], callback_handler=None)
-        task = asyncio.create_task(agent.invoke_async("go"))
-        await reached.wait()
-        task.cancel()
-        await asyncio.wait([task])
-        return "cancelled" if task.cancelled() else "went on"
+        return await cancelled(agent.invoke_async("go"), reached)
 
     return played(seen, lambda: asyncio.run(work()), hooks)
 
