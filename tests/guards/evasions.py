@@ -597,6 +597,9 @@ DOUBTED_COMMANDS = [
 """Lines of which reading alone cannot say that they do no such thing."""
 
 OUTSIDE_LINES = [
+    "apply_patch <<'E'\n*** Begin Patch\n\t*** Add File: ../x\n+x\n*** End Patch\nE",
+    "cd / && 'apply_patch' >/dev/null 0<<'E'\n*** Begin Patch\n*** Delete File: x\n*** End Patch\nE",
+    "apply_patch '*** Begin Patch\n*** Add File:/etc/x\n+x\n*** End Patch'",
     # redirections of every kind
     "echo x > ../x",
     "echo x >../x",
@@ -817,6 +820,9 @@ OUTSIDE_LINES = [
 """Lines that write outside the folder they start in."""
 
 DOUBTED_LINES = [
+    "cat p | apply_patch",
+    "apply_patch < p",
+    'apply_patch "$(cat p)"',
     'echo > "$x"',
     "echo > $x",
     "x=../x; echo > $x",

@@ -29,6 +29,7 @@ INTRO = """# Every agent: what holds where
 One hook file, on every agent CLI that has hooks. Each of them has its own events, its own words for an answer, and all
 of them let the tool run when a hook times out or prints garbage. Hookline knows the words, and answers in time.
 
+<!-- skip: tests/hosts/install runs it for every agent -->
 ```sh
 hookline install claude codex gemini --hooks hooks.py    # writes each agent's own configuration
 hookline prove                                            # runs them on a scripted model: does it hold?
@@ -36,8 +37,8 @@ hookline prove                                            # runs them on a scrip
 
 ## What each can do
 
-✓ it can · ‒ it cannot. On a gate, what an agent cannot do becomes a deny: a question nobody can be asked, a rewritten
-call that would not be used, a stop. `hookline install` says so for each of your hooks; `--strict` refuses.
+✓ it can · ‒ it cannot. On a gate, what an agent cannot do becomes a deny: a question that no one can be asked, a
+rewritten call that would not be used, a stop. `hookline install` says so for each of your hooks; `--strict` refuses.
 
 """
 SCOPES = """

@@ -52,7 +52,7 @@ def steps(name: str) -> Steps:
 
 
 class Interrupted(Exception):
-    """Somebody pressed Ctrl-C."""
+    """The user pressed Ctrl-C."""
 
 
 class HostRunner:

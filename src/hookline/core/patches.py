@@ -21,7 +21,6 @@ _HEADER = re.compile(r"\*{3}\s*(?:(add|update|delete)\s+file|(move)\s+to)\s*:(.*
 _FRAME = re.compile(rf"\*{{3}} (?:Begin Patch|End Patch|End of File)[{_UNSEEN}]*")
 _BREAK = re.compile(r"[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _STRANGE = re.compile(f"(?! )[{_UNSEEN}]")
-_BLANKS = " \t\r"
 _WRAPPER = re.compile(r"(?:(?:cat|apply_?patch)[ \t]+)?<<-?[ \t]*(['\"]?)(\w+)\1[ \t\r]*")
 _TOOL = {"add": "Write", "update": "Edit", "delete": "Edit", "move": "Write"}
 
@@ -103,10 +102,11 @@ def _readings(rest: str) -> list[str]:
     Codex trims the line and then takes the header off, so that blanks before the path stay.
     """
     written = rest.removeprefix(" ")
-    path = written.strip(_BLANKS)
+    line = written.removesuffix("\r")
+    path = line.strip(" ")
     if not path or _STRANGE.search(path):
         raise EventError(f"patch: the path `{path[:80]}` is empty, or holds a sign that is not shown")
-    return list(dict.fromkeys([path, written.rstrip(_BLANKS), written.lstrip(_BLANKS), written]))
+    return list(dict.fromkeys([path, line.rstrip(" "), line.lstrip(" "), line, written]))
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -20,6 +20,7 @@ from hookline.core.files import identity, other_names
 from hookline.core.hooks import Hook, make_hook
 from hookline.core.hooks.tools import ARGUMENTS as TOOL_ARGUMENTS
 from hookline.core.hooks.tools import EDITING, READING
+from hookline.core.patches import holds_patch, read_patch
 from hookline.core.paths import inside_any
 from hookline.core.shell import writes
 from hookline.errors import HookError
@@ -275,6 +276,9 @@ def paths_of(event: PreToolUse | PostToolUse | PostToolUseFailure, *, read: bool
         yield "path", given.get("path") or "."
         yield "pattern", os.path.join(str(given.get("path") or "."), _SEARCHERS[tool](str(given.get("pattern") or "")))
         return
+    elif tool.startswith("mcp__"):
+        patches = [text for text in texts_of(given, all_of_them=True) if holds_patch(text)]
+        yield from (("patch", change.path) for patch in patches for change in read_patch(patch))
     seen = WRITERS.get(tool, "")
     for field, path in paths_in(given):
         if field != seen:

@@ -1,4 +1,4 @@
-"""What a tool's input holds, whoever made the tool: shell lines and paths, at any depth and under any of their names.
+"""What a tool's input holds, wherever it comes from: shell lines and paths, at any depth, under any of their names.
 
 A tool is judged by what it is given, not by what it is called. JSON inside a text is looked into as well.
 """

@@ -47,7 +47,7 @@ def decode(host: Host, payload: Mapping[str, Any], *, event: str = "", cwd: str 
 
 def _event_name(host: Host, theirs: Any) -> str:
     if not isinstance(theirs, str) or not theirs:
-        raise EventError(f"{host.title}: `{host.event_field}` is missing, so there is no telling what is to be judged")
+        raise EventError(f"{host.title}: `{host.event_field}` is missing, so what is to be judged is not known")
     ours = host.ours(theirs)
     if ours is None:
         near = did_you_mean(theirs, host.events) or f"; known are {', '.join(host.events)}"

@@ -20,7 +20,7 @@ _TOO_LONG = "a hook changed this into something too long for {} to take; it fail
 def encode(host: Host, reply: Reply, event: Event) -> Response:
     """The reply in the host's words.
 
-    On a gate, whatever the host has no words for is a deny: a question nobody can be asked, a rewritten input that
+    On a gate, whatever the host has no words for is a deny: a question that no one can be asked, a rewritten input that
     would not be used, a stop. What runs is what was judged. An answer that is too long for a host is cut, as some
     hosts drop it otherwise.
     """

@@ -24,9 +24,9 @@ _PRE = "PreToolUse"
 
 
 def _unwrap(payload: dict[str, Any]) -> dict[str, Any]:
-    """Nobody can judge a call of which only the beginning is there."""
+    """Refuse a call of which only the beginning is there."""
     if payload.get("toolInputTruncated"):
-        raise EventError("Grok: the call is too long and arrived cut; nobody can judge what is missing")
+        raise EventError("Grok: the call is too long and arrived cut; what is missing cannot be judged")
     return payload
 
 
@@ -61,7 +61,7 @@ GROK = Host(
     notes=(
         "a project's hooks run only in a git repository that was trusted: start `grok --trust` there once",
         "it also runs the hooks of `~/.claude/settings.json` and `~/.cursor/hooks.json`",
-        "long inputs arrive cut (`toolInputTruncated`); such a call is denied, for nobody has seen all of it",
+        "long inputs arrive cut (`toolInputTruncated`); such a call is denied, as the rest of it is not known",
         "after the last turn it fires Stop once more, with the reason `shutdown`",
         "after 8 times in a row it stops although a hook sends it back to work",
     ),

@@ -44,7 +44,7 @@ KIMI = Host(
         "ExitPlanMode", "TaskList", "TaskOutput", "TaskStop", "WaitFor"}),
     config=Config(user=".kimi-code/config.toml", home_env="KIMI_CODE_HOME", shape="toml", longest=580),
     notes=(
-        "PostToolUse is started and not waited for: its answer reaches nobody",
+        "PostToolUse is started and not waited for: its answer is not read",
         "one unknown key in a hook's table makes it reject the whole file",
         "its hooks are the user's; a project cannot have its own",
     ),

@@ -46,6 +46,6 @@ OPENHANDS = Host(
     notes=(
         "a project's `.openhands/hooks.json` is read instead of the user's; ours asks the user's hooks, too",
         "it does not say which MCP server a tool belongs to: match `mcp__.*__TOOL`",
-        "what a hook says after a tool call reaches nobody",
+        "what a hook says after a tool call is not read",
     ),
 )  # fmt: skip

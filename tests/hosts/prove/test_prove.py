@@ -8,12 +8,14 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from hookline.hosts.host import Host
 from hookline.hosts.install.installed import find_binary, lab
 from hookline.hosts.prove.model import serving
 from hookline.hosts.prove.programs import missing_programs
+from hookline.hosts.prove.proof import prove
 from hookline.hosts.prove.protocols import ModelTurn
 from hookline.hosts.table import HOSTS, find
 from tests import forked
@@ -115,6 +117,22 @@ def test_hooks_that_codex_would_skip_are_found(home: Path) -> None:
     assert by_name(found)["trust"] == "silent"
     assert by_name(found)["PreToolUse"] == "silent"
     assert by_name(found)["deny"] == "silent"
+
+
+@pytest.mark.real_hosts
+def test_a_tool_that_is_in_no_table_fails_the_proof(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent that offers its model something new is not proven until its table says what that does."""
+    needs("codex")
+    hookline("install", "codex", "--hooks", str(home / "hooks.py"), "--yes", home=home)
+    for name, value in {"HOME": str(home), "HOSTLAB": str(lab()), "HOOKLINE_SERVICE": "0"}.items():
+        monkeypatch.setenv(name, value)
+    row = find("codex")
+    fewer = msgspec.structs.replace(row, other_tools=row.other_tools - {"create_goal"})
+
+    found = prove(fewer, home / "project")
+
+    assert [(one.what, one.status) for one in found.findings if not one.good] == [("tool create_goal", "unknown")]
+    assert not found.holds
 
 
 FIRST_ENTRY = {
