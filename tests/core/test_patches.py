@@ -35,6 +35,7 @@ READ: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "carriage returns": (framed("*** Delete File: a").replace("\n", "\r\n"), [("Edit", "a"), ("Edit", "a\r")]),
     "a name with blanks": (framed("*** Add File: my notes.txt", "+x"), [("Write", "my notes.txt")]),
     "a name in other letters": (framed("*** Add File: bücher/日本.txt", "+x"), [("Write", "bücher/日本.txt")]),
+    "a home": (framed("*** Add File: ~/a", "+x"), [("Write", "~/a"), ("Write", "./~/a")]),
     "no frame": ("*** Add File: a\n+x", [("Write", "a")]),
     "empty lines": (framed("", "*** Update File: a", "@@", "", "-x", ""), [("Edit", "a")]),
     "a here-document around it": ("<<'EOF'\n" + framed("*** Add File: a", "+x") + "\nEOF\n", [("Write", "a")]),

@@ -57,7 +57,7 @@ def lay_out(base: Path) -> tuple[Path, list[str]]:
     (base / "out").mkdir()
     for path in files(base):
         path.write_text(OLD)
-    inside = ["a.txt", "sub/b.txt", "new.txt", "sub/n/new.txt", "my file.txt", f"{work}/a.txt"]
+    inside = ["a.txt", "sub/b.txt", "new.txt", "sub/n/new.txt", "my file.txt", "~/h.txt", f"{work}/a.txt"]
     return work, [*inside, "../out/o.txt", "../out/new.txt", f"{base}/out/o.txt", f"{base}/out/new.txt"]
 
 

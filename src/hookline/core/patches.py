@@ -99,14 +99,16 @@ def _header(line: str) -> tuple[str, str] | None:
 def _readings(rest: str) -> list[str]:
     """What stands after the colon, trimmed on both sides, on one or on none; not with a sign that may end a part of it.
 
-    Codex trims the line and then takes the header off, so that blanks before the path stay.
+    Codex trims the line and then takes the header off, so that blanks before the path stay; it drops tabs and carriage
+    returns inside a path. Agents take `~` for a folder's name, hooks for the home.
     """
     written = rest.removeprefix(" ")
     line = written.removesuffix("\r")
     path = line.strip(" ")
     if not path or _STRANGE.search(path):
         raise EventError(f"patch: the path `{path[:80]}` is empty, or holds a sign that is not shown")
-    return list(dict.fromkeys([path, line.rstrip(" "), line.lstrip(" "), line, written]))
+    home = [f"./{path}"] if path.startswith("~") else []
+    return list(dict.fromkeys([path, line.rstrip(" "), line.lstrip(" "), line, written, *home]))
 
 
 def _pieces(text: str) -> Iterator[str]:
