@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -118,6 +118,52 @@ def test_the_family_is_offered_tools_that_are_known(recorded: Recorded) -> None:
 
     assert offered, recorded.done.stderr[-2000:]
     assert unknown_offers(recorded.host, offered) == []
+
+
+OTHER_HOOKS = """
+from hookline import Hooks, deny
+from hookline.events import PreToolUse
+
+hooks = Hooks()
+
+@hooks.on(PreToolUse, match="Bash")
+def lines(event):
+    return deny("REASON_LINE") if "refused" in event.tool_input["command"] else None
+
+@hooks.on(PreToolUse, match="Agent")
+def agents(event):
+    return deny("REASON_AGENT")
+"""
+LINES: dict[str, list[tuple[str, Any]]] = {
+    "claude": [("ToolSearch", {"query": "select:Monitor", "max_results": 1}),
+               ("Monitor", {"command": "touch refused", "description": "x", "timeout_ms": 1000, "persistent": False})],
+    "grok": [("monitor", {"command": "touch refused", "description": "x", "persistent": False})],
+    "qwen": [("tool_search", {"query": "select:monitor"}),
+             ("tool_call", {"name": "monitor", "arguments": {"command": "touch refused", "description": "x"}})],
+}  # fmt: skip
+"""Tools beside the shell that run a line."""
+STARTS: dict[str, list[tuple[str, Any]]] = {
+    "codex": [("multi_agent_v1::spawn_agent", {"message": "go"})],
+    "kimi": [("AgentSwarm", {"description": "x", "prompt_template": "do {{item}}", "items": ["a", "b"]})],
+    "cline": [("team_spawn_teammate", {"agentId": "a", "rolePrompt": "go"})],
+    "qwen": [("agent", {"description": "x", "prompt": "go", "subagent_type": "general-purpose"})],
+    "grok": [("spawn_subagent", {"prompt": "go", "description": "x"})],
+    "claude": [("Agent", {"description": "x", "prompt": "go", "subagent_type": "general-purpose"})],
+}
+"""Tools that hand work to another agent."""
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name in LINES or name in STARTS])
+def test_hooks_on_lines_and_agents_are_asked_about_every_such_tool(name: str, tmp_path: Path) -> None:
+    """Whatever an agent calls them: the line does not run, no agent is started, and the model reads why."""
+    calls = [*LINES.get(name, ()), *STARTS.get(name, ())]
+    with laid_out(name, own_program(tmp_path), tmp_path, OTHER_HOOKS, "0") as lab:
+        done = lab._replace(service="0").run("please do it", others=calls)
+        ran = (lab.place.project / "refused").exists()
+
+    assert not ran
+    assert done.model.read("REASON_LINE") is (name in LINES), done.stderr[-2000:]
+    assert done.model.read("REASON_AGENT") is (name in STARTS and name != "cline"), done.stderr[-2000:]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the run takes place in a namespace of Linux")
