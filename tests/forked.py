@@ -24,6 +24,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hookline.core import template
+from hookline.processes.fork_server import write_file
+
 MAIN = "hookline.cli.main"
 IMPORTED = (
     "hookline.__main__", MAIN, "hookline.cli.commands.check", "hookline.cli.commands.listing",
@@ -71,15 +74,14 @@ def as_text(done: subprocess.CompletedProcess[bytes]) -> subprocess.CompletedPro
 
 
 def _ask(request: list[Any], fds: Sequence[int]) -> None:
-    data = json.dumps(request).encode()
     *_, env = request
+    order = write_file(json.dumps(request).encode())
     try:
         with _lock:
             link = _parent(tuple(sorted((name, value) for name, value in env.items() if name.startswith(START_UP))))
-            socket.send_fds(link, [len(data).to_bytes(4, "big")], list(fds))
-            link.sendall(data)
+            template.send(link, b".", [*fds, order])
     finally:
-        for fd in fds:
+        for fd in (*fds, order):
             os.close(fd)
 
 
@@ -130,52 +132,33 @@ def _communicate(inlet: io.FileIO, data: bytes, out: io.FileIO, err: io.FileIO, 
 # ---- the process that forks
 
 
-def serve(link: socket.socket) -> tuple[str, str] | None:
-    """Fork for every request. Returns in each child, with its module and folder, and at the end."""
-    running: dict[int, tuple[int, int]] = {}
-    while True:
-        for fd in select.select([link.fileno(), *running], [], [])[0]:
-            if fd in running:
-                pid, status = running.pop(fd)
-                say(status, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-                os.close(status)
-                os.close(fd)
-                continue
-            head, fds, _, _ = socket.recv_fds(link, 4, 4)
-            if not head:
-                return None
-            size = int.from_bytes(head, "big")
-            module, words, cwd, env = json.loads(link.recv(size, socket.MSG_WAITALL))
-            pid = os.fork()
-            if pid == 0:
-                link.close()
-                for other in (*running, *(status for _, status in running.values())):
-                    os.close(other)
-                become(words, cwd, env, fds)
-                return module, cwd
-            for one in fds[:3]:
-                os.close(one)
-            say(fds[3], pid)
-            running[os.pidfd_open(pid)] = pid, fds[3]
+class Commands(template.Template):
+    """Forks for every command, and tells who asked how it ended."""
+
+    def ended(self, pid: int, run: template.Run, status: int) -> None:
+        [told] = run.fds
+        say(told, os.waitstatus_to_exitcode(status))
+        os.close(told)
+
+    def become(self) -> tuple[str, str]:
+        """Take on the place of a process that was started; its module and folder."""
+        *streams, told, order = self.next_request(1, 5)[1]
+        self.note(template.TAKEN, b"", told)
+        say(told, os.getpid())
+        module, words, cwd, env = json.loads(template.read_file(order))
+        template.redirect(streams)
+        for fd in (*streams, told, self.requests.detach(), self.to_template.detach()):
+            os.close(fd)
+        template.replace_environ([os.fsencode(f"{name}={value}") for name, value in env.items()])
+        os.chdir(cwd)
+        sys.argv[1:] = words
+        return module, cwd
 
 
 def say(status: int, number: int) -> None:
     """Tell who asked."""
     with contextlib.suppress(BrokenPipeError):  # who asked has given up
         os.write(status, NUMBER % number)
-
-
-def become(words: list[str], cwd: str, env: dict[str, str], fds: list[int]) -> None:
-    """Take on the place of a process that was started there."""
-    for number, fd in enumerate(fds[:3]):
-        os.dup2(fd, number)
-    for fd in fds:
-        os.close(fd)
-    for name in [name for name in os.environ if name not in env and not name.startswith(START_UP)]:
-        del os.environ[name]  # of the others, Python itself may have set one
-    os.environ.update(env)
-    os.chdir(cwd)
-    sys.argv[1:] = words
 
 
 def main() -> None:
@@ -188,11 +171,10 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     if os.fork():
-        os._exit(0)  # who serves is nobody's child, so nobody counts it among theirs
-    asked = serve(socket.socket(fileno=int(sys.argv[1])))
-    if asked is None:
-        os._exit(0)
-    module, sys.path[0] = asked
+        os._exit(0)  # the process that serves is a child of `init`, so that no test counts it among its own
+    commands = Commands(socket.socket(fileno=int(sys.argv[1])))
+    commands.serve()
+    module, sys.path[0] = commands.become()
     entry = importlib.import_module(module)
     sys.argv[0] = str(entry.__file__)
     try:

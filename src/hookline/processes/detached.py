@@ -7,12 +7,12 @@ import subprocess
 
 from hookline.processes.spawn import ProcessSpec
 
-#: the shell starts the program and ends: whoever runs the machine takes care of it from then on
+#: the shell starts the program and ends: from then on it is a child of `init`
 STARTER = 'exec 3<&0; "$@" <&3 3<&- >/dev/null 2>&1 &'
 
 
 async def leave_running(spec: ProcessSpec) -> None:
-    """Start a program that nobody waits for, in a session of its own; what it prints goes nowhere. Raises `OSError`."""
+    """Start a program that is not waited for, in a session of its own; what it prints is lost. Raises `OSError`."""
     await asyncio.to_thread(_start, spec)
 
 

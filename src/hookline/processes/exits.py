@@ -101,7 +101,7 @@ class ExitWatch:
 
     def _wait(self) -> None:
         code = self._process.wait()
-        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nobody listens any more
+        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nothing waits for it any more
             self._loop.call_soon_threadsafe(_tell, self.ended, code)
 
 

@@ -1,4 +1,4 @@
-"""The event loop of a command: made when it is needed, or ahead, while nobody waits for it."""
+"""The event loop of a command: made when it is needed, or ahead, while nothing waits for it."""
 
 from __future__ import annotations
 

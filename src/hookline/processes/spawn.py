@@ -64,7 +64,7 @@ class Child(msgspec.Struct):
     last_words: bytes = b""
     """What a skipped shell would have added to stderr; known when `exit` is."""
     look: Callable[[], None] | None = None
-    """Looks whether it has ended; if it has not, the loop will tell. Until then nobody watches it, which saves time."""
+    """Looks whether it has ended; if it has not, the loop will tell. Until then it is not watched, which saves time."""
 
 
 async def spawn(spec: ProcessSpec) -> Child:

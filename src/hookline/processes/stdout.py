@@ -1,6 +1,6 @@
 """The real stdout, kept for answers alone.
 
-Hooks print: with `print`, from C, from programs they start. On a stdout that somebody parses, one such line turns a
+Hooks print: with `print`, from C, from programs they start. On a stdout that a host parses, one such line turns a
 deny into nonsense. So the descriptor is kept aside, and whatever else is written to stdout goes to stderr.
 """
 
@@ -40,7 +40,7 @@ def borrowed_stdout() -> Iterator[None]:
 def _point_at_stderr() -> None:
     try:
         os.dup2(_STDERR, _STDOUT)
-    except OSError:  # stderr is closed: nobody wants to read it
+    except OSError:  # stderr is closed: it will not be read
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, _STDOUT)
         os.close(nowhere)

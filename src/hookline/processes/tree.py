@@ -1,4 +1,4 @@
-"""End everything a hook started: its process group first, then whoever left the group.
+"""End everything a hook started: its process group first, then the processes that left it.
 
 Who belongs to a hook: its process group (a hook is started in one of its own), and every process whose environment
 carries the hook's marker, which survives a double fork and `setsid`, and whatever descends from these. A fork of a warm
@@ -33,7 +33,7 @@ def new_marker() -> str:
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Everything one run started: the group (or session) led by `leader`, and whoever carries `marker`."""
+    """Everything one run started: the group (or session) led by `leader`, and the processes that carry `marker`."""
 
     leader: int
     marker: str
@@ -41,7 +41,7 @@ class Group(msgspec.Struct, frozen=True):
     async def end(self, exit: asyncio.Future[int | None]) -> None:
         """TERM, then KILL after `TERM_GRACE`, until nothing of the run is left."""
         loop = asyncio.get_running_loop()
-        known: frozenset[_Life] = frozenset()  # whoever was found once is not lost when its parent dies
+        known: frozenset[_Life] = frozenset()  # a process that was found once is not lost when its parent dies
         members = await self._members(known)
         self._signal(members, signal.SIGTERM, exit)
         deadline = loop.time() + TERM_GRACE
@@ -126,12 +126,12 @@ class _ProcessEntry(msgspec.Struct, frozen=True):
 
 
 class Census(msgspec.Struct, frozen=True):
-    """The live processes of this user at one moment; the dead that nobody reaped do not count."""
+    """The live processes of this user at one moment; those that have ended and wait to be reaped do not count."""
 
     seen: tuple[_ProcessEntry, ...] = ()
 
     def members(self, leader: int, marker: str, known: frozenset[_Life] = frozenset()) -> list[_ProcessEntry]:
-        """Whoever belongs to a run, or was known to, and all that descends from them."""
+        """The processes that belong to a run, or were known to, and their descendants."""
         found = {one.pid: one for one in self.seen if one.belongs(leader, marker) or one.life in known}
         while more := [one for one in self.seen if one.parent in found and one.pid not in found]:
             found |= {one.pid: one for one in more}

@@ -71,7 +71,7 @@ class CommandRunner:
         one = _CommandRun(hook, event, ctx, limit=self._limit, warm=self._warm, environments=self._environments)
         if action.asynchronous and isinstance(event, SessionEnd):
             return await one.outlive()
-        wakes = action.async_rewake and ctx.can_wake  # somebody is there to be woken
+        wakes = action.async_rewake and ctx.can_wake  # there is an agent to be woken
         if (action.asynchronous or wakes) and not hook.background:
             return background(one.whole())
         return await one.first_part()
@@ -152,7 +152,7 @@ class _CommandRun:
         return self._answer(finished)
 
     async def outlive(self) -> RunnerResult:
-        """Start it and leave it: the session is over, and nobody is there to hear of its end."""
+        """Start it and leave it: the session is over, and nothing waits for its end."""
         spec = self._spec(None)
         _check_seal(self.action, self.event)
         try:
@@ -239,7 +239,7 @@ def _with_hashed_script(spec: ProcessSpec, action: Command, event: Event) -> tup
 
 
 def _nothing() -> None:
-    """A command that nobody had to trust."""
+    """A command that did not have to be trusted."""
 
 
 # ---- what to start

@@ -25,7 +25,7 @@ class WarmLine:
         self.pid, self.status = pid, status
 
     def exit_code(self) -> int | None:
-        """Wait for the line to end; 137 if it was killed, None if nobody was left to tell."""
+        """Wait for the line to end; 137 if it was killed, None if no process was left to tell."""
         try:
             told = os.read(self.status, 4)
         finally:
@@ -60,7 +60,7 @@ class WarmStarter:
         raise ConnectionError("the line was not started")
 
     def _start(self, descriptors: list[int]) -> WarmLine | None:
-        """The line that was started; None if whoever took it was killed before, so that nothing has run."""
+        """The line that was started; None if the crew that took it was killed before, so that nothing has run."""
         status, tell = os.pipe()
         try:
             self._send([tell, *descriptors])

@@ -43,7 +43,7 @@ def _darwin_folder() -> str:
 
 
 def is_private(path: str) -> bool:
-    """Whether it is a folder, not a link to one, that is ours and that nobody else can enter."""
+    """Whether it is a folder, not a link to one, that is ours and that no other user can enter."""
     try:
         return is_ours_alone(os.lstat(path))
     except OSError:

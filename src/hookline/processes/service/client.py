@@ -168,7 +168,7 @@ def _feed(chunks: list[bytes]) -> None:
                     break
                 write_all(outlet, chunk)
         except OSError:
-            pass  # nobody reads any more
+            pass  # the reader has gone
         finally:
             os._exit(0)
     os.close(outlet)
@@ -223,7 +223,7 @@ def ask(words: list[str], connection: _socket.socket | None) -> int:
         raise NotAnswered("no service")
     try:
         if not address.is_trusted(connection):
-            raise NotAnswered("somebody else's service")
+            raise NotAnswered("another user's service")
         code, out, err, sizes = _converse(connection, words)
     except (OSError, frames.FrameError) as problem:
         raise NotAnswered(str(problem)) from None

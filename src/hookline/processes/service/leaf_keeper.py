@@ -104,7 +104,7 @@ class LeafKeeper:
 
 
 def keepers(state: str, log: Log) -> list[LeafKeeper]:
-    """One for the user's usual state folder, and one for another that whoever started the service uses."""
+    """One for the user's usual state folder, and one for another, if the command that started the service uses one."""
     usual = f"{pwd.getpwuid(os.getuid()).pw_dir}/.local/state/hookline"
     return [LeafKeeper(folder, log) for folder in dict.fromkeys((usual, state)) if os.path.isabs(folder)]
 

@@ -89,7 +89,7 @@ class Service:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | getattr(socket, "SOCK_NONBLOCK", 0))
         listener.setblocking(False)
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.path)  # we hold the lock, so whoever made it has gone
+            os.unlink(self.path)  # we hold the lock, so the service that made it has gone
         listener.bind(self.path)
         listener.listen(BACKLOG)
         return listener
@@ -207,7 +207,7 @@ class Service:
             answer = self.status()
         elif request == b"stop":
             answer = {"stopping": True}
-            self.waiting.append(connection.dup())  # whoever asked sees it close when this process has ended
+            self.waiting.append(connection.dup())  # the client that asked sees it close when this process has ended
             self.stopping.set()
         data = json.dumps(answer).encode()
         await asyncio.get_running_loop().sock_sendall(connection, frames.frame(frames.RESULT, data))
@@ -274,7 +274,7 @@ def main(name: str, lock: int, entry: str, state: str = "") -> None:
 
 
 def _enter(folder: str) -> None:
-    """Stay in the folder itself: whoever may write beside it (`/tmp`) can move it and put a link in its place."""
+    """Stay in the folder itself: a process that may write beside it (`/tmp`) can replace it by a link."""
     os.chdir(folder)
     if not (address.is_private(folder) and os.path.samestat(os.lstat(folder), os.stat("."))):
         raise PermissionError(f"{folder}: not a private folder of this user")

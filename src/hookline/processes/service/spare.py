@@ -47,11 +47,11 @@ class Spare:
 
     run: event_process.Run
     worker: template.Template
-    seats: int
+    slots: int
 
-    def __init__(self, worker: template.Template, seats: int, run: event_process.Run) -> None:
-        self.worker, self.seats, self.run = worker, seats, run
-        self.seat = -1
+    def __init__(self, worker: template.Template, slots: int, run: event_process.Run) -> None:
+        self.worker, self.slots, self.run = worker, slots, run
+        self.slot = -1
         self.answered = 0
         self.modules = 0
         self.pure: bool = False
@@ -79,20 +79,20 @@ class Spare:
                 break
             rehearse(self.run, words)  # writes to its memory now, so that the event finds it copied already
             loop.prepare()
-        gc.freeze()  # what rehearsals have left is not looked through while somebody waits
+        gc.freeze()  # what rehearsals have left is not looked through while a client waits
         gc.enable()
 
     def _acquire_idle_slot(self) -> bool:
-        """Take one of the seats of those who wait; whoever ends leaves it."""
-        for seat in range(MAX_IDLE):
+        """Take one of the slots for processes that wait; a process that ends leaves its slot."""
+        for slot in range(MAX_IDLE):
             with contextlib.suppress(OSError):
-                fcntl.lockf(self.seats, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, seat)
-                self.seat = seat
+                fcntl.lockf(self.slots, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, slot)
+                self.slot = slot
                 return True
         return False
 
     def _release_idle_slot(self) -> None:
-        fcntl.lockf(self.seats, fcntl.LOCK_UN, 1, self.seat)
+        fcntl.lockf(self.slots, fcntl.LOCK_UN, 1, self.slot)
 
     # ---- around an event
 

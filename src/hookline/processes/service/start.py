@@ -39,7 +39,7 @@ def start(entry: str, *, now: bool = False) -> bool:
 
 
 def make_folder() -> str:
-    """The folder of the user's sockets, made if need be; an error if somebody else was there first."""
+    """The folder of the user's sockets, made if need be; an error if another user was there first."""
     folder = address.folder()
     try:
         os.mkdir(folder, 0o700)
@@ -50,7 +50,7 @@ def make_folder() -> str:
 
 
 def _open_folder() -> int:
-    """The folder itself: whoever may write beside it can put another one in its place after it was looked at."""
+    """The folder itself: a process that may write beside it can replace it after it was looked at."""
     folder = make_folder()
     fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW)
     if not address.is_ours_alone(os.fstat(fd)):
@@ -89,7 +89,7 @@ def _just_tried(lock: int) -> bool:
 
 
 def _launch(name: str, lock: int, entry: str) -> None:
-    """Start the service as nobody's child, with no descriptor of ours but the lock."""
+    """Start the service as a child of `init`, with no descriptor of ours but the lock."""
     argv = python_argv(BOOT, name, entry, _state_folder(), options=(*ISOLATED, "-S"))
     child = os.fork()
     if child:
@@ -104,7 +104,7 @@ def _launch(name: str, lock: int, entry: str) -> None:
 
 
 def _state_folder() -> str:
-    """Where whoever starts the service keeps its state; told to it, because it takes nothing else from here."""
+    """Where the command that starts the service keeps its state; the service takes nothing else from here."""
     base = os.environ.get("XDG_STATE_HOME", "")
     home = os.environ.get("HOME") or os.path.expanduser("~")
     return os.path.join(base if os.path.isabs(base) else os.path.join(home, ".local", "state"), "hookline")

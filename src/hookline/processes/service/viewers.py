@@ -1,4 +1,4 @@
-"""Onlookers: whoever wants to see verdicts as they fall has a socket in the user's folder, and commands name it."""
+"""Onlookers: a program that shows verdicts has a socket in the user's folder, which commands write to."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Worker(template.Template):
     def __init__(self, service: _socket.socket) -> None:
         super().__init__(service)
         self.asked: list[str] = []
-        self.seats: int = client.buffer("seats")
+        self.slots: int = client.buffer("slots")
 
     def taken(self, data: bytes, fds: list[int]) -> WorkerEvent:
         self.asked = spare.rehearsable(data[8:])
@@ -128,6 +128,6 @@ def main(entry: str, fd: int) -> None:
     worker.announce(loaded_files())
     worker.serve()
     try:
-        spare.Spare(worker, worker.seats, resident.main).serve(worker.asked)
+        spare.Spare(worker, worker.slots, resident.main).serve(worker.asked)
     finally:
         os._exit(70)

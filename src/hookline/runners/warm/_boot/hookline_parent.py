@@ -40,8 +40,8 @@ class Parent(template.Template):
         try:
             name, fds = self.next_request(8, 5)
             os.setpgid(0, 0)
-            self.note(template.TAKEN, name)
             self.say(b"started", b"%d" % int.from_bytes(name, "big"), b"%d" % os.getpid())
+            self.note(template.TAKEN, name)
             self.requests.close()
             self.to_template.close()
             fields = template.read_file(fds[4]).split(b"\0")

@@ -27,7 +27,7 @@ def prepare(go, file, folder, words, before):
     full = script if sys.version_info < (3, 9) or script.startswith("/") else os.path.join(os.getcwd(), script)
     code = compiled(full)
     if not os.read(go, 1):
-        os._exit(0)  # nobody wants the run any more
+        os._exit(0)  # the run is not wanted any more
     try:
         os.dup2(go, REPORT, inheritable=False)
         REPORTER.append(os.getpid())
@@ -82,7 +82,7 @@ def own(traceback):
 
 
 def reported(error):
-    """Report an exception that nobody caught as Python does; the exit code."""
+    """Report an uncaught exception as Python does; the exit code."""
     if isinstance(error, SystemExit):
         return asked_for(error)
     error.__traceback__ = own(error.__traceback__)
