@@ -83,7 +83,7 @@ def only(
 ) -> Hook:
     """Deny any line that would run anything else: `commands.only(["ls *", "git status", "pytest *"])`.
 
-    A line that also writes to a file by redirection is refused: no pattern speaks of that.
+    A line that also writes to a file by redirection is refused: no pattern says anything about that.
     """
     rules = [pattern_of(text).rule for text in _some(patterns, "pattern")]
     listed = ", ".join(f"`{rule.pattern}`" for rule in rules)
@@ -145,7 +145,7 @@ def _spellings(line: str) -> Iterator[str]:
 def judged(line: str, patterns: Sequence[GuardPattern], undecided: Undecided | None) -> Reply | None:
     """What a line's commands mean under the patterns: a deny that names the command, a doubt, or nothing.
 
-    Without `undecided`, doubts are left to somebody who knows more.
+    Without `undecided`, doubts are left to another guard, which knows more.
     """
     parsed = parse_line(line)
     doubts = [*parsed.undecidable, *parsed.code, *_runs_what_it_writes(parsed)]

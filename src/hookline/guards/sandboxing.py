@@ -31,7 +31,7 @@ TOOL = "Bash"
 """The tool whose lines run in a shell of this machine; hosts' other names for it are turned into this one."""
 AFTERWARDS = (PostToolUse, PostToolUseFailure)
 host_rewrites: ContextVar[bool] = ContextVar("host_rewrites", default=True)
-"""Whether whoever asks can be given another command to run; a host that cannot gets the answer of the text alone."""
+"""Whether the host can be given another command to run; a host that cannot gets the answer of the text alone."""
 
 
 class HeldLine:
@@ -72,7 +72,7 @@ def checked(confine: Confine) -> Confine:
 
 
 def wanted(confine: Confine) -> bool:
-    """Whether a guard that was told this has lines confined for whoever asks now."""
+    """Whether a guard that was told this has lines confined for the host that asks."""
     asked = by_agent.get()
     return asked is not False and (confine == "auto" or (confine is None and asked is not None))
 
@@ -179,7 +179,7 @@ def call_file(event: PreToolUse | PostToolUse | PostToolUseFailure, line: str) -
 
 
 def _tidy(folder: Path) -> None:
-    """Once a day, drop the notes of calls that nobody asked about afterwards."""
+    """Once a day, drop the notes of calls that were not asked about afterwards."""
     mark, now = folder.with_suffix(".tidied"), time.time()
     with suppress(OSError):
         if now - mark.stat().st_mtime < _KEPT:
@@ -192,7 +192,7 @@ def _tidy(folder: Path) -> None:
 
 
 def note_policy(call: str, policy: Policy) -> None:
-    """Leave a policy for whoever runs the call: where two guards rewrite at once, one rewrite is lost."""
+    """Leave a policy for the process that runs the call: where two guards rewrite at once, one rewrite is lost."""
     with Path(f"{call}.policy").open("ab") as file:
         file.write(policy.record())
 

@@ -128,7 +128,7 @@ def _deny_rule(call: Call) -> Permission | None:
 
 
 def _touches(call: Call, rule: Rule) -> RuleMatch:
-    """Whether a call reads or writes a file that a path rule speaks of by another way than naming it to that tool.
+    """Whether a call reads or writes a file that a path rule names by another way than naming it to that tool.
 
     Who may not read a file may not write it blindly either.
     """
@@ -163,7 +163,7 @@ def _hook_asks(call: Call) -> Permission | None:
 
 
 def _plan(call: Call) -> Permission | None:
-    """Somebody may permit a single change; a command or a subagent could do anything, and is refused."""
+    """A single change may be permitted; a command or a subagent could do anything, and is refused."""
     if call.mode is not Mode.PLAN or call.read_only or _reads(call):
         return None
     unbounded = call.command is not None or call.within_session
@@ -234,7 +234,7 @@ def _reads(call: Call) -> bool:
 
 
 def _default_permission(call: Call) -> Permission:
-    return Permission("ask", f"no rule speaks of this call of `{call.tool_name}`")
+    return Permission("ask", f"no rule is about this call of `{call.tool_name}`")
 
 
 _STEPS: tuple[Callable[[Call], Permission | None], ...] = (

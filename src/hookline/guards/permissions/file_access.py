@@ -1,4 +1,4 @@
-"""Whether a call reads or writes a file that a path rule speaks of: by a glob, a link, a folder it goes through.
+"""Whether a call reads or writes a file that a path rule names: by a glob, a link, a folder it goes through.
 
 A rule such as `Read(./.env)` names a file; this is about every other way to that file: `cat .en?`, `grep -r key .`,
 `tar c .`, a symbolic or hard link, a search over the folder it lies in.
@@ -34,7 +34,7 @@ class _FileRead(NamedTuple):
 def file_access_match(
     tool_name: str, tool_input: Mapping[str, Any], command: str | None, rule: Rule, place: PathContext
 ) -> RuleMatch:
-    """Whether a call reaches a file that a path rule speaks of; MAYBE when there is too much to look through."""
+    """Whether a call reaches a file that a path rule names; MAYBE when there is too much to look through."""
     if rule.bare or rule.problem or rule.tool not in ("Read", "Edit", "Write"):
         return RuleMatch.NO
     tool = "Read" if rule.tool == "Read" else "Write"
@@ -153,7 +153,7 @@ def _absolute(word: str, place: PathContext) -> str:
     return word if word.startswith("/") else f"{place.cwd}/{word}"
 
 
-# -- whether that is what a rule speaks of -----------------------------------------------------------------------------
+# -- whether that is what a rule names ---------------------------------------------------------------------------------
 
 
 def _reaches(reading: _FileRead, rule: Rule, tool: str, place: PathContext) -> bool:
@@ -169,8 +169,8 @@ def _meets(reading: _FileRead, rule: Rule, tool: str, place: PathContext) -> boo
     places = _places(place)
     inodes = {same[1] for name in _literal(rule, place) if (same := identity(name))}
     for path, inode, link in path_on_disk.below(path_on_disk.real(reading.path)):
-        if inode in inodes or link or _speaks_of(path, rule, tool, places):
-            meant = inode in inodes or _speaks_of(path, rule, tool, places) or _is_meant(path, rule, tool, place)
+        if inode in inodes or link or _names_file(path, rule, tool, places):
+            meant = inode in inodes or _names_file(path, rule, tool, places) or _is_meant(path, rule, tool, place)
             if meant and not _passed_over(path, reading):
                 return True
     return False
@@ -185,7 +185,7 @@ def _passed_over(path: str, reading: _FileRead) -> bool:
 
 
 def _is_meant(path: str, rule: Rule, tool: str, place: PathContext) -> bool:
-    """Whether a rule speaks of this file, under the name it is given or any other it has."""
+    """Whether a rule names this file, as it is given or by any other name it has."""
     names = dict.fromkeys((path, path_on_disk.real(path)))
     if any(_caught(name, rule, tool, place) for name in names):
         return True
@@ -193,7 +193,7 @@ def _is_meant(path: str, rule: Rule, tool: str, place: PathContext) -> bool:
 
 
 def _caught(path: str, rule: Rule, tool: str, place: PathContext) -> bool:
-    return _speaks_of(path, rule, tool, _places(place))
+    return _names_file(path, rule, tool, _places(place))
 
 
 def _places(place: PathContext) -> list[PathContext]:
@@ -202,12 +202,12 @@ def _places(place: PathContext) -> list[PathContext]:
     return list(dict.fromkeys((place, led)))
 
 
-def _speaks_of(path: str, rule: Rule, tool: str, places: Iterable[PathContext]) -> bool:
+def _names_file(path: str, rule: Rule, tool: str, places: Iterable[PathContext]) -> bool:
     return any(rule.catches(tool, {"file_path": path}, each) is RuleMatch.YES for each in places)
 
 
 def _same_as_meant(path: str, rule: Rule, tool: str, place: PathContext) -> bool:
-    """Whether one of a file's other names, in the project or written in the rule, is what the rule speaks of."""
+    """Whether one of a file's other names, in the project or written in the rule, is what the rule names."""
     wanted = identity(path)
     if wanted is None or any(identity(name) == wanted for name in _literal(rule, place)):
         return wanted is not None

@@ -1,4 +1,4 @@
-"""Removals that nobody means to allow in advance: of the root, a home, a system's folder, or where one stands."""
+"""Removals that no rule allows in advance: of the root, a home, a system's folder, or where one stands."""
 
 from __future__ import annotations
 
