@@ -103,6 +103,10 @@ def _tool_names(hook: Hook, pattern: str) -> Iterator[Problem]:
         near = "" if known else did_you_mean(name, CLAUDE_TOOLS)
         if near:
             yield Problem(hook.source, f"matcher `{pattern}`: no tool is called `{name}`{near}", "warning")
+    ported = getattr(hook.action, "dialect", "claude") != "claude"  # written for a matcher that is searched (seeds/002)
+    if ported and hook.matcher.matches("Edit") and not hook.matcher.matches("MultiEdit"):
+        exact = f"matcher `{pattern}` is exact here and does not match `MultiEdit`"
+        yield Problem(hook.source, f"{exact}; write `{pattern}|MultiEdit`, or a regular expression", "warning")
 
 
 def _condition(hook: Hook, _: str) -> Iterator[Problem]:
