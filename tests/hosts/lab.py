@@ -15,6 +15,7 @@ import pytest
 
 from hookline.hosts.install.installed import find_binary
 from hookline.hosts.prove.agents import AGENTS, Agent
+from hookline.hosts.prove.folder_trust import trust_folder
 from hookline.hosts.prove.protocols import ModelTurn
 from hookline.hosts.prove.run import ProgramRun, Workspace, folders, run
 from hookline.hosts.table import find
@@ -94,6 +95,7 @@ def laid_out(name: str, program: Path, tmp_path: Path, text: str, service: str) 
     with folders() as (home, project):
         lab = Lab(name, Workspace(binary, home, project), service)
         installed(lab, program, hooks)
+        trust_folder(name, home, project)
         yield lab
 
 

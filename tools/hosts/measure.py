@@ -14,6 +14,7 @@ from typing import Any
 from hookline.hosts.host import Host, able
 from hookline.hosts.install.installed import find_binary
 from hookline.hosts.prove.agents import AGENTS, Agent
+from hookline.hosts.prove.folder_trust import trust_folder
 from hookline.hosts.prove.protocols import ModelTurn
 from hookline.hosts.prove.run import ProgramRun, Workspace, folders, run
 from hookline.hosts.table import find
@@ -73,6 +74,7 @@ def measure(host: Host) -> dict[str, Any]:
         hooks = Path(folder) / "hooks.py"
         hooks.write_text(_HOOKS)
         _install(host, hooks, home, project)
+        trust_folder(host.name, home, project)
         place = Workspace(binary, home, project)
         cases, offered = _calls(host, agent, place)
         cases["gate prompt"] = _prompt(host, agent, place)

@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import select
 import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 
 from hookline.hosts.host import Host
 from hookline.hosts.install.installed import find_binary, lab
+from hookline.hosts.prove.folder_trust import STORES, trust_folder
 from hookline.hosts.prove.model import serving
 from hookline.hosts.prove.programs import missing_programs
 from hookline.hosts.prove.proof import prove
@@ -20,6 +23,7 @@ from hookline.hosts.prove.protocols import ModelTurn
 from hookline.hosts.table import HOSTS, find
 from tests import forked
 from tests.environ import clean_environ
+from tests.hosts.lab import NAMES
 
 HOOKS = """
 from hookline import Hooks, deny
@@ -34,10 +38,6 @@ def no_rm(event):
 @hooks.on(PreToolUse, match="Write|Edit")
 def inside(event):
     return None if event.tool_input["file_path"].startswith(event.cwd + "/") else deny("no")
-
-@hooks.on(PreToolUse, match="mcp__github__.*")
-def servers(event):
-    return deny("no")
 
 @hooks.on(UserPromptSubmit)
 def watch(event):
@@ -97,7 +97,7 @@ def test_what_holds_is_proven_and_the_users_files_are_not_touched(home: Path) ->
         "PreToolUse": "fired", "UserPromptSubmit": "fired", "allow": "enforced", "deny": "enforced",
         "rewrite": "enforced", "a hook hangs": "enforced", "a hook crashes": "enforced", "a hook exits": "enforced",
         "prompt gate": "enforced", "hook no_rm": "fired", "hook watch": "fired", "hook inside": "fired",
-        "hook servers": "not tried",
+        "a file is written": "fired",
     }  # fmt: skip
     assert {path: path.read_bytes() for path in (home / ".codex").iterdir()} == before
     row = next(row for row in json.loads(hookline("hosts", "--json", home=home).stdout) if row["host"] == "codex")
@@ -186,20 +186,160 @@ def test_a_hook_file_that_is_gone_denies_only_where_it_is_asked_for(home: Path, 
 
 @pytest.mark.real_hosts
 @pytest.mark.usefixtures("calls_only")
-def test_a_projects_hooks_that_grok_would_skip_are_found(home: Path) -> None:
-    """It runs them only in a folder that was trusted; in any other they vanish without a word."""
-    needs("grok")
+@pytest.mark.parametrize("host", [name for name in STORES if name in NAMES and name != "codex"])
+def test_a_projects_hooks_that_an_agent_would_skip_are_found(host: str, home: Path) -> None:
+    """It runs them only in a folder that was trusted; in others they vanish, and no flag of ours helps."""
+    needs(host)
     project = home / "project"
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
-    hookline("install", "grok", "--hooks", str(home / "hooks.py"), "--scope", "project", home=home)
+    if host == "qwen":  # off, unless the user has set it
+        (home / ".qwen").mkdir()
+        (home / ".qwen" / "settings.json").write_text('{"security": {"folderTrust": {"enabled": true}}}')
+    hookline("install", host, "--hooks", str(home / "hooks.py"), "--scope", "project", home=home)
 
-    code, found = proven(home, "grok")
+    code, found = proven(home, host)
     assert (code, by_name(found)["trust"]) == (1, "silent")
+    event = find(host).native_events("PreToolUse")[0]
+    assert by_name(found)[event] == "silent"
 
-    (home / ".grok").mkdir()
-    (home / ".grok" / "trusted_folders.toml").write_text(f'[folders."{project}"]\ntrusted = true\n')
-    code, found = proven(home, "grok")
+    trust_folder(host, home, project)
+    code, found = proven(home, host)
     assert code == 0, found
+
+
+@pytest.mark.real_hosts
+@pytest.mark.usefixtures("calls_only")
+def test_a_folder_that_codex_trusts_or_not_is_proven_as_it_is(home: Path) -> None:
+    """The user's file has a table for it: the copy gets no second one."""
+    needs("codex")
+    hookline("install", "codex", "--hooks", str(home / "hooks.py"), "--scope", "project", "--yes", home=home)
+    config = home / ".codex" / "config.toml"
+    text = config.read_text()
+    for level, wanted in (("trusted", (0, "fired")), ("untrusted", (1, "silent"))):
+        config.write_text(f"{text}\n[projects.'{home / 'project'}']\ntrust_level = \"{level}\"\n")
+        code, found = proven(home, "codex")
+        assert (code, by_name(found)["PreToolUse"]) == wanted, found
+
+
+MORE = """
+@hooks.on(PermissionRequest)
+def asked(event):
+    return deny("no")
+
+@hooks.on(PreToolUse, match="mcp__github__.*")
+def servers(event):
+    return deny("no")
+"""
+
+
+@pytest.mark.real_hosts
+@pytest.mark.usefixtures("calls_only")
+def test_a_gate_that_nothing_has_tried_is_not_proven(home: Path) -> None:
+    """Neither an event that nothing in a proof causes nor a hook that matches nothing in it."""
+    needs("codex")
+    text = (home / "hooks.py").read_text().replace("PreToolUse, User", "PermissionRequest, PreToolUse, User") + MORE
+    (home / "hooks.py").write_text(text)
+    hookline("install", "codex", "--hooks", str(home / "hooks.py"), "--yes", home=home)
+
+    code, found = proven(home, "codex")
+
+    names = by_name(found)
+    assert (code, found["holds"]) == (1, False)
+    assert (names["PermissionRequest"], names["hook servers"]) == ("not proven", "not proven")
+    assert names["deny"] == "enforced"
+
+
+@pytest.mark.real_hosts
+@pytest.mark.usefixtures("calls_only")
+def test_a_hook_on_an_event_that_is_not_configured_is_found(home: Path) -> None:
+    """It was added to the file after the installation, or the entry was deleted or misspelt while another stays."""
+    needs("claude")
+    (home / "hooks.py").write_text(CALLS_ONLY + "@hooks.on(UserPromptSubmit)\ndef watch(event): pass\n")
+    hookline("install", "claude", "--hooks", str(home / "hooks.py"), home=home)
+    settings = home / ".claude" / "settings.json"
+    text = settings.read_text()
+    for wrong in ("PreToolUze", "preToolUse"):
+        settings.write_text(text.replace('"PreToolUse": [', f'"{wrong}": ['))
+        code, found = proven(home, "claude")
+        assert (code, by_name(found)["PreToolUse"], by_name(found)[wrong]) == (1, "silent", "silent")
+
+    values = json.loads(text)
+    del values["hooks"]["UserPromptSubmit"]
+    settings.write_text(json.dumps(values))
+    code, found = proven(home, "claude")
+    assert (code, by_name(found)["UserPromptSubmit"]) == (1, "silent")
+    assert "is not configured; install again" in str(found)
+
+
+@pytest.mark.real_hosts
+@pytest.mark.usefixtures("calls_only")
+def test_an_entry_that_is_asked_about_commands_alone_is_found(home: Path) -> None:
+    """Ours has no matcher; one that was added to it leaves files unjudged."""
+    needs("claude")
+    hookline("install", "claude", "--hooks", str(home / "hooks.py"), home=home)
+    settings = home / ".claude" / "settings.json"
+    values = json.loads(settings.read_text())
+    values["hooks"]["PreToolUse"][0]["matcher"] = "Bash"
+    settings.write_text(json.dumps(values))
+
+    code, found = proven(home, "claude")
+
+    assert (code, by_name(found)["deny"], by_name(found)["a file is written"]) == (1, "enforced", "silent")
+
+
+USERS_MODELS = {
+    "codex": 'profile = "mine"\nmodel_provider = "fake"\n[model_providers.fake]\nname = "Fake"\n'
+             'base_url = "http://127.0.0.1:9/v1"\n[profiles.mine]\nmodel_provider = "fake"\n',
+    "grok": '[model.fake]\nmodel = "x"\nbase_url = "http://127.0.0.1:9/v1"\nname = "Fake"\napi_key = "x"\n',
+}  # fmt: skip
+
+
+@pytest.mark.real_hosts
+@pytest.mark.usefixtures("calls_only")
+@pytest.mark.parametrize("host", USERS_MODELS)
+def test_a_users_model_of_any_name_is_not_asked(host: str, home: Path) -> None:
+    """The agent asks the scripted model, whatever is in the user's file."""
+    needs(host)
+    path = home / f".{host}" / "config.toml"
+    path.parent.mkdir()
+    path.write_text(USERS_MODELS[host])
+    hookline("install", host, "--hooks", str(home / "hooks.py"), "--yes", home=home)
+
+    code, found = proven(home, host)
+
+    assert code == 0, found
+
+
+AGENT = """#!/bin/sh
+[ "$1" = --version ] && { echo codex-cli 0.166.0; exit; }
+echo $$ > FOLDER/agent
+(setsid sh -c 'echo $$ > FOLDER/daemon; echo up > FOLDER/ready; exec sleep 600') &
+exec sleep 600
+"""
+
+
+def test_no_agent_is_left_when_a_proof_is_killed(home: Path) -> None:
+    """Not even by a signal that nothing can catch; what the agent has started in the background ends, too."""
+    program = home / "bin" / "codex"
+    program.parent.mkdir()
+    program.write_text(AGENT.replace("FOLDER", str(home)))
+    program.chmod(0o755)
+    os.mkfifo(home / "ready")
+    env = {"HOME": str(home), "PATH": f"{program.parent}:{os.environ['PATH']}", "HOOKLINE_SERVICE": "0"}
+    words = [sys.executable, "-m", "hookline"]
+    subprocess.run([*words, "install", "codex", "--hooks", str(home / "hooks.py"), "--yes"], env=env, check=True,
+                   cwd=home / "project", capture_output=True)  # fmt: skip
+    with subprocess.Popen(
+        [*words, "prove", "codex"], env=env, cwd=home / "project", stdout=subprocess.DEVNULL
+    ) as proof:
+        (home / "ready").read_text()
+        pids = [int((home / name).read_text()) for name in ("agent", "daemon")]
+        watched = [os.pidfd_open(pid) for pid in pids]
+
+        proof.kill()
+
+        for descriptor in watched:
+            assert select.select([descriptor], [], [], 60)[0], "it is still running"
 
 
 @pytest.mark.real_hosts
@@ -217,7 +357,7 @@ def test_the_service_answers_in_a_proof_as_it_does_otherwise(home: Path) -> None
 
     assert run.returncode == 0, run.stdout
     (found,) = json.loads(run.stdout)
-    assert set(by_name(found).values()) == {"enforced", "fired", "not tried"}
+    assert set(by_name(found).values()) == {"enforced", "fired"}
     assert status["hook_sets"][str(home / "hooks.py")]["events"] > 0
 
 

@@ -90,7 +90,7 @@ def _noted(request: AnswerOptions, data: bytes, until: float, started: float) ->
     from hookline.hosts.prove import canary
 
     kind = next((kind for kind in canary.KINDS if f"{canary.TOKEN}-{kind}".encode() in data), "")
-    canary.note(os.environ[_PROVING], asked_for=request.event, canary=kind)
+    canary.note(os.environ[_PROVING], asked_for=request.event, scope=request.scope, canary=kind)
     return min(until, started + canary.PATIENCE) if kind == "hang" else until
 
 

@@ -7,14 +7,20 @@ import sys
 import textwrap
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from hookline.cli.options import add_json, parser
+from hookline.cli.options import add_json, from_python, parser
 from hookline.cli.style import paint
 from hookline.hosts.host import Host
+from hookline.hosts.install.entries import HookSource
 from hookline.hosts.install.survey import Proof, hooked, note_proof
 from hookline.hosts.prove.agents import AGENTS
-from hookline.hosts.prove.proof import Finding, ProofResult, prove
+from hookline.hosts.prove.findings import Finding, ProofResult
+from hookline.hosts.prove.proof import prove
 from hookline.hosts.table import HOSTS, find
+
+if TYPE_CHECKING:
+    from hookline.core.hooks.hook import Hook
 
 _EXAMPLES = """examples:
   hookline prove                    every agent that is hooked here
@@ -25,6 +31,7 @@ Your agent runs headless in a copy of its configuration, in a folder of its own,
 against a model that follows a script: it tries calls that must run, must be
 refused, rewritten, or refused because a hook hangs, crashes or exits. Your
 files are only read. Hooks of yours that write elsewhere do so here, too.
+A gate that nothing in a proof tries is `not proven`: it does not count as held.
 
 exit code: 0 if all that is configured is enforced, 1 if not"""
 _WIDTH = 80
@@ -51,12 +58,24 @@ def main(argv: list[str]) -> int:
 def _prove(host: Host, project: Path, *, quiet: bool) -> ProofResult:
     if not quiet:
         print(paint(host.title, "bold"), end=" ", flush=True)
-    found = prove(host, project)
+    found = prove(host, project, lambda source: _hooks(source, project))
     if found.version and found.seconds:
         note_proof(host, Proof(found.version, datetime.now(UTC).date().isoformat(), found.holds))
     if not quiet:
         _show(found)
     return found
+
+
+def _hooks(source: HookSource, project: Path) -> list[Hook]:
+    """The hooks that an entry asks, loaded as `install` loads them."""
+    from hookline.api import Hooks
+
+    if source.hooks:
+        return list(from_python(source.hooks).hooks)
+    if source.settings:
+        loaded = Hooks.from_settings(project, settings=source.settings, setting_sources="", trust="all", watch=False)
+        return list(loaded.hooks)
+    return list(Hooks.from_settings(project, trust="all", watch=False).hooks)
 
 
 def _show(found: ProofResult) -> None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from hookline.hosts.install import jsonc
+from hookline.hosts.install import jsonc, toml_edit
 from hookline.hosts.install.installed import Binary, lab
 from hookline.hosts.prove.protocols import ModelTurn
 
 ToolCall = tuple[str, dict[str, Any]]
+
+
+NAME = "hookline-proof"
+"""What the scripted model and its provider are called; a user's own may have any other name."""
+_NONE: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 
 
 class World(NamedTuple):
@@ -42,7 +45,6 @@ class Agent(NamedTuple):
     project_copies: tuple[str, ...] = ()
     ending: tuple[ModelTurn, ...] = ()
     """Turns that end the run, for an agent that must be told."""
-    clean_up: Callable[[World], None] = lambda world: None
 
 
 def _json(path: Path, *puts: tuple[tuple[str, ...], Any]) -> None:
@@ -54,23 +56,16 @@ def _json(path: Path, *puts: tuple[tuple[str, ...], Any]) -> None:
     path.write_text(text)
 
 
-_TABLES = "\n# tables of the proof, up to the end\n"
-
-
-def _text(path: Path, top: str, tables: str) -> None:
-    """Set top-level values of a TOML file, which must come before its tables, and add tables at its end.
-
-    A line of the user's that sets the same is dropped from the copy; so are the tables of an earlier run.
-    """
-    text = path.read_text().partition(_TABLES)[0] if path.exists() else ""
-    names = {line.partition("=")[0].strip() for line in top.splitlines()}
-    kept, inside = [], False
-    for line in text.splitlines():
-        inside = inside or line.lstrip().startswith("[")
-        if inside or line.partition("=")[0].strip() not in names:
-            kept.append(line)
+def _toml(path: Path, *puts: tuple[tuple[str, ...], Any], rows: Mapping[str, Mapping[str, Any]] = _NONE) -> None:
+    """Set values in a TOML file that may be the user's, and one row in each of these arrays of tables."""
+    text = path.read_text() if path.exists() else ""
+    for key, value in puts:
+        text = toml_edit.set_value(text, key, value)
+    for array, row in rows.items():
+        text = toml_edit.remove_rows(text, array, lambda one, row=row: one.get("name") == row["name"])  # type: ignore[misc]
+        text = toml_edit.add_row(text, array, row)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join([top, *kept]) + _TABLES + tables)
+    path.write_text(text)
 
 
 _RISK = {"security_risk": "LOW", "summary": "x"}
@@ -110,15 +105,13 @@ def _codex_env(world: World) -> dict[str, str]:
 
 
 def _codex_prepare(world: World) -> None:
-    top = (
-        'model = "fake-model"\nmodel_provider = "fake"\napproval_policy = "never"\nsandbox_mode = "danger-full-access"'
-    )
-    provider = (
-        f'\n[model_providers.fake]\nname = "fake"\nbase_url = "{world.url}/v1"\nwire_api = "responses"\n'
-        'env_key = "FAKE_KEY"\nrequires_openai_auth = false\nsupports_websockets = false\n'
-        f'[projects.{json.dumps(str(world.project))}]\ntrust_level = "trusted"\n'
-    )
-    _text(world.home / ".codex/config.toml", top, provider)
+    provider = {"name": NAME, "base_url": f"{world.url}/v1", "wire_api": "responses", "env_key": "FAKE_KEY",
+                "requires_openai_auth": False, "supports_websockets": False}  # fmt: skip
+    path = world.home / ".codex/config.toml"
+    if path.exists():
+        path.write_text(toml_edit.remove_value(path.read_text(), ("profile",)))  # it would choose another model
+    _toml(path, (("model",), "fake-model"), (("model_provider",), NAME), (("approval_policy",), "never"),
+          (("sandbox_mode",), "danger-full-access"), (("model_providers", NAME), provider))  # fmt: skip
 
 
 def _codex_shell(command: str) -> ToolCall:
@@ -131,7 +124,7 @@ def _codex_write(file: str) -> ToolCall:
 
 
 def _gemini_argv(world: World, prompt: str) -> list[str]:
-    return ["-m", "gemini-2.5-flash", "--yolo", "--skip-trust", "-p", prompt]
+    return ["-m", "gemini-2.5-flash", "--yolo", "-p", prompt]
 
 
 def _gemini_env(world: World) -> dict[str, str]:
@@ -140,7 +133,7 @@ def _gemini_env(world: World) -> dict[str, str]:
 
 def _gemini_prepare(world: World) -> None:
     _json(world.home / ".gemini/settings.json", (("security", "auth", "selectedType"), "gemini-api-key"),
-          (("security", "folderTrust", "enabled"), False), (("telemetry", "enabled"), False),
+          (("telemetry", "enabled"), False),
           (("privacy", "usageStatisticsEnabled"), False), (("general", "disableAutoUpdate"), True))  # fmt: skip
 
 
@@ -154,12 +147,12 @@ def _qwen_env(world: World) -> dict[str, str]:
 
 def _qwen_prepare(world: World) -> None:
     _json(world.home / ".qwen/settings.json", (("security", "auth", "selectedType"), "openai"),
-          (("security", "folderTrust", "enabled"), False), (("telemetry", "enabled"), False),
+          (("telemetry", "enabled"), False),
           (("privacy", "usageStatisticsEnabled"), False), (("general", "disableAutoUpdate"), True))  # fmt: skip
 
 
 def _copilot_argv(world: World, prompt: str) -> list[str]:
-    return ["--trust-folder", "--allow-all-tools", "--no-auto-update", "-p", prompt]
+    return ["--allow-all-tools", "--no-auto-update", "-p", prompt]
 
 
 def _copilot_env(world: World) -> dict[str, str]:
@@ -170,25 +163,22 @@ def _copilot_env(world: World) -> dict[str, str]:
 
 
 def _kimi_prepare(world: World) -> None:
-    tables = (
-        f'\n[providers.fake]\ntype = "openai"\nbase_url = "{world.url}/v1"\napi_key = "none"\n'
-        '[models.fake]\nprovider = "fake"\nmodel = "fake-model"\nmax_context_size = 100000\n'
-    )
-    _text(world.home / ".kimi-code/config.toml", 'default_model = "fake"', tables)
+    provider = {"type": "openai", "base_url": f"{world.url}/v1", "api_key": "none"}
+    model = {"provider": NAME, "model": "fake-model", "max_context_size": 100000}
+    _toml(world.home / ".kimi-code/config.toml", (("default_model",), NAME), (("providers", NAME), provider),
+          (("models", NAME), model))  # fmt: skip
 
 
 def _grok_prepare(world: World) -> None:
-    tables = f'\n[model.fake]\nmodel = "fake-model"\nbase_url = "{world.url}/v1"\nname = "Fake"\napi_key = "none"\n'
-    _text(world.home / ".grok/config.toml", "", tables)
+    model = {"model": "fake-model", "base_url": f"{world.url}/v1", "name": NAME, "api_key": "none"}
+    _toml(world.home / ".grok/config.toml", (("model", NAME), model))
 
 
 def _vibe_prepare(world: World) -> None:
-    top = 'active_model = "fake"\nenable_telemetry = false\nenable_update_checks = false'
-    tables = (
-        f'\n[[providers]]\nname = "fake"\napi_base = "{world.url}/v1"\napi_key_env_var = "FAKE_KEY"\n'
-        'backend = "generic"\n[[models]]\nname = "fake-model"\nprovider = "fake"\nalias = "fake"\n'
-    )
-    _text(world.home / ".vibe/config.toml", top, tables)
+    provider = {"name": NAME, "api_base": f"{world.url}/v1", "api_key_env_var": "FAKE_KEY", "backend": "generic"}
+    model = {"name": "fake-model", "provider": NAME, "alias": NAME}
+    _toml(world.home / ".vibe/config.toml", (("active_model",), NAME), (("enable_telemetry",), False),
+          (("enable_update_checks",), False), rows={"providers": provider, "models": model})  # fmt: skip
 
 
 def _openhands_env(world: World) -> dict[str, str]:
@@ -208,20 +198,6 @@ def _cline_prepare(world: World) -> None:
     )
 
 
-def _cline_clean_up(world: World) -> None:
-    """Its hub goes on after the run: the one of this project, and no other, is ended."""
-    found = subprocess.run(["pgrep", "-f", f"cline-hub-daemon --cwd {world.project}"], capture_output=True, check=False)
-    for pid in found.stdout.split():
-        with suppress(ProcessLookupError):
-            os.kill(int(pid), 15)
-
-
-def _openhands_clean_up(world: World) -> None:
-    """It leaves a tmux server behind, under a folder of the run."""
-    env = {**os.environ, "HOME": str(world.home), "TMUX_TMPDIR": str(world.home)}
-    subprocess.run(["tmux", "-Lopenhands", "kill-server"], env=env, capture_output=True, check=False)
-
-
 def _opencode_env(world: World) -> dict[str, str]:
     home = world.home
     return {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1",
@@ -232,9 +208,9 @@ def _opencode_env(world: World) -> dict[str, str]:
 def _opencode_prepare(world: World) -> None:
     options = {"baseURL": f"{world.url}/v1", "apiKey": "none"}
     models = {"fake-model": {"name": "fake-model", "tool_call": True, "limit": {"context": 100000, "output": 8000}}}
-    provider = {"npm": "@ai-sdk/openai-compatible", "name": "fake", "options": options, "models": models}
-    _json(world.home / ".config/opencode/opencode.json", (("provider", "fake"), provider),
-          (("model",), "fake/fake-model"), (("small_model",), "fake/fake-model"), (("autoupdate",), False),
+    provider = {"npm": "@ai-sdk/openai-compatible", "name": NAME, "options": options, "models": models}
+    _json(world.home / ".config/opencode/opencode.json", (("provider", NAME), provider),
+          (("model",), f"{NAME}/fake-model"), (("small_model",), f"{NAME}/fake-model"), (("autoupdate",), False),
           (("share",), "disabled"), (("permission",), "allow"))  # fmt: skip
 
 
@@ -254,12 +230,12 @@ AGENTS: Mapping[str, Agent] = MappingProxyType({
     "kimi": Agent(lambda world, prompt: ["-p", prompt],
                   lambda world: {"KIMI_CODE_HOME": str(world.home / ".kimi-code")}, _kimi_prepare,
                   _command("Bash", description="x"), _file("Write", "path"), (".kimi-code/config.toml",)),
-    "grok": Agent(lambda world, prompt: ["-m", "fake", "--trust", "--always-approve", "-p", prompt],
+    "grok": Agent(lambda world, prompt: ["-m", NAME, "--always-approve", "-p", prompt],
                   lambda world: {"XAI_API_KEY": "none"}, _grok_prepare,
                   _command("run_terminal_command", description="x"), _file("write"),
                   (".grok/hooks", ".grok/config.toml", ".claude/settings.json", ".cursor/hooks.json"),
                   (".grok/hooks",)),
-    "vibe": Agent(lambda world, prompt: ["--trust", "--auto-approve", "-p", prompt],
+    "vibe": Agent(lambda world, prompt: ["--auto-approve", "-p", prompt],
                   lambda world: {"FAKE_KEY": "none", "VIBE_HOME": str(world.home / ".vibe")}, _vibe_prepare,
                   _command("bash"), _file("write_file", "path"), (".vibe/config.toml", ".vibe/hooks.toml"),
                   (".vibe/hooks.toml",)),
@@ -267,12 +243,11 @@ AGENTS: Mapping[str, Agent] = MappingProxyType({
                        _command("terminal", **_RISK),
                        _file("file_editor", "path", "file_text", command="create", **_RISK), (".openhands/hooks.json",),
                        (".openhands/hooks.json",),
-                       (ModelTurn(tools=(("finish", {"message": "all done", "summary": "x"}),)),), _openhands_clean_up),
+                       (ModelTurn(tools=(("finish", {"message": "all done", "summary": "x"}),)),)),
     "cline": Agent(lambda world, prompt: ["-P", "openai-compatible", "-m", "fake-model", "--json", "-t", "300", prompt],
                    lambda world: {"CLINE_TELEMETRY_DISABLED": "1"}, _cline_prepare,
                    lambda command: ("run_commands", {"commands": [command]}), _file("editor", "path", "new_text"),
-                   (".cline/hooks",), (".cline/hooks",),
-                   (), _cline_clean_up),
+                   (".cline/hooks",), (".cline/hooks",)),
     "opencode": Agent(lambda world, prompt: ["run", prompt], _opencode_env, _opencode_prepare,
                       _command("bash", description="x"), _file("write", "filePath"),
                       (".config/opencode/opencode.json", ".config/opencode/plugin"), (".opencode/plugin",)),

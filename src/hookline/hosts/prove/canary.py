@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hookline.core.engine import Verdict
-from hookline.events import Event, PreToolUse, UserPromptSubmit
+from hookline.events import Event, PreToolUse, UserPromptSubmit, spec_of
 from hookline.replies import Reply, deny, rewrite
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ VARIABLE = "HOOKLINE_PROVE"
 TOKEN = "hookline-canary"  # noqa: S105 - a word to look for, not a secret
 REASON = "a canary was refused on purpose"
 NAME = "canary"
-KINDS = ("allow", "deny", "rewrite", "hang", "crash", "exit")
+KINDS = ("allow", "deny", "rewrite", "hang", "crash", "exit", "write")
 HEADER = b'{"proof": "hookline"}\n'
 """The first line of a proof's file: no other file is written to, whatever the variable names."""
 _REWRITTEN = re.compile(rf"touch [\w./-]+/{TOKEN}-rewrite")
@@ -51,7 +51,8 @@ def prompt(kind: str) -> str:
 def attach(hooks: HookSet, env: Mapping[str, str]) -> None:
     """Add the canary's hook and note every verdict, if a proof is running."""
     path = env.get(VARIABLE, "")
-    if not note(path, hooks={hook.name: hook.matcher.pattern or "*" for hook in hooks.hooks}):
+    gates = [hook.name for hook in hooks.hooks if any(spec_of(event).gate for event in hook.events)]
+    if not note(path, hooks={hook.name: hook.matcher.pattern or "*" for hook in hooks.hooks}, gates=gates):
         return
     hooks.add(PreToolUse, _judge_call, name=NAME, inline=True)
     hooks.add(UserPromptSubmit, _judge_prompt, name=f"{NAME} prompt", inline=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -17,6 +18,10 @@ from hookline.hosts.install.installed import Binary
 from hookline.hosts.prove.agents import Agent, World, environment
 from hookline.hosts.prove.model import ScriptedModel, serving
 from hookline.hosts.prove.protocols import ModelTurn
+from hookline.processes.tree import MARKER, Group, new_marker
+
+_TO_THE_MODEL = 60.0
+"""Seconds in which an agent must have asked its model for the first time."""
 
 
 class ProgramRun(NamedTuple):
@@ -32,7 +37,7 @@ class ProgramRun(NamedTuple):
 
 @contextmanager
 def folders() -> Iterator[tuple[Path, Path]]:
-    """A home and a project that nobody else uses, and that are gone afterwards."""
+    """A home and a project of their own, which are gone afterwards."""
     with TemporaryDirectory(prefix="hookline-prove-", ignore_cleanup_errors=True) as name:
         base = Path(os.path.realpath(name))
         home, project = base / "home", base / "project"
@@ -59,37 +64,71 @@ def run(
     agent: Agent, place: Workspace, prompt: str, turns: Sequence[ModelTurn], *,
     env: Mapping[str, str] = MappingProxyType({}), limit: float = 120.0,
 ) -> ProgramRun:  # fmt: skip
-    """Let an agent work on a prompt, its model following the script."""
+    """Let an agent work on a prompt, its model following the script; it ends with us, also when we are killed."""
     with serving([*turns, *agent.ending]) as model:
         world = World(place.home, place.project, model.url, place.binary)
         agent.prepare(world)
         started = time.monotonic()
-        try:
-            argv = [str(place.binary.path), *agent.argv(world, prompt)]
-            code, out, err = _run(argv, world, environment(world, agent, env), limit)
-        finally:
-            agent.clean_up(world)
+        argv = [str(place.binary.path), *agent.argv(world, prompt)]
+        code, out, err = _run(argv, world, environment(world, agent, env), limit, model)
         return ProgramRun(code, out, err, time.monotonic() - started, model)
 
 
-def _run(argv: list[str], world: World, env: Mapping[str, str], limit: float) -> tuple[int | None, str, str]:
+def _run(
+    argv: list[str], world: World, env: Mapping[str, str], limit: float, model: ScriptedModel
+) -> tuple[int | None, str, str]:
+    marker = new_marker()
     process = subprocess.Popen(
-        argv, cwd=world.project, env=dict(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        argv, cwd=world.project, env={**env, MARKER: marker}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
-    try:
-        out, err = process.communicate(timeout=limit)
-        code: int | None = process.returncode
-    except subprocess.TimeoutExpired:
-        code = None
-        _end(process)
-        out, err = process.communicate()
-    finally:
-        _end(process)
+    with _ended_after_us(process.pid, marker):
+        try:
+            out, err = _output(process, limit, model)
+            code: int | None = process.returncode
+        except subprocess.TimeoutExpired:
+            code = None
+            end_all(process.pid, marker)
+            out, err = process.communicate()
+        finally:
+            end_all(process.pid, marker)
     return code, out.decode(errors="replace"), err.decode(errors="replace")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """The agent and what it has started, if anything is left of it."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+def _output(process: subprocess.Popen[bytes], limit: float, model: ScriptedModel) -> tuple[bytes, bytes]:
+    """What a run prints; one that has not asked its model by then will not do so later."""
+    first = min(limit, _TO_THE_MODEL)
+    try:
+        return process.communicate(timeout=first)
+    except subprocess.TimeoutExpired:
+        if not model.requests or limit <= first:
+            raise
+        return process.communicate(timeout=limit - first)
+
+
+def end_all(leader: int, marker: str) -> None:
+    """The agent and everything it has started, also what left its group: a hub, a terminal server."""
+
+    async def end() -> None:
+        over: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        over.set_result(None)
+        await Group(leader, marker).end(over)
+
+    asyncio.run(end())
+
+
+_KEEPER = """import sys
+sys.stdin.read()
+from hookline.hosts.prove.run import end_all
+end_all(int(sys.argv[1]), sys.argv[2])"""
+
+
+@contextmanager
+def _ended_after_us(leader: int, marker: str) -> Iterator[None]:
+    """A process that waits for our end, whatever the reason, and then ends the agent."""
+    words = [sys.executable, "-I", "-c", _KEEPER, str(leader), marker]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True) as keeper:
+        try:
+            yield
+        finally:
+            keeper.kill()

@@ -1,0 +1,91 @@
+"""What is wrong with a host's files, before anything runs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+from hookline.core.hooks.hook import Hook
+from hookline.errors import HooklineError
+from hookline.hosts.host import Host
+from hookline.hosts.install import codex_trust
+from hookline.hosts.install.entries import HookSource, Scope, config_path, source_of
+from hookline.hosts.install.survey import configured, scopes
+from hookline.hosts.prove.findings import Finding
+from hookline.hosts.prove.programs import missing_programs
+
+LoadHooks = Callable[[HookSource], Iterable[Hook]]
+"""Loads the hooks that an entry asks; raises a `HooklineError` if it cannot."""
+
+
+def static_problems(host: Host, project: Path, load: LoadHooks) -> Iterator[Finding]:
+    """A program that is not there is never asked; nor is a hook whose event has no entry."""
+    skipped: set[str] = set()
+    for scope, finding in _codex_skips(host, project) if host.name == "codex" else ():
+        skipped.add(scope)
+        yield finding
+    for scope in scopes(host, project):
+        path = config_path(host, scope, project=project)
+        for event, program in missing_programs(host, path):
+            yield Finding(event, "silent", f"{path}: `{program}` does not exist, so this hook is never asked")
+        yield from _entries(host, path, configured(host, scope, project), load, skipped=scope in skipped)
+
+
+def _entries(
+    host: Host, path: Path, entries: list[tuple[str, str]], load: LoadHooks, *, skipped: bool
+) -> Iterator[Finding]:
+    """What our entries in one file ask for, beside what their hooks listen to."""
+    by_source: dict[HookSource, set[str]] = {}
+    for event, command in entries:
+        source = source_of(command)
+        by_source.setdefault(source, set()).add(event)
+        yield from _entry(host, path, event, command, skipped=skipped)
+    for source, events in by_source.items():
+        file = source.hooks or source.settings
+        if file and not Path(file).is_file():
+            continue  # said of each of its entries
+        try:
+            wanted = {hook_event.event_name for hook in load(source) for hook_event in hook.events}
+        except HooklineError as error:
+            yield Finding("hooks", "broken", f"{error}; every call is denied")
+            continue
+        for event in dict.fromkeys(theirs for ours in sorted(wanted) for theirs in host.native_events(ours)):
+            if event not in events:
+                told = f"{path}: a hook of `{file or 'the settings files'}` listens to it, and it is not configured"
+                yield Finding(event, "silent", f"{told}; install again")
+
+
+def _entry(host: Host, path: Path, event: str, command: str, *, skipped: bool) -> Iterator[Finding]:
+    source = source_of(command)
+    file = source.hooks or source.settings
+    if file and not Path(file).is_file():
+        so = "and is not asked for either" if skipped else "so every call is denied"
+        yield Finding(event, "broken", f"{path}: `{file}` does not exist, {so}")
+    if host.ours(event) is None:
+        yield Finding(event, "silent", f"{path}: {host.title} has no such event, so this entry is never asked")
+    elif (asked := _asked_event(command)) and host.ours(asked) != host.ours(event):
+        yield Finding(event, "broken", f"{path}: its command asks about `{asked}`; install again")
+
+
+def _asked_event(command: str) -> str:
+    try:
+        return dict(pairwise(shlex.split(command))).get("--event", "")
+    except ValueError:  # an entry that was edited
+        return ""
+
+
+def _codex_skips(host: Host, project: Path) -> Iterator[tuple[Scope | str, Finding]]:
+    """Codex's hooks whose hash is not noted: it skips them without a word."""
+    config = config_path(host, "user").with_name("config.toml")
+    try:
+        known = config.read_text() if config.exists() else ""
+        for scope in scopes(host, project):
+            path = config_path(host, scope, project=project)
+            hashes = codex_trust.hashes_of(path, path.read_text()) if path.is_file() else {}
+            if not codex_trust.is_trusted(known, hashes):
+                told = f"{path}: Codex skips hooks that are not trusted; install with --yes"
+                yield scope, Finding("trust", "silent", told)
+    except (HooklineError, OSError, UnicodeDecodeError) as error:
+        yield "", Finding("configuration", "broken", f"{config}: {error}")
