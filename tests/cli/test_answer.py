@@ -342,3 +342,18 @@ def test_no_flag_makes_us_answer_after_the_host_has_given_up() -> None:
 def test_a_flag_that_stands_twice_is_refused() -> None:
     """One of two hook files would not be asked."""
     assert "`--hooks` stands twice" in parsed(find("codex"), ["--hooks", "a.py", "--hooks=b.py"])[1]
+
+
+def test_a_subagent_that_no_hook_would_see_is_not_started(tmp_path: Path) -> None:
+    """Where that was measured, or was not measured at all; the command that was installed may allow it."""
+    (tmp_path / "hooks.py").write_text(HOOKS)
+    spawn = {"event_type": "PreToolUse", "tool_name": "task", "tool_input": {"prompt": "x"}, "session_id": "s"}
+    other = {"hook_event_name": "PreToolUse", "tool_name": "Task", "tool_input": {"prompt": "x"}, "session_id": "s"}
+    hooks = ("--hooks", str(tmp_path / "hooks.py"), "--event", "PreToolUse")
+
+    for host, payload in (("openhands", spawn), ("droid", other)):
+        refused = answer(host, payload, *hooks, cwd=tmp_path).stdout.decode()
+        assert f"hookline install {host} --allow-subagents" in refused
+        assert "deny" in refused
+        assert answer(host, payload, *hooks, "--subagents", "allow", cwd=tmp_path).stdout == b""
+    assert answer("claude", {**other, "tool_name": "Agent"}, *hooks, cwd=tmp_path).stdout == b""

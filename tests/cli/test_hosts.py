@@ -49,7 +49,7 @@ def test_the_table_fits_a_terminal_and_marks_what_is_hooked(home: Path) -> None:
     assert rows["cursor"]["measured"] is None
     assert rows["kimi"]["abilities"] == {
         "deny": True, "ask": False, "rewrite": False, "context": False, "replace output": False, "gate prompt": True,
-        "keep going": True, "session events": True,
+        "keep going": True, "session events": True, "inside subagents": True,
     }  # fmt: skip
 
 

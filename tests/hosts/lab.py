@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from hookline.hosts.host import able
 from hookline.hosts.install.installed import find_binary
 from hookline.hosts.prove.agents import AGENTS, Agent
 from hookline.hosts.prove.folder_trust import trust_folder
@@ -47,8 +48,25 @@ class Lab(NamedTuple):
         agent = agent or AGENTS[self.name]
         commands = [f"printf 'OUTPUT_%s' {kind}; touch {self.place.project}/mark-{kind}" for kind in kinds]
         turns = [ModelTurn(tools=(call,)) for call in (*map(agent.shell, commands), *others)]
-        env = {"HOOKLINE_SERVICE": self.service if self.name in SERVED else "0"}
-        return run(agent, self.place, prompt, turns, env=env, limit=400)
+        return run(agent, self.place, prompt, turns, env=self._env, limit=400)
+
+    def run_subagent(self, *kinds: str) -> ProgramRun:
+        """Let the CLI start an agent that runs one command of each kind, and wait for the last of them."""
+        agent, project = AGENTS[self.name], self.place.project
+        assert agent.spawn is not None
+        inner = [ModelTurn(tools=(agent.shell(f"touch {project}/mark-{kind}"),)) for kind in kinds]
+        if not find(self.name).refuses_commands_only:  # there a refused file ends the agent
+            inner.append(ModelTurn(tools=(agent.write(f"{project}/private/inner"),)))
+        inner.append(ModelTurn(tools=(agent.shell(f"touch {project}/mark-over"),)))
+        wait = f"until test -e {project}/mark-over; do sleep 0.1; done"
+        turns = [ModelTurn(tools=(agent.spawn("do it"),))]
+        if able(find(self.name), "inside subagents"):
+            turns.append(ModelTurn(tools=(agent.shell(wait),)))
+        return run(agent, self.place, "please start an agent", turns, inner=inner, env=self._env, limit=100)
+
+    @property
+    def _env(self) -> dict[str, str]:
+        return {"HOOKLINE_SERVICE": self.service if self.name in SERVED else "0"}
 
     def ran(self) -> frozenset[str]:
         """The kinds of commands that ran."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from hookline.hosts.host import Host, able
+from hookline.hosts.prove.agents import AGENTS
 from hookline.hosts.prove.run import ProgramRun
 from hookline.hosts.table import find
 from tests.hosts.lab import NAMES, installed, laid_out, own_program
@@ -71,6 +72,8 @@ class Recorded(NamedTuple):
     host: Host
     calls: ProgramRun
     prompt: ProgramRun
+    inner: ProgramRun | None
+    """The run that starts an agent; none if it has no tool for that."""
     gone: ProgramRun
     ran: frozenset[str]
     """The kinds of calls that ran."""
@@ -96,9 +99,10 @@ def recorded(request: pytest.FixtureRequest, running: Desk, tmp_path_factory: py
         others = tool_calls(host.name, lab.place.project)
         calls = lab.run("please run it", *kinds, others=others, agent=agent)
         prompt = lab.run("this is forbidden", "prompted")
+        inner = lab.run_subagent("inner-denied") if AGENTS[host.name].spawn else None
         program.unlink()
         gone = lab.run("please run it", "unguarded")
-        return Recorded(host, calls, prompt, gone, lab.ran(), files_in(lab.place.project))
+        return Recorded(host, calls, prompt, inner, gone, lab.ran(), files_in(lab.place.project))
 
 
 def files_in(project: Path) -> dict[str, str]:
@@ -118,7 +122,7 @@ def test_calls_are_allowed_denied_rewritten_and_refused_when_a_hook_fails(record
     assert done.model.read("REASON_CRASHED")
     assert done.model.read("ended without an answer")
     assert done.model.read("gave no reply within 4 s")
-    assert done.model.read("`hold` gave no reply within")
+    assert done.model.read("hook `hold")
 
 
 def test_a_prompt_is_refused_where_the_host_can(recorded: Recorded) -> None:
@@ -138,6 +142,19 @@ def test_what_a_hook_says_after_a_call_reaches_the_model_where_the_host_can(reco
     assert model.read("REASON_CONTEXT") is able(host, "context")
     assert model.read("REASON_NEW_OUTPUT") is able(host, "replace output")
     assert model.read("OUTPUT_replaced") is not able(host, "replace output")
+
+
+def test_hooks_hold_inside_subagents_or_none_is_started(recorded: Recorded) -> None:
+    """A denied command does not run in there, and what may run does; where no hook is asked, there is no "in there"."""
+    if recorded.inner is None:
+        pytest.skip(f"{recorded.host.name} has no tool that starts an agent")
+    model = recorded.inner.model
+
+    assert "inner-denied" not in recorded.ran
+    assert "private/inner" not in recorded.files
+    assert ("over" in recorded.ran) is able(recorded.host, "inside subagents")
+    assert model.read("REASON_DENIED") is able(recorded.host, "inside subagents")
+    assert model.read("--allow-subagents") is not able(recorded.host, "inside subagents")
 
 
 def test_the_users_hooks_and_a_projects_both_hold(recorded: Recorded) -> None:

@@ -22,7 +22,7 @@ from hookline.hosts.unknown_tools import unknown_offers
 from tools.hosts.families import FAMILIES, Call, with_family
 
 CALLS = ("allow", "deny", "crash", "exit", "hang", "rewrite")
-CASES = (*CALLS, "gate prompt", "hold", "files", "patches", "known tools")
+CASES = (*CALLS, "gate prompt", "subagents", "hold", "files", "patches", "known tools")
 _LONG = 120
 """Seconds that a hook is held at most, to see that the answer comes before the host gives up."""
 
@@ -78,6 +78,7 @@ def measure(host: Host) -> dict[str, Any]:
         place = Workspace(binary, home, project)
         cases, offered = _calls(host, agent, place)
         cases["gate prompt"] = _prompt(host, agent, place)
+        cases["subagents"] = _subagents(host, agent, place)
         cases["hold"] = _hold(host, agent, place)
         cases["patches"], more = _patches(host, agent, place)
         unknown = unknown_offers(host, offered | more)
@@ -135,6 +136,18 @@ def _prompt(host: Host, agent: Agent, place: Workspace) -> bool | None:
     if not able(host, "gate prompt"):
         return None
     return _run(agent, place, "this is forbidden", ["prompt"]).model.turns_asked == 0
+
+
+def _subagents(host: Host, agent: Agent, place: Workspace) -> bool | None:
+    """Whether a call is refused inside an agent that the host starts; not tried where starting one is refused."""
+    if agent.spawn is None or not able(host, "inside subagents"):
+        return None
+    inner = [ModelTurn(tools=(agent.shell(f"touch {place.project}/mark-{kind}"),)) for kind in ("inner-deny", "over")]
+    wait = agent.shell(f"until test -e {place.project}/mark-over; do sleep 0.1; done")
+    turns = [ModelTurn(tools=(agent.spawn("do it"),)), ModelTurn(tools=(wait,))]
+    done = run(agent, place, "please start an agent", turns, inner=inner, env={"HOOKLINE_SERVICE": "0"}, limit=100)
+    ran = [kind for kind in ("inner-deny", "over") if (place.project / f"mark-{kind}").exists()]
+    return ran == ["over"] and done.model.read("REASON_DENY")
 
 
 def _hold(host: Host, agent: Agent, place: Workspace) -> bool | None:

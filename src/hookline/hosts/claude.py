@@ -61,6 +61,7 @@ CLAUDE = Host(
         user=".claude/settings.json", project=".claude/settings.json", local=".claude/settings.local.json",
         home_env="CLAUDE_CONFIG_DIR", longest=590,
     ),
+    subagents=True,
     notes=(
         "`onFailure: block` is written as a second line of defence",
         "after 8 times in a row it stops although a hook sends it back to work",

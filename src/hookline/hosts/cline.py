@@ -80,6 +80,7 @@ CLINE = Host(
     mcp=joined_by("__"),
     config=Config(user=".cline/hooks", project=".cline/hooks", shape="scripts", longest=100),
     unjudged=frozenset({"TaskCancel", "TaskError"}),
+    subagents=True,
     notes=(
         "a refused command is replaced by one that prints the reason; any other refused call ends the run",
         "it gives up on a hook after 120 s and runs the tool: Hookline denies before that",

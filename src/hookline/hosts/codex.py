@@ -51,6 +51,7 @@ CODEX = Host(
     roams=True,
     config=Config(user=".codex/hooks.json", project=".codex/hooks.json", home_env="CODEX_HOME", longest=590,
                   cut_to={"SessionEnd": 3}),
+    subagents=True,
     notes=(
         "a hook runs only once its hash is trusted; in `codex exec` an untrusted one is skipped without a word",
         "what is typed into a running program (`write_stdin`) is shown to no hook: refuse lines that start a shell",

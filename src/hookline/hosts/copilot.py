@@ -64,6 +64,7 @@ COPILOT = Host(
     mcp=joined_by("-"),
     config=Config(user=".copilot/hooks/hookline.json", project=".github/hooks/hookline.json", home_env="COPILOT_HOME",
                   shape="copilot", own_file=True, longest=590),
+    subagents=True,
     notes=(
         "a project's hooks load under `-p` only in a trusted folder",
         "a blocked prompt ends the CLI with exit code 1",

@@ -60,5 +60,6 @@ GEMINI = Host(
     mcp=_mcp,
     config=Config(user=".gemini/settings.json", project=".gemini/settings.json", second=1000, named=True,
                   expands=True, longest=590),
+    subagents=True,
     notes=("after 16 times in a row it stops although a hook sends it back to work",),
 )  # fmt: skip

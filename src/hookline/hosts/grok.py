@@ -58,6 +58,7 @@ GROK = Host(
     mcp_input="tool_input",
     config=Config(user=".grok/hooks/hookline.json", project=".grok/hooks/hookline.json", own_file=True,
                   expands=True, longest=590),
+    subagents=True,
     notes=(
         "a project's hooks run only in a git repository that was trusted: start `grok --trust` there once",
         "it also runs the hooks of `~/.claude/settings.json` and `~/.cursor/hooks.json`",

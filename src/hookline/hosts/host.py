@@ -142,6 +142,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """Writes a whole reply, for a host whose words are the wire's own."""
     unjudged: frozenset[str] = frozenset()
     """Events of the host that have no counterpart here: there is nothing to judge."""
+    subagents: bool | None = None
+    """Whether hooks are asked inside the agents that it starts itself, as was measured; `None` if it was not."""
     notes: tuple[str, ...] = ()
 
     def native_events(self, name: str) -> tuple[str, ...]:
@@ -162,13 +164,16 @@ ABILITIES: Mapping[str, tuple[str, str]] = MappingProxyType({
     "gate prompt": ("UserPromptSubmit", "deny"),
     "keep going": ("Stop", "keep_going"),
     "session events": ("SessionStart", ""),
+    "inside subagents": ("", ""),
 })  # fmt: skip
-"""What people ask of a host, and the answer that shows it: an event, and a kind of answer on it."""
+"""What people ask of a host, and the answer that shows it: an event, and a kind of answer on it, or a field."""
 
 
 def able(host: Host, ability: str) -> bool:
     """Whether a host has an ability."""
     event, kind = ABILITIES[ability]
+    if not event:
+        return bool(host.subagents)
     if not kind:
         return event in host.events.values()
     return kind in host.says.get(event, NO_WORDS)

@@ -43,6 +43,7 @@ KIMI = Host(
         "CreateGoal", "GetGoal", "UpdateGoal", "SetGoalBudget", "CronCreate", "CronDelete", "CronList", "EnterPlanMode",
         "ExitPlanMode", "TaskList", "TaskOutput", "TaskStop", "WaitFor"}),
     config=Config(user=".kimi-code/config.toml", home_env="KIMI_CODE_HOME", shape="toml", longest=580),
+    subagents=True,
     notes=(
         "PostToolUse is started and not waited for: its answer is not read",
         "one unknown key in a hook's table makes it reject the whole file",

@@ -70,6 +70,7 @@ OPENCODE = Host(
     other_tools=frozenset({"invalid", "plan_exit", "todoread"}),
     config=Config(user=".config/opencode/plugin/hookline.js", project=".opencode/plugin/hookline.js",
                   home_env="XDG_CONFIG_HOME", shape="plugin", own_file=True, longest=490),
+    subagents=True,
     notes=(
         "there is no timeout of its own: the plugin waits for Hookline, which always answers",
         "a refused prompt ends the run with exit code 1",

@@ -43,6 +43,7 @@ OPENHANDS = Host(
     tells_servers=False,
     config=Config(user=".openhands/hooks.json", project=".openhands/hooks.json", replaces=True,
                   longest=390),
+    subagents=False,
     notes=(
         "a project's `.openhands/hooks.json` is read instead of the user's; ours asks the user's hooks, too",
         "it does not say which MCP server a tool belongs to: match `mcp__.*__TOOL`",

@@ -49,6 +49,7 @@ QWEN = Host(
         "structured_output", "report_findings", "save_memory", "read_mcp_resource"}),
     config=Config(user=".qwen/settings.json", project=".qwen/settings.json", second=1000, named=True,
                   expands=True, longest=45),
+    subagents=True,
     notes=(
         "it gives up on a hook after 60 s, whatever is configured, and runs the tool: Hookline denies before that",
         "UserPromptSubmit fires again, with an empty prompt, after every tool",

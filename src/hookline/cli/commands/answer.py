@@ -46,6 +46,7 @@ is the command that `hookline install` writes into an agent's configuration.
   --event NAME        the agent's name for the event
   --deadline SECONDS  answer by then, whatever happens (default: 20)
   --scope project     stay silent if the user's own file asks the same hooks
+  --subagents allow   let agents be started inside which no hook is asked
   --view SOCKET       show the verdict to a `hookline attach`
 
 What goes wrong on the way is a deny: a crash, a hang, a hook that ends the
@@ -62,6 +63,7 @@ class AnswerOptions(NamedTuple):
     scope: str = "user"
     view: str = ""
     deadline: float = DEADLINE
+    subagents: str = ""
 
 
 def main(argv: list[str]) -> int:
@@ -196,8 +198,10 @@ async def _ask(
 def _load(request: AnswerOptions) -> Hooks:
     """The hooks that the command names, under the fleet's policy and audit."""
     from hookline.cli.options import with_fleet_policy
+    from hookline.hosts.subagents import refuse_unasked
 
     hooks = with_fleet_policy(_own_hooks(request))
+    refuse_unasked(hooks, request.host, request.subagents)
     if request.view:
         _show_verdicts(hooks, request.view)
     if _PROVING in os.environ:

@@ -10,10 +10,11 @@ from hookline.cli.style import paint
 from hookline.hosts.host import ABILITIES, able
 from hookline.hosts.install.survey import HostRow, survey
 
-_COLUMNS = ("deny", "ask", "rewr", "ctx", "repl", "prmt", "cont", "sess")
-_LEGEND = """deny, ask, rewr(ite a call: only there do shell lines run confined),
-ctx (context for the model), repl(ace an output), prmt (refuse a prompt),
-cont(inue: back to work), sess(ion events)
+_COLUMNS = ("deny", "ask", "rew", "ctx", "rep", "prm", "con", "ses", "sub")
+_LEGEND = """deny, ask, rew(rite a call: only there do shell lines run confined),
+ctx (context for the model), rep(lace an output), prm (refuse a prompt),
+con(tinue: back to work), ses(sion events), sub (hooks hold inside subagents;
+where not, the tool that starts one is denied: `install --allow-subagents`)
 ✓ it can · · it cannot; on a gate, what it cannot do becomes a deny
 measured: the version all this was seen on; `doc`: read in documentation only"""
 

@@ -57,7 +57,8 @@ def main(argv: list[str]) -> int:
         _check_source(host, source)
         trust = args.yes or (host.name == "codex" and _agreed(host))
         project = Path(args.project).resolve() if args.scope == "project" else None
-        one = install(host, hooks, source, scope=args.scope, project=project, trust=trust, replace=args.replace)
+        one = install(host, hooks, source, scope=args.scope, project=project, trust=trust, replace=args.replace,
+                      allow_subagents=args.allow_subagents)  # fmt: skip
         done.append(one._replace(notes=(*_version_notes(one.host), *one.notes)))
         if not args.json:
             _show(done[-1])
@@ -82,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_argument("--scope", choices=["user", "project"], default="user", help="whose configuration")
     flags.add_argument("--project", default=".", metavar="DIR", help="the project (default: this folder)")
     flags.add_argument("--replace", action="store_true", help="in place of other hooks that are installed there")
+    flags.add_argument("--allow-subagents", action="store_true", help="also where hooks are not asked inside them")
     flags.add_argument("--strict", action="store_true", help="refuse if a hook would not be enforced")
     flags.add_argument("--dry-run", action="store_true", help="say what would hold, and write nothing")
     flags.add_argument("--yes", action="store_true", help="trust these hooks where the host would ask")

@@ -12,6 +12,7 @@ from hookline.core.hooks.hook import Hook
 from hookline.core.interpreter import entry_argv, shell_command
 from hookline.errors import HooklineError
 from hookline.guards.sandboxing import unavailable
+from hookline.hosts import subagents
 from hookline.hosts.host import Host
 from hookline.hosts.install import apply as files
 from hookline.hosts.install.codex_trust import hashes_of, with_trust
@@ -57,7 +58,7 @@ def seconds_for(hooks: Iterable[Hook]) -> dict[str, float]:
 
 def install(
     host: Host, hooks: Iterable[Hook], source: HookSource, *, scope: Scope = "user", project: Path | None = None,
-    trust: bool = False, replace: bool = False,
+    trust: bool = False, replace: bool = False, allow_subagents: bool = False,
 ) -> InstallResult:  # fmt: skip
     """Write a host's configuration so that it asks these hooks; what is wrong with the old one is raised first."""
     hooks = list(hooks)
@@ -71,7 +72,7 @@ def install(
     seconds = seconds_for(hooks)
     if scope == "project" and host.config.replaces:
         seconds = {host.ours(event) or event: DEADLINE for event, _ in configured(host, "user")} | seconds
-    made = entries(CommandTemplate(host, program(), source, scope), seconds)
+    made = entries(CommandTemplate(host, program(), source, scope, allow_subagents), seconds)
     if not made:
         raise HooklineError(f"{host.title} has none of the events that these hooks listen to; nothing to install")
     if not replace:
@@ -80,7 +81,7 @@ def install(
     record = files.InstallRecord(
         host=host.name, scope=scope, project=files.place(scope, project), hooks=source.hooks, settings=source.settings
     )
-    notes = list(host.notes)
+    notes = list(filter(None, [subagents.note(host, allowed=allow_subagents), *host.notes]))
     if host.name == "codex":
         more, record.trust, told = _trust_codex(
             changes[0], files.load_record(host.name, scope, record.project), trust=trust

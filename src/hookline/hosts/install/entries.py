@@ -69,6 +69,8 @@ class CommandTemplate(NamedTuple):
     program: str
     source: HookSource
     scope: Scope = "user"
+    subagents: bool = False
+    """Whether agents may be started in which hooks do not hold."""
 
 
 def entries(wiring: CommandTemplate, events: Mapping[str, float]) -> list[HookEntry]:
@@ -82,7 +84,8 @@ def _entry(wiring: CommandTemplate, event: str, seconds: float, *, gate: bool) -
     deadline = min(seconds, host.config.seconds(event))
     patience = host.config.cut_to.get(event, deadline + MARGIN)
     scope = ("--scope", wiring.scope) if wiring.scope == "project" else ()
-    words = [*wiring.source.flags, "--event", event, "--deadline", f"{deadline:.3g}", *scope]
+    allowed = ("--subagents", "allow") if wiring.subagents else ()
+    words = [*wiring.source.flags, "--event", event, "--deadline", f"{deadline:.3g}", *scope, *allowed]
     command = f"{wiring.program} answer {host.name} {' '.join(map(shlex.quote, words))}"
     if gate:
         command += f" || {_without_us(host, event)}"

@@ -45,6 +45,8 @@ class Agent(NamedTuple):
     project_copies: tuple[str, ...] = ()
     ending: tuple[ModelTurn, ...] = ()
     """Turns that end the run, for an agent that must be told."""
+    spawn: Callable[[str], ToolCall] | None = None
+    """The call that has another agent work on a prompt; none if it offers no such tool."""
 
 
 def _json(path: Path, *puts: tuple[tuple[str, ...], Any]) -> None:
@@ -77,6 +79,13 @@ def _command(name: str, **more: Any) -> Callable[[str], ToolCall]:
 
 def _file(name: str, path: str = "file_path", text: str = "content", **more: Any) -> Callable[[str], ToolCall]:
     return lambda file: (name, {path: file, text: "x\n", **more})
+
+
+def _prompt(tool: str, field: str = "prompt", /, **more: Any) -> Callable[[str], ToolCall]:
+    return lambda prompt: (tool, {field: prompt, **more})
+
+
+_GENERAL = {"description": "x", "subagent_type": "general-purpose"}
 
 
 def _no_preparation(world: World) -> None:
@@ -216,25 +225,32 @@ def _opencode_prepare(world: World) -> None:
 
 AGENTS: Mapping[str, Agent] = MappingProxyType({
     "claude": Agent(_claude_argv, _claude_env, _no_preparation, _command("Bash", description="x"), _file("Write"),
-                    (".claude/settings.json",), (".claude/settings.json", ".claude/settings.local.json")),
+                    (".claude/settings.json",), (".claude/settings.json", ".claude/settings.local.json"),
+        spawn=_prompt("Agent", run_in_background=False, **_GENERAL)),
     "codex": Agent(_codex_argv, _codex_env, _codex_prepare, _codex_shell, _codex_write,
-                   (".codex/hooks.json", ".codex/config.toml"), (".codex/hooks.json", ".codex/config.toml")),
+                   (".codex/hooks.json", ".codex/config.toml"), (".codex/hooks.json", ".codex/config.toml"),
+        spawn=_prompt("multi_agent_v1::spawn_agent", "message")),
     "gemini": Agent(_gemini_argv, _gemini_env, _gemini_prepare, _command("run_shell_command"), _file("write_file"),
-                    (".gemini/settings.json",), (".gemini/settings.json",)),
+                    (".gemini/settings.json",), (".gemini/settings.json",),
+        spawn=_prompt("invoke_agent", agent_name="generalist")),
     "qwen": Agent(_qwen_argv, _qwen_env, _qwen_prepare,
                   _command("run_shell_command", is_background=False, description="x"), _file("write_file"),
-                  (".qwen/settings.json",), (".qwen/settings.json",)),
+                  (".qwen/settings.json",), (".qwen/settings.json",),
+        spawn=_prompt("agent", run_in_background=False, **_GENERAL)),
     "copilot": Agent(_copilot_argv, _copilot_env, _no_preparation, _command("bash", description="x"),
                      _file("create", "path", "file_text"),
-                     (".copilot/hooks",), (".github/hooks",)),
+                     (".copilot/hooks",), (".github/hooks",),
+        spawn=_prompt("task", name="x", description="x", agent_type="general-purpose", mode="sync")),
     "kimi": Agent(lambda world, prompt: ["-p", prompt],
                   lambda world: {"KIMI_CODE_HOME": str(world.home / ".kimi-code")}, _kimi_prepare,
-                  _command("Bash", description="x"), _file("Write", "path"), (".kimi-code/config.toml",)),
+                  _command("Bash", description="x"), _file("Write", "path"), (".kimi-code/config.toml",),
+        spawn=_prompt("Agent", description="x", run_in_background=False)),
     "grok": Agent(lambda world, prompt: ["-m", NAME, "--always-approve", "-p", prompt],
                   lambda world: {"XAI_API_KEY": "none"}, _grok_prepare,
                   _command("run_terminal_command", description="x"), _file("write"),
                   (".grok/hooks", ".grok/config.toml", ".claude/settings.json", ".cursor/hooks.json"),
-                  (".grok/hooks",)),
+                  (".grok/hooks",),
+        spawn=_prompt("spawn_subagent", description="x", background=False)),
     "vibe": Agent(lambda world, prompt: ["--auto-approve", "-p", prompt],
                   lambda world: {"FAKE_KEY": "none", "VIBE_HOME": str(world.home / ".vibe")}, _vibe_prepare,
                   _command("bash"), _file("write_file", "path"), (".vibe/config.toml", ".vibe/hooks.toml"),
@@ -243,14 +259,17 @@ AGENTS: Mapping[str, Agent] = MappingProxyType({
                        _command("terminal", **_RISK),
                        _file("file_editor", "path", "file_text", command="create", **_RISK), (".openhands/hooks.json",),
                        (".openhands/hooks.json",),
-                       (ModelTurn(tools=(("finish", {"message": "all done", "summary": "x"}),)),)),
+                       (ModelTurn(tools=(("finish", {"message": "all done", "summary": "x"}),)),),
+        spawn=_prompt("task", **_GENERAL, **_RISK)),
     "cline": Agent(lambda world, prompt: ["-P", "openai-compatible", "-m", "fake-model", "--json", "-t", "300", prompt],
                    lambda world: {"CLINE_TELEMETRY_DISABLED": "1"}, _cline_prepare,
                    lambda command: ("run_commands", {"commands": [command]}), _file("editor", "path", "new_text"),
-                   (".cline/hooks",), (".cline/hooks",)),
+                   (".cline/hooks",), (".cline/hooks",),
+        spawn=_prompt("spawn_agent", "task", systemPrompt="x")),
     "opencode": Agent(lambda world, prompt: ["run", prompt], _opencode_env, _opencode_prepare,
                       _command("bash", description="x"), _file("write", "filePath"),
-                      (".config/opencode/opencode.json", ".config/opencode/plugin"), (".opencode/plugin",)),
+                      (".config/opencode/opencode.json", ".config/opencode/plugin"), (".opencode/plugin",),
+        spawn=_prompt("task", description="x", subagent_type="general")),
 })  # fmt: skip
 """Every agent that a proof can be run on."""
 

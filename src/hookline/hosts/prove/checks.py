@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hookline.core.hooks.hook import Hook
 from hookline.errors import HooklineError
+from hookline.hosts import subagents
 from hookline.hosts.host import Host
 from hookline.hosts.install import codex_trust
 from hookline.hosts.install.entries import HookSource, Scope, config_path, source_of
@@ -65,13 +66,15 @@ def _entry(host: Host, path: Path, event: str, command: str, *, skipped: bool) -
         yield Finding(event, "broken", f"{path}: `{file}` does not exist, {so}")
     if host.ours(event) is None:
         yield Finding(event, "silent", f"{path}: {host.title} has no such event, so this entry is never asked")
-    elif (asked := _asked_event(command)) and host.ours(asked) != host.ours(event):
+    elif (asked := _flag(command, "--event")) and host.ours(asked) != host.ours(event):
         yield Finding(event, "broken", f"{path}: its command asks about `{asked}`; install again")
+    if (why := subagents.problem(host)) and _flag(command, "--subagents") == subagents.ALLOW:
+        yield Finding("subagents", "silent", f"{why}, and --allow-subagents was given")
 
 
-def _asked_event(command: str) -> str:
+def _flag(command: str, name: str) -> str:
     try:
-        return dict(pairwise(shlex.split(command))).get("--event", "")
+        return dict(pairwise(shlex.split(command))).get(name, "")
     except ValueError:  # an entry that was edited
         return ""
 

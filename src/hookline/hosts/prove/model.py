@@ -21,10 +21,12 @@ from hookline.hosts.prove.protocols import ModelTurn
 class ScriptedModel:
     """The script, and every request that came."""
 
-    def __init__(self, turns: Sequence[ModelTurn]) -> None:
+    def __init__(self, turns: Sequence[ModelTurn], inner: Sequence[ModelTurn] = (), prompt: str = "") -> None:
         self.requests: list[dict[str, Any]] = []
         self.port = 0
         self._turns = list(turns)
+        self._inner = list(inner)
+        self._prompt = prompt
         self._asked = 0
         self._last: dict[str, Any] | None = None
         self._turn = ModelTurn()
@@ -42,8 +44,13 @@ class ScriptedModel:
             if not any(protocols.offered_tools(body)):
                 return ModelTurn("ok"), self._asked
             if body != self._last:  # a request that is sent again gets the same turn again
-                self._last, self._turn = body, self._turns.pop(0) if self._turns else ModelTurn("all done")
+                turns = self._inner if self._is_subagent(body) else self._turns
+                self._last, self._turn = body, turns.pop(0) if turns else ModelTurn("all done")
             return self._turn, self._asked
+
+    def _is_subagent(self, body: dict[str, Any]) -> bool:
+        """Whether a request comes from an agent that the first one has started: it has not seen the user's prompt."""
+        return bool(self._prompt) and self._prompt not in json.dumps(body, ensure_ascii=False)
 
     def note(self, body: dict[str, Any]) -> None:
         """Keep a request."""
@@ -69,9 +76,9 @@ class ScriptedModel:
 
 
 @contextmanager
-def serving(turns: Sequence[ModelTurn]) -> Iterator[ScriptedModel]:
-    """A scripted model, for as long as this lasts."""
-    model = ScriptedModel(turns)
+def serving(turns: Sequence[ModelTurn], inner: Sequence[ModelTurn] = (), prompt: str = "") -> Iterator[ScriptedModel]:
+    """A scripted model, for as long as this lasts; `inner` is what it does in agents that have not seen the prompt."""
+    model = ScriptedModel(turns, inner, prompt)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"model": model}))
     server.daemon_threads = True
     model.port = server.server_address[1]

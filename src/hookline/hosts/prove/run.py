@@ -62,10 +62,13 @@ class Workspace(NamedTuple):
 
 def run(
     agent: Agent, place: Workspace, prompt: str, turns: Sequence[ModelTurn], *,
-    env: Mapping[str, str] = MappingProxyType({}), limit: float = 120.0,
+    inner: Sequence[ModelTurn] = (), env: Mapping[str, str] = MappingProxyType({}), limit: float = 120.0,
 ) -> ProgramRun:  # fmt: skip
-    """Let an agent work on a prompt, its model following the script; it ends with us, also when we are killed."""
-    with serving([*turns, *agent.ending]) as model:
+    """Let an agent work on a prompt, its model following the script; it ends with us, also when we are killed.
+
+    `inner` is the script of the agents that it starts itself.
+    """
+    with serving([*turns, *agent.ending], [*inner, *agent.ending] if inner else (), prompt if inner else "") as model:
         world = World(place.home, place.project, model.url, place.binary)
         agent.prepare(world)
         started = time.monotonic()
