@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -14,6 +13,7 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import NamedTuple
 
+from hookline.core.interpreter import python_argv
 from hookline.hosts.install.installed import Binary
 from hookline.hosts.prove.agents import Agent, World, environment
 from hookline.hosts.prove.model import ScriptedModel, serving
@@ -120,16 +120,13 @@ def end_all(leader: int, marker: str) -> None:
     asyncio.run(end())
 
 
-_KEEPER = """import sys
-sys.stdin.read()
-from hookline.hosts.prove.run import end_all
-end_all(int(sys.argv[1]), sys.argv[2])"""
+_KEEPER = "sys.stdin.read(); from hookline.hosts.prove.run import end_all; end_all(int(sys.argv[1]), sys.argv[2])"
 
 
 @contextmanager
 def _ended_after_us(leader: int, marker: str) -> Iterator[None]:
     """A process that waits for our end, whatever the reason, and then ends the agent."""
-    words = [sys.executable, "-I", "-c", _KEEPER, str(leader), marker]
+    words = python_argv(_KEEPER, str(leader), marker)
     with subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True) as keeper:
         try:
             yield
