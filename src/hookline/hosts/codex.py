@@ -1,16 +1,6 @@
 """Codex: Claude Code's nesting in a file of its own; hooks that were not trusted are skipped without a word."""
 
-from hookline.hosts.answer_shapes import (
-    BLOCK,
-    END_TURN,
-    REQUEST_ALLOWED,
-    REQUEST_DENIED,
-    SYSTEM_MESSAGE,
-    context,
-    permission,
-    rewritten,
-    same,
-)
+from hookline.hosts import answer_shapes as shapes
 from hookline.hosts.host import Config, Host, Tool
 
 _PRE = "PreToolUse"
@@ -22,23 +12,24 @@ CODEX = Host(
     title="Codex",
     verified="0.166.0",
     commands=("codex",),
-    events=same(_PRE, "PermissionRequest", "PostToolUse", "SessionStart", "SessionEnd", "UserPromptSubmit",
+    events=shapes.same(_PRE, "PermissionRequest", "PostToolUse", "SessionStart", "SessionEnd", "UserPromptSubmit",
                 "SubagentStart", "SubagentStop", "Stop", "PreCompact", "PostCompact"),
     says={
         _PRE: {
-            "deny": permission(_PRE, "deny"),
-            "rewrite": rewritten(_PRE, permissionDecision="allow"),  # without the allow it is ignored
-            "context": context(_PRE),
+            "deny": shapes.permission(_PRE, "deny"),
+            "rewrite": shapes.rewritten(_PRE, permissionDecision="allow"),  # without the allow it is ignored
+            "context": shapes.context(_PRE),
         },
-        "PermissionRequest": {"deny": REQUEST_DENIED, "allow": REQUEST_ALLOWED},
+        "PermissionRequest": {"deny": shapes.REQUEST_DENIED, "allow": shapes.REQUEST_ALLOWED},
         # a block takes the place of the output: what the tool returned does not reach the model
-        "PostToolUse": {"deny": BLOCK, "replace": BLOCK, "context": context("PostToolUse"), "stop": BLOCK},
-        "UserPromptSubmit": {"deny": BLOCK, "context": context("UserPromptSubmit")},
-        "Stop": {"keep_going": BLOCK, "stop": END_TURN},
-        "SubagentStop": {"keep_going": BLOCK},
-        "SessionStart": {"context": context("SessionStart")},
+        "PostToolUse": {"deny": shapes.BLOCK, "replace": shapes.BLOCK, "context": shapes.context("PostToolUse"),
+                        "stop": shapes.BLOCK},
+        "UserPromptSubmit": {"deny": shapes.BLOCK, "context": shapes.context("UserPromptSubmit")},
+        "Stop": {"keep_going": shapes.BLOCK, "stop": shapes.END_TURN},
+        "SubagentStop": {"keep_going": shapes.BLOCK},
+        "SessionStart": {"context": shapes.context("SessionStart")},
     },
-    message=SYSTEM_MESSAGE,
+    message=shapes.SYSTEM_MESSAGE,
     tools={"Bash": _SHELL, "shell": _SHELL, "shell_command": _SHELL, "local_shell": _SHELL,
            "exec_command": Tool("Bash", {"cmd": "command", "workdir": "cwd"}, command_line="cmd"),
            "write_stdin": Tool("Bash", {"chars": "command"}, command_line="chars"),

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hookline.hosts.answer_shapes import (
-    BASH,
-    DENY,
-    EDIT,
-    END_TURN,
-    SYSTEM_MESSAGE,
-    WRITE,
-    context,
-    specific,
-)
+from hookline.hosts import answer_shapes as shapes
 from hookline.hosts.host import VALUE, Config, Host, Tool
 from hookline.hosts.mcp_names import mcp_name
 
@@ -33,25 +24,26 @@ GEMINI = Host(
             "AfterAgent": "Stop", "SessionStart": "SessionStart", "SessionEnd": "SessionEnd",
             "PreCompress": "PreCompact", "Notification": "Notification"},
     says={
-        "PreToolUse": {"deny": DENY, "allow": {"decision": "allow"},
-                       "rewrite": specific("BeforeTool", tool_input=VALUE)},
+        "PreToolUse": {"deny": shapes.DENY, "allow": {"decision": "allow"},
+                       "rewrite": shapes.specific("BeforeTool", tool_input=VALUE)},
         # a deny takes the place of the output: what the tool returned does not reach the model
-        "PostToolUse": {"deny": DENY, "replace": DENY, "context": context("AfterTool"), "stop": END_TURN},
-        "UserPromptSubmit": {"deny": DENY, "context": context("BeforeAgent")},
-        "Stop": {"keep_going": DENY, "stop": END_TURN},
-        "SessionStart": {"context": context("SessionStart")},
+        "PostToolUse": {"deny": shapes.DENY, "replace": shapes.DENY, "context": shapes.context("AfterTool"),
+                        "stop": shapes.END_TURN},
+        "UserPromptSubmit": {"deny": shapes.DENY, "context": shapes.context("BeforeAgent")},
+        "Stop": {"keep_going": shapes.DENY, "stop": shapes.END_TURN},
+        "SessionStart": {"context": shapes.context("SessionStart")},
     },
     unjudged=frozenset({"BeforeModel", "AfterModel", "BeforeToolSelection"}),
-    message=SYSTEM_MESSAGE,
+    message=shapes.SYSTEM_MESSAGE,
     names={"prompt_response": "last_assistant_message"},
-    tools={"run_shell_command": Tool("Bash", {"dir_path": "cwd"}), "write_file": WRITE, "replace": EDIT,
+    tools={"run_shell_command": Tool("Bash", {"dir_path": "cwd"}), "write_file": shapes.WRITE, "replace": shapes.EDIT,
            "read_file": Tool("Read"), "read_many_files": Tool("Read", {"include": "file_path"}, each="include"),
            "grep_search": Tool("Grep", {"dir_path": "path", "include_pattern": "glob"}),
            "search_file_content": Tool("Grep", {"dir_path": "path", "include": "glob"}),
            "glob": Tool("Glob", {"dir_path": "path"}), "list_directory": Tool("LS", {"dir_path": "path"}),
            "web_fetch": Tool("WebFetch"), "google_web_search": Tool("WebSearch"), "write_todos": Tool("TodoWrite"),
            "invoke_agent": Tool("Agent", {"agent_name": "subagent_type"}),
-           "activate_skill": Tool("Skill", {"name": "skill"}), "ShellTool": BASH},
+           "activate_skill": Tool("Skill", {"name": "skill"}), "ShellTool": shapes.BASH},
     other_tools=frozenset({
         "update_topic", "enter_plan_mode", "exit_plan_mode", "list_background_processes", "read_background_output",
         "ask_user", "complete_task", "get_internal_docs", "tracker_create_task", "tracker_update_task",

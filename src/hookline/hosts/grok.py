@@ -5,18 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hookline.errors import EventError
-from hookline.hosts.answer_shapes import (
-    BLOCK,
-    CLAUDE_EVENTS,
-    EDIT,
-    GREP,
-    SYSTEM_MESSAGE,
-    WRITE,
-    context,
-    permission,
-    rewritten,
-    same,
-)
+from hookline.hosts import answer_shapes as shapes
 from hookline.hosts.host import Config, Host, Tool
 from hookline.hosts.mcp_names import joined_by
 
@@ -35,18 +24,19 @@ GROK = Host(
     title="Grok",
     verified="1.0.41",
     commands=("grok",),
-    events=same(*CLAUDE_EVENTS),
+    events=shapes.same(*shapes.CLAUDE_EVENTS),
     says={
-        _PRE: {"deny": permission(_PRE, "deny"), "rewrite": rewritten(_PRE, permissionDecision="allow"),
-               "context": context(_PRE)},
-        "PostToolUse": {"deny": BLOCK, "context": context("PostToolUse"), "stop": BLOCK},
-        "UserPromptSubmit": {"deny": BLOCK},
-        "Stop": {"keep_going": BLOCK},
+        _PRE: {"deny": shapes.permission(_PRE, "deny"), "rewrite": shapes.rewritten(_PRE, permissionDecision="allow"),
+               "context": shapes.context(_PRE)},
+        "PostToolUse": {"deny": shapes.BLOCK, "context": shapes.context("PostToolUse"), "stop": shapes.BLOCK},
+        "UserPromptSubmit": {"deny": shapes.BLOCK},
+        "Stop": {"keep_going": shapes.BLOCK},
     },
-    message=SYSTEM_MESSAGE,
+    message=shapes.SYSTEM_MESSAGE,
     unwrap=_unwrap,
-    tools={"run_terminal_command": Tool("Bash"), "monitor": Tool("Bash"), "write": WRITE, "search_replace": EDIT,
-           "read_file": Tool("Read", {"target_file": "file_path"}), "grep": GREP,
+    tools={"run_terminal_command": Tool("Bash"), "monitor": Tool("Bash"), "write": shapes.WRITE,
+           "search_replace": shapes.EDIT,
+           "read_file": Tool("Read", {"target_file": "file_path"}), "grep": shapes.GREP,
            "list_dir": Tool("LS", {"target_directory": "path"}), "web_search": Tool("WebSearch"),
            "todo_write": Tool("TodoWrite"), "spawn_subagent": Tool("Agent"), "workflow": Tool("Agent"),
            "apply_patch": Tool("Edit", patch="patch"), "ask_user_question": Tool("AskUserQuestion")},

@@ -1,21 +1,6 @@
 """Qwen Code: Claude Code's words, Gemini's tools, timeouts in milliseconds; nothing can be rewritten."""
 
-from hookline.hosts.answer_shapes import (
-    BLOCK,
-    CLAUDE_EVENTS,
-    EDIT,
-    END_TURN,
-    GLOB,
-    GREP,
-    READ,
-    REQUEST_ALLOWED,
-    REQUEST_DENIED,
-    SYSTEM_MESSAGE,
-    WRITE,
-    context,
-    permission,
-    same,
-)
+from hookline.hosts import answer_shapes as shapes
 from hookline.hosts.host import Config, Host, Tool
 
 _PRE = "PreToolUse"
@@ -25,19 +10,21 @@ QWEN = Host(
     title="Qwen Code",
     verified="0.24.4",
     commands=("qwen",),
-    events=same(*CLAUDE_EVENTS),
+    events=shapes.same(*shapes.CLAUDE_EVENTS),
     says={
-        _PRE: {"deny": permission(_PRE, "deny"), "ask": permission(_PRE, "ask"),
-               "allow": permission(_PRE, "allow")},
-        "PermissionRequest": {"deny": REQUEST_DENIED, "allow": REQUEST_ALLOWED},
-        "PostToolUse": {"context": context("PostToolUse"), "deny": context("PostToolUse"), "stop": END_TURN},
-        "UserPromptSubmit": {"deny": BLOCK, "context": context("UserPromptSubmit")},
-        "Stop": {"keep_going": BLOCK},
-        "SessionStart": {"context": context("SessionStart")},
+        _PRE: {"deny": shapes.permission(_PRE, "deny"), "ask": shapes.permission(_PRE, "ask"),
+               "allow": shapes.permission(_PRE, "allow")},
+        "PermissionRequest": {"deny": shapes.REQUEST_DENIED, "allow": shapes.REQUEST_ALLOWED},
+        "PostToolUse": {"context": shapes.context("PostToolUse"), "deny": shapes.context("PostToolUse"),
+                        "stop": shapes.END_TURN},
+        "UserPromptSubmit": {"deny": shapes.BLOCK, "context": shapes.context("UserPromptSubmit")},
+        "Stop": {"keep_going": shapes.BLOCK},
+        "SessionStart": {"context": shapes.context("SessionStart")},
     },
-    message=SYSTEM_MESSAGE,
-    tools={"run_shell_command": Tool("Bash", {"directory": "cwd"}), "write_file": WRITE, "edit": EDIT,
-           "read_file": READ, "grep_search": GREP, "glob": GLOB, "notebook_edit": Tool("NotebookEdit"),
+    message=shapes.SYSTEM_MESSAGE,
+    tools={"run_shell_command": Tool("Bash", {"directory": "cwd"}), "write_file": shapes.WRITE, "edit": shapes.EDIT,
+           "read_file": shapes.READ, "grep_search": shapes.GREP, "glob": shapes.GLOB,
+           "notebook_edit": Tool("NotebookEdit"),
            "list_directory": Tool("LS"), "web_fetch": Tool("WebFetch"), "todo_write": Tool("TodoWrite"),
            "web_search": Tool("WebSearch"), "monitor": Tool("Bash", {"directory": "cwd"}), "agent": Tool("Agent"),
            "workflow": Tool("Agent"), "create_sub_session": Tool("Agent"), "skill": Tool("Skill"),

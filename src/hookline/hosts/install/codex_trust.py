@@ -53,7 +53,6 @@ def with_trust(text: str, hashes: dict[str, str], old: dict[str, str]) -> str:
 
 
 def _with_trust(text: str, hashes: dict[str, str], old: dict[str, str]) -> str:
-    text = toml_edit.without_markers(text)
     for key in old.keys() - hashes.keys():
         if toml_edit.lookup(toml_edit.checked(text), _path(key)) == old[key]:
             text = toml_edit.remove_value(text, _path(key))

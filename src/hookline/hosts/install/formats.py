@@ -13,7 +13,6 @@ from hookline.hosts.install import jsonc, toml_edit
 from hookline.hosts.install.entries import HookEntry, is_ours
 from hookline.hosts.install.plugin import plugin
 from hookline.hosts.install.text_form import keep_form, without_mark
-from hookline.hosts.install.toml_edit import without_markers
 
 
 def with_entries(host: Host, text: str, entries: list[HookEntry]) -> str:
@@ -28,7 +27,7 @@ def without_entries(host: Host, text: str) -> str:
 
 def _without(host: Host, text: str) -> str:
     if host.config.shape == "toml":
-        return toml_edit.remove_rows(without_markers(text), "hooks", lambda row: is_ours(row.get("command"), host))
+        return toml_edit.remove_rows(text, "hooks", lambda row: is_ours(row.get("command"), host))
     if host.config.shape == "plugin":
         return "" if "// hookline: " in text else text
     return _cut_json(host, text)

@@ -61,14 +61,6 @@ def lookup(value: Any, path: Path) -> Any:
     return value
 
 
-_MARKERS = re.compile(r"^# (?:>>> hookline: .*|<<< hookline)\n", re.MULTILINE)
-
-
-def without_markers(text: str) -> str:
-    """The text without the comments that Hookline used to put around its tables: other programs wrote between them."""
-    return _MARKERS.sub("", text)
-
-
 # -- edits ----------------------------------------------------------------------------------------------------------
 
 

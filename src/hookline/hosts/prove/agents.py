@@ -105,14 +105,6 @@ def _claude_env(world: World) -> dict[str, str]:
             "CLAUDE_CONFIG_DIR": str(world.home / ".claude")}  # fmt: skip
 
 
-def _codex_argv(world: World, prompt: str) -> list[str]:
-    return ["exec", "--skip-git-repo-check", prompt]
-
-
-def _codex_env(world: World) -> dict[str, str]:
-    return {"FAKE_KEY": "none", "CODEX_HOME": str(world.home / ".codex")}
-
-
 def _codex_prepare(world: World) -> None:
     provider = {"name": NAME, "base_url": f"{world.url}/v1", "wire_api": "responses", "env_key": "FAKE_KEY",
                 "requires_openai_auth": False, "supports_websockets": False}  # fmt: skip
@@ -132,36 +124,18 @@ def _codex_write(file: str) -> ToolCall:
     return "exec_command", {"cmd": f"apply_patch <<'EOF'\n{patch}\nEOF"}
 
 
-def _gemini_argv(world: World, prompt: str) -> list[str]:
-    return ["-m", "gemini-2.5-flash", "--yolo", "-p", prompt]
-
-
 def _gemini_env(world: World) -> dict[str, str]:
     return {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": world.url, "GEMINI_CLI_NO_RELAUNCH": "true"}
 
 
-def _gemini_prepare(world: World) -> None:
-    _json(world.home / ".gemini/settings.json", (("security", "auth", "selectedType"), "gemini-api-key"),
+def _gemini_prepare(world: World, folder: str = ".gemini", auth: str = "gemini-api-key") -> None:
+    _json(world.home / folder / "settings.json", (("security", "auth", "selectedType"), auth),
           (("telemetry", "enabled"), False),
           (("privacy", "usageStatisticsEnabled"), False), (("general", "disableAutoUpdate"), True))  # fmt: skip
-
-
-def _qwen_argv(world: World, prompt: str) -> list[str]:
-    return ["-m", "fake-model", "--yolo", "-p", prompt]
 
 
 def _qwen_env(world: World) -> dict[str, str]:
     return {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{world.url}/v1", "OPENAI_MODEL": "fake-model"}
-
-
-def _qwen_prepare(world: World) -> None:
-    _json(world.home / ".qwen/settings.json", (("security", "auth", "selectedType"), "openai"),
-          (("telemetry", "enabled"), False),
-          (("privacy", "usageStatisticsEnabled"), False), (("general", "disableAutoUpdate"), True))  # fmt: skip
-
-
-def _copilot_argv(world: World, prompt: str) -> list[str]:
-    return ["--allow-all-tools", "--no-auto-update", "-p", prompt]
 
 
 def _copilot_env(world: World) -> dict[str, str]:
@@ -195,10 +169,6 @@ def _openhands_env(world: World) -> dict[str, str]:
             "OPENHANDS_SUPPRESS_BANNER": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}  # fmt: skip
 
 
-def _openhands_argv(world: World, prompt: str) -> list[str]:
-    return ["--headless", "--json", "--always-approve", "--override-with-envs", "-t", prompt]
-
-
 def _cline_prepare(world: World) -> None:
     words = ["auth", "-p", "openai-compatible", "-k", "none", "-m", "fake-model", "-b", f"{world.url}/v1"]
     env = {"HOME": str(world.home), "PATH": os.environ.get("PATH", ""), "CLINE_TELEMETRY_DISABLED": "1"}
@@ -226,50 +196,53 @@ def _opencode_prepare(world: World) -> None:
 AGENTS: Mapping[str, Agent] = MappingProxyType({
     "claude": Agent(_claude_argv, _claude_env, _no_preparation, _command("Bash", description="x"), _file("Write"),
                     (".claude/settings.json",), (".claude/settings.json", ".claude/settings.local.json"),
-        spawn=_prompt("Agent", run_in_background=False, **_GENERAL)),
-    "codex": Agent(_codex_argv, _codex_env, _codex_prepare, _codex_shell, _codex_write,
+                    spawn=_prompt("Agent", run_in_background=False, **_GENERAL)),
+    "codex": Agent(lambda world, prompt: ["exec", "--skip-git-repo-check", prompt],
+                   lambda world: {"FAKE_KEY": "none", "CODEX_HOME": str(world.home / ".codex")},
+                   _codex_prepare, _codex_shell, _codex_write,
                    (".codex/hooks.json", ".codex/config.toml"), (".codex/hooks.json", ".codex/config.toml"),
-        spawn=_prompt("multi_agent_v1::spawn_agent", "message")),
-    "gemini": Agent(_gemini_argv, _gemini_env, _gemini_prepare, _command("run_shell_command"), _file("write_file"),
+                   spawn=_prompt("multi_agent_v1::spawn_agent", "message")),
+    "gemini": Agent(lambda world, prompt: ["-m", "gemini-2.5-flash", "--yolo", "-p", prompt],
+                    _gemini_env, _gemini_prepare, _command("run_shell_command"), _file("write_file"),
                     (".gemini/settings.json",), (".gemini/settings.json",),
-        spawn=_prompt("invoke_agent", agent_name="generalist")),
-    "qwen": Agent(_qwen_argv, _qwen_env, _qwen_prepare,
+                    spawn=_prompt("invoke_agent", agent_name="generalist")),
+    "qwen": Agent(lambda world, prompt: ["-m", "fake-model", "--yolo", "-p", prompt], _qwen_env,
+                  lambda world: _gemini_prepare(world, ".qwen", "openai"),
                   _command("run_shell_command", is_background=False, description="x"), _file("write_file"),
                   (".qwen/settings.json",), (".qwen/settings.json",),
-        spawn=_prompt("agent", run_in_background=False, **_GENERAL)),
-    "copilot": Agent(_copilot_argv, _copilot_env, _no_preparation, _command("bash", description="x"),
+                  spawn=_prompt("agent", run_in_background=False, **_GENERAL)),
+    "copilot": Agent(lambda world, prompt: ["--allow-all-tools", "--no-auto-update", "-p", prompt],
+                     _copilot_env, _no_preparation, _command("bash", description="x"),
                      _file("create", "path", "file_text"),
                      (".copilot/hooks",), (".github/hooks",),
-        spawn=_prompt("task", name="x", description="x", agent_type="general-purpose", mode="sync")),
+                     spawn=_prompt("task", name="x", description="x", agent_type="general-purpose", mode="sync")),
     "kimi": Agent(lambda world, prompt: ["-p", prompt],
                   lambda world: {"KIMI_CODE_HOME": str(world.home / ".kimi-code")}, _kimi_prepare,
                   _command("Bash", description="x"), _file("Write", "path"), (".kimi-code/config.toml",),
-        spawn=_prompt("Agent", description="x", run_in_background=False)),
+                  spawn=_prompt("Agent", description="x", run_in_background=False)),
     "grok": Agent(lambda world, prompt: ["-m", NAME, "--always-approve", "-p", prompt],
                   lambda world: {"XAI_API_KEY": "none"}, _grok_prepare,
                   _command("run_terminal_command", description="x"), _file("write"),
                   (".grok/hooks", ".grok/config.toml", ".claude/settings.json", ".cursor/hooks.json"),
-                  (".grok/hooks",),
-        spawn=_prompt("spawn_subagent", description="x", background=False)),
+                  (".grok/hooks",), spawn=_prompt("spawn_subagent", description="x", background=False)),
     "vibe": Agent(lambda world, prompt: ["--auto-approve", "-p", prompt],
                   lambda world: {"FAKE_KEY": "none", "VIBE_HOME": str(world.home / ".vibe")}, _vibe_prepare,
                   _command("bash"), _file("write_file", "path"), (".vibe/config.toml", ".vibe/hooks.toml"),
                   (".vibe/hooks.toml",)),
-    "openhands": Agent(_openhands_argv, _openhands_env, _no_preparation,
-                       _command("terminal", **_RISK),
+    "openhands": Agent(lambda world, prompt: ["--headless", "--json", "--always-approve", "--override-with-envs", "-t",
+                                              prompt], _openhands_env, _no_preparation, _command("terminal", **_RISK),
                        _file("file_editor", "path", "file_text", command="create", **_RISK), (".openhands/hooks.json",),
                        (".openhands/hooks.json",),
                        (ModelTurn(tools=(("finish", {"message": "all done", "summary": "x"}),)),),
-        spawn=_prompt("task", **_GENERAL, **_RISK)),
+                       spawn=_prompt("task", **_GENERAL, **_RISK)),
     "cline": Agent(lambda world, prompt: ["-P", "openai-compatible", "-m", "fake-model", "--json", "-t", "300", prompt],
                    lambda world: {"CLINE_TELEMETRY_DISABLED": "1"}, _cline_prepare,
                    lambda command: ("run_commands", {"commands": [command]}), _file("editor", "path", "new_text"),
-                   (".cline/hooks",), (".cline/hooks",),
-        spawn=_prompt("spawn_agent", "task", systemPrompt="x")),
+                   (".cline/hooks",), (".cline/hooks",), spawn=_prompt("spawn_agent", "task", systemPrompt="x")),
     "opencode": Agent(lambda world, prompt: ["run", prompt], _opencode_env, _opencode_prepare,
                       _command("bash", description="x"), _file("write", "filePath"),
                       (".config/opencode/opencode.json", ".config/opencode/plugin"), (".opencode/plugin",),
-        spawn=_prompt("task", description="x", subagent_type="general")),
+                      spawn=_prompt("task", description="x", subagent_type="general")),
 })  # fmt: skip
 """Every agent that a proof can be run on."""
 

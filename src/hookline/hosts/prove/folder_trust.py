@@ -5,7 +5,7 @@ What holds for a folder is carried over to its copy, so that a proof finds what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from hookline.hosts.install import jsonc, toml_edit
 
 Values = dict[str, Any]
+Reader = Callable[[str], Values]
+Writer = Callable[[str, Path, Any], str]
 
 
 class TrustStore(NamedTuple):
@@ -20,9 +22,9 @@ class TrustStore(NamedTuple):
 
     path: str
     """The file, relative to the home."""
-    read: Callable[[str], Values]
+    read: Reader
     """What the text says of each folder."""
-    write: Callable[[str, Path, Any], str]
+    write: Writer
     """The text that says something of a folder."""
     trusted: Any
     """What it says of a folder that is trusted."""
@@ -56,7 +58,7 @@ class TrustStore(NamedTuple):
 _NOT_TRUSTED = ("untrusted", "DO_NOT_TRUST", False)
 
 
-def _toml_table(name: str, key: str) -> tuple[Callable[[str], Values], Callable[[str, Path, Any], str]]:
+def _toml_table(name: str, key: str) -> tuple[Reader, Writer]:
     def read(text: str) -> Values:
         rows = toml_edit.lookup(toml_edit.checked(text), (name,))
         return {folder: toml_edit.lookup(row, (key,)) for folder, row in _table(rows).items()}
@@ -64,49 +66,30 @@ def _toml_table(name: str, key: str) -> tuple[Callable[[str], Values], Callable[
     return read, lambda text, folder, value: toml_edit.set_value(text, (name, str(folder), key), value)
 
 
-def _toml_lists(*names: str) -> tuple[Callable[[str], Values], Callable[[str, Path, Any], str]]:
+def _lists(parse: Reader, write: Callable[[str, tuple[str], list[str]], str], *names: str) -> tuple[Reader, Writer]:
     """Lists of folders; the name of the list says what holds for them, and the last one wins."""
 
     def read(text: str) -> Values:
-        values = toml_edit.checked(text)
-        return {folder: name for name in names for folder in _texts(values.get(name))}
+        values = parse(text)
+        return {folder: name for name in names for folder in values.get(name) or ()}
 
-    def write(text: str, folder: Path, value: Any) -> str:
-        return toml_edit.set_value(text, (value,), [*_texts(toml_edit.checked(text).get(value)), str(folder)])
+    return read, lambda text, folder, name: write(text, (name,), [*(parse(text).get(name) or ()), str(folder)])
 
-    return read, write
+
+def _json(text: str) -> Values:
+    return _table(jsonc.parse(text).value)
 
 
 def _read_json(text: str) -> Values:
-    return {_trusted_folder(folder, value): value for folder, value in _table(jsonc.parse(text).value).items()}
-
-
-def _trusted_folder(folder: str, value: Any) -> str:
-    return str(Path(folder).parent) if value == "TRUST_PARENT" else folder
+    return {str(Path(name).parent) if value == "TRUST_PARENT" else name: value for name, value in _json(text).items()}
 
 
 def _write_json(text: str, folder: Path, value: Any) -> str:
     return jsonc.put(text, (str(folder),), "TRUST_FOLDER" if value == "TRUST_PARENT" else value)
 
 
-_COPILOT = ("trusted_folders", "trustedFolders")
-
-
-def _read_copilot(text: str) -> Values:
-    values = _table(jsonc.parse(text).value)
-    return {folder: name for name in _COPILOT for folder in _texts(values.get(name))}
-
-
-def _write_copilot(text: str, folder: Path, value: Any) -> str:
-    return jsonc.append(text, (value,), str(folder))
-
-
 def _table(value: Any) -> Values:
     return value if isinstance(value, dict) else {}
-
-
-def _texts(value: Any) -> Iterable[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
 STORES: Mapping[str, TrustStore] = MappingProxyType({
@@ -116,9 +99,11 @@ STORES: Mapping[str, TrustStore] = MappingProxyType({
                          settings=".gemini/settings.json"),
     "qwen": TrustStore(".qwen/trustedFolders.json", _read_json, _write_json, "TRUST_FOLDER",
                        settings=".qwen/settings.json", on=False),
-    "copilot": TrustStore(".copilot/config.json", _read_copilot, _write_copilot, _COPILOT[0]),
+    "copilot": TrustStore(".copilot/config.json", *_lists(_json, jsonc.put, "trusted_folders", "trustedFolders"),
+                          "trusted_folders"),
     "grok": TrustStore(".grok/trusted_folders.toml", *_toml_table("folders", "trusted"), trusted=True, inherits=False),
-    "vibe": TrustStore(".vibe/trusted_folders.toml", *_toml_lists("trusted", "untrusted"), "trusted"),
+    "vibe": TrustStore(".vibe/trusted_folders.toml", *_lists(toml_edit.checked, toml_edit.set_value, "trusted",
+                                                              "untrusted"), "trusted"),
 })  # fmt: skip
 """The agents that have such a list; the others run a project's hooks wherever they are started."""
 
