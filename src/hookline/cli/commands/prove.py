@@ -15,8 +15,8 @@ from hookline.hosts.host import Host
 from hookline.hosts.install.entries import HookSource
 from hookline.hosts.install.survey import Proof, hooked, note_proof
 from hookline.hosts.prove.agents import AGENTS
-from hookline.hosts.prove.findings import Finding, ProofResult
-from hookline.hosts.prove.proof import prove
+from hookline.hosts.prove.proof import ProofResult, prove
+from hookline.hosts.prove.trial import Finding
 from hookline.hosts.table import HOSTS, find
 
 if TYPE_CHECKING:

@@ -95,10 +95,6 @@ def _no_preparation(world: World) -> None:
 # -- the rows -------------------------------------------------------------------------------------------------------
 
 
-def _claude_argv(world: World, prompt: str) -> list[str]:
-    return ["-p", prompt, "--allowedTools=Bash,Write,Read,Edit", "--model", "claude-sonnet-4-5"]
-
-
 def _claude_env(world: World) -> dict[str, str]:
     return {"ANTHROPIC_BASE_URL": world.url, "ANTHROPIC_API_KEY": "none", "DISABLE_TELEMETRY": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1",
@@ -115,27 +111,15 @@ def _codex_prepare(world: World) -> None:
           (("sandbox_mode",), "danger-full-access"), (("model_providers", NAME), provider))  # fmt: skip
 
 
-def _codex_shell(command: str) -> ToolCall:
-    return "exec_command", {"cmd": command}
-
-
 def _codex_write(file: str) -> ToolCall:
     patch = f"*** Begin Patch\n*** Add File: {file}\n+x\n*** End Patch"
     return "exec_command", {"cmd": f"apply_patch <<'EOF'\n{patch}\nEOF"}
-
-
-def _gemini_env(world: World) -> dict[str, str]:
-    return {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": world.url, "GEMINI_CLI_NO_RELAUNCH": "true"}
 
 
 def _gemini_prepare(world: World, folder: str = ".gemini", auth: str = "gemini-api-key") -> None:
     _json(world.home / folder / "settings.json", (("security", "auth", "selectedType"), auth),
           (("telemetry", "enabled"), False),
           (("privacy", "usageStatisticsEnabled"), False), (("general", "disableAutoUpdate"), True))  # fmt: skip
-
-
-def _qwen_env(world: World) -> dict[str, str]:
-    return {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{world.url}/v1", "OPENAI_MODEL": "fake-model"}
 
 
 def _copilot_env(world: World) -> dict[str, str]:
@@ -194,19 +178,25 @@ def _opencode_prepare(world: World) -> None:
 
 
 AGENTS: Mapping[str, Agent] = MappingProxyType({
-    "claude": Agent(_claude_argv, _claude_env, _no_preparation, _command("Bash", description="x"), _file("Write"),
+    "claude": Agent(lambda world, prompt: ["-p", prompt, "--allowedTools=Bash,Write,Read,Edit", "--model",
+                                           "claude-sonnet-4-5"],
+                    _claude_env, _no_preparation, _command("Bash", description="x"), _file("Write"),
                     (".claude/settings.json",), (".claude/settings.json", ".claude/settings.local.json"),
                     spawn=_prompt("Agent", run_in_background=False, **_GENERAL)),
     "codex": Agent(lambda world, prompt: ["exec", "--skip-git-repo-check", prompt],
                    lambda world: {"FAKE_KEY": "none", "CODEX_HOME": str(world.home / ".codex")},
-                   _codex_prepare, _codex_shell, _codex_write,
+                   _codex_prepare, lambda command: ("exec_command", {"cmd": command}), _codex_write,
                    (".codex/hooks.json", ".codex/config.toml"), (".codex/hooks.json", ".codex/config.toml"),
                    spawn=_prompt("multi_agent_v1::spawn_agent", "message")),
     "gemini": Agent(lambda world, prompt: ["-m", "gemini-2.5-flash", "--yolo", "-p", prompt],
-                    _gemini_env, _gemini_prepare, _command("run_shell_command"), _file("write_file"),
+                    lambda world: {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": world.url,
+                                   "GEMINI_CLI_NO_RELAUNCH": "true"},
+                    _gemini_prepare, _command("run_shell_command"), _file("write_file"),
                     (".gemini/settings.json",), (".gemini/settings.json",),
                     spawn=_prompt("invoke_agent", agent_name="generalist")),
-    "qwen": Agent(lambda world, prompt: ["-m", "fake-model", "--yolo", "-p", prompt], _qwen_env,
+    "qwen": Agent(lambda world, prompt: ["-m", "fake-model", "--yolo", "-p", prompt],
+                  lambda world: {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{world.url}/v1",
+                                 "OPENAI_MODEL": "fake-model"},
                   lambda world: _gemini_prepare(world, ".qwen", "openai"),
                   _command("run_shell_command", is_background=False, description="x"), _file("write_file"),
                   (".qwen/settings.json",), (".qwen/settings.json",),

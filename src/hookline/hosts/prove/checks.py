@@ -14,8 +14,8 @@ from hookline.hosts.host import Host
 from hookline.hosts.install import codex_trust
 from hookline.hosts.install.entries import HookSource, Scope, config_path, source_of
 from hookline.hosts.install.survey import configured, scopes
-from hookline.hosts.prove.findings import Finding
 from hookline.hosts.prove.programs import missing_programs
+from hookline.hosts.prove.trial import Finding
 
 LoadHooks = Callable[[HookSource], Iterable[Hook]]
 """Loads the hooks that an entry asks; raises a `HooklineError` if it cannot."""

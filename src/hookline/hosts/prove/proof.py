@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from hookline.errors import HooklineError
 from hookline.hosts.host import Host
@@ -14,10 +15,29 @@ from hookline.hosts.install.survey import configured, scopes
 from hookline.hosts.prove.agents import AGENTS
 from hookline.hosts.prove.checks import LoadHooks, static_problems
 from hookline.hosts.prove.copies import copy_configuration
-from hookline.hosts.prove.findings import Finding, ProofResult
 from hookline.hosts.prove.folder_trust import STORES
 from hookline.hosts.prove.run import Workspace, folders
-from hookline.hosts.prove.trial import Trial
+from hookline.hosts.prove.trial import Finding, Trial
+
+
+class ProofResult(NamedTuple):
+    """What a proof found out about one host."""
+
+    host: Host
+    version: str
+    findings: tuple[Finding, ...]
+    seconds: float = 0.0
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything that is configured is enforced."""
+        return bool(self.findings) and all(finding.good for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON says it."""
+        findings = [finding._asdict() for finding in self.findings]
+        return {"host": self.host.name, "version": self.version, "holds": self.holds,
+                "seconds": round(self.seconds, 1), "findings": findings}  # fmt: skip
 
 
 def prove(host: Host, project: Path, load: LoadHooks) -> ProofResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from hookline.events import spec_of
 from hookline.hosts.host import Host, able
@@ -13,12 +13,26 @@ from hookline.hosts.install import jsonc
 from hookline.hosts.install.entries import Scope
 from hookline.hosts.prove import canary
 from hookline.hosts.prove.agents import Agent
-from hookline.hosts.prove.findings import Finding
 from hookline.hosts.prove.protocols import ModelTurn
 from hookline.hosts.prove.run import ProgramRun, Workspace, run
 from hookline.hosts.unknown_tools import unknown_offers
 
 _SERVICE = "HOOKLINE_SERVICE"
+GOOD = ("enforced", "fired", "not tried")
+"""What a line may say of something that is no cause for worry; a gate that was not tried is `not proven`."""
+
+
+class Finding(NamedTuple):
+    """One line of a proof: what was tried or looked at, and what came of it."""
+
+    what: str
+    status: str
+    detail: str = ""
+
+    @property
+    def good(self) -> bool:
+        """Whether it holds, or is nothing that a proof must show."""
+        return self.status in GOOD
 
 
 class Trial:
