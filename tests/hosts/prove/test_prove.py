@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from hookline.hook_file import load_hooks
 from hookline.hosts.host import Host
 from hookline.hosts.install.installed import find_binary, lab
 from hookline.hosts.prove.folder_trust import STORES, trust_folder
@@ -129,7 +130,7 @@ def test_a_tool_that_is_in_no_table_fails_the_proof(home: Path, monkeypatch: pyt
     row = find("codex")
     fewer = msgspec.structs.replace(row, other_tools=row.other_tools - {"create_goal"})
 
-    found = prove(fewer, home / "project")
+    found = prove(fewer, home / "project", lambda source: load_hooks(source.hooks).hooks)
 
     assert [(one.what, one.status) for one in found.findings if not one.good] == [("tool create_goal", "unknown")]
     assert not found.holds
