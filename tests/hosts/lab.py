@@ -16,7 +16,7 @@ import pytest
 from hookline.hosts.host import able
 from hookline.hosts.install.installed import find_binary
 from hookline.hosts.prove.agents import AGENTS, Agent
-from hookline.hosts.prove.folder_trust import trust_folder
+from hookline.hosts.prove.copies import trust_folder
 from hookline.hosts.prove.protocols import ModelTurn
 from hookline.hosts.prove.run import ProgramRun, Workspace, folders, run
 from hookline.hosts.table import find

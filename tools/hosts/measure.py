@@ -14,7 +14,7 @@ from typing import Any
 from hookline.hosts.host import Host, able
 from hookline.hosts.install.installed import find_binary
 from hookline.hosts.prove.agents import AGENTS, Agent
-from hookline.hosts.prove.folder_trust import trust_folder
+from hookline.hosts.prove.copies import trust_folder
 from hookline.hosts.prove.protocols import ModelTurn
 from hookline.hosts.prove.run import ProgramRun, Workspace, folders, run
 from hookline.hosts.table import find

@@ -16,9 +16,9 @@ import pytest
 from hookline.hook_file import load_hooks
 from hookline.hosts.host import Host
 from hookline.hosts.install.installed import find_binary, lab
-from hookline.hosts.prove.folder_trust import STORES, trust_folder
+from hookline.hosts.prove.checks import missing_programs
+from hookline.hosts.prove.copies import STORES, trust_folder
 from hookline.hosts.prove.model import serving
-from hookline.hosts.prove.programs import missing_programs
 from hookline.hosts.prove.proof import prove
 from hookline.hosts.prove.protocols import ModelTurn
 from hookline.hosts.table import HOSTS, find

@@ -14,8 +14,7 @@ from hookline.hosts.install.installed import find_binary, older_than_measured
 from hookline.hosts.install.survey import configured, scopes
 from hookline.hosts.prove.agents import AGENTS
 from hookline.hosts.prove.checks import LoadHooks, static_problems
-from hookline.hosts.prove.copies import copy_configuration
-from hookline.hosts.prove.folder_trust import STORES
+from hookline.hosts.prove.copies import STORES, copy_configuration
 from hookline.hosts.prove.run import Workspace, folders
 from hookline.hosts.prove.trial import Finding, Trial
 
