@@ -151,15 +151,12 @@ class Template:
                 return
             self._hear()  # it may have told us in its last moment
             if pid in self.waiting:
-                self._spare_ended(pid, status)
+                self.waiting.discard(pid)
+                self.lost += status != 0
+                if status == GONE << 8 or self.lost > MOST_LOST:
+                    self.close()
             elif pid in self.running:
                 self.ended(pid, self.running.pop(pid), status)
-
-    def _spare_ended(self, pid: int, status: int) -> None:
-        self.waiting.discard(pid)
-        self.lost += status != 0
-        if status == GONE << 8 or self.lost > MOST_LOST:
-            self.close()
 
     def _hear(self) -> None:
         while True:

@@ -283,7 +283,7 @@ class Process:
             self._go_on()
             return None
         self._close()
-        return self._result()
+        return _result(self)
 
     def detach(self) -> None:
         """Let the task that awaits `finish` go on; the program goes on too."""
@@ -362,19 +362,21 @@ class Process:
             timer.cancel()
         self.timers.clear()
 
-    def _result(self) -> ProcessResult:
-        code = self.child.exit.result() if self.child.exit.done() else None
-        killed = code is not None and code < 0
-        return ProcessResult(
-            exit_code=None if code is None or killed else code,
-            signal=-code if code is not None and killed else None,
-            stdout=bytes(self.output[self.child.stdout]),
-            stderr=bytes(self.output[self.child.stderr]) + self.child.last_words,
-            ended=self.ended,
-            held=self.held,
-            warm=self.child.warm,
-            pid=self.child.pid,
-        )
+
+def _result(process: Process) -> ProcessResult:
+    child = process.child
+    code = child.exit.result() if child.exit.done() else None
+    killed = code is not None and code < 0
+    return ProcessResult(
+        exit_code=None if code is None or killed else code,
+        signal=-code if code is not None and killed else None,
+        stdout=bytes(process.output[child.stdout]),
+        stderr=bytes(process.output[child.stderr]) + child.last_words,
+        ended=process.ended,
+        held=process.held,
+        warm=child.warm,
+        pid=child.pid,
+    )
 
 
 _KEPT: set[asyncio.Task[None]] = set()

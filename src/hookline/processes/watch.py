@@ -102,9 +102,7 @@ def answer_in_time(work: Callable[[Callable[[bytes], None]], None], until: float
     child = Watched(answering, "", SharedDeadline(until - time.monotonic()), alone=True)
     answer = child.next_line()
     if answer is None:
-        how = child.describe_silence()
-        child.kill()
-        raise NoAnswer(how)
+        raise NoAnswer(child.end_silent())
     child.forget()
     return answer
 
@@ -257,26 +255,21 @@ class Watched:
         finally:
             self.wait()
 
-    def kill(self) -> None:
-        """End it and all it has started; what left its process group is not followed."""
+    def end_silent(self) -> str:
+        """End it and all it has started, but for what left its process group; why it has not answered."""
+        until = time.monotonic() + min(_LEAVING, self._due.left)  # for one that has closed its pipe and is leaving
+        while not self._overdue and not self._reap(os.WNOHANG) and time.monotonic() < until:
+            time.sleep(0.005)
+        left = self._status is not None
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        if self._status is None:  # it may have been ended before it had made its group
+        if not left:  # it may not have made its group yet
             os.kill(self.pid, signal.SIGKILL)
-        self.wait()
-
-    def describe_silence(self) -> str:
-        """Why there is no answer; a process that has closed its end of the pipe may take a moment to be gone."""
-        if self._overdue:
-            return "gave no answer in time"
-        until = time.monotonic() + min(_LEAVING, self._due.left)
-        while not self._reap(os.WNOHANG):
-            if time.monotonic() >= until:
-                return "closed the pipe without an answer"
-            time.sleep(0.005)
         ended = self.wait()
+        if ended.overdue:
+            return "gave no answer in time"
         how = f"exit code {ended.exit_code}" if ended.signal is None else f"signal {signal.Signals(ended.signal).name}"
-        return f"ended without an answer ({how})"
+        return f"ended without an answer ({how})" if left else "closed the pipe without an answer"
 
 
 def _leave_terminal() -> None:

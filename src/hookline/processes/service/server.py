@@ -82,7 +82,10 @@ class Service:
                 os.unlink(self.path)
             listener.close()
             await asyncio.gather(*keeping, return_exceptions=True)
-            await self._finish()
+            await self.pool.aclose(END_LIMIT)
+            for talk in self.talking:
+                talk.cancel()
+            await asyncio.gather(*self.talking, return_exceptions=True)
             self.log("ended")
 
     def _listen(self) -> socket.socket:
@@ -102,12 +105,6 @@ class Service:
                 return
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.stopping.wait(), max(1.0, min(left, 30.0)))
-
-    async def _finish(self) -> None:
-        await self.pool.aclose(END_LIMIT)
-        for task in self.talking:
-            task.cancel()
-        await asyncio.gather(*self.talking, return_exceptions=True)
 
     # ---- connections
 
