@@ -103,7 +103,7 @@ def test_an_unguarded_openai_agent_as_a_tool_is_refused_early() -> None:
     facts = case("openai-agents", "unguarded_agent_as_a_tool")
 
     assert (facts["calls"], facts["requests"]) == ([], [])
-    assert facts["error"].startswith("HookError: `delegate` is an agent whose own tools nobody would judge")
+    assert facts["error"].startswith("HookError: `delegate` is an agent whose own tools would not be judged")
 
 
 def test_a_call_of_a_guarded_openai_tool_compiles_nothing() -> None:

@@ -81,7 +81,7 @@ async def test_no_answer_is_a_failure(answer: Any, policy: Any) -> None:
 async def test_nobody_to_look() -> None:
     """The failure says what to set."""
     verdict = await look(None, on_failure="block")
-    assert "needs an agent, and nobody gave this set of hooks one; set `hooks.services.inspector`" in verdict.reason
+    assert "needs an agent, and this set of hooks has none; set `hooks.services.inspector`" in verdict.reason
 
 
 def real(folder: Path, *turns: Any) -> tuple[Scripted, Any]:

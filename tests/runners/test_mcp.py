@@ -71,7 +71,7 @@ async def test_the_text_is_read_like_stdout_but_never_context(text: str, event: 
         (gives(DENY, error=True), "asked tool `echo` of `srv`, which failed"),
         (gives('{"decision": 7}'), "decision"),
         (gives('{"decision"'), "JSON"),
-        (None, "needs MCP servers, and nobody gave this set of hooks one; set `hooks.services.mcp`"),
+        (None, "needs MCP servers, and this set of hooks has none; set `hooks.services.mcp`"),
     ],
 )
 @pytest.mark.parametrize("policy", ["block", "continue"])

@@ -146,7 +146,7 @@ async def test_nobody_to_ask() -> None:
     verdict = await ask(None, on_failure="block")
 
     assert verdict.blocked
-    assert "needs a model, and nobody gave this set of hooks one; set `hooks.services.judge`" in verdict.reason
+    assert "needs a model, and this set of hooks has none; set `hooks.services.judge`" in verdict.reason
 
 
 async def test_with_the_agents_own_judge() -> None:

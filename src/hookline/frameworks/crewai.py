@@ -124,7 +124,7 @@ class _Guard:
             done(end(self._asking, run, error))
 
     def end_all(self) -> None:
-        """Nobody guards this work any more: its sessions are over."""
+        """End the sessions of work that is not guarded any more."""
         for run in list(self._runs.values()):
             done(end(self._asking, run, asyncio.CancelledError()))
         self._runs.clear()

@@ -131,7 +131,7 @@ class HooklinePlugin(BasePlugin):
         invocation = self._invocations.pop(invocation_id, None)
         if invocation is not None:
             for key in [key for key, (_, _, run, _) in self._calls.items() if invocation.has(run)]:
-                del self._calls[key]  # it never returned: it was cancelled, or waits for somebody to say yes
+                del self._calls[key]  # it never returned: it was cancelled, or waits for an approval
         return invocation
 
     async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> types.Content | None:
@@ -202,7 +202,7 @@ class HooklinePlugin(BasePlugin):
     async def after_tool_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
     ) -> dict[str, Any] | None:
-        """What hooks make of a result; a refusal, which ADK shows here too, is nobody's result."""
+        """What hooks make of a result; a refusal, which ADK shows here too, is not a result."""
         begun = self._returned(tool_context)
         if begun is None:
             return None

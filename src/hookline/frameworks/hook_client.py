@@ -1,4 +1,4 @@
-"""Whom an adapter's steps ask: the hooks about events, and whoever can answer them about questions."""
+"""Whom an adapter's steps ask: the hooks about events, and a person or program about questions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class HookClient:
             return _unasked(event, problem)
 
     async def ask(self, verdict: Verdict) -> Resolution:
-        """What whoever can be asked says to a verdict of `ask`; `None` if there is nobody."""
+        """The answer to a verdict of `ask`; `None` if there is no one to ask."""
         if self.on_ask is None:
             return None
         try:
@@ -60,7 +60,7 @@ class SyncHookClient(HookClient):
             return _unasked(event, problem)
 
     async def ask(self, verdict: Verdict) -> Resolution:
-        """What whoever can be asked says."""
+        """The answer to a verdict of `ask`."""
         return run_sync(super().ask(verdict))
 
 

@@ -204,7 +204,7 @@ def _judge(asking: HookClient, run: AgentRun, request: ToolCallRequest) -> Corou
 
 
 def _request(request: ToolCallRequest, call: ToolCall) -> ToolCallRequest:
-    """The request with what was judged, whoever holds the original."""
+    """The request with what was judged, whatever becomes of the original."""
     return request.override(tool_call={**request.tool_call, "args": thaw(call.arguments)})
 
 

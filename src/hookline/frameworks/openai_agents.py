@@ -134,7 +134,7 @@ class _Guard:
         inner = getattr(tool, "_agent_instance", None)
         if inner is not None and not hasattr(inner, _GUARDS):
             raise HookError(
-                f"`{tool.name}` is an agent whose own tools nobody would judge; guard it before `as_tool()`"
+                f"`{tool.name}` is an agent whose own tools would not be judged; guard it before `as_tool()`"
             )
         original = tool.on_invoke_tool
         if self.guards(original):

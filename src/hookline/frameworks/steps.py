@@ -175,7 +175,7 @@ async def judge(asking: HookClient, run: AgentRun, name: str, arguments: Any, id
 
 
 async def _asked(asking: HookClient, run: AgentRun, verdict: Verdict) -> Resolution:
-    """PermissionRequest hooks decide; if they leave it open, whoever can be asked does."""
+    """PermissionRequest hooks decide; if they leave it open, `on_ask` does."""
     event = verdict.event
     assert isinstance(event, PreToolUse)
     request = PermissionRequest(**run.identity, tool_name=event.tool_name, tool_input=verdict.input or {})
@@ -193,8 +193,8 @@ def _refusal(name: str, verdict: Verdict) -> str | None:
 
 
 def _answered(name: str, verdict: Verdict, answer: Resolution) -> tuple[Verdict, str | None]:
-    """What somebody said to a question: `None` means that nobody could be asked."""
-    why = verdict.reason or "a hook wants somebody to say yes"
+    """The answer to a question: `None` means that there was no one to ask."""
+    why = verdict.reason or "a hook wants an approval"
     if isinstance(answer, Reply):
         if answer.decision is Decision.ALLOW and not answer.stop:
             merged = (
@@ -205,7 +205,7 @@ def _answered(name: str, verdict: Verdict, answer: Resolution) -> tuple[Verdict,
     if answer is True:
         return verdict, None
     if answer is None:
-        return verdict, f"`{name}` needs approval, and nobody could be asked: {why}"
+        return verdict, f"`{name}` needs approval, and there was no one to ask: {why}"
     return verdict, f"`{name}` was not approved: {why}"
 
 

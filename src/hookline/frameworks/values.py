@@ -36,7 +36,7 @@ def plain(value: Any) -> Any:
 
 
 def plain_input(arguments: Any) -> dict[str, Any]:
-    """The arguments of a call as JSON has them, as an event keeps them: nobody can change them any more."""
+    """The arguments of a call as JSON has them, as an event keeps them, unchangeable."""
     if type(arguments) is dict:
         for key, item in arguments.items():
             if type(item) not in _EXACTLY_PLAIN or type(key) is not str:

@@ -1,4 +1,4 @@
-"""One way to answer a host, whoever it is: decode → fire → encode.
+"""One way to answer any host: decode → fire → encode.
 
 Two rules hold for every host, so they are written here and nowhere else. What cannot be judged is refused: an event
 that cannot be read, hooks that cannot be asked, an answer that cannot be written. And `stop` on a gate is also a deny,
@@ -84,12 +84,12 @@ def within_rules(reply: Reply, event: Event) -> Reply:
 
 
 def fails_closed(event: Event | type[Event] | None) -> bool:
-    """Whether a failure must be refused: the event comes before something, or nobody knows what it is."""
+    """Whether a failure must be refused: the event comes before something, or it is not known what it is."""
     return event is None or spec_of(event).gate
 
 
 def refusal(problem: BaseException, event: Event | type[Event] | None) -> str:
-    """Why it is refused, for whoever wanted it."""
+    """Why it is refused, for the host."""
     if isinstance(problem, HooklineError):
         told = str(problem)
     elif isinstance(problem, SystemExit):

@@ -1,8 +1,8 @@
 """The user's permission rules on a line that a guard has rewritten to run confined.
 
 A host applies its rules after hooks, to the command it is given: `Bash(git push *)` does not match a confined
-`git push`. So whoever answers with a confined line applies the rules of the settings files to the line inside first. A
-rule that denies or asks is kept, and one that allows is passed on, so that nobody is asked about what they allowed.
+`git push`. So an answer with a confined line applies the rules of the settings files to the line inside first. A
+rule that denies or asks is kept, and one that allows is passed on, so that users are not asked about what they allowed.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _malformed(rows: Iterable[Permissions]) -> list[Problem]:
 
 
 def _trusted(rows: Iterable[Permissions], project: str) -> list[Permissions]:
-    """The rows without those of files that are new or have changed since somebody trusted them."""
+    """The rows without those of files that are new or have changed since they were trusted."""
     from hookline.settings.load import load
     from hookline.settings.trust.store import Trust
 

@@ -63,7 +63,7 @@ def address_of(url: str) -> Address | None:
 
 @lru_cache(maxsize=256)
 def _pattern(text: str) -> AddressPattern | None:
-    """The parts of an entry; None for one that admits nothing because nobody can tell its host."""
+    """The parts of an entry; None for one that admits nothing because its host cannot be told."""
     if text.strip() == "*":
         return AddressPattern(None, None, None, None)
     found = _PATTERN.fullmatch(text.strip())

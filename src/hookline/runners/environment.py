@@ -89,7 +89,7 @@ def _effort(event: Event) -> dict[str, str]:
 
 
 def own_env_file(event: Event, env: Mapping[str, str]) -> Path | None:
-    """A file for exports that nobody will read, so that a hook that writes some does not fail for want of one."""
+    """A file for exports that will not be read, so that a hook that writes some does not fail for want of one."""
     if not spec_of(event).env_file or "CLAUDE_ENV_FILE" in env:
         return None
     import tempfile

@@ -29,7 +29,7 @@ class FunctionRunner:
 
     @property
     def abandoned(self) -> int:
-        """How many functions still run although nobody waits for them."""
+        """How many functions still run although they are not waited for."""
         return self._threads.abandoned
 
     async def run(self, hook: Hook, event: Event, ctx: Context) -> Answer:
@@ -152,7 +152,7 @@ class ThreadedCall:
 
     @property
     def abandoned(self) -> bool:
-        """Whether nobody waits for a function that had begun."""
+        """Whether a function that had begun was abandoned."""
         return self.state == "abandoned"
 
     def run(self) -> None:
@@ -163,7 +163,7 @@ class ThreadedCall:
             self.state = "running"
         try:
             result, error = self._context.run(self._function), None
-        except BaseException as raised:  # noqa: BLE001 - carried to whoever waits
+        except BaseException as raised:  # noqa: BLE001 - carried to the caller
             result, error = None, raised
         with self._lock:
             if self.abandoned:
@@ -185,7 +185,7 @@ class ThreadedCall:
             self.result.set_result(result)
 
     def leave(self) -> bool:
-        """Nobody waits any more; whether the function still runs."""
+        """Abandon it; whether the function still runs."""
         with self._lock:
             running = self.state == "running"
             if running:

@@ -57,7 +57,7 @@ class Services(msgspec.Struct):
 
 def missing(what: str, kind: str) -> HookFailed:
     """The failure of a hook whose host cannot do what it needs."""
-    return HookFailed(f"needs {what}, and nobody gave this set of hooks one; set `hooks.services.{kind}`")
+    return HookFailed(f"needs {what}, and this set of hooks has none; set `hooks.services.{kind}`")
 
 
 class ServiceRunner:

@@ -1,6 +1,6 @@
 """Doing something with the rights of the thread that asked for it: its user, its groups and its capabilities.
 
-Only root has any to put down. Who is not root cannot become somebody else in a confined line, so that the supervisor's
+Only root has any to put down. Who is not root cannot become another user in a confined line, so that the supervisor's
 rights are the line's.
 """
 

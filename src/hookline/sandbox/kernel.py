@@ -28,7 +28,7 @@ KEPT_CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 10)
 
 
 class Unsupported(Exception):
-    """The kernel, or whoever runs us, does not offer this."""
+    """The kernel or the container does not offer this."""
 
 
 _EPERM, _EACCES, _EBUSY, _ENOSYS = 1, 13, 16, 38

@@ -1,4 +1,4 @@
-"""Refusals: said in one line on stderr each, and kept for whoever asks afterwards."""
+"""Refusals: said in one line on stderr each, and kept for later questions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Reporter:
 
 
 def quiet(path: str) -> bool:
-    """Whether a refused write is one that programs do without, so that nobody needs to hear of it."""
+    """Whether a refused write is one that programs do without, so that it need not be reported."""
     parts = path.split("/")
     own = len(parts) > 3 and parts[1] == "proc" and parts[2].isdigit()
     return own or path.startswith(_QUIET_PLACES) or any(name in parts for name in _QUIET_NAMES)

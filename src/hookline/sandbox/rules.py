@@ -33,7 +33,7 @@ SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc"
 class PathRights:
     """The rights that a policy grants, by path. What programs write to as a matter of course is granted from the start.
 
-    The rules may be made ahead: they bind whoever enforces them.
+    The rules may be made ahead: they bind the process that enforces them.
     """
 
     def __init__(self, version: int, *, reading: bool) -> None:

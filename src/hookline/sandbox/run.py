@@ -140,7 +140,7 @@ def _say(text: str) -> None:
 
 
 def tell(descriptor: int, code: int) -> None:
-    """Say an exit code to whoever still waits for it."""
+    """Say an exit code to those who still wait for it."""
     try:
         os.write(descriptor, code.to_bytes(4, "little"))
     except BrokenPipeError:
@@ -203,7 +203,7 @@ class _CommandProcess:
         return listener
 
     def has_ended(self) -> bool:
-        """Whether it has, also where nobody has asked for its exit code yet."""
+        """Whether it has, also where its exit code was not asked for yet."""
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def end(self) -> int:
@@ -252,7 +252,7 @@ class _Watch:
         return 0
 
     def _serve(self, listener: int, what: int) -> bool:
-        """Answer what is there; whether there is still somebody to answer."""
+        """Answer what is there; whether there is still a process to answer."""
         if what & select.POLLIN:
             notice = kernel.receive(listener)
             if notice is not None:

@@ -52,13 +52,13 @@ class Sockets:
         if not self._is_door(path):
             return None
         return Refusal(
-            f"to connect to `{path}`", self._policy.write_guard, "whoever listens there is outside",
+            f"to connect to `{path}`", self._policy.write_guard, "its listener is outside",
             f"to allow it, add `--socket {path}`",
         )  # fmt: skip
 
     def _is_door(self, path: str) -> bool:
         if self._temporary and path.startswith(f"{self._temporary}/"):
-            return False  # whoever listens there was started by this line
+            return False  # its listener was started by this line
         if any(matches_glob(pattern, path) for pattern in _DOORS):
             return True
         inside = self._places is not None and self._places.hold(path)

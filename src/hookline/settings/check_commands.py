@@ -109,7 +109,7 @@ class _Reader:
         return self._places.filled(words[at])
 
     def _is_there(self, name: str, folders: list[Path]) -> bool:
-        """Whether it may be there: also where nobody knows in which folder, or where the line looks first."""
+        """Whether it may be there: also where the folder is not known, or where the line looks first."""
         path = Path(name).expanduser()
         return (
             name.removeprefix("./") in self._tested

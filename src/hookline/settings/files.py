@@ -190,7 +190,7 @@ class HookScript(msgspec.Struct, frozen=True):
 
 def read_script(path: str | Path) -> HookScript | None:
     """A file's hash and text; `None` if there is none. One that cannot be read hashes as what is wrong with it."""
-    import hashlib  # only somebody else's hooks need it, and the time to start counts
+    import hashlib  # only other people's hooks need it, and the time to start counts
 
     try:
         with Path(path).open("rb") as file:

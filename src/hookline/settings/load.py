@@ -54,7 +54,7 @@ class LoadedSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     `hooks` are in configured order, each under a name of its own; hooks in agents' headers are among them and apply
     while that agent runs. `raw` is all other settings merged; `permissions` has one row per file, the weakest first.
-    `refused` has the paths of files that are not trusted: they have no say, whoever reads them.
+    `refused` has the paths of files that are not trusted: they have no say.
     """
 
     places: SettingsFolders
@@ -244,7 +244,7 @@ def merge_files(
     *,
     effective: Callable[[File], bool] | None = None,
 ) -> LoadedSettings:
-    """What the files say together. A file that is not `effective` (nobody trusts it) has no say in hooks and `env`."""
+    """What the files say together. A file that is not `effective` (not trusted) has no say in hooks and `env`."""
     files, problems = tuple(files), tuple(problems)
     heard = [file if effective is None or effective(file) else _muted(file) for file in files]
     switches, switch_problems = read_switches(heard)

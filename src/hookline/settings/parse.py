@@ -346,7 +346,7 @@ class _Reader:
 
 
 _REMARKS = frozenset({"description", "comment", "id", "note", "notes"})
-"""Keys that people write for people; they change nothing, so nobody is told that they are ignored."""
+"""Keys that people write for people; they change nothing, so there is no note that they are ignored."""
 
 _EFFECT = {
     "default": "; its default is used",

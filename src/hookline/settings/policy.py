@@ -22,12 +22,12 @@ HARMLESS = frozenset(
         "spinnerTipsEnabled", "outputStyle", "includeCoAuthoredBy", "autoUpdatesChannel", "verbose",
     }
 )  # fmt: skip
-"""What of somebody else's file takes effect before it is trusted, besides rules that only restrict."""
+"""What of another person's file takes effect before it is trusted, besides rules that only restrict."""
 _RESTRICTING = ("deny", "ask")
 
 
 def sensitive(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """What of somebody else's file takes no effect before it is trusted: all but what can do no harm."""
+    """What of another person's file takes no effect before it is trusted: all but what can do no harm."""
     kept = {key: value for key, value in raw.items() if key not in HARMLESS}
     rules = kept.get("permissions")
     if isinstance(rules, dict):

@@ -41,7 +41,7 @@ class SettingsSource(msgspec.Struct, frozen=True, kw_only=True):
     """One place that settings come from: a file, or a text in its place.
 
     `label` is how messages name it; `root` is the folder whose code its hooks may run (a project's, a plugin's), and
-    with `foreign` that code is somebody else's: it needs trust. `owner` names the agent or skill of a header.
+    with `foreign` that code is another person's: it needs trust. `owner` names the agent or skill of a header.
     """
 
     kind: Kind
@@ -82,7 +82,7 @@ def absolute_path(path: str | Path) -> Path:
     """An absolute path without `..`, links left as they are."""
     try:
         expanded = Path(path).expanduser()
-    except RuntimeError:  # `~somebody` who is not there
+    except RuntimeError:  # `~name` of an unknown user
         expanded = Path(path)
     return Path(os.path.normpath(expanded.absolute()))
 
@@ -113,7 +113,7 @@ def places(
     """Find the folders.
 
     `CLAUDE_CONFIG_DIR` moves the user's own. `HOOKLINE_MANAGED_SETTINGS` names the administrator's file only where none
-    is in its usual place: whoever starts a program can set a variable, and must not drop what stands there.
+    is in its usual place: a program's caller can set a variable, and must not drop what stands there.
     """
     moved = env is not None or home is None  # a home folder given by hand is meant, unless the environment is, too
     env = os.environ if env is None else env

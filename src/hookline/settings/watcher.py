@@ -1,7 +1,7 @@
 """Edits take effect with the next event: before each one the files' signatures are compared, which takes microseconds.
 
-An edit that cannot be read, or that nobody has trusted, changes nothing: what was good before stays, and it says why.
-A trusted hook whose script has changed cannot go on as it was, so it fails closed until somebody trusts it again.
+An edit that cannot be read, or that is not trusted, changes nothing: what was good before stays, and it says why.
+A trusted hook whose script has changed cannot go on as it was, so it fails closed until it is trusted again.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def key_blocks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _last(end: re.Pattern[str], text: str) -> int:
-    """Where the last end of a block begins, so that nobody looks for one where there is none."""
+    """Where the last end of a block begins, so that none is looked for where there is none."""
     found = -1
     for match in end.finditer(text):
         found = match.start()

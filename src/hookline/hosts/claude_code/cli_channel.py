@@ -1,7 +1,7 @@
 """The CLI's end of the control protocol: a host drives us over stdin and stdout, and we ask it about hooks and tools.
 
 server = Server(write)
-server.received(chunk) … server.ended()       whoever reads stdin feeds it
+server.received(chunk) … server.ended()       the reader of stdin feeds it
 await server.next()                           what the host says or asks, in order; None once it is gone
 await server.ask(HookCallback(…))             what the host answers; cancelling this takes the question back
 server.answer(request_id, {…})                our answer to what it asked

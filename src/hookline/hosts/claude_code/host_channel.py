@@ -113,7 +113,7 @@ class HostChannel:
         self.ends_session = False
         try:
             await self.request(OtherRequest.of("end_session"))
-        except ClaudeError as problem:  # it has ended already, and said why to whoever listened
+        except ClaudeError as problem:  # it has ended already, and said why to its listeners
             log.debug("the session could not be ended in good order: %s", problem)
         self._transport.end_input()
 
@@ -185,7 +185,7 @@ class HostChannel:
             self._ending = asyncio.get_running_loop().create_task(self._transport.close(0.0))
 
     def ended(self, exit: PeerExit) -> None:
-        """The CLI is gone: nobody is left waiting."""
+        """The CLI is gone: no caller is left waiting."""
         for late in self._connection.end():
             assert isinstance(late, Violation)
             self._violated(late)

@@ -1,4 +1,4 @@
-"""Messages between the pipe and whoever reads them, with a bound on how much may lie there."""
+"""Messages between the pipe and their reader, with a bound on how much may lie there."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class MessageQueue:
         return message
 
     def hold_open(self, more: int) -> None:
-        """While somebody waits for an answer that comes down the same pipe, it is not paused."""
+        """While a caller waits for an answer that comes down the same pipe, it is not paused."""
         self._held_open += more
         self._balance()
 

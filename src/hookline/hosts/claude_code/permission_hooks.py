@@ -41,7 +41,7 @@ class PermissionHooks:
         self._calls: dict[str, _Call] = {}
 
     async def answer_callback(self, request: HookCallback) -> Raw:
-        """The callback's answer; whoever waits for it is told, also when it is cancelled."""
+        """The callback's answer; waiting callers are told, also when it is cancelled."""
         codec = _PermissionCodec(claude.trusted_reader(PermissionRequest))
         call = self._call(request.tool_use_id or "")
         call.arrived.set()

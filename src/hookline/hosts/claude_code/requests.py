@@ -2,7 +2,7 @@
 
 Requests are served as they come, each in the task that will finish it. One task serves request after request for as
 long as none has to wait; when one waits, another task takes the rest over. So a burst of quick hooks costs one task,
-and a slow hook holds nobody up.
+and a slow hook holds no other up.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class Answering:
 
 
 class _NoHooks:
-    """A callback without hooks is nobody's."""
+    """A callback without hooks is unknown."""
 
     async def fire(self, event: Event) -> Verdict:
         raise ErrorAnswer("there are no hooks here", "unknown_callback")

@@ -38,7 +38,7 @@ def _members(value: Any, name: str) -> dict[str, Any]:
 
 def _hash(event: str, name: str, matcher: str | None, hook: dict[str, Any]) -> str:
     timeout = hook.get("timeout")
-    if not isinstance(timeout, int):  # an entry that somebody has edited: none of our hashes fits it
+    if not isinstance(timeout, int):  # an entry that was edited: none of our hashes fits it
         return ""
     timeout = min(timeout, CODEX.config.cut_to.get(event, timeout))
     handler = {"type": "command", "command": hook["command"], "timeout": timeout, "async": False}

@@ -33,7 +33,7 @@ class HookSource(NamedTuple):
     hooks: str = ""
     settings: str = ""
     view: str = ""
-    """The socket of somebody who looks on."""
+    """The socket of a live view."""
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ def source_of(command: str) -> HookSource:
     """Where the hooks come from that one of our commands asks."""
     try:
         words = shlex.split(command)
-    except ValueError:  # somebody has edited it
+    except ValueError:  # it was edited
         return HookSource()
     after = dict(pairwise(words))
     return HookSource(hooks=after.get("--hooks", ""), settings=after.get("--settings", ""))

@@ -39,7 +39,7 @@ def our_commands(host: Host, text: str) -> list[tuple[str, str]]:
 
 
 def all_commands(host: Host, text: str) -> list[tuple[str, str]]:
-    """Every command in a host's hook file, whoever wrote it: the host's event, and the command."""
+    """Every command in a host's hook file, ours or not: the host's event, and the command."""
     found: list[tuple[Any, Any]]
     if host.config.shape == "toml":
         rows = toml_edit.checked(without_mark(text)).get("hooks", [])

@@ -2,7 +2,7 @@
 
 That an entry stands in a file does not mean that the agent runs it: it may not read that file this time (`claude
 --setting-sources project`), or not trust it (Codex). So the user's entry leaves a note of each event it is asked about,
-and another one that finds no fresh note judges. What is judged twice then is judged; what nobody judges runs.
+and another one that finds no fresh note judges. What is judged twice then is judged; what is not judged runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PATIENCE = 1.0
 """Seconds to wait for the note: both entries are started at the same time, on a machine that may be busy."""
 
 _AT_ONCE = 0.05
-"""Seconds to wait where nobody came the last time."""
+"""Seconds to wait where no answer came the last time."""
 
 _FRESH = 5.0
 """Seconds by which a note may be older than the entry that looks for it."""

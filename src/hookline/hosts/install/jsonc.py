@@ -1,4 +1,4 @@
-"""JSON with comments, edited in place: what somebody wrote stays as it is, to the letter. Pure.
+"""JSON with comments, edited in place: what the user wrote stays as it is, to the letter. Pure.
 
 `parse` keeps where every value lies in the text; the edits cut and paste there. Comments, blank lines, trailing commas
 and the order of keys survive.

@@ -1,4 +1,4 @@
-"""Our own keys in a TOML file that somebody else keeps: set, added and removed; the rest stays to the letter. Pure.
+"""Our own keys in a TOML file of another program: set, added and removed; the rest stays to the letter. Pure.
 
 There is more than one way to write a table, so an edit is a guess that is checked: the text is parsed again, and unless
 nothing but our key is different, the next way is tried. A text for which none is left is refused.

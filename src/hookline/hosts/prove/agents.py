@@ -22,7 +22,7 @@ _NONE: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 
 
 class World(NamedTuple):
-    """Where one run takes place: folders that nobody else uses, and the model's address."""
+    """Where one run takes place: folders of its own, and the model's address."""
 
     home: Path
     project: Path
