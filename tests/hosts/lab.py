@@ -76,8 +76,7 @@ class Lab(NamedTuple):
 LIMIT = 8
 """Seconds that a host waits at most, as far as the program of a test knows."""
 
-_PROGRAM = f"""#!{sys.executable}
-from types import MappingProxyType
+_PROGRAM = f"""from types import MappingProxyType
 
 import msgspec
 
@@ -94,12 +93,23 @@ main()
 
 
 def own_program(folder: Path) -> Path:
-    """A `hookline` of its own, which a test may remove; it knows of a host that none of them waits long."""
+    """A `hookline` with an interpreter of its own, which a test may remove; it knows that no host waits long."""
     path = folder / "bin" / "hookline"
     path.parent.mkdir()
-    path.write_text(_PROGRAM)
+    python = own_python(path)
+    python.symlink_to(os.path.realpath(sys.executable))
+    settings = Path(sys.prefix, "pyvenv.cfg")
+    if settings.exists():
+        (folder / "pyvenv.cfg").write_text(settings.read_text())
+        (folder / "lib").symlink_to(Path(sys.prefix, "lib"))
+    path.write_text(f"#!{python}\n{_PROGRAM}")
     path.chmod(0o755)
     return path
+
+
+def own_python(program: Path) -> Path:
+    """The interpreter that a host's entries start."""
+    return program.with_name("python")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from hookline.hosts.host import Host, able
 from hookline.hosts.prove.agents import AGENTS
 from hookline.hosts.prove.run import ProgramRun
 from hookline.hosts.table import find
-from tests.hosts.lab import NAMES, installed, laid_out, own_program
+from tests.hosts.lab import NAMES, installed, laid_out, own_program, own_python
 from tests.hosts.tools import HOOKS as TOOL_HOOKS
 from tests.hosts.tools import MARKS, REASONS_LOST, SERVER, agent_with_server, tool_calls
 from tests.processes.service.conftest import Desk, running
@@ -100,7 +100,7 @@ def recorded(request: pytest.FixtureRequest, running: Desk, tmp_path_factory: py
         calls = lab.run("please run it", *kinds, others=others, agent=agent)
         prompt = lab.run("this is forbidden", "prompted")
         inner = lab.run_subagent("inner-denied") if AGENTS[host.name].spawn else None
-        program.unlink()
+        own_python(program).unlink()
         gone = lab.run("please run it", "unguarded")
         return Recorded(host, calls, prompt, inner, gone, lab.ran(), files_in(lab.place.project))
 
