@@ -296,6 +296,16 @@ NOTED = {
     "an interpreter of the project": (".venv/bin/python hooks/a.py", {}),
     "awk": ("awk 'BEGIN { system(\"./x\") }'", {}),
     "an unknown command of ours": ("hookline confine -- ./x", {}),
+    "code on the input": ("python3 <<E\nimport other\nE", {}),
+    "an rc file": ("bash --rcfile ./x.sh -i -c true", {}),
+    "a warning's class": ("python3 -W ignore::other.X hooks/a.py", {}),
+    "a script elsewhere": ("cp hooks/c.sh /tmp/y && sh /tmp/y", {}),
+    "a script from the input": (". /dev/stdin < hooks/c.sh", {}),
+    "settings of curl": ("curl -K hooks/c.sh", {}),
+    "a module for node": ("node --require=./x.js hooks/a.mjs", {}),
+    "another project": ("hookline pipe --project sub", {}),
+    "a path that is exported": ("export PATH=./hooks:$PATH; c.sh", {}),
+    "a program with another path": ("hash -p ./hooks/c.sh ls; ls", {}),
     "a script for osascript": ("osascript x.scpt", {}),
 }
 

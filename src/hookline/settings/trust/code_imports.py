@@ -6,6 +6,7 @@ do that belong to what is trusted, as a `Listing` of the folder.
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from hookline.core.hooks.actions import Cedar, Rego
 from hookline.settings.files import LARGEST, HookScript, is_file, read_bytes
 from hookline.settings.trust.dynamic_code import JAVASCRIPT, python_reach, script_reach
 from hookline.settings.trust.script_programs import CODE
@@ -261,3 +263,17 @@ _NODE = frozenset(
 def is_inside(path: Path, roots: Iterable[Path]) -> bool:
     """Whether a path lies in one of the folders; links are not followed."""
     return any(path.is_relative_to(root) for root in roots)
+
+
+# -- policies --------------------------------------------------------------------------------------------------------
+
+
+def policy_files(action: Cedar | Rego, folder: str) -> list[Path]:
+    """The files that a hook of policies reads: those that its pattern matches now, and its entities."""
+    found = [Path(path) for path in glob.glob(str(_at(folder, action.policies)), recursive=True)]  # noqa: PTH207 - patterns may be absolute
+    entities = action.entities if isinstance(action, Cedar) else None
+    return [path for path in (*found, *((_at(folder, entities),) if entities else ())) if path.is_file()]
+
+
+def _at(folder: str, pattern: str) -> Path:
+    return Path(folder, Path(pattern).expanduser())

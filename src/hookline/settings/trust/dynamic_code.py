@@ -15,13 +15,13 @@ _MODULES = frozenset(
         "__future__", "abc", "argparse", "array", "ast", "asyncio", "atexit", "base64", "binascii", "bisect", "bz2",
         "calendar", "cmath", "codecs", "collections", "colorsys", "concurrent", "configparser", "contextlib",
         "contextvars", "copy", "csv", "dataclasses", "datetime", "decimal", "difflib", "email", "enum", "errno",
-        "fcntl", "filecmp", "fileinput", "fnmatch", "fractions", "functools", "gc", "getopt", "getpass", "gettext",
+        "fcntl", "filecmp", "fileinput", "fnmatch", "fractions", "functools", "gc", "getopt", "getpass",
         "glob", "graphlib", "grp", "gzip", "hashlib", "heapq", "hmac", "hookline", "html", "http", "io", "ipaddress",
         "itertools", "json", "keyword", "linecache", "locale", "logging", "lzma", "math", "mimetypes", "numbers",
         "operator", "os", "pathlib", "platform", "pprint", "pwd", "queue", "quopri", "random", "re", "reprlib",
         "resource", "sched", "secrets", "select", "selectors", "shlex", "shutil", "signal", "socket", "ssl", "stat",
         "statistics", "string", "stringprep", "struct", "sys", "sysconfig", "tarfile", "tempfile", "textwrap",
-        "threading", "time", "timeit", "token", "tokenize", "tomllib", "traceback", "types", "typing", "unicodedata",
+        "threading", "time", "token", "tokenize", "tomllib", "traceback", "types", "typing", "unicodedata",
         "urllib", "uuid", "warnings", "weakref", "xml", "zipfile", "zlib", "zoneinfo",
     }
 )  # fmt: skip
@@ -29,11 +29,12 @@ _MODULES = frozenset(
 _OF_HOOKLINE = frozenset({"hookline.guards", "hookline.events", "hookline.replies", "hookline.errors"})
 """Modules of Hookline that hooks are written with."""
 _NAMES = frozenset(
-    {"exec", "eval", "compile", "__import__", "__builtins__", "__loader__", "__spec__", "globals", "vars"}
+    {"exec", "eval", "compile", "__import__", "__builtins__", "__loader__", "__spec__", "globals", "vars", "breakpoint"}
 )
 _ATTRIBUTES = re.compile(
     r"system|popen\w*|exec(?:[lv]p?e?)?|spawn\w*|posix_spawn\w*|startfile|fork|forkpty|create_subprocess_\w+|"
     r"subprocess_\w+|from_settings|AgentCheck|Cedar|Command|McpTool|Prompt|Rego|"
+    r"attrgetter|methodcaller|get_type_hints|ForwardRef|_evaluate|FunctionType|CodeType|LambdaType|"
     r"run_path|run_module|exec_module|load_module|import_module|find_spec|load_extension|fileConfig|dictConfig|"
     r"__(?:import|builtins|loader|spec|globals|code|subclasses|dict|getattribute|reduce|reduce_ex)__"
 )
@@ -93,7 +94,7 @@ def _is_plain(name: str, known: Collection[str]) -> bool:
         return True
     if top == "hookline":
         return name == top or any(name == one or name.startswith(f"{one}.") for one in _OF_HOOKLINE)
-    return top in _MODULES and name != "logging.config"
+    return top in _MODULES and name not in {"logging.config", "http.server", "concurrent.interpreters"}
 
 
 def _hides_sys(alias: ast.alias) -> bool:

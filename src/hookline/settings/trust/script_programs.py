@@ -20,6 +20,14 @@ WITH_PROGRAM_FILE = lists("program-file")
 HOOKLINE_FILES = frozenset({"--hooks", "--settings"})
 HOOKLINE_VERBS = frozenset({"answer", "audit", "check", "fire", "guard", "hosts", "list", "pipe", "report", "watch"})
 """Commands of ours that run no other files than these flags name, and the project's trusted hooks."""
+HOOKLINE_FLAGS = re.compile(r"--(?:hooks|settings|dialect|event|json|scope|only)(?:=|$)|-j$")
+CODE_OPTIONS = re.compile(
+    r"curl (?:-\w*K|--config)|wget (?:--use-askpass|--config|-e|--execute)|terminal-notifier -execute|"
+    r"(?:sort|split) --(?:compress|filter)"
+)
+"""Options of plain programs that run something."""
+PLAIN_FLAGS = frozenset({"-w", "-T", "-s", "--no-warnings", "--trace-warnings", "--enable-source-maps", "--version"})
+"""Flags of interpreters other than Python that load nothing."""
 CODE_VARIABLES = re.compile(
     r"(?:LD|DYLD|PYTHON|NODE|NPM|PERL|PERL5|RUBY|GIT|BASH|JAVA|LUA|PHP|HOOKLINE|DENO|BUN|AWK|GAWK|R|ZDOT)_?[A-Z0-9_%()]*|"
     r"ENV|SHELLOPTS|SHELL|IFS|PROMPT_COMMAND|EDITOR|VISUAL|PAGER|LESSOPEN|LESSCLOSE|HOME|TMPDIR|CLASSPATH|PHPRC|"

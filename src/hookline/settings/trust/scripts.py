@@ -8,7 +8,6 @@ says so: such a hook is trusted as a command, not by content.
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,18 +30,22 @@ from hookline.settings.trust.code_imports import (
     is_code,
     is_inside,
     is_shell,
+    policy_files,
     python_imports,
 )
 from hookline.settings.trust.dynamic_code import code_reach, python_reach
 from hookline.settings.trust.script_programs import (
     ANSWERED,
+    CODE_OPTIONS,
     CODE_VARIABLES,
     HERE,
     HOOKLINE_FILES,
+    HOOKLINE_FLAGS,
     HOOKLINE_VERBS,
     INLINE_FILES,
     OTHER_VALUED,
     PLAIN,
+    PLAIN_FLAGS,
     PLAIN_VARIABLES,
     PYTHON_VALUED,
     RECIPES,
@@ -88,17 +91,6 @@ def files_run_by_action(
     reader = _CommandReader(action, inside, Path(project_dir), {**(env or {}), **action.env})
     reader.read_action()
     return reader.named()
-
-
-def policy_files(action: Cedar | Rego, folder: str) -> list[Path]:
-    """The files that a hook of policies reads: those that its pattern matches now, and its entities."""
-    found = [Path(path) for path in glob.glob(str(_at(folder, action.policies)), recursive=True)]  # noqa: PTH207 - patterns may be absolute
-    entities = action.entities if isinstance(action, Cedar) else None
-    return [path for path in (*found, *((_at(folder, entities),) if entities else ())) if path.is_file()]
-
-
-def _at(folder: str, pattern: str) -> Path:
-    return Path(folder, Path(pattern).expanduser())
 
 
 class _CommandReader:
@@ -192,7 +184,7 @@ class _CommandReader:
         if name in RECIPES:
             self._note(where, f"`{name}` runs what its recipes say")
         elif name in PLAIN or name in WITH_PROGRAM_FILE:
-            if any(code_reach(name, word) for word in command.words[1:]):
+            if any(code_reach(name, word) or CODE_OPTIONS.match(f"{name} {word}") for word in command.words[1:]):
                 self._note(where, f"the code that `{name}` is given may run files")
             return
         elif command.via:
@@ -207,6 +199,8 @@ class _CommandReader:
         """The script that a shell is given, if it is: what `-c` carries was read with the line."""
         at, words = 1, command.words
         while at < len(words) and words[at][:1] in "-+" and words[at] not in ("-", "--"):
+            if words[at] in ("--rcfile", "--init-file"):
+                self._note(where, f"`{command.name} {words[at]}` runs another file first")
             if re.fullmatch(r"-[a-zA-Z]*c", words[at]):
                 return
             at += 2 if words[at] in valued else 1
@@ -223,7 +217,8 @@ class _CommandReader:
                 self._add(one.target, bases, where)
             else:
                 self._note(where, f"what `{command.name}` reads from `{one.target}` is known only when it runs")
-        if not files and not any(one.op.startswith("<<") for one in command.redirects):
+        written = any(one.op.startswith("<<") for one in command.redirects) and not language_of(command.name)
+        if not files and not written:  # of what stands on the line, only a shell's was read with it
             self._note(where, f"`{command.name}` runs what it reads from its input")
 
     def _interpreted(self, command: SimpleCommand, bases: tuple[Path, ...], where: str) -> None:
@@ -237,6 +232,8 @@ class _CommandReader:
                 return self._python_code(command, at, bases, where)
             if python and "E" in words[at] and "I" not in words[at]:
                 self._note(where, f"`{command.name} {words[at]}` may run byte code that lies beside the script")
+            if (not python and words[at] not in PLAIN_FLAGS) or (words[at].startswith("-W") and "." in " ".join(words)):
+                self._note(where, f"`{command.name} {words[at]}` may load other code")
             if not python and words[at] in ("-e", "-E", "--eval", "-p", "--print", "-r", "-c") and at + 1 < len(words):
                 return self._inline(command, at + 1, where)
             if not python and words[at] in valued and at + 1 < len(words) and words[at + 1].startswith("."):
@@ -295,7 +292,8 @@ class _CommandReader:
                 self._add(value, bases, where)
             elif flag in HOOKLINE_FILES:
                 self._add_word(command, index + 1, bases, where, f"what `hookline {verb}` runs")
-        if at in command.unknown or verb not in HOOKLINE_VERBS:
+        plain = verb == "guard" or all(HOOKLINE_FLAGS.match(word) for word in words[at + 1 :] if word.startswith("-"))
+        if at in command.unknown or verb not in HOOKLINE_VERBS or not plain:
             self._note(where, f"`hookline {verb}` may run files of the project, and which cannot be told")
 
     def _inline(self, command: SimpleCommand, at: int, where: str) -> None:
@@ -310,8 +308,10 @@ class _CommandReader:
         word = command.words[at]
         if at in command.unknown or any(sign in word for sign in "*?["):
             self._note(where, f"{what} (`{word[:60]}`) is known only when it runs")
-        else:
-            self._add(word, bases, where)
+            return
+        if not any(is_inside(absolute_path(base / word), self._inside) for base in bases):
+            self._note(where, f"`{word[:60]}` lies outside the project")
+        self._add(word, bases, where)
 
     def _add(self, name: str, bases: tuple[Path, ...], where: str) -> None:
         if len(name) >= _LONGEST_NAME or "\0" in name:
