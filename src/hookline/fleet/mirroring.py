@@ -142,9 +142,9 @@ class Mirroring:
         mirror = self._folder.ledger.mirror(machine)
         try:
             _, problems = mirror.take(data)
-        except OSError:
-            raise
-        except Exception as problem:  # noqa: BLE001 - whatever is wrong with one block, the others are mirrored
+        except Exception as problem:  # whatever is wrong with one block, the others are mirrored
+            if isinstance(problem, OSError):  # that is the disk
+                raise
             problems = [mirror.put_aside(data, place, f"{type(problem).__name__}: {problem}")]
         for one in problems:
             log.warning("%s", one)

@@ -15,6 +15,7 @@ from hookline.fleet.status import Status
 
 SILENT_SECONDS = 120.0
 SKEW_SECONDS = 300.0
+_UNHEARD = "never heard"
 
 
 class MachineRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,15 +58,7 @@ def rows(
 ) -> list[MachineRow]:
     """The fleet, machines that need attention first."""
     made = [
-        _row(
-            member,
-            statuses.get(member.machine),
-            is_unreadable=member.machine in statuses and statuses[member.machine] is None,
-            rollout=rollout,
-            records=records.get(member.machine, 0),
-            breaks=breaks,
-            now=now,
-        )
+        _row(member, statuses.get(member.machine, _UNHEARD), rollout, records.get(member.machine, 0), breaks, now=now)
         for member in members.values()
         if not member.revoked
     ]
@@ -73,21 +66,16 @@ def rows(
 
 
 def _row(
-    member: Member,
-    status: Status | None,
-    *,
-    is_unreadable: bool,
-    rollout: Rollout | None,
-    records: int,
-    breaks: Sequence[ChainProblem],
-    now: datetime,
-) -> MachineRow:
+    member: Member, said: Status | str | None, rollout: Rollout | None, records: int, breaks: Sequence[ChainProblem],
+    *, now: datetime,
+) -> MachineRow:  # fmt: skip
+    status = said if isinstance(said, Status) else None
     wanted = rollout.wanted(member.machine)[0] if rollout else 0
     problems = [one.text for one in breaks if one.machine == member.machine]
     age = status.seconds_old(now) if status else float("inf")
     if member.suspended:
         problems.append(f"cut off: {member.suspended}; `hookline fleet resume {member.machine}` lets it in again")
-    if is_unreadable:
+    if said is None:
         problems.append("what it says of itself cannot be read; is its Hookline newer than the hub's?")
     if status and status.refused:
         problems.append(f"policy refused: {status.refused}")
