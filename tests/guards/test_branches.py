@@ -241,11 +241,13 @@ env git push -fv | git subtree push --prefix x origin +main | sudo git push --fo
 UNFORCED = """
 git push | git push -u origin feature | git push origin HEAD:main | git push --tags | git push --all | git push origin :
 git commit -m 'git push --force' | git fetch --force | git push --no-force origin x | git push -n | git branch -f x
-git branch -D x | git push -o fd origin x | git config --get push.default && git push | git remote -v && git push
+git branch -D x | git push -o fd origin x | git config --get push.default && git push
+git config user.name x && git commit -m y | git remote -v && git push
 """
 UNSURE = """
 git push $x | git push origin $x | git -c remote.origin.push=+x push | git config remote.origin.push +x && git push
-git remote add --mirror=push o u && git push o | git push --unknown | git push --forc
+git remote add --mirror=push o u && git push o | git config alias.p "push -f"; git p origin x
+git config set alias.p "push -f" && git p | git push --unknown | git push --forc
 """
 
 

@@ -338,6 +338,10 @@ async def test_reading_is_kept_inside_when_asked(
 
 
 READ_OUTSIDE = """
+awk 'BEGIN {while ((getline l < "/etc/passwd") > 0) print l}' | sed 'r /etc/passwd' a/x | sed '/x/r /etc/passwd' a/x
+sqlite3 :memory: "select readfile('/etc/passwd')" | exec 3</etc/passwd; cat <&3 | ln -s /etc/passwd y; cat y
+cd /; cat etc/passwd | env -C /etc cat passwd | docker run -v /etc:/x alpine cat /x/passwd
+jq --rawfile a /etc/passwd . a
 cat /etc/passwd | cat ../f | cat link/f | head -n 1 /etc/passwd | grep -r x / | grep x /etc/hosts | less /etc/passwd
 cat < /etc/passwd | cd /etc && cat passwd | cd .. && ls | ls / | ls .. | find / -name x | find .. -exec cat {} +
 cp /etc/passwd . | tar cf x.tar /etc | tar -czf x.tgz -C /etc passwd | dd if=/etc/passwd of=x
@@ -351,6 +355,7 @@ sudo cat /etc/shadow | env A=1 cat /etc/shadow | sort /etc/passwd | tac /etc/pas
 openssl enc -in /etc/passwd
 """
 READ_INSIDE = """
+sed -n '/usr/,/etc/p' a/x | awk '/etc/ {print "/usr/bin"}' a/x | sed 's#/usr/bin#/opt#' a/x
 cat a/x | ls | ls a | grep -rn /api/v1 . | grep -e /etc/passwd a/x | sed -n '/a/,/b/p' a/x | sed 's/a/b/' a/x
 awk '/x/ {print}' a/x | awk -F/ '{print $2}' a/x | cut -d/ -f1 a/x | cut -d / -f 1 a/x | tr / _ | echo /etc/passwd
 printf '%s' /etc/passwd | git log --oneline | git diff HEAD~1 -- a | git show HEAD:a/x | curl https://h/etc/passwd

@@ -30,6 +30,8 @@ from hookline.replies import Reply, ask, deny
 _MOST_ALIASES = 5
 _EVERYTHING = frozenset({"--all", "--branches", "--mirror"})
 _PUSHES = ("push", "send-pack", "http-push", "subtree", None)
+_DECIDING_SETTINGS = ("alias.", "push.", "remote.", "branch.", "include.", "includeif.", "url.")
+_READS_SETTINGS = frozenset({"--get", "--get-all", "--get-regexp", "--list", "-l", "get", "list"})
 _MOVES = frozenset({"checkout", "switch"})
 _MCP_PUSHES = ("push", "commit", "create_or_update_file", "delete_file", "update_ref")
 
@@ -152,12 +154,16 @@ def _judged(line: str, cwd: str, judge: _Judge, depth: int = 0) -> Iterator[_Fin
                 yield from [_unsure(push)] * configures
             elif (meant := _alias(place, command)) is not None:
                 yield from _expanded_alias(meant, push, judge, depth)
+            elif configures and command != "config":
+                yield _unsure(push)
 
 
 def _changes_settings(command: str | None, words: Sequence[str]) -> bool:
-    """Whether git is told to change what a later push in the same line does."""
-    reads = any(word.startswith(("--get", "--list", "-l")) for word in words) or len(words) < 2
-    return (command == "config" and not reads) or (command == "remote" and any("mirror" in word for word in words))
+    """Whether git is told to change what a later command of the same line does: aliases, remotes, what is pushed."""
+    if command == "remote":
+        return any("mirror" in word for word in words)
+    named = any(word.lower().startswith(_DECIDING_SETTINGS) for word in words)
+    return command == "config" and (named or "--edit" in words or "-e" in words) and not set(words) & _READS_SETTINGS
 
 
 def _alias(folder: str, command: str | None) -> str | None:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from hookline.core.shell import SimpleCommand, parse_line
 from hookline.core.shell.folders import CHANGES_FOLDER, join, placed
-from hookline.core.shell.programs.table import names
+from hookline.core.shell.programs.languages import LANGUAGES
+from hookline.core.shell.programs.table import names, values
 from hookline.core.shell.programs.writers import HARMLESS
 from hookline.guards.permissions.readonly_commands import find_files, match_options, row_of
 
@@ -28,6 +29,9 @@ _SCRIPT_FIRST = {
 }
 """Programs whose first operand is a pattern or a script, and their options that are followed by a text."""
 _SCRIPT_OPTIONS = frozenset({"-e", "-f", "--regexp", "--file", "--expression", "--from-file"})
+_SCRIPTED = frozenset(name for name, look in values("look").items() if look == "sed" or look in LANGUAGES)
+"""Programs with a language of their own, in which a script can name a file: `r /etc/passwd`, `getline < "x"`."""
+_MENTION = re.compile(r"(?:/|~/|\.\./)[^\s\"'();,<>]+")
 _ADDRESS = re.compile(r"(?!file:)[A-Za-z][\w+.-]*://")
 
 
@@ -40,9 +44,10 @@ class FileRead(NamedTuple):
 
 
 class LineReads(NamedTuple):
-    """What a line reads, and why there may be more."""
+    """What a line reads, the paths that its scripts mention (which may be anything else), and why there may be more."""
 
     files: tuple[FileRead, ...]
+    mentioned: tuple[str, ...]
     undecidable: tuple[str, ...]
 
 
@@ -51,8 +56,12 @@ def reads_of(text: str) -> LineReads:
     """The files that a shell line may read; an earlier `cd` in the line is already applied."""
     line = parse_line(text)
     found: dict[FileRead, None] = {}
+    mentioned: dict[str, None] = {}
     unsure: dict[str, None] = dict.fromkeys((*line.undecidable, *line.code))
     for part, bases in placed(line):
+        if part.name in _SCRIPTED:
+            paths = (path for word in part.words[1:] for path in _MENTION.findall(word))
+            mentioned.update((join(base, path), None) for path in paths for base in bases or [""])
         for word, certain in _words(part):
             if word is None:
                 unsure[f"`{part.text[:60]}` may read a file that is known only when it runs"] = None
@@ -60,7 +69,7 @@ def reads_of(text: str) -> LineReads:
                 unsure[f"where `{word[:60]}` lies depends on an earlier `cd`"] = None
             elif not HARMLESS.fullmatch(word):
                 found.update(dict.fromkeys(FileRead(join(base, word), certain) for base in bases or [""]))
-    return LineReads(tuple(found), tuple(unsure))
+    return LineReads(tuple(found), tuple(mentioned), tuple(unsure))
 
 
 def _words(part: SimpleCommand) -> Iterator[tuple[str | None, bool]]:

@@ -235,6 +235,10 @@ class StayInside:
         """What a line reads outside, if that is certain; where it is not, that is one more doubt."""
         found = reads_of(line)
         doubts += [each for each in found.undecidable if each not in doubts]
+        for path in found.mentioned:
+            one = judged(path, cwd, fence, write=False)
+            if one.problem and os.path.isfile(one.leads):
+                return one.problem
         matches = Matches(cwd)
         for file in found.files:
             for path in (file.path, *matches.of(file.path)):
