@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 from hookline.core.shell.arguments import LATER, arguments, value_of
 from hookline.core.shell.programs.table import names, sed_flags, values
@@ -97,21 +98,21 @@ def _unzip(command: SimpleCommand) -> list[str]:
     return [] if arguments(command).has(r"-\w*[lptZ]\w*") else value_of(command, "-d") or ["."]
 
 
+def _bundled(command: SimpleCommand, letters: str) -> list[str]:
+    """The values of options that stand at the end of a bundle: `-sSo x`."""
+    pairs = pairwise(command.words[1:])
+    return [value for word, value in pairs if re.fullmatch(rf"-[a-zA-Z]+[{letters}]", word)]
+
+
 def _curl(command: SimpleCommand) -> list[str]:
     files = value_of(
         command, "-o", "--output", "--output-dir", "-D", "--dump-header", "-c", "--cookie-jar", "--trace",
-        "--trace-ascii",
-        "--stderr", "--hsts", "--alt-svc", "--etag-save", "--libcurl",
+        "--trace-ascii", "--stderr", "--hsts", "--alt-svc", "--etag-save", "--libcurl",
     )  # fmt: skip
     words = arguments(command)
     here = ["."] if words.has(r"-[a-zA-Z]*[OJ][a-zA-Z]*|--remote-name.*") else []
-    bundled = [
-        command.words[index + 1]
-        for index, word in enumerate(command.words[1:-1], 1)
-        if re.fullmatch(r"-[a-zA-Z]+[oDc]", word)
-    ]
     config = [LATER + "a file named in a curl configuration"] if words.has(r"-K.*|--config.*") else []
-    return [*files, *bundled, *here, *config]
+    return [*files, *_bundled(command, "oDc"), *here, *config]
 
 
 def _wget(command: SimpleCommand) -> list[str]:
@@ -119,16 +120,8 @@ def _wget(command: SimpleCommand) -> list[str]:
         command, "-O", "--output-document", "-P", "--directory-prefix", "-o", "--output-file", "-a", "--append-output",
         "--save-cookies", "--warc-file", "--rejected-log", "--hsts-file",
     )  # fmt: skip
-    bundled = [
-        command.words[index + 1]
-        for index, word in enumerate(command.words[1:-1], 1)
-        if re.fullmatch(r"-[a-zA-Z]+[OPoa]", word)
-    ]
-    return (
-        [*files, *bundled]
-        if any("-O" in word or "document" in word for word in command.words)
-        else [*files, *bundled, "."]
-    )
+    named = any("-O" in word or "document" in word for word in command.words)
+    return [*files, *_bundled(command, "OPoa"), *([] if named else ["."])]
 
 
 _GIT_READS = frozenset(
@@ -148,16 +141,12 @@ def _git(command: SimpleCommand) -> list[str]:
         places = {"--global": "~/.gitconfig", "--system": "/etc/gitconfig"}
         return [*(place for option, place in places.items() if option in words.options), *files, *(folders or ["."])]
     if name in ("clone", "init"):
-        return [
-            *(rest[1:] if name == "clone" and len(rest) > 1 else rest if name == "init" and rest else ["."]),
-            *folders,
-        ]
+        return [*(rest[name == "clone" :] or ["."]), *folders]
     if name == "worktree":
-        return [*(word for word in rest[1:2]), *folders]
+        return [*rest[1:2], *folders]
     if not name or name in _GIT_READS:
-        return [
-            value for option, value in ((o, o.partition("=")[2]) for o in words.options) if "output" in option and value
-        ]
+        pairs = (option.partition("=") for option in words.options)
+        return [value for option, sign, value in pairs if "output" in f"{option}{sign}{value}" and value]
     return [*(folders or ["."]), *files, *(word for word in rest if word.startswith(("/", "~", "..")))]
 
 
