@@ -17,6 +17,7 @@ from hookline.hosts.host import able
 from hookline.hosts.install.installed import find_binary
 from hookline.hosts.prove.agents import AGENTS, Agent
 from hookline.hosts.prove.copies import trust_folder
+from hookline.hosts.prove.model import SUBTASK
 from hookline.hosts.prove.protocols import ModelTurn
 from hookline.hosts.prove.run import ProgramRun, Workspace, folders, run
 from hookline.hosts.table import find
@@ -59,7 +60,7 @@ class Lab(NamedTuple):
             inner.append(ModelTurn(tools=(agent.write(f"{project}/private/inner"),)))
         inner.append(ModelTurn(tools=(agent.shell(f"touch {project}/mark-over"),)))
         wait = f"until test -e {project}/mark-over; do sleep 0.1; done"
-        turns = [ModelTurn(tools=(agent.spawn("do it"),))]
+        turns = [ModelTurn(tools=(agent.spawn(SUBTASK),))]
         if able(find(self.name), "inside subagents"):
             turns.append(ModelTurn(tools=(agent.shell(wait),)))
         return run(agent, self.place, "please start an agent", turns, inner=inner, env=self._env, limit=100)

@@ -15,6 +15,7 @@ from hookline.hosts.host import Host, able
 from hookline.hosts.install.installed import find_binary
 from hookline.hosts.prove.agents import AGENTS, Agent
 from hookline.hosts.prove.copies import trust_folder
+from hookline.hosts.prove.model import SUBTASK
 from hookline.hosts.prove.protocols import ModelTurn
 from hookline.hosts.prove.run import ProgramRun, Workspace, folders, run
 from hookline.hosts.table import find
@@ -144,7 +145,7 @@ def _subagents(host: Host, agent: Agent, place: Workspace) -> bool | None:
         return None
     inner = [ModelTurn(tools=(agent.shell(f"touch {place.project}/mark-{kind}"),)) for kind in ("inner-deny", "over")]
     wait = agent.shell(f"until test -e {place.project}/mark-over; do sleep 0.1; done")
-    turns = [ModelTurn(tools=(agent.spawn("do it"),)), ModelTurn(tools=(wait,))]
+    turns = [ModelTurn(tools=(agent.spawn(SUBTASK),)), ModelTurn(tools=(wait,))]
     done = run(agent, place, "please start an agent", turns, inner=inner, env={"HOOKLINE_SERVICE": "0"}, limit=100)
     ran = [kind for kind in ("inner-deny", "over") if (place.project / f"mark-{kind}").exists()]
     return ran == ["over"] and done.model.read("REASON_DENY")

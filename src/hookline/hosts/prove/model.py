@@ -17,6 +17,9 @@ from typing import Any
 from hookline.hosts.prove import protocols
 from hookline.hosts.prove.protocols import ModelTurn
 
+SUBTASK = "hookline-subtask"
+"""What an agent that the first one starts is told to do."""
+
 
 class ScriptedModel:
     """The script, and every request that came."""
@@ -41,7 +44,8 @@ class ScriptedModel:
         """The turn that answers a request, and a number for its ids."""
         with self._lock:
             self._asked += 1
-            if not any(protocols.offered_tools(body)):
+            offered = len(list(protocols.offered_tools(body)))
+            if not offered or (offered == 1 and self._is_subagent(body)):  # Grok names its subagents with one tool
                 return ModelTurn("ok"), self._asked
             if body != self._last:  # a request that is sent again gets the same turn again
                 turns = self._inner if self._is_subagent(body) else self._turns
@@ -49,8 +53,9 @@ class ScriptedModel:
             return self._turn, self._asked
 
     def _is_subagent(self, body: dict[str, Any]) -> bool:
-        """Whether a request comes from an agent that the first one has started: it has not seen the user's prompt."""
-        return bool(self._prompt) and self._prompt not in json.dumps(body, ensure_ascii=False)
+        """Whether a request comes from an agent that the first one has started: it knows its task, not the prompt."""
+        text = json.dumps(body, ensure_ascii=False)
+        return bool(self._prompt) and self._prompt not in text and SUBTASK in text
 
     def note(self, body: dict[str, Any]) -> None:
         """Keep a request."""
