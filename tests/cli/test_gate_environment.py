@@ -115,14 +115,12 @@ def gates(arena: Arena) -> list[Gate]:
     assert place.run("init").returncode == 0
     starter = json.loads((place.project / ".claude/settings.json").read_text())["hooks"]["PreToolUse"]
     (place.project / ".claude/settings.json").unlink()
-    found += [
-        (hook["name"], hook["command"], write if hook["name"] == "stay-inside" else payload(home, command="sudo x"))
-        for group in starter for hook in group["hooks"]
-    ]  # fmt: skip
+    by_mcp = payload(place.project, "mcp__fs__write_file", path=".claude/settings.json")
+    calls = {"stay-inside": write, "confined-shell": payload(home, command="sudo x"), "own-files": by_mcp}
+    found += [(hook["name"], hook["command"], calls[hook["name"]]) for group in starter for hook in group["hooks"]]
     made = [Gate(name, command, sent, arena.run(command, sent)) for name, command, sent in found]
-    assert {gate.name: "deny" in gate.answer[1] or gate.answer[0] == 2 for gate in made} == dict.fromkeys(
-        [gate.name for gate in made], True
-    )
+    held = [gate.name for gate in made if gate.answer[0] == 2 or re.search('"(deny|ask)"', gate.answer[1])]
+    assert held == [gate.name for gate in made]
     return made
 
 
@@ -156,9 +154,16 @@ def hostile(arena: Arena) -> Iterator[Mapping[str, str]]:
     yield {"CLAUDE_PROJECT_DIR": "/"}
 
 
+def _concerns(gate: Gate, env: Mapping[str, str]) -> bool:
+    """What only the interpreter reads is tried on one entry by itself, and on all of them together."""
+    if PROJECT in env:
+        return " codex " in gate.command  # the others' hosts set it themselves
+    return gate.name == "stay-inside" or len(env) > 1 or not any(name.startswith("PYTHON") for name in env)
+
+
 def test_a_deny_stays_a_deny_in_every_environment(arena: Arena, gates: list[Gate]) -> None:
     """Every row for every entry; the answer is the same to the byte, and nothing planted has run."""
-    rows = [(gate, env) for env in hostile(arena) for gate in gates if PROJECT not in env or "codex" in gate.command]
+    rows = [(gate, env) for env in hostile(arena) for gate in gates if _concerns(gate, env)]
     with ThreadPoolExecutor(4) as threads:
         answers = list(threads.map(lambda row: arena.run(row[0], **row[1]), rows))
 

@@ -28,7 +28,7 @@ def test_the_first_five_minutes(place: Place, path: str) -> None:
         "wrote .claude/settings.json\nno writes outside this folder and the temporary one, no `sudo`\n"
     )
 
-    assert place.run("check", "--strict", PATH=path).stdout == "2 hooks, nothing wrong\n"
+    assert place.run("check", "--strict", PATH=path).stdout == "3 hooks, nothing wrong\n"
     listed = place.run("list").stdout
     assert "PreToolUse\n    confined-shell on Bash\n      PYTHONEXECUTABLE= __PYVENV_LAUNCHER__= " in listed
     assert "guard paths --confine auto --temporary" in " ".join(listed.split())
@@ -63,7 +63,12 @@ def test_hooks_that_are_there_stay(place: Place) -> None:
         assert place.run("init", "--force").returncode == 0
         now = json.loads((place.project / ".claude/settings.json").read_text())
         assert now["model"] == "opus"
-        assert [group["hooks"][0]["command"][:4] for group in now["hooks"]["PreToolUse"]] == ["mine", "PYTH", "PYTH"]
+        assert [group["hooks"][0]["command"][:4] for group in now["hooks"]["PreToolUse"]] == [
+            "mine",
+            "PYTH",
+            "PYTH",
+            "PYTH",
+        ]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"hooks": 7}'])
@@ -82,7 +87,7 @@ def test_local_and_json(place: Place) -> None:
     done = place.run("init", "--local", "--json")
 
     assert json.loads(done.stdout) == {
-        "wrote": ".claude/settings.local.json", "hooks": ["confined-shell", "stay-inside"]
+        "wrote": ".claude/settings.local.json", "hooks": ["confined-shell", "stay-inside", "own-files"]
     }  # fmt: skip
     assert (place.project / ".claude/settings.local.json").exists()
 

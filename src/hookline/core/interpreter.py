@@ -12,10 +12,6 @@ loader and C library read (`LD_PRELOAD`, `GCONV_PATH`) acts before any program r
 import os
 import sys
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping
-
 ISOLATED = ("-I", "-X", "utf8")
 """Nothing from PYTHON… variables, the working folder or the user's own packages; text is UTF-8 in every locale."""
 HEEDED = ("PYTHONEXECUTABLE", "__PYVENV_LAUNCHER__")
@@ -32,7 +28,7 @@ LASTING = (
 PROJECT, _SET_BY = "CLAUDE_PROJECT_DIR", ("claude", "gemini", "qwen", "copilot", "grok", "droid")
 """The variable for the project's folder, and the hosts that set it for their hooks, whatever it was before."""
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")
-_KEPT = frozenset({"HOOKLINE_SERVICE", "HOOKLINE_PROVE", "HOOKLINE_HOOK_ID"})
+_KEPT = {"HOOKLINE_SERVICE", "HOOKLINE_PROVE", "HOOKLINE_HOOK_ID"}
 """Of ours: a service's name, looked up in a folder of this user alone; a proof's file, checked; a process's marker."""
 _NAMES = frozenset({
     *LASTING, *TEMPORARY, *HEEDED, "HOME", "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "CDPATH", "GLOBIGNORE", "IFS",
@@ -56,8 +52,10 @@ def python_argv(
 
 def hookline_argv(*words: str) -> list[str]:
     """Start `hookline WORDS` from anywhere: isolated, and every path whole."""
+    import site
+
     script = os.path.join(os.path.dirname(sys.executable), "hookline")
-    if not _is_importable() or not os.access(script, os.X_OK):
+    if site.getusersitepackages() == PACKAGES or not os.access(script, os.X_OK):  # `-I` does not look there
         script = os.path.join(PACKAGES, "hookline", "__main__.py")
     return [sys.executable, *ISOLATED, script, *words]
 
@@ -74,23 +72,12 @@ def launch_argv() -> list[str]:
     return [sys.executable, *ISOLATED, "-S", os.path.join(PACKAGES, "hookline", "sandbox", "launch.py")]
 
 
-def entry_argv(environ: "Mapping[str, str] | None" = None) -> list[str]:
+def entry_argv() -> list[str]:
     """The same for a host's configuration: with the user's folders as they are now, however the host is started."""
-    environ = os.environ if environ is None else environ
-    lasting = {name: environ[name] for name in LASTING if environ.get(name)}
-    if environ.get("HOME") and environ["HOME"] != account_home():
-        lasting["HOME"] = environ["HOME"]
-    python, *rest = hookline_argv()
-    options = [word for name, value in sorted(lasting.items()) for word in ("-X", f"{_MARK}{name}={value}")]
-    return [python, *ISOLATED, *options, *rest[len(ISOLATED) :]]
-
-
-def _is_importable() -> bool:
-    """Whether an isolated interpreter finds this package: it does not look at a user's own packages."""
-    import site
-
-    own = site.getusersitepackages() if site.ENABLE_USER_SITE else ""
-    return own != PACKAGES
+    moved = ("HOME",) if os.environ.get("HOME") != account_home() else ()
+    lasting = [f"{_MARK}{name}={os.environ[name]}" for name in (*moved, *LASTING) if os.environ.get(name)]
+    *python, script = hookline_argv()
+    return [*python, *(word for option in lasting for word in ("-X", option)), script]
 
 
 def account_home() -> str:
@@ -109,15 +96,11 @@ def temporary_folder() -> str:
         try:
             return (os.confstr(65537) or "/tmp").rstrip("/")  # noqa: S108 - _CS_DARWIN_USER_TEMP_DIR
         except (OSError, ValueError):
-            return "/tmp"  # noqa: S108 - what macOS falls back to
-    if sys.platform == "win32":
-        import tempfile
-
-        return tempfile.gettempdir()
+            pass
     return "/tmp"  # noqa: S108 - the system's, as meant
 
 
-def shield(words: list[str], environ: "MutableMapping[str, str]" = os.environ) -> None:
+def shield(words: list[str]) -> None:
     """Before a gate runs: what of its environment could change the answer is gone, or is the entry's own.
 
     No variable switches a gate off; the file `off_switch` does. A gate that was started without `-I` keeps its folders,
@@ -126,18 +109,18 @@ def shield(words: list[str], environ: "MutableMapping[str, str]" = os.environ) -
     if not words or words[0] not in GATES:
         return
     if sys.flags.isolated:
-        _isolate(environ)
+        _isolate(os.environ)
     foreign = words[0] == "answer" and words[1:2] != [] and words[1] not in _SET_BY
     for name in (*TEMPORARY, "HOOKLINE_ENABLED", *((PROJECT,) if foreign else ())):
-        environ.pop(name, None)
+        os.environ.pop(name, None)
     if sys.platform == "darwin":
-        environ["TMPDIR"] = temporary_folder()
+        os.environ["TMPDIR"] = temporary_folder()
     if os.path.exists(off_switch()):
-        environ["HOOKLINE_ENABLED"] = "0"
+        os.environ["HOOKLINE_ENABLED"] = "0"
 
 
-def _isolate(environ: "MutableMapping[str, str]") -> None:
-    for name in [name for name in environ if _is_dropped(name)]:
+def _isolate(environ: "os._Environ[str]") -> None:
+    for name in {name for name in environ if name in _NAMES or name.startswith(_PREFIXES)} - _KEPT:
         del environ[name]
     if os.name == "posix":
         environ["HOME"] = account_home() or "/"
@@ -146,10 +129,6 @@ def _isolate(environ: "MutableMapping[str, str]") -> None:
             environ[option.removeprefix(_MARK)] = value
     if "PATH" in environ:
         environ["PATH"] = os.pathsep.join(filter(os.path.isabs, environ["PATH"].split(os.pathsep)))
-
-
-def _is_dropped(name: str) -> bool:
-    return name not in _KEPT and (name in _NAMES or name.startswith(_PREFIXES))
 
 
 def off_switch() -> str:

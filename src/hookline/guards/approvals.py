@@ -9,12 +9,14 @@ from typing import Any, Literal
 from hookline.core.engine import Context
 from hookline.core.hooks import Hook, make_hook
 from hookline.core.hooks.condition import PathContext, Rule, covers, parse_rule
-from hookline.core.shell import parse_line
+from hookline.core.shell import ShellLine, parse_line
+from hookline.core.shell.folders import join, placed
 from hookline.errors import HookError
 from hookline.events import PermissionRequest
 from hookline.guards import sandboxing
 from hookline.guards.off_loop import run_off_loop
 from hookline.guards.permissions import reads_only
+from hookline.guards.permissions.git_config import runs_something
 from hookline.guards.permissions.unknown_options import find_unknown_options
 from hookline.replies import Reply, allow, deny
 
@@ -58,7 +60,9 @@ def auto(safe: Iterable[str] = SAFE, *, otherwise: Otherwise = "leave", name: st
                 return rule
             if safe is SAFE:
                 return rule if _only_reads(line, event.cwd, ctx) else None
-            return None if any(find_unknown_options(parse_line(line), rules)) else rule
+            parsed = parse_line(line)
+            unknown = any(find_unknown_options(parsed, rules)) or _git_runs_something(parsed, event.cwd)
+            return None if unknown else rule
 
         rule = await run_off_loop([line], listed, disk=True)
         if rule is not None:
@@ -80,6 +84,14 @@ def _only_reads(line: str, cwd: str, ctx: Context) -> bool:
     here = cwd or str(Path.cwd())
     project = ctx.env.get("CLAUDE_PROJECT_DIR") or here
     return reads_only(line, cwd=here, dirs=[project], home=str(Path.home()))
+
+
+def _git_runs_something(line: ShellLine, cwd: str) -> bool:
+    """Whether git would run something else because of the repository it runs in, or be told to use another one."""
+    here = cwd or str(Path.cwd())
+    calls = [(part.words, bases) for part, bases in placed(line) if part.name == "git"]
+    told = any(words[1:2] and words[1].startswith("-") and words[1] != "--no-pager" for words, _ in calls)
+    return told or any(not bases or any(runs_something(join(here, base)) for base in bases) for _, bases in calls)
 
 
 def _is_rule(text: str) -> bool:

@@ -23,8 +23,8 @@ from hookline.core.shell.programs.table import ParsedOptions, Program, known, pr
 from hookline.errors import HookError
 from hookline.events import PreToolUse
 from hookline.guards.commands import PRIORITY, SHELL_TOOLS, Undecided, shell_lines
-from hookline.guards.git_config import GitConfig, read_git_config
 from hookline.guards.off_loop import run_off_loop
+from hookline.guards.permissions.git_config import GitConfig, read_git_config
 from hookline.replies import Reply, ask, deny
 
 _MOST_ALIASES = 5

@@ -22,9 +22,9 @@ from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.guards import sandboxing
 from hookline.guards.command_pattern import GuardPattern, matches_command, pattern_of
-from hookline.guards.confusables import fold_confusables
 from hookline.guards.off_loop import run_off_loop
 from hookline.guards.permissions.unknown_options import find_unknown_options
+from hookline.guards.resolve_path import fold_confusables
 from hookline.guards.sandboxing import Confine
 from hookline.guards.tool_inputs import Line, lines_of
 from hookline.replies import Reply, ask, deny

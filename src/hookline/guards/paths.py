@@ -133,7 +133,7 @@ class StayInside:
         fence = self._fence(event, ctx)
         changed: dict[str, Any] = {}
         doubt: Reply | None = None
-        guess = not self._read and _seems_to_read(event.tool_name)
+        guess = not self._read and seems_to_read(event.tool_name)
         for field, path in paths_of(event, read=self._read):
             found = judged(path, event.cwd, fence, write=event.tool_name not in READERS)
             if found.problem and not found.doubt and not guess:
@@ -191,7 +191,7 @@ class StayInside:
         )
 
     def _judge_lines(self, event: PreToolUse, lines: list[Line], fence: Fence) -> Reply | None:
-        cwd = _folder(event)
+        cwd = line_folder(event)
         answers = [self._judge_line(line.text, cwd, fence) for line in lines if line.certain]
         return max((each for each in answers if each), key=lambda each: each.decision, default=None)
 
@@ -200,7 +200,7 @@ class StayInside:
 
     def _judge_held(self, event: PreToolUse, fence: Fence) -> Reply | None:
         """Deny a line that plainly writes outside; what its text does not tell, the kernel will."""
-        cwd = _folder(event)
+        cwd = line_folder(event)
         for target in writes(sandboxing.line_of(event)).targets:
             one = judged(target, cwd, fence, write=False)
             if one.problem and one.leads:
@@ -263,7 +263,7 @@ def _rewritten(tool: str) -> tuple[str, ...]:
     return tuple(field for field in (WRITERS.get(tool), READERS.get(tool)) if field)
 
 
-def _folder(event: PreToolUse) -> str:
+def line_folder(event: PreToolUse) -> str:
     """The folder a shell tool will run in."""
     given = next((event.tool_input[name] for name in _HERE if isinstance(event.tool_input.get(name), str)), "")
     return os.path.join(event.cwd, os.path.expanduser(given)) if given else event.cwd
@@ -298,7 +298,7 @@ _SEARCHERS: dict[str, Callable[[str], str]] = {"Glob": _fixed, "Grep": lambda _:
 """Tools that search a folder, the current one when none is named; a glob may climb out of it."""
 
 
-def _seems_to_read(tool: str) -> bool:
+def seems_to_read(tool: str) -> bool:
     """Whether an MCP tool is called as if it only read; that is a name and nothing more, so it is asked about."""
     name = tool.rsplit("__", 1)[-1]
     return tool.startswith("mcp__") and _READS.search(name) is not None and _WRITES.search(name) is None

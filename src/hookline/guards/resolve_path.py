@@ -9,17 +9,25 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from urllib.parse import unquote
 
 from hookline.core.paths import inside_any
-from hookline.guards.confusables import fold_confusables
 
 _MOST_LINKS = 40
 _MOST_CHARACTERS = 4096
 _NO_REAL_FOLDERS = ("/proc", "/dev/fd", "/dev/pts", "/sys", "/dev/stdin", "/dev/tcp", "/dev/udp")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\[^\\]")
+
+_ALIKE = str.maketrans({
+    **dict.fromkeys("∕⁄⧸╱⟋／", "/"), **dict.fromkeys("∖＼⧵", "\\"), **dict.fromkeys("․․．｡。", "."),
+    "‥": "..", "…": "...", **dict.fromkeys("∼～˜⁓〜", "~"), **dict.fromkeys("‐‑‒–—―−﹣－⁃˗", "-"),
+    **dict.fromkeys("＿", "_"),
+    **dict(zip("аеорсухіјѕԁһԛԝкмтгнвАВЕКМНОРСТХ", "aeopcyxijsdhqwkmtrhbABEKMHOPCTX", strict=True)),
+    **dict(zip("αοινυρτκεσ", "aoivuptkes", strict=True)), **dict(zip("ıɑɡ", "iag", strict=True)),
+})  # fmt: skip
 
 
 class UnresolvablePath(Exception):
@@ -94,6 +102,14 @@ def _link(step: str, path: str) -> str | None:
         raise UnresolvablePath(f"`{path}` leads through `{step}`, which may not be looked at") from None
     except (OSError, ValueError):
         return None
+
+
+def fold_confusables(text: str) -> str:
+    """The text as it looks: full-width letters are plain, signs without width are gone, an en dash is a hyphen."""
+    if text.isascii():
+        return text
+    folded = unicodedata.normalize("NFKC", text.translate(_ALIKE)).translate(_ALIKE)
+    return "".join(char for char in folded if unicodedata.category(char) not in ("Cf", "Mn"))
 
 
 class Matches:

@@ -56,6 +56,7 @@ CLAUDE = Host(
     ),
     subagents=True,
     notes=(
+        "`disableAllHooks` in a project's `.claude/settings.json` turns hooks off: add `protect.own_files()`",
         "`onFailure: block` is written as a second line of defence",
         "after 8 times in a row it stops although a hook sends it back to work",
     ),

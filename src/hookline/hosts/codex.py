@@ -44,6 +44,7 @@ CODEX = Host(
                   cut_to={"SessionEnd": 3}),
     subagents=True,
     notes=(
+        "`features.hooks` in a project's `.codex/config.toml` turns hooks off: add `protect.own_files()`",
         "a hook runs only once its hash is trusted; in `codex exec` an untrusted one is skipped without a word",
         "what is typed into a running program (`write_stdin`) is shown to no hook: refuse lines that start a shell",
         "the timeout of SessionEnd hooks is cut to 3 s",

@@ -53,5 +53,8 @@ GEMINI = Host(
     config=Config(user=".gemini/settings.json", project=".gemini/settings.json", second=1000, named=True,
                   expands=True, longest=590),
     subagents=True,
-    notes=("after 16 times in a row it stops although a hook sends it back to work",),
+    notes=(
+        "`hooksConfig.enabled` in a project's `.gemini/settings.json` turns hooks off: add `protect.own_files()`",
+        "after 16 times in a row it stops although a hook sends it back to work",
+    ),
 )  # fmt: skip

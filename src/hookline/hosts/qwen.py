@@ -38,6 +38,7 @@ QWEN = Host(
                   expands=True, longest=45),
     subagents=True,
     notes=(
+        "`disableAllHooks` in a project's `.qwen/settings.json` turns hooks off: add `protect.own_files()`",
         "it gives up on a hook after 60 s, whatever is configured, and runs the tool: Hookline denies before that",
         "UserPromptSubmit fires again, with an empty prompt, after every tool",
         "after 7 times in a row it stops although a hook sends it back to work",

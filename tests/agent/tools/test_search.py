@@ -27,7 +27,7 @@ def project(request: pytest.FixtureRequest, env: ToolEnv, monkeypatch: pytest.Mo
     if request.param == "ripgrep" and not shutil.which("rg"):
         pytest.skip("ripgrep is not installed")
     if request.param == "python":
-        monkeypatch.setattr(module, "ripgrep", lambda: None)
+        monkeypatch.setattr(module, "find_helper", lambda name, project: None)
     for at, (name, content) in enumerate(FILES.items()):
         path = Path(env.cwd, name)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -115,3 +116,41 @@ async def test_a_hook_that_names_a_folder_which_is_not_there_has_made_none(tmp_p
     async with agent_on(tmp_path, "done", hooks=hooks) as agent:
         with pytest.raises(HooklineError, match=r"`.*/nowhere`, which is not a folder"):
             await worktree_create(agent.conversation, "w1")
+
+
+PLANTED = """\
+[core]
+\tfsmonitor = {program}
+\thooksPath = {hooks}
+\tpager = {program}
+[filter "x"]
+\tsmudge = {program}
+\tclean = {program}
+\trequired = true
+"""
+
+
+async def test_git_runs_nothing_that_the_repository_names(
+    repo: ToolEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line may have written hooks, a monitor, filters, or a `git` on PATH; none of them runs outside of it."""
+    root, trace = Path(repo.cwd), tmp_path / "trace"
+    planted = root / ".venv/bin"
+    planted.mkdir(parents=True)
+    hooks = root / ".git/hooks"
+    for program in (planted / "git", planted / "rg", hooks / "post-checkout", hooks / "post-index-change"):
+        program.write_text(f"#!/bin/sh\necho $0 >> {trace}\n")
+        program.chmod(0o755)
+    (root / ".gitattributes").write_text("* filter=x\n")
+    with (root / ".git/config").open("a") as config:
+        config.write(PLANTED.format(program=planted / "git", hooks=hooks))
+    monkeypatch.setenv("PATH", f"{planted}:{os.environ['PATH']}")
+
+    entered = await call(repo, "EnterWorktree", name="w1")
+    await call(repo, "Grep", pattern="x")
+    left = await call(repo, "ExitWorktree", action="remove")
+
+    assert isinstance(entered, ToolResult)
+    assert isinstance(left, ToolResult)
+    assert (entered.is_error, left.is_error) == (False, False)
+    assert not trace.exists(), trace.read_text()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from functools import cache
@@ -16,7 +15,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
-from hookline.agent.tools.shell import BoundedOutput
+from hookline.agent.tools.shell import BoundedOutput, find_helper
 
 __all__ = ["Glob", "Grep", "walk"]
 
@@ -107,8 +106,9 @@ class Grep(Tool):
         if not root.exists():
             return failure(f"Path does not exist: {root}")
         try:
+            program = find_helper("rg", env.state.project_dir)
             lines = await (
-                _ripgrep(given, root, env.cwd) if ripgrep() else asyncio.to_thread(_search, given, root, env.cwd)
+                _ripgrep(program, given, root, env.cwd) if program else asyncio.to_thread(_search, given, root, env.cwd)
             )
         except re.error as problem:
             return failure(f"invalid regular expression: {problem}")
@@ -120,12 +120,6 @@ class Grep(Tool):
 
 class _RipgrepFailed(Exception):
     """Ripgrep could not search; its own words."""
-
-
-@cache
-def ripgrep() -> str | None:
-    """Where ripgrep is, if it is installed."""
-    return shutil.which("rg")
 
 
 def walk(root: Path) -> Iterator[Path]:
@@ -248,9 +242,10 @@ def _with_context(name: str, lines: list[str], numbers: list[int], given: dict[s
     return out
 
 
-async def _ripgrep(given: dict[str, Any], root: Path, cwd: str) -> list[str]:
+async def _ripgrep(program: str, given: dict[str, Any], root: Path, cwd: str) -> list[str]:
     command = [
-        ripgrep() or "rg",
+        program,
+        "--no-config",
         "--color=never",
         "--hidden",
         "--no-heading",

@@ -17,6 +17,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from hookline.core.interpreter import temporary_folder
+from hookline.core.paths import inside_any
+from hookline.errors import HooklineError
+from hookline.guards.permissions.git_config import main_worktree, running_settings
 from hookline.processes.exits import watch, when_gone
 from hookline.processes.tree import MARKER, Group, new_marker
 from hookline.sandbox.policy import Policy
@@ -228,10 +232,49 @@ def line_end(line: WarmLine, loop: asyncio.AbstractEventLoop) -> asyncio.Future[
 @cache
 def shell_path() -> str:
     """The shell: bash where there is one, since models write bash; else sh."""
-    return shutil.which("bash") or "/bin/sh"
+    return find_helper("bash", os.getcwd()) or "/bin/sh"  # noqa: PTH109
 
 
 def script(command: str, env_files: Sequence[Path], cwd_fd: int) -> str:
     """The command as the shell runs it: exports first, then itself, then where it ended, if it went well."""
     exports = "".join(f". {shlex.quote(str(path))}\n" for path in env_files if path.is_file())
     return f"{exports}eval {shlex.quote(command)} {cwd_fd}>&- && pwd -P >&{cwd_fd}\n"
+
+
+@cache
+def find_helper(name: str, project: str) -> str | None:
+    """The whole path of a program, looked up once; not one that the agent, or another user, may have put there."""
+    found = shutil.which(name, path=safe_path(project))
+    return found if found and not inside_any(os.path.realpath(found), _writable(project)) else None
+
+
+@cache
+def safe_path(project: str) -> str:
+    """PATH without folders that the agent or other users may write to."""
+    entries = [*os.environ.get("PATH", "").split(os.pathsep), "/usr/local/bin", "/usr/bin", "/bin"]
+    whole = [entry for entry in entries if entry.startswith("/") and Path(entry).is_dir()]
+    writable = _writable(project)
+    return os.pathsep.join(
+        entry
+        for entry in dict.fromkeys(whole)
+        if not inside_any(os.path.realpath(entry), writable) and not Path(entry).stat().st_mode & 0o002
+    )
+
+
+def _writable(project: str) -> list[str]:
+    """What an agent may write to: its project, in a work tree also the main one, and temporary folders."""
+    folders = (project, main_worktree(project) or project, temporary_folder(), "/tmp", "/var/tmp")  # noqa: S108
+    return [os.path.realpath(folder) for folder in folders]
+
+
+def git_environ(project: str) -> dict[str, str]:
+    """The environment in which git runs no hook, no monitor and nothing that the repository's settings name."""
+    found = running_settings(project)
+    if found is None:
+        raise HooklineError("the repository's configuration cannot be read whole, so git is not run in it")
+    named = [name for name in found if not name.startswith("include")]  # what is included was read, and is named itself
+    off = {**dict.fromkeys(named, ""), "core.hookspath": os.devnull, "core.fsmonitor": "false", "core.pager": "cat"}
+    settings = {"GIT_CONFIG_COUNT": str(len(off)), "GIT_TERMINAL_PROMPT": "0", "PATH": safe_path(project)}
+    for number, (name, value) in enumerate(off.items()):
+        settings |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return settings | {name: value for name, value in os.environ.items() if name in ("HOME", "LANG", "USER", "TZ")}

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, Worktree, failure
+from hookline.agent.tools.shell import find_helper, git_environ
 from hookline.errors import HooklineError
 
 __all__ = ["EnterWorktree", "ExitWorktree"]
@@ -127,11 +128,14 @@ async def _removed(worktree: Worktree, env: ToolEnv, *, discard: bool) -> str | 
 
 
 async def _git(cwd: str, *args: str) -> str:
-    """What git prints; raises with git's own words."""
+    """What git prints; raises with git's own words. No hook runs, and nothing that the repository's settings name."""
     pipe = asyncio.subprocess.PIPE
+    git = find_helper("git", cwd)
+    if git is None:
+        raise HooklineError("cannot run git: there is none outside of what the agent may write to")
     try:
         process = await asyncio.create_subprocess_exec(
-            "git", *args, cwd=cwd, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe
+            git, *args, cwd=cwd, env=git_environ(cwd), stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe
         )
     except OSError as problem:
         raise HooklineError(f"cannot run git: {problem.strerror}") from problem

@@ -18,7 +18,7 @@ from hookline.core.interpreter import temporary_folder
 from hookline.core.wire import claude
 from hookline.errors import HooklineError
 from hookline.events import Event
-from hookline.guards import approvals, commands, paths, secrets
+from hookline.guards import approvals, commands, paths, protect, secrets
 from hookline.hosts.answer import answer
 from hookline.processes.loop import run
 from hookline.processes.stdout import claim_stdout
@@ -30,6 +30,7 @@ _EXAMPLES = """in .claude/settings.json, as a command hook:
   "command": "hookline guard paths --confine auto --temporary --block 'sudo *'"
   "command": "hookline guard secrets"
   "command": "hookline guard approvals --allow 'ls *'"    (on PermissionRequest)
+  "command": "hookline guard protect"
   "command": "hookline guard budget --tool-calls 200 --per-tool Bash=50"
   "command": "hookline guard branches --protect main --protect 'release/*'"
   "command": "hookline guard branches --no-force-push"
@@ -67,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     kinds = flags.add_subparsers(dest="guard", required=True, metavar="GUARD")
     _paths(kinds.add_parser("paths", help="stay inside the project's folder"))
     _commands(kinds.add_parser("commands", help="commands that may not be run, or the only ones that may"))
+    _protect(kinds.add_parser("protect", help="ask before the files that switch guards off are written"))
     _secrets(kinds.add_parser("secrets", help="stop credentials, or take them out"))
     _approvals(kinds.add_parser("approvals", help="approve a safe-list without a prompt"))
     _budget(kinds.add_parser("budget", help="limit what a session may spend"))
@@ -100,6 +102,14 @@ def _paths(flags: argparse.ArgumentParser) -> None:
     flags.add_argument(
         "--block", action="append", default=[], metavar="PATTERN", help="also refuse to run this, such as 'sudo *'"
     )
+    flags.add_argument(
+        "--protect", action="store_true", help="also ask before files that switch guards off are written"
+    )
+
+
+def _protect(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument("--also", action="append", default=[], metavar="FILE", help="one more file or folder")
+    flags.add_argument("--deny", action="store_true", help="deny instead of asking")
 
 
 def _commands(flags: argparse.ArgumentParser) -> None:
@@ -160,7 +170,7 @@ def _make_paths(args: argparse.Namespace) -> list[Hook]:
     made = paths.stay_inside(args.root, also, read=args.read, undecided=args.undecided, confine=args.confine)
     if args.block:
         made.append(commands.block(args.block, undecided=args.undecided, confine=args.confine))
-    return made
+    return [*made, protect.own_files()] if args.protect else made
 
 
 def _make_commands(args: argparse.Namespace) -> list[Hook]:
@@ -211,6 +221,7 @@ def _make_rate(args: argparse.Namespace) -> list[Hook]:
 _MAKE = {
     "paths": _make_paths,
     "commands": _make_commands,
+    "protect": lambda args: [protect.own_files(args.also, answer="deny" if args.deny else "ask")],
     "secrets": lambda args: secrets.redact() if args.redact else secrets.block(),
     "approvals": lambda args: [approvals.auto(args.allow or approvals.SAFE, otherwise=args.otherwise)],
     "budget": _make_budget,

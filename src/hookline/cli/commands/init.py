@@ -18,8 +18,9 @@ from hookline.settings.schema import ADDRESS
 from hookline.settings.sources import absolute_path
 from hookline.settings.trust.store import Trust
 
-_CONFINED = "guard paths --confine auto --temporary --block 'rm -rf /' --block 'rm -rf ~' --block 'sudo *'"
-NAMES = ("confined-shell", "stay-inside")
+_CONFINED = "guard paths --confine auto --temporary --protect --block 'rm -rf /' --block 'rm -rf ~' --block 'sudo *'"
+_INSIDE = "guard paths --temporary --protect"
+NAMES = ("confined-shell", "stay-inside", "own-files")
 
 
 def _entry(name: str, words: str) -> dict[str, Any]:
@@ -28,14 +29,17 @@ def _entry(name: str, words: str) -> dict[str, Any]:
 
 
 def starter() -> dict[str, Any]:
-    """What a new settings file says: shell lines run confined where the kernel can hold them, and edits stay inside.
+    """What a new settings file says: shell lines run confined where the kernel can hold them, edits stay inside.
+
+    Before the files that set up the guards themselves are written, the user is asked.
 
     One process for each call: what the kernel refuses is on the line's own standard error, which the model reads.
     """
     return {
         "PreToolUse": [
             {"matcher": "Bash", "hooks": [_entry(NAMES[0], _CONFINED)]},
-            {"matcher": "Write|Edit|MultiEdit|NotebookEdit", "hooks": [_entry(NAMES[1], "guard paths --temporary")]},
+            {"matcher": "Write|Edit|MultiEdit|NotebookEdit", "hooks": [_entry(NAMES[1], _INSIDE)]},
+            {"matcher": "mcp__.*", "hooks": [_entry(NAMES[2], "guard protect")]},
         ]
     }
 

@@ -48,6 +48,17 @@ PROTECTED = frozenset(
 """Names that `acceptEdits` does not reach: what is written there may run later, or is a secret."""
 RUNS_LATER = PROTECTED - {".env", ".ssh"}
 """Those of them that no allow rule reaches either, as in Claude Code."""
+SETS_UP = PROTECTED | frozenset(
+    """
+    .githooks .devcontainer .codex .gemini .qwen .copilot .kimi-code .grok .vibe .openhands .cline .clinerules .opencode
+    .cursor .windsurf .codeium .factory .kiro .augment opencode.json opencode.jsonc crush.json .crush.json
+    sitecustomize.py usercustomize.py managed-settings.json .github/hooks .config/git .config/hookline .config/crush
+    .config/goose .config/opencode .config/fish .venv/bin venv/bin node_modules/.bin
+    """.split()  # noqa: SIM905
+)
+"""All that sets up an agent, an editor, git or a shell to run something, or to ask no hooks."""
+_FREE = frozenset({"plans", "projects", "todos", "worktrees", "memories", "tmp", "sessions"})
+"""Folders in an agent's own one that it has its model write to: plans, memories, work trees."""
 
 
 def mode_named(value: object) -> Mode | None:
@@ -57,7 +68,13 @@ def mode_named(value: object) -> Mode | None:
 
 def protected_name(path: str, names: frozenset[str] = PROTECTED) -> str | None:
     """The protected name on the way to a path, whatever its capitals: there are disks to which `.GIT` is `.git`."""
-    return next((part.lower() for part in path.split("/") if part.lower() in names), None)
+    parts = [part for part in path.lower().split("/") if part]
+    for part, after in zip(parts, [*parts[1:], ""], strict=False):
+        if part in names and after not in _FREE:
+            return part
+        if f"{part}/{after}" in names:
+            return f"{part}/{after}"
+    return None
 
 
 def edits_only(command: str, *, cwd: str, dirs: Sequence[str], home: str) -> bool:
@@ -101,12 +118,12 @@ def writes_protected(command: str, folders: WorkingFolders, names: frozenset[str
         if found is not None:
             return found
     unsure = changed.undecidable or changed.notes
-    mentioned = _MENTION.findall(command.lower().translate(_NO_QUOTES)) if unsure and _writes_somewhere(line) else ()
+    mentioned = MENTION.findall(command.lower().translate(NO_QUOTES)) if unsure and _writes_somewhere(line) else ()
     return next((name for name in mentioned if name in names), None)
 
 
-_NO_QUOTES = {ord(char): None for char in "'\"\\"}
-_MENTION = re.compile(r"(?<![\w.-])(?:" + "|".join(map(re.escape, sorted(PROTECTED))) + r")(?![\w.-])")
+NO_QUOTES = {ord(char): None for char in "'\"\\"}
+MENTION = re.compile(r"(?<![\w.-])(?:" + "|".join(map(re.escape, sorted(SETS_UP))) + r")(?![\w.-])")
 
 
 def _writes_somewhere(line: ShellLine) -> bool:
@@ -150,7 +167,7 @@ def _edited(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) 
             if taken is None or (part.name == "rm" and _removes_much(part, taken, base, folders)):
                 return None
             files = [each for file in taken.files for each in _expanded(join(base, file), folders)]
-            if part.name == "cp" and any(_brings_protected(file, folders) for file in files):
+            if part.name == "cp" and any(brings_protected(file, folders) for file in files):
                 return None
         found += [_reached(file, folders, changes=part.name not in _REPLACES_NAMES) for file in files]
     return found
@@ -171,7 +188,7 @@ def _removes_much(part: SimpleCommand, taken: ParsedOptions, base: str, folders:
     return any(path_on_disk.real(folders.path(word, base)) in reals for word in given)
 
 
-def _brings_protected(word: str, folders: WorkingFolders) -> bool:
+def brings_protected(word: str, folders: WorkingFolders) -> bool:
     """Whether a folder that is copied holds a protected name."""
     path = folders.path(word)
     try:

@@ -15,6 +15,7 @@ from hookline.core.shell import ShellLine, SimpleCommand, parse_line
 from hookline.core.shell.folders import join, placed
 from hookline.core.shell.programs.table import ParsedOptions, Program, known, names, program
 from hookline.guards.permissions import path_on_disk
+from hookline.guards.permissions.git_config import runs_something
 
 _BEFORE_GIT = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--icase-pathspecs"})
 """Options of git itself that change nothing about what it runs; `-C`, `-c` and `--git-dir` do."""
@@ -143,7 +144,7 @@ def _files_inside(files: Iterable[str], base: str, folders: WorkingFolders) -> b
 
 def _files(name: str, words: list[str], base: str, folders: WorkingFolders) -> Iterable[str] | None:
     """The files that a program reads with these words; None when it may do more than read."""
-    if name == "git" and _in_another_repository(base, folders):
+    if name == "git" and (_in_another_repository(base, folders) or runs_something(folders.path(".", base))):
         return None
     if name == "find":
         return find_files(words)

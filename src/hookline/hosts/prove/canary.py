@@ -66,11 +66,6 @@ def attach(hooks: HookSet, env: Mapping[str, str]) -> None:
     hooks.observe(note_verdict, inline=True)
 
 
-def begin(path: Path) -> None:
-    """Make the file of a proof."""
-    path.write_bytes(HEADER)
-
-
 def note(path: str, **what: Any) -> bool:
     """One line in the proof's file, if it is one; whether it is."""
     try:

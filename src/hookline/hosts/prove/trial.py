@@ -44,7 +44,7 @@ class Trial:
         self.ours = {host.ours(event) for found in events.values() for event in found}
         self.seconds = 0.0
         self._notes = place.home / "hookline-proof.jsonl"
-        canary.begin(self._notes)
+        self._notes.write_bytes(canary.HEADER)
 
     def findings(self) -> Iterator[Finding]:
         """Everything that was tried."""

@@ -9,6 +9,8 @@ import _socket
 import os
 import sys
 
+from hookline.core.interpreter import temporary_folder
+
 OFF = ("0", "off", "no", "false")
 """What `HOOKLINE_SERVICE` may say to turn the service off."""
 DEFAULT = "service"
@@ -31,15 +33,8 @@ def instance() -> str:
 
 def folder() -> str:
     """The folder of the user's sockets, which may not exist yet."""
-    base = f"/run/user/{os.getuid()}" if sys.platform == "linux" else _darwin_folder()
+    base = f"/run/user/{os.getuid()}" if sys.platform == "linux" else temporary_folder()
     return f"{base}/hookline" if is_private(base) else f"/tmp/hookline-{os.getuid()}"  # noqa: S108 - checked before use
-
-
-def _darwin_folder() -> str:
-    try:
-        return (os.confstr(65537) or "").rstrip("/")  # _CS_DARWIN_USER_TEMP_DIR
-    except (OSError, ValueError):
-        return ""
 
 
 def is_private(path: str) -> bool:

@@ -25,10 +25,10 @@ EVENT = b"""{"hook_event_name": "PreToolUse", "session_id": "rehearsal", "transc
 "tool_name": "Bash", "tool_input": {"command": "cd / && git -C x status -s | grep 'y' > /dev/null"}}"""
 REHEARSALS = (
     ["guard", "commands", "--block", "rm -rf *", "--only", "git *", "--containing", "secret"],
-    ["guard", "paths", "--confine", "auto", "--temporary", "--block", "sudo *"],
+    ["guard", "paths", "--confine", "auto", "--temporary", "--protect", "--block", "sudo *"],
 )
 """Commands that are run before the first event: what they import, compile and keep is there, and in place."""
-PURE_GUARDS = ("approvals", "commands", "paths", "secrets")
+PURE_GUARDS = ("approvals", "commands", "paths", "protect", "secrets")
 """Guards that change nothing in the process that runs them."""
 PADDING = 40
 """Variables that a client's environment has beyond a worker's, more or less."""

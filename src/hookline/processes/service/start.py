@@ -5,6 +5,7 @@ import os
 import sys
 import time
 
+from hookline.core.files import state_folder
 from hookline.core.interpreter import ISOLATED, python_argv
 from hookline.processes.service import address
 
@@ -90,7 +91,7 @@ def _just_tried(lock: int) -> bool:
 
 def _launch(name: str, lock: int, entry: str) -> None:
     """Start the service as a child of `init`, with no descriptor of ours but the lock."""
-    argv = python_argv(BOOT, name, entry, _state_folder(), options=(*ISOLATED, "-S"))
+    argv = python_argv(BOOT, name, entry, str(state_folder()), options=(*ISOLATED, "-S"))
     child = os.fork()
     if child:
         os.waitpid(child, 0)
@@ -101,13 +102,6 @@ def _launch(name: str, lock: int, entry: str) -> None:
             _become(argv, lock)
     finally:
         os._exit(0)
-
-
-def _state_folder() -> str:
-    """Where the command that starts the service keeps its state; the service takes nothing else from here."""
-    base = os.environ.get("XDG_STATE_HOME", "")
-    home = os.environ.get("HOME") or os.path.expanduser("~")
-    return os.path.join(base if os.path.isabs(base) else os.path.join(home, ".local", "state"), "hookline")
 
 
 def _become(argv: list[str], lock: int) -> None:

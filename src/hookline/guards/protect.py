@@ -1,0 +1,143 @@
+"""The files that decide whether an agent is guarded at all: none of its tools writes to them without being asked about.
+
+An agent that writes a host's settings, a git hook or the hook file is free in its next session. A path is judged by
+where it leads, a shell line by its text; a line that hides what it writes and names such a file counts.
+"""
+
+# ruff: noqa: PTH111, PTH118 - paths are judged as the system reads them, as texts
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import dropwhile, pairwise
+from pathlib import Path
+from typing import Any
+
+from hookline.core.engine import Context
+from hookline.core.files import other_names, state_folder
+from hookline.core.hooks import Hook, make_hook
+from hookline.core.interpreter import PACKAGES, off_switch
+from hookline.core.paths import inside_any
+from hookline.core.shell import parse_line, writes
+from hookline.errors import HookError
+from hookline.events import PreToolUse
+from hookline.guards import sandboxing
+from hookline.guards.commands import shell_lines
+from hookline.guards.off_loop import run_off_loop
+from hookline.guards.paths import PRIORITY, Undecided, line_folder, paths_of, seems_to_read
+from hookline.guards.permissions import modes
+from hookline.guards.permissions.git_config import is_harmless_setting
+from hookline.guards.permissions.readonly_commands import WorkingFolders
+from hookline.guards.resolve_path import Matches, UnresolvablePath, checked, resolved, spellings
+from hookline.replies import Reply, ask, deny
+
+_COPIES = frozenset({"cp", "mv", "rsync", "install", "ln"})
+
+
+def own_files(also: Iterable[str | Path] = (), *, answer: Undecided = "ask", name: str = "protect.own_files") -> Hook:
+    """Ask before any tool writes to the files that switch guards off, or deny it with `answer="deny"`.
+
+    These are settings of agents, editors and git, a shell's start-up files, the Python files that hooks came from,
+    Hookline and its state, folders of PATH in the project, and `also`. A user who answers yes allows the one call.
+    """
+    if answer not in ("ask", "deny"):
+        raise HookError(f"answer must be `ask` or `deny`, got `{answer}`")
+    guard = ProtectedFiles(tuple(os.path.realpath(os.path.expanduser(str(one))) for one in also))
+    says = {"ask": ask, "deny": deny}[answer]
+
+    async def judge(event: PreToolUse, ctx: Context) -> Reply | None:
+        project = ctx.project_dir or ctx.env.get("CLAUDE_PROJECT_DIR") or event.cwd
+        places, folder = guard.places(project), line_folder(event)
+        lines = [one.text for one in shell_lines(event)]
+        if event.tool_name == sandboxing.TOOL and isinstance(event.tool_input.get("command"), str):
+            lines = [sandboxing.line_of(event)]
+        found = guard.paths(event, places) or await run_off_loop(
+            lines, lambda: next(filter(None, (guard.line(one, folder, places) for one in lines)), ""), disk=True
+        )
+        return says(f"{found}; it can switch guards off") if found else None
+
+    return make_hook((PreToolUse,), judge, name=name, priority=PRIORITY)
+
+
+class ProtectedFiles:
+    """Which paths are protected."""
+
+    def __init__(self, also: tuple[str, ...] = ()) -> None:
+        self._also = also
+        self._loaded: tuple[int, tuple[str, ...]] = (0, ())
+
+    def places(self, project: str) -> tuple[str, ...]:
+        """The files and folders that are protected by their whole path."""
+        fixed = _fixed_places(project or os.getcwd(), os.environ.get("PATH", ""))  # noqa: PTH109
+        return (*self._also, *fixed, str(state_folder()), *self._hook_files())
+
+    def _hook_files(self) -> tuple[str, ...]:
+        """Python files that this process has loaded and that came neither with Python nor with what is installed."""
+        if self._loaded[0] != len(sys.modules):
+            files = (getattr(module, "__file__", None) for module in tuple(sys.modules.values()))
+            installed = (sys.prefix, sys.base_prefix, PACKAGES)
+            own = {os.path.realpath(file) for file in files if isinstance(file, str)}
+            kept = tuple(file for file in own if not inside_any(file, installed) and "-packages/" not in file)
+            self._loaded = len(sys.modules), kept
+        return self._loaded[1]
+
+    def paths(self, event: PreToolUse, places: tuple[str, ...]) -> str:
+        """Why a call's own paths may not be written to."""
+        given = () if seems_to_read(event.tool_name) else paths_of(event, read=False)
+        return next(filter(None, (self.problem(path, event.cwd, places) for _, path in given)), "")
+
+    def line(self, line: str, cwd: str, places: tuple[str, ...]) -> str:
+        """Why a shell line may not run, as far as its text tells."""
+        found, folders = writes(line), WorkingFolders(cwd, [cwd], str(Path.home()))
+        matches = Matches(cwd)
+        for target in found.targets:
+            for path in (target, *matches.of(target)):
+                if problem := self.problem(path, cwd, places, folder=True):
+                    return problem
+        brought = [word for part in parse_line(line).commands if part.name in _COPIES for word in part.words[1:-1]]
+        mentioned = (
+            modes.MENTION.findall(line.lower().translate(modes.NO_QUOTES)) if found.undecidable or found.notes else []
+        )
+        named = [
+            modes.writes_protected(line, folders, modes.SETS_UP),
+            *mentioned,
+            *(one for one in brought if modes.brings_protected(one, folders)),
+        ]
+        return next((f"the line may write to `{one}`" for one in named if one), "") or _sets_git(line)
+
+    def problem(self, path: Any, cwd: str, places: tuple[str, ...], *, folder: bool = False) -> str:
+        """Why a path may not be written to; with `folder` also because of what lies below it."""
+        try:
+            leads = [resolved(spelling) for spelling in spellings(checked(path), cwd)]
+        except UnresolvablePath:
+            return ""  # it is for `stay_inside` to say what cannot be judged
+        for spelt in (os.path.normpath(os.path.join(cwd, os.path.expanduser(str(path)))), *leads):
+            if modes.protected_name(spelt, modes.SETS_UP) or inside_any(spelt, places):
+                return f"`{path}` is a file that sets up what guards this agent"
+            if other_names(spelt):
+                return f"`{path}` is a hard link, and its other name may be that of a file that guards this agent"
+            if folder and any(inside_any(place, (spelt,)) for place in self._hook_files() + self._also):
+                return f"`{path}` holds a file that guards this agent"
+        return ""
+
+
+@lru_cache(16)
+def _fixed_places(project: str, path: str) -> tuple[str, ...]:
+    """Hookline, its environment and its switch, and the folders of PATH that lie in the project."""
+    inside = os.path.realpath(project)
+    entries = [os.path.realpath(entry) for entry in path.split(os.pathsep) if entry]
+    own = [f"{PACKAGES}/hookline", off_switch(), *([sys.prefix] if sys.prefix != sys.base_prefix else [])]
+    return (*own, *(entry for entry in entries if inside_any(entry, (inside,)) and entry != inside))
+
+
+def _sets_git(line: str) -> str:
+    """A setting that git would run something for, as `git config` is asked to write it."""
+    for command in parse_line(line).commands:
+        rest = [*dropwhile(lambda word: word != "config", command.words if command.name == "git" else ())]
+        pairs = [(key, value) for key, value in pairwise(rest) if re.fullmatch(r"[A-Za-z][\w-]*\.\S+", key)]
+        if {"-e", "--edit", "edit"} & {*rest} or (pairs and not is_harmless_setting(*pairs[0])):
+            return f"`{command.text[:200]}` sets up git to run something"
+    return ""
