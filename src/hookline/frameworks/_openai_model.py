@@ -76,10 +76,10 @@ class GuardedModel(Model):
         while True:
             response = await self._inner.get_response(system_instructions, items, *args, **options)
             answers.append(response)
-            told = await self._told(run, response.output)
-            if told is None:
+            feedback = await self._feedback(run, response.output)
+            if feedback is None:
                 return _joined(answers)
-            items = self._going_on(run, items, response.output, told)
+            items = self._going_on(run, items, response.output, feedback)
 
     async def stream_response(
         self, system_instructions: Any, input: Any, *args: Any, **options: Any
@@ -95,8 +95,8 @@ class GuardedModel(Model):
         items = self._items(run, input)
         said: list[Any] = []
         last: Any = None
-        told: str | None = ""
-        while told is not None:
+        feedback: str | None = ""
+        while feedback is not None:
             last = None
             async for event in self._inner.stream_response(system_instructions, items, *args, **options):
                 if event.type == "response.completed":
@@ -105,9 +105,9 @@ class GuardedModel(Model):
                     yield event
             output = [] if last is None else last.response.output
             said += output
-            told = None if last is None else await self._told(run, output)
-            if told is not None:
-                items = self._going_on(run, items, output, told)
+            feedback = None if last is None else await self._feedback(run, output)
+            if feedback is not None:
+                items = self._going_on(run, items, output, feedback)
         if last is not None:
             yield last.model_copy(update={"response": last.response.model_copy(update={"output": said})})
 
@@ -123,12 +123,12 @@ class GuardedModel(Model):
                 items.insert(position, item)
         return items
 
-    def _going_on(self, run: AgentRun, items: list[Any], output: Any, told: str) -> list[Any]:
+    def _going_on(self, run: AgentRun, items: list[Any], output: Any, feedback: str) -> list[Any]:
         spoken = [*items, *(item.model_dump(exclude_unset=True) for item in output)]
-        self._inserted[run].append((len(spoken), _user(told)))
-        return [*spoken, _user(told)]
+        self._inserted[run].append((len(spoken), _user(feedback)))
+        return [*spoken, _user(feedback)]
 
-    async def _told(self, run: AgentRun, output: list[Any]) -> str | None:
+    async def _feedback(self, run: AgentRun, output: list[Any]) -> str | None:
         """What to say to an agent whose answer is its last, if a hook wants it to keep going."""
         if any(getattr(item, "type", "") not in _SPEECH for item in output):
             return None

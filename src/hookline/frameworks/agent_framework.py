@@ -89,10 +89,10 @@ class _Runs(AgentMiddleware):
                 with inside(run):
                     await call_next()
                 messages += context.result.messages
-                told = await finish(self._asking, run, context.result.text)
-                if told is None:
+                feedback = await finish(self._asking, run, context.result.text)
+                if feedback is None:
                     break
-                context.messages = _continued(context, context.result, told)
+                context.messages = _continued(context, context.result, feedback)
         except BaseException as error:
             await end(self._asking, run, error)
             raise
@@ -117,17 +117,17 @@ class _Streaming:
     async def _updates(self) -> AsyncIterator[AgentResponseUpdate]:
         run = self._run
         try:
-            told: str | None = ""
-            while told is not None:
+            feedback: str | None = ""
+            while feedback is not None:
                 with inside(run):
                     await self._call_next()
                 inner = self._context.result
                 async for update in self._inner(inner):
                     yield update
                 final = await inner.get_final_response()
-                told = await finish(self._asking, run, final.text)
-                if told is not None:
-                    self._context.messages = _continued(self._context, final, told)
+                feedback = await finish(self._asking, run, final.text)
+                if feedback is not None:
+                    self._context.messages = _continued(self._context, final, feedback)
         except BaseException as error:
             await end(self._asking, run, error)
             raise
@@ -217,9 +217,9 @@ def _streamed(run: AgentRun) -> Any:
     return ResponseStream(once(), finalizer=AgentResponse.from_updates)
 
 
-def _continued(context: AgentContext, result: AgentResponse[Any], told: str) -> list[Message]:
+def _continued(context: AgentContext, result: AgentResponse[Any], feedback: str) -> list[Message]:
     """What the agent is given to go on with; a session knows what was said before."""
-    return [_asks(told)] if context.session is not None else [*context.messages, *result.messages, _asks(told)]
+    return [_asks(feedback)] if context.session is not None else [*context.messages, *result.messages, _asks(feedback)]
 
 
 def _output(result: Any) -> Any:

@@ -12,8 +12,8 @@ from uuid import uuid4
 from hookline.core.engine import Verdict
 
 _Runs = Mapping[int, "AgentRun | None"]
-_NOBODY: _Runs = MappingProxyType({})
-_current: ContextVar[_Runs] = ContextVar("hookline_runs", default=_NOBODY)
+_NO_RUNS: _Runs = MappingProxyType({})
+_current: ContextVar[_Runs] = ContextVar("hookline_runs", default=_NO_RUNS)
 """The runs whose tools are being called here: an agent with several sets of hooks has one for each."""
 
 
@@ -45,7 +45,7 @@ class AgentRun:
         self.continued = 0
         self.open = False
         self.finished = False  # whether hooks have heard that the agent wants to stop
-        self._places: tuple[_Runs | None, _Runs, AgentRun | None] = (None, _NOBODY, None)
+        self._places: tuple[_Runs | None, _Runs, AgentRun | None] = (None, _NO_RUNS, None)
 
     @property
     def identity(self) -> dict[str, Any]:

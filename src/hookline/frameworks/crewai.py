@@ -158,11 +158,11 @@ class _Guard:
         run, answer = self._run_of(context), context.response
         changed = None
         while answer is not None and _is_final(context, answer):
-            told = done(finish(self._asking, run, answer.partition(_FINAL)[2].strip() or answer))
-            if told is None:
+            feedback = done(finish(self._asking, run, answer.partition(_FINAL)[2].strip() or answer))
+            if feedback is None:
                 break
             context.messages.append({"role": "assistant", "content": answer})
-            context.messages.append({"role": "user", "content": told})
+            context.messages.append({"role": "user", "content": feedback})
             again = context.llm.call(list(context.messages))
             if not isinstance(again, str):
                 log.warning("an agent that was sent back to work wants to call tools, for which CrewAI has no way here")

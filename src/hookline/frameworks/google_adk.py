@@ -178,10 +178,10 @@ class HooklinePlugin(BasePlugin):
         if not _is_final(llm_response):
             return None
         run = self._invocation(callback_context).run_of(callback_context.agent_name)
-        told = await finish(self._asking, run, _text(llm_response.content))
-        if told is None:
+        feedback = await finish(self._asking, run, _text(llm_response.content))
+        if feedback is None:
             return None
-        result = types.CodeExecutionResult(outcome=types.Outcome.OUTCOME_OK, output=_FEEDBACK + told)
+        result = types.CodeExecutionResult(outcome=types.Outcome.OUTCOME_OK, output=_FEEDBACK + feedback)
         parts = [*(llm_response.content.parts or ()), types.Part(code_execution_result=result)]
         return llm_response.model_copy(update={"content": types.Content(role="model", parts=parts)})
 
@@ -266,11 +266,11 @@ def _is_final(response: LlmResponse) -> bool:
 def _with_feedback(content: types.Content) -> list[types.Content]:
     """The content, and after it as the user's message what a hook had to say to it."""
     parts = content.parts or []
-    told = [part.code_execution_result.output for part in parts if _is_feedback(part)]
-    if not told:
+    feedback = [part.code_execution_result.output for part in parts if _is_feedback(part)]
+    if not feedback:
         return [content]
     rest = types.Content(role=content.role, parts=[part for part in parts if not _is_feedback(part)])
-    return [rest, *(_content("user", text.removeprefix(_FEEDBACK)) for text in told)]
+    return [rest, *(_content("user", text.removeprefix(_FEEDBACK)) for text in feedback)]
 
 
 def _is_feedback(part: types.Part) -> bool:

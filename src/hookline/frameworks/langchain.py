@@ -130,8 +130,8 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         return await self._finish(self._asking, state) if _is_final(state) else None
 
     async def _finish(self, asking: HookClient, state: Any) -> Update:
-        told = await finish(asking, self._run_of(state), text_of(state["messages"][-1].content))
-        return None if told is None else {"messages": [HumanMessage(told)], "jump_to": "model"}
+        feedback = await finish(asking, self._run_of(state), text_of(state["messages"][-1].content))
+        return None if feedback is None else {"messages": [HumanMessage(feedback)], "jump_to": "model"}
 
     def after_agent(self, state: Any, runtime: Any) -> Update:
         done(end(self._sync, self._run_of(state)))

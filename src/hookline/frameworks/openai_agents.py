@@ -198,8 +198,8 @@ class _Guard:
         record = self.record(context)
         run = record.run_of(agent.name)
         if _by_name(agent) or not run.finished:  # its last answer came from a model that is not ours, or from a tool
-            told = await finish(self.asking, run, text_of(plain(output)))
-            if told is not None:
+            feedback = await finish(self.asking, run, text_of(plain(output)))
+            if feedback is not None:
                 log.warning("a hook wants `%s` to keep going; give the agent a Model object for that", agent.name)
         await end(self.asking, record.run)
 

@@ -112,8 +112,8 @@ class HooklineCapability(AbstractCapability[Any]):
         """The agent is done, unless a hook sends it back to work."""
         if not isinstance(result, End):
             return result
-        told = await finish(self._asking, self._own_run, text_of(plain(result.data.output)))
-        return result if told is None else ModelRequestNode(request=ModelRequest(parts=[UserPromptPart(told)]))
+        feedback = await finish(self._asking, self._own_run, text_of(plain(result.data.output)))
+        return result if feedback is None else ModelRequestNode(request=ModelRequest(parts=[UserPromptPart(feedback)]))
 
     # -- a tool call ---------------------------------------------------------------------------------------------
 

@@ -125,14 +125,14 @@ async def finish(asking: HookClient, run: AgentRun, message: str | None) -> str 
     run.stop(verdict)
     if verdict.stop:
         return None
-    told = [*verdict.context]
+    feedback = [*verdict.context]
     if verdict.keep_going:
-        told += verdict.reply.keep_going_reasons or ("A hook asked you to keep going.",)
-    if not told:
+        feedback += verdict.reply.keep_going_reasons or ("A hook asked you to keep going.",)
+    if not feedback:
         return None
     run.finished = False
     run.continued += 1
-    return "\n\n".join(told)
+    return "\n\n".join(feedback)
 
 
 async def end(asking: HookClient, run: AgentRun, error: BaseException | None = None) -> None:

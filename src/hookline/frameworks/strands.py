@@ -81,9 +81,9 @@ class HooklineProvider(HookProvider):
         if run is None:
             return
         if event.result is not None and event.result.stop_reason in _FINISHED:
-            told = await finish(self._asking, run, str(event.result).strip())
-            if told is not None:
-                event.resume = told
+            feedback = await finish(self._asking, run, str(event.result).strip())
+            if feedback is not None:
+                event.resume = feedback
                 return
         del self._runs[event.agent]
         error = sys.exception() if event.result is None and not run.refused else None
