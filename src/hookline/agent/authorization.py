@@ -85,7 +85,7 @@ async def _denied(
 
 
 async def _ask_for_permission(conversation: Conversation, tool: Tool, ask: PermissionQuestion) -> Reply | None:
-    """All PermissionRequest hooks first, the strictest of them decides; only if none does is anybody else asked.
+    """All PermissionRequest hooks first, the strictest of them decides; only if none does is anyone else asked.
 
     A host that says yes at once must not outrun a hook that says no, and where a hook says yes no prompt appears.
     """

@@ -84,7 +84,7 @@ async def _ask(model: Model, question: Question, messages: list[Message], tools:
 
 
 def _wrong(use: ToolUse) -> str:
-    """Why this call is no answer; empty if it is one."""
+    """Why this call is not an answer; empty if it is one."""
     if use.name != ANSWER.name:
         return f"{use.name} is not available to a hook's check"
     try:

@@ -115,7 +115,7 @@ class ClaudeClient:
 
     def _subprocess(self) -> Subprocess:
         self._cli = find_cli(self._cli_given)
-        env = {name: value for name, value in os.environ.items() if name != "CLAUDECODE"}  # it is no child of another
+        env = {name: value for name, value in os.environ.items() if name != "CLAUDECODE"}  # not a child of another
         env = {"CLAUDE_CODE_SDK_READS_SESSION_STATE": "1", **(env if self._env is None else self._env)}
         return Subprocess(argv(self._cli.command, self._options), cwd=self._cwd, env=env)
 

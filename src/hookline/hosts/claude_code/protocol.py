@@ -6,7 +6,7 @@
     connection.outgoing()                                           # refusals it owes by itself: write these too
 
 Both roles are here; what the `send` of one end takes, the `receive` of the other gives. `receive` never raises: a line
-that is no message, a response to nothing, a second answer are `Violation` values among the others, so nothing that
+that is not a message, a response to nothing, a second answer are `Violation` values among the others, so nothing that
 came with them is lost. `send` raises a `ProtocolError` rather than answer a request twice.
 """
 
