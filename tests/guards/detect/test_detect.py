@@ -98,6 +98,9 @@ TOKENS = {
     "password with (": "pass" + 'word: "' + MIXED[:16] + '(y)"',
     "password with {": "pass" + "word='{" + MIXED[:16] + "}'",
     "list of passwords": '"pass' + 'words": ["' + MIXED[:20] + '", "' + MIXED[1:21] + '"]',
+    "fleet token": "hl1" + "." + MIXED[:32] + "." + MIXED[1:33],
+    "NKey seed of a user": "SU" + "A2B3C4D5" * 7,
+    "NKey seed of an account": "SA" + "QZ7XK3MW" * 7,
     "OpenSSH": "-----BEGIN OPENSSH " + "PRIVATE KEY-----\n" + MIXED + "\n-----END OPENSSH " + "PRIVATE KEY-----",
 }
 

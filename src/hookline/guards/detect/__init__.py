@@ -92,6 +92,8 @@ _OWN = {
     "Supabase Token": r"\bsbp_[a-f0-9]{40}\b",
     "New Relic Key": r"\bNRAK-[A-Z0-9]{27}\b",
     "age Secret Key": r"\bAGE-SECRET-KEY-1[A-Z0-9]{58}\b",
+    "Hookline Fleet Token": r"\bhl1\.[A-Za-z0-9_=.-]{20,}",
+    "NATS NKey Seed": r"\bS[UAONCX][A-Z2-7]{56}\b",
     "Terraform Cloud Token": r"\b[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,}",
     "JSON Web Token": r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}(?:\.[\w-]*)?",
     "AWS Secret Key": r"""(?i)aws_?secret_?(?:access_?)?key["']?\s*[:=]\s*["']?"""
@@ -111,6 +113,7 @@ _NEEDLES = {
     "Replicate Token": "r8_", "Perplexity API Key": "pplx-", "Linear API Key": "lin_api_", "Notion Token": "ntn_",
     "Figma Token": "figd_", "Postman API Key": "pmak-", "Atlassian Token": "atatt3", "Sentry Token": "sntrys_",
     "Supabase Token": "sbp_", "New Relic Key": "nrak-", "age Secret Key": "age-secret-key-",
+    "Hookline Fleet Token": "hl1.", "NATS NKey Seed": "su sa so sn sc sx",
     "Terraform Cloud Token": ".atlasv1.", "Authorization Header": "authorization", "AWS Signature": "aws4-hmac",
     "GitHub Token": "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", "AWS Access Key": "a3t abia acca akia asia aws",
     "AWS Secret Key": "aws",

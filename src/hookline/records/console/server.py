@@ -32,6 +32,7 @@ _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".
 _MOST_ROWS = 500
 _MOST_SESSION_ROWS = 5_000
 _encode = msgspec.json.Encoder().encode
+_LONGEST_TICKET = 200
 
 
 class ReplayJob(Protocol):
@@ -97,8 +98,12 @@ class Console:
         return Response(path.read_bytes(), media_type=kind)
 
     async def _login(self, request: Request) -> Response:
-        ticket = (await request.body())[:200].decode("utf-8", "replace")
-        token = self.keeper.trade(ticket)
+        ticket = b""
+        async for part in request.stream():
+            ticket += part
+            if len(ticket) > _LONGEST_TICKET:
+                return _problem(413, "this is longer than any ticket")
+        token = self.keeper.trade(ticket.decode("utf-8", "replace"))
         if token is None:
             return _problem(403, "this address was used already; start `hookline console` again for a new one")
         return _json({"token": token})
