@@ -28,6 +28,8 @@ def patch_of(command: SimpleCommand) -> str:
 
 def applies_patch(command: SimpleCommand) -> bool:
     """Whether a command is `apply_patch`, or starts it under another name."""
+    if not command.assignments and not any("patch" in word for word in command.words):
+        return False
     if command.name in NAMES or _OPTION in command.words:
         return True
     renames = any(_OTHER_NAME.fullmatch(word) for word in command.words[1:])
