@@ -22,6 +22,9 @@ def main() -> None:
         code = confine(words[1:])
         sys.stdout.flush()
         os._exit(code)
+    mask = os.umask(0o022)
+    if mask & 0o002:  # else what is kept for this user could be changed by all of them
+        os.umask(mask)
     from hookline.core.interpreter import shield
     from hookline.processes.service import client
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hookline.core.interpreter import LASTING, PROJECT, off_switch
+from hookline.core.interpreter import LASTING, PROJECT, hookline_argv, off_switch
 from tests.cli.place import Place, denies
 
 DOCUMENTED = (
@@ -206,3 +207,15 @@ def test_only_a_file_of_the_users_own_switches_gates_off(arena: Arena, gates: li
         switch.unlink()
     assert arena.run(gates[0]) == gates[0].answer
     assert Path(off_switch()).is_absolute()
+
+
+def test_what_is_kept_is_not_for_everybody_to_write(arena: Arena) -> None:
+    """Where files are made for all to write (`umask 000`), the folders that Hookline makes are not."""
+    state = arena.place.base / "state"
+    line = f"umask 000; {shlex.join(hookline_argv())} guard budget --tool-calls 5"
+    argv = line.replace(" -X utf8 ", f" -X utf8 -X hookline.XDG_STATE_HOME={state} ", 1)
+    code, _ = arena.run(argv, payload(arena.place.project, command="ls"))
+
+    made = [path for path in (state, *state.rglob("*")) if path.exists()]
+    assert (code, len(made) > 1) == (0, True)
+    assert [path for path in made if path.stat().st_mode & 0o002] == []
