@@ -54,19 +54,20 @@ class WarmParent(ForkServer):
         pipes = Pipes()
         go, theirs = socket.socketpair()
         order = write_file(_order(spec, plan))
+        late = self.loop.call_later(ANSWER_LIMIT, self.kill)
         try:
             self.send(name.to_bytes(8, "big"), (*pipes.theirs, theirs.fileno(), order))
-            async with asyncio.timeout(ANSWER_LIMIT):
-                pid = await started
+            pid = await started
             go.send(b"g")
         except BaseException as problem:
             go.close()
             pipes.close()
-            if not isinstance(problem, (OSError, TimeoutError)):
+            if not isinstance(problem, OSError):
                 raise
             self.kill()
             return None
         finally:
+            late.cancel()
             self._starting.pop(name)
             theirs.close()
             os.close(order)
