@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -261,9 +260,11 @@ def _from_object(thing: HookLike) -> Hook:
 
 def _check_attributes(thing: HookLike) -> None:
     """Refuse an attribute that is nearly an option: it would silently do nothing."""
+    from difflib import get_close_matches  # start-up does without it
+
     known = (*_READ, *_ALSO, *_OWN)
     for name in dir(thing):
-        near = difflib.get_close_matches(name, known, 1, cutoff=0.8)
+        near = get_close_matches(name, known, 1, cutoff=0.8)
         if near and name not in known and not name.startswith("_"):
             raise HookError(
                 f"hook `{_shown(thing)}`: there is no option `{name}`; did you mean `{near[0]}`? "
