@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-ONLINE = "https://github.com/hookline/hookline/blob/main/"
 FENCE = re.compile(r"^( *)(`{3,})([\w+-]*)[^\n]*\n(.*?)^\1\2 *$", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"<!-- *(prints|run|file|skip)(?:: *(.*?))? *-->")
 COMMENTS_BEFORE = re.compile(r"(?:<!--[^\n]*-->\s*)+\Z")
@@ -167,8 +166,6 @@ def broken_links(path: Path) -> list[str]:
     problems = []
     for match in LINK.finditer(prose):
         target = match[1] or match[2]
-        if target.startswith(ONLINE):  # the README is also shown where relative links lead nowhere
-            target = os.path.relpath(ROOT / target.removeprefix(ONLINE), path.parent)
         if re.match(r"[a-z][a-z+.-]*:", target):
             continue
         name, _, anchor = target.partition("#")

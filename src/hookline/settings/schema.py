@@ -11,8 +11,8 @@ from hookline.events import CATALOG
 from hookline.settings.fields import COMMON, KINDS, REQUIRED
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-ADDRESS = "https://raw.githubusercontent.com/hookline/hookline/main/docs/reference/settings.schema.json"
-"""What `hookline init` writes as `$schema`."""
+ADDRESS = "urn:hookline:settings"
+"""The schema's name; the wheel holds it as `hookline/settings/settings.schema.json`."""
 
 
 def settings_schema() -> dict[str, Any]:

@@ -14,7 +14,6 @@ from hookline.core.interpreter import entry_argv, shell_command
 from hookline.display import one_line
 from hookline.errors import ConfigError
 from hookline.hosts.install.entries import deny_by_exit
-from hookline.settings.schema import ADDRESS
 from hookline.settings.sources import absolute_path
 from hookline.settings.trust.store import Trust
 
@@ -106,7 +105,7 @@ def _merged(settings: dict[str, Any]) -> dict[str, Any]:
         event: [*hooks.get(event, []), *(group for group in groups if group not in hooks.get(event, []))]
         for event, groups in starter().items()
     }
-    return {"$schema": ADDRESS, **settings, "hooks": {**hooks, **merged}}
+    return {**settings, "hooks": {**hooks, **merged}}
 
 
 def _next_steps(path: Path) -> str:
