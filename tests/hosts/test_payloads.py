@@ -10,7 +10,9 @@ from hookline.events import Event, PostToolUse, PreToolUse, UserPromptSubmit
 from hookline.hosts.decode import decode, joined, native_input, original
 from hookline.hosts.host import Host
 from hookline.hosts.table import HOSTS, find
+from tests.guards import ordinary
 from tests.hosts.battery import HERE, recorded
+from tests.sandbox import ordinary_table
 
 RECORDED = [(path.stem, index) for path in sorted((HERE / "recorded").glob("*.json"))
             for index in range(len(json.loads(path.read_text())))]  # fmt: skip
@@ -321,3 +323,27 @@ def test_vibes_edit_is_an_edit() -> None:
 
     assert isinstance(event, PreToolUse)
     assert (event.tool_name, event.tool_input) == ("Edit", call)
+
+
+def test_a_text_for_a_tool_that_takes_fields_cannot_be_judged() -> None:
+    """A guard looks for a command or a path; a tool of another kind may take a text."""
+    for host in HOSTS.values():
+        event = next(theirs for theirs, ours in host.events.items() if ours == "PreToolUse")
+        for tool in ("Bash", "Write", "Read"):
+            fields = {"tool_name": tool, "tool_input": "x", "toolName": tool, host.event_field: event}
+            if host.unwrap is None:
+                with pytest.raises(EventError, match="is a text"):
+                    pytest.fail(f"{host.name}: {decode(host, fields)}")
+    assert events("codex", {"hook_event_name": "PreToolUse", "tool_name": "exec", "tool_input": "x"})
+
+
+def test_no_ordinary_line_is_taken_for_a_patch() -> None:
+    """Codex puts `apply_patch` on the PATH of its shell, so every line is searched for it."""
+    refused = {}
+    for line in [*ordinary.COMMANDS, *ordinary.LINES, *ordinary_table.lines()]:
+        try:
+            events("codex", {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": line}})
+        except EventError as error:
+            refused[line] = str(error)
+
+    assert not refused

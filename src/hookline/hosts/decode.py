@@ -116,6 +116,8 @@ def _translated(host: Host, fields: Mapping[str, Any], given: Any) -> Iterator[d
         yield from map(_file_call, read_patch(given.get(row.patch) if isinstance(given, dict) else given))
         return
     if text is not None:
+        if row is not None or (isinstance(name, str) and name in ARGUMENTS):
+            raise EventError(f"{host.title}: the input of `{name}` is a text, and what it does with it is not known")
         given = {"input": text}
     if not isinstance(given, dict):
         yield {}

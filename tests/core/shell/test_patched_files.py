@@ -34,6 +34,9 @@ READ = {
     "grep -rn apply_patch src": [],
     "cargo test apply_patch": [],
     "ls -la": [],
+    "until [ -e /tmp/x ]; do sleep 1; done": [],
+    "env [ -e x ]": [],
+    "[ -e x ] || ls [ab]*": [],
 }  # fmt: skip
 
 REFUSED = (
@@ -62,6 +65,7 @@ REFUSED = (
     "alias p=apply_patch; p < p.txt",
     "run_it apply_patch x",
     "/opt/apply_p?tch < p.txt",
+    "/opt/apply_[p]atch < p.txt",
     f"$X {DOCUMENT}",
     f"x=apply_patch; $x {DOCUMENT}",
     "python3 -c 'import os; os.system(\"apply_patch\")'",

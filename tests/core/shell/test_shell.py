@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from hookline.core.shell import Redirect, SimpleCommand, parse_line, parser, writes
@@ -723,6 +723,8 @@ WORD = st.lists(
 
 @pytest.mark.skipif(BASH is None, reason="compares with the real bash")
 @settings(max_examples=100, deadline=None)
+@example(["{", ",", "}"])
+@example(["{", ",", "a", "}"])
 @given(WORD)
 def test_words_are_what_bash_passes_on(pieces: list[str]) -> None:
     """Where nothing is in doubt, the words are those that bash hands to the program."""
@@ -736,6 +738,21 @@ def test_words_are_what_bash_passes_on(pieces: list[str]) -> None:
     done = subprocess.run([str(BASH), "--norc", "-c", script], capture_output=True, text=True, timeout=20, check=False)
 
     assert [word for word in done.stdout.split("\0")[:-1] if word or len(command.words) > 1] == list(command.words[1:])
+
+
+BRACES = {
+    "{,rm} -rf x": ("rm", "-rf", "x"),
+    "rm{,} x": ("rm", "rm", "x"),
+    "echo {,a,,b}": ("echo", "a", "b"),
+    "echo a{,b}{,c}": ("echo", "a", "ac", "ab", "abc"),
+}
+
+
+def test_braces_leave_no_empty_word() -> None:
+    """`{,rm} x` runs `rm`: bash drops a word that is empty. Where a quoted part may keep it, the line is in doubt."""
+    assert {line: parse_line(line).commands[0].words for line in BRACES} == BRACES
+    for line in ("{,}", "echo {,}", "{,} rm x", "{'',rm} x", '""{,} x', "{,$x} y"):
+        assert parse_line(line).undecidable, line
 
 
 PIECES = [

@@ -14,7 +14,7 @@ from hookline.core.shell.lexer import Word, WordReader
 from hookline.core.shell.nested_commands import NestedCommand
 from hookline.core.shell.programs.table import CODE_VARIABLES
 from hookline.core.shell.shell_line import MAX_COMMANDS, Redirect, SimpleCommand, Undecidable, base_name
-from hookline.core.shell.words import UNKNOWN, unmask
+from hookline.core.shell.words import UNKNOWN, is_pattern, unmask
 from hookline.core.shell.wrappers import find_nested_commands
 
 _OPERATOR = re.compile(r"&&|\|\||\|&|;;&|;;|;&|;|\||&(?!>)")
@@ -308,7 +308,7 @@ class CommandParser(WordReader):
             words=tuple(text for text, _ in inner.words),
             assignments=(),
             unknown=tuple(index for index, (_, known) in enumerate(inner.words) if not known),
-            globs=tuple(index for index, (text, _) in enumerate(inner.words) if set(text) & set("*?[")),
+            globs=tuple(index for index, (text, _) in enumerate(inner.words) if is_pattern(text)),
             via=via,
         )
         self._inner("", via, self.inside, outer).add(command, inner.stdin)

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 from hookline.core.shell.shell_line import MAX_DEPTH, Undecidable
-from hookline.core.shell.words import UNKNOWN, ansi_c, expand_braces, mask, unmask
+from hookline.core.shell.words import UNKNOWN, ansi_c, expand_braces, is_pattern, mask, unmask
 
 _PLAIN = re.compile(r"[^\s;&|<>()\\'\"$`]+")
 _IN_QUOTES = re.compile(r'[^"\\$`]+')
@@ -55,13 +55,18 @@ class Word(NamedTuple):
         """What the command receives, and whether it is known."""
         if self.split:
             return [(part, True) for part in self.split]
-        texts = expand_braces(self.text) if "{" in self.text else [self.text]
+        if "{" not in self.text:
+            return [(unmask(self.text), UNKNOWN not in self.text)]
+        expanded = expand_braces(self.text)
+        texts = [text for text in expanded if text]  # bash drops an empty word, unless a part of it was quoted
+        if len(texts) < len(expanded) and (not texts or self.bare_until >= 0):
+            raise Undecidable("braces leave an empty word")
         return [(unmask(text), UNKNOWN not in text) for text in texts]
 
     @property
     def globs(self) -> bool:
         """Whether the shell replaces it by the names of files."""
-        return any(char in self.text for char in "*?[")
+        return is_pattern(self.text)
 
 
 class WordReader(ABC):

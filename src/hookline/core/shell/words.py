@@ -16,6 +16,7 @@ _SPECIAL = "*?[]{},~."
 _MASK = {ord(char): chr(0xE000 + ord(char)) for char in _SPECIAL}
 _UNMASK = {0xE000 + ord(char): char for char in _SPECIAL} | {ord(UNKNOWN): None}
 _PRIVATE = re.compile("[\ue000-\ue0ff\x00\ud800-\udfff]")
+_PATTERN = re.compile(r"[*?]|\[.*\]", re.DOTALL)
 _SEQUENCE = re.compile(r"(?:-?\d+|[A-Za-z])\.\.(?:-?\d+|[A-Za-z])(?:\.\.-?\d+)?")
 _SIMPLE_ESCAPES = {
     "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
@@ -37,6 +38,11 @@ def mask(text: str) -> str:
 def unmask(text: str) -> str:
     """What the command receives."""
     return text.translate(_UNMASK)
+
+
+def is_pattern(text: str) -> bool:
+    """Whether the shell replaces a word by the names of files; `[` alone is a command."""
+    return _PATTERN.search(text) is not None
 
 
 def ansi_c(body: str) -> str:
