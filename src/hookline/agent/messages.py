@@ -213,11 +213,7 @@ def _tool_output(wire: dict[str, Any]) -> Block:
     return ToolOutput(str(wire.get("tool_use_id", "")), content, bool(wire.get("is_error")))
 
 
-BLOCKS = {
-    "text": lambda wire: Text(str(wire.get("text", ""))),
-    "tool_use": _tool_use,
-    "tool_result": _tool_output,
-}
+BLOCKS = {"text": lambda wire: Text(str(wire.get("text", ""))), "tool_use": _tool_use, "tool_result": _tool_output}
 
 
 # -- a line of a transcript ------------------------------------------------------------------------------------------

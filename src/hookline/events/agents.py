@@ -10,7 +10,6 @@ from hookline.events.base import Event
 class SubagentStart(Event, frozen=True, kw_only=True, eq=False):
     """A subagent is about to start; `agent_id` and `agent_type` say which."""
 
-    event_name = "SubagentStart"
     subject_field: ClassVar[str | None] = "agent_type"
 
     agent_id: str = ""
@@ -21,7 +20,6 @@ class SubagentStart(Event, frozen=True, kw_only=True, eq=False):
 class SubagentStop(Event, frozen=True, kw_only=True, eq=False):
     """A subagent thinks it is done, or failed (`success`, `error`); a hook may send one that is done back to work."""
 
-    event_name = "SubagentStop"
     subject_field: ClassVar[str | None] = "agent_type"
 
     agent_id: str = ""
@@ -39,14 +37,14 @@ class SubagentStop(Event, frozen=True, kw_only=True, eq=False):
 class TeammateIdle(Event, frozen=True, kw_only=True, eq=False):
     """A teammate has nothing left to do; a hook may send it back to work."""
 
-    event_name = "TeammateIdle"
-
     teammate_name: str = ""
     team_name: str = ""
 
 
 class TaskEvent(Event, frozen=True, kw_only=True, eq=False):
     """What both task events carry."""
+
+    event_name = ""  # each of them has its own
 
     task_id: str = ""
     task_subject: str = ""
@@ -58,10 +56,6 @@ class TaskEvent(Event, frozen=True, kw_only=True, eq=False):
 class TaskCreated(TaskEvent, frozen=True, kw_only=True, eq=False):
     """A task is about to be added to the list."""
 
-    event_name = "TaskCreated"
-
 
 class TaskCompleted(TaskEvent, frozen=True, kw_only=True, eq=False):
     """A task is about to be marked as done."""
-
-    event_name = "TaskCompleted"

@@ -57,6 +57,11 @@ class Event(
     timestamp: datetime = field(default_factory=_now, name="hookline.timestamp")
     extra: dict[str, Any] = field(default=EMPTY, name="hookline.extra")
 
+    def __init_subclass__(cls) -> None:
+        """An event is called what its class is, unless the class or the one it is made from says otherwise."""
+        if not cls.event_name and "event_name" not in cls.__dict__:
+            cls.event_name = cls.__name__
+
     def __post_init__(self) -> None:
         """Hooks and hosts share an event, so what is in it cannot be changed."""
         try:

@@ -12,7 +12,6 @@ from hookline.events.base import Event
 class PreModelCall(Event, frozen=True, kw_only=True, eq=False):
     """The model is about to be asked; a matcher looks at its name."""
 
-    event_name = "PreModelCall"
     subject_field: ClassVar[str | None] = "model"
 
     model: str = ""
@@ -23,7 +22,6 @@ class PreModelCall(Event, frozen=True, kw_only=True, eq=False):
 class PostModelCall(Event, frozen=True, kw_only=True, eq=False):
     """The model has answered; the agent has not acted on it yet."""
 
-    event_name = "PostModelCall"
     subject_field: ClassVar[str | None] = "model"
 
     model: str = ""
@@ -34,7 +32,5 @@ class PostModelCall(Event, frozen=True, kw_only=True, eq=False):
 
 class PreOutput(Event, frozen=True, kw_only=True, eq=False):
     """The agent is done and its answer is about to be returned to the sender of the prompt."""
-
-    event_name = "PreOutput"
 
     text: str = ""

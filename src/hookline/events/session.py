@@ -12,7 +12,6 @@ from hookline.events.base import Event
 class Setup(Event, frozen=True, kw_only=True, eq=False):
     """A project is being set up or maintained, before any session starts."""
 
-    event_name = "Setup"
     subject_field: ClassVar[str | None] = "trigger"
 
     trigger: str = "init"
@@ -21,7 +20,6 @@ class Setup(Event, frozen=True, kw_only=True, eq=False):
 class SessionStart(Event, frozen=True, kw_only=True, eq=False):
     """A session begins, or begins again after a resume, a clear or a compaction."""
 
-    event_name = "SessionStart"
     subject_field: ClassVar[str | None] = "source"
 
     source: str = "startup"
@@ -36,7 +34,6 @@ class SessionStart(Event, frozen=True, kw_only=True, eq=False):
 class SessionEnd(Event, frozen=True, kw_only=True, eq=False):
     """A session is over; nothing can be changed any more."""
 
-    event_name = "SessionEnd"
     subject_field: ClassVar[str | None] = "reason"
 
     reason: str = "other"
@@ -44,8 +41,6 @@ class SessionEnd(Event, frozen=True, kw_only=True, eq=False):
 
 class UserPromptSubmit(Event, frozen=True, kw_only=True, eq=False):
     """A prompt was given; the model has not seen it yet."""
-
-    event_name = "UserPromptSubmit"
 
     prompt: str = ""
     source: str | None = None
@@ -55,7 +50,6 @@ class UserPromptSubmit(Event, frozen=True, kw_only=True, eq=False):
 class UserPromptExpansion(Event, frozen=True, kw_only=True, eq=False):
     """A slash command or an MCP prompt is about to be expanded into the prompt it stands for."""
 
-    event_name = "UserPromptExpansion"
     subject_field: ClassVar[str | None] = "command_name"
 
     expansion_type: str = "slash_command"
@@ -68,8 +62,6 @@ class UserPromptExpansion(Event, frozen=True, kw_only=True, eq=False):
 class Stop(Event, frozen=True, kw_only=True, eq=False):
     """The agent thinks it is done; a hook may send it back to work."""
 
-    event_name = "Stop"
-
     stop_hook_active: bool = False
     last_assistant_message: str | None = None
     background_tasks: list[dict[str, Any]] | None = None
@@ -79,7 +71,6 @@ class Stop(Event, frozen=True, kw_only=True, eq=False):
 class StopFailure(Event, frozen=True, kw_only=True, eq=False):
     """The turn ended because the model could not answer."""
 
-    event_name = "StopFailure"
     subject_field: ClassVar[str | None] = "error"
 
     error: str = "unknown"
@@ -90,7 +81,6 @@ class StopFailure(Event, frozen=True, kw_only=True, eq=False):
 class Notification(Event, frozen=True, kw_only=True, eq=False):
     """The user is being told something."""
 
-    event_name = "Notification"
     subject_field: ClassVar[str | None] = "notification_type"
 
     message: str = ""
@@ -100,8 +90,6 @@ class Notification(Event, frozen=True, kw_only=True, eq=False):
 
 class MessageDisplay(Event, frozen=True, kw_only=True, eq=False):
     """A piece of the assistant's text is about to be shown."""
-
-    event_name = "MessageDisplay"
 
     turn_id: str = ""
     message_id: str = ""
@@ -113,7 +101,6 @@ class MessageDisplay(Event, frozen=True, kw_only=True, eq=False):
 class PreCompact(Event, frozen=True, kw_only=True, eq=False):
     """The conversation is about to be summarised to make room."""
 
-    event_name = "PreCompact"
     subject_field: ClassVar[str | None] = "trigger"
 
     trigger: str = "manual"
@@ -123,7 +110,6 @@ class PreCompact(Event, frozen=True, kw_only=True, eq=False):
 class PostCompact(Event, frozen=True, kw_only=True, eq=False):
     """The conversation was summarised."""
 
-    event_name = "PostCompact"
     subject_field: ClassVar[str | None] = "trigger"
 
     trigger: str = "manual"
@@ -133,6 +119,7 @@ class PostCompact(Event, frozen=True, kw_only=True, eq=False):
 class ModelSwitch(Event, frozen=True, kw_only=True, eq=False):
     """What both model-switch events carry; a matcher looks at the new model."""
 
+    event_name = ""  # each of them has its own
     subject_field: ClassVar[str | None] = "to_model"
 
     from_model: str = ""
@@ -149,18 +136,15 @@ class ModelSwitch(Event, frozen=True, kw_only=True, eq=False):
 class PreModelSwitch(ModelSwitch, frozen=True, kw_only=True, eq=False):
     """Another model was asked for; the old one is still in use."""
 
-    event_name = "PreModelSwitch"
-
 
 class PostModelSwitch(ModelSwitch, frozen=True, kw_only=True, eq=False):
     """Another model is in use from now on."""
-
-    event_name = "PostModelSwitch"
 
 
 class ElicitationEvent(Event, frozen=True, kw_only=True, eq=False):
     """What both elicitation events carry; a matcher looks at the MCP server's name."""
 
+    event_name = ""  # each of them has its own
     subject_field: ClassVar[str | None] = "mcp_server_name"
 
     mcp_server_name: str = ""
@@ -171,8 +155,6 @@ class ElicitationEvent(Event, frozen=True, kw_only=True, eq=False):
 class Elicitation(ElicitationEvent, frozen=True, kw_only=True, eq=False):
     """An MCP server asks the user for something."""
 
-    event_name = "Elicitation"
-
     message: str = ""
     url: str | None = None
     requested_schema: dict[str, Any] | None = None
@@ -180,8 +162,6 @@ class Elicitation(ElicitationEvent, frozen=True, kw_only=True, eq=False):
 
 class ElicitationResult(ElicitationEvent, frozen=True, kw_only=True, eq=False):
     """The user's answer is about to go back to the MCP server."""
-
-    event_name = "ElicitationResult"
 
     action: str = "cancel"
     content: dict[str, Any] | None = None

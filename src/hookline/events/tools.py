@@ -17,6 +17,7 @@ T = TypeVar("T")
 class ToolEvent(Event, frozen=True, kw_only=True, eq=False):
     """An event about one tool call; a matcher looks at the tool's name."""
 
+    event_name = ""  # each of them has its own
     subject_field: ClassVar[str | None] = "tool_name"
 
     tool_name: str = ""
@@ -54,15 +55,11 @@ class ToolEvent(Event, frozen=True, kw_only=True, eq=False):
 class PreToolUse(ToolEvent, frozen=True, kw_only=True, eq=False):
     """The agent is about to call a tool; nothing has run yet."""
 
-    event_name = "PreToolUse"
-
     tool_use_id: str = ""
 
 
 class PostToolUse(ToolEvent, frozen=True, kw_only=True, eq=False):
     """A tool call succeeded; its output has not reached the model yet."""
-
-    event_name = "PostToolUse"
 
     tool_response: Any = None
     tool_use_id: str = ""
@@ -71,8 +68,6 @@ class PostToolUse(ToolEvent, frozen=True, kw_only=True, eq=False):
 
 class PostToolUseFailure(ToolEvent, frozen=True, kw_only=True, eq=False):
     """A tool call failed; `error` is what the model will read."""
-
-    event_name = "PostToolUseFailure"
 
     tool_use_id: str = ""
     error: str = ""
@@ -83,15 +78,11 @@ class PostToolUseFailure(ToolEvent, frozen=True, kw_only=True, eq=False):
 class PostToolBatch(Event, frozen=True, kw_only=True, eq=False):
     """All tool calls of one model turn are done, denied and invalid ones included."""
 
-    event_name = "PostToolBatch"
-
     tool_calls: list[dict[str, Any]] = field(default_factory=list)
 
 
 class PermissionRequest(ToolEvent, frozen=True, kw_only=True, eq=False):
     """Nothing has allowed a tool call yet and someone would have to be asked."""
-
-    event_name = "PermissionRequest"
 
     permission_suggestions: list[dict[str, Any]] | None = None
     tool_use_id: str | None = None  # Claude Code names the call beside the event, not in it
@@ -99,8 +90,6 @@ class PermissionRequest(ToolEvent, frozen=True, kw_only=True, eq=False):
 
 class PermissionDenied(ToolEvent, frozen=True, kw_only=True, eq=False):
     """A tool call was refused."""
-
-    event_name = "PermissionDenied"
 
     tool_use_id: str = ""
     reason: str = ""

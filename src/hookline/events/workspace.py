@@ -10,7 +10,6 @@ from hookline.events.base import Event
 class ConfigChange(Event, frozen=True, kw_only=True, eq=False):
     """A settings file changed and is about to take effect."""
 
-    event_name = "ConfigChange"
     subject_field: ClassVar[str | None] = "source"
 
     source: str = "project_settings"
@@ -20,7 +19,6 @@ class ConfigChange(Event, frozen=True, kw_only=True, eq=False):
 class InstructionsLoaded(Event, frozen=True, kw_only=True, eq=False):
     """A file of instructions was read into the conversation."""
 
-    event_name = "InstructionsLoaded"
     subject_field: ClassVar[str | None] = "load_reason"
 
     file_path: str = ""
@@ -34,8 +32,6 @@ class InstructionsLoaded(Event, frozen=True, kw_only=True, eq=False):
 class CwdChanged(Event, frozen=True, kw_only=True, eq=False):
     """The agent works in another folder from now on."""
 
-    event_name = "CwdChanged"
-
     old_cwd: str = ""
     new_cwd: str = ""
 
@@ -43,7 +39,6 @@ class CwdChanged(Event, frozen=True, kw_only=True, eq=False):
 class FileChanged(Event, frozen=True, kw_only=True, eq=False):
     """A watched file was changed, added or removed; a matcher looks at its base name."""
 
-    event_name = "FileChanged"
     subject_field: ClassVar[str | None] = "file_name"
 
     file_path: str = ""
@@ -58,8 +53,6 @@ class FileChanged(Event, frozen=True, kw_only=True, eq=False):
 class DirectoryAdded(Event, frozen=True, kw_only=True, eq=False):
     """The agent may work in one more folder."""
 
-    event_name = "DirectoryAdded"
-
     directory: str = ""
     source: str = "slash_command"
 
@@ -67,14 +60,10 @@ class DirectoryAdded(Event, frozen=True, kw_only=True, eq=False):
 class WorktreeCreate(Event, frozen=True, kw_only=True, eq=False):
     """A git worktree is wanted; a hook may make it and answer with its path."""
 
-    event_name = "WorktreeCreate"
-
     name: str = ""
 
 
 class WorktreeRemove(Event, frozen=True, kw_only=True, eq=False):
     """A git worktree is about to be removed."""
-
-    event_name = "WorktreeRemove"
 
     worktree_path: str = ""

@@ -1,4 +1,4 @@
-"""Glob and Grep; where ripgrep is installed, both ways of searching must agree."""
+"""Glob, and Grep with ripgrep."""
 
 from __future__ import annotations
 
@@ -22,12 +22,10 @@ FILES = {
 }
 
 
-@pytest.fixture(params=["python", "ripgrep"])
-def project(request: pytest.FixtureRequest, env: ToolEnv, monkeypatch: pytest.MonkeyPatch) -> ToolEnv:
-    if request.param == "ripgrep" and not shutil.which("rg"):
+@pytest.fixture
+def project(env: ToolEnv) -> ToolEnv:
+    if not shutil.which("rg"):
         pytest.skip("ripgrep is not installed")
-    if request.param == "python":
-        monkeypatch.setattr(module, "find_helper", lambda name, project: None)
     for at, (name, content) in enumerate(FILES.items()):
         path = Path(env.cwd, name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,6 +67,15 @@ async def test_nothing_found_is_said(project: ToolEnv) -> None:
     """Not an error."""
     assert await grep(project, "zzz") == "No files found"
     assert await grep(project, "zzz", output_mode="content") == "No matches found"
+
+
+async def test_without_ripgrep_the_model_reads_what_to_install(env: ToolEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only ripgrep searches; one that the agent may have put there itself does not count."""
+    monkeypatch.setattr(module, "find_helper", lambda name, project: None)
+    result = await Grep().run({"pattern": "x"}, env)
+
+    assert result.is_error
+    assert "install ripgrep" in str(result.content)
 
 
 async def test_a_broken_expression_or_path_is_an_error(project: ToolEnv) -> None:

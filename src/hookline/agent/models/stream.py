@@ -12,16 +12,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from hookline.agent.messages import (
-    Assistant,
-    Block,
-    Raw,
-    Text,
-    ToolUse,
-    decode_block,
-    decode_usage,
-    encode_block,
-)
+from hookline.agent.messages import Assistant, Block, Raw, Text, ToolUse, decode_block, decode_usage, encode_block
 from hookline.agent.models.kinds import api_error
 from hookline.errors import ModelError
 

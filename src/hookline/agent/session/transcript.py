@@ -20,16 +20,7 @@ from uuid import uuid4
 import msgspec
 from msgspec import Struct, structs
 
-from hookline.agent.messages import (
-    Assistant,
-    Message,
-    ToolOutput,
-    ToolUse,
-    Usage,
-    User,
-    decode_entry,
-    encode_entry,
-)
+from hookline.agent.messages import Assistant, Message, ToolOutput, ToolUse, Usage, User, decode_entry, encode_entry
 from hookline.core.wire.json_text import read_object
 from hookline.errors import TranscriptError
 
@@ -43,26 +34,17 @@ Mirror: TypeAlias = Callable[[str, dict[str, Any]], None]
 class Transcript:
     """An open transcript: `add` messages, `append` anything else.
 
-    Pass `durable=True` to have every line on the disk itself before `append` returns (a power cut then loses nothing;
-    without it, only a crash of the process is survived). Raises `TranscriptError` when the disk is full; the lines
-    before stay whole. `locked` is false when another run is writing to the same file.
+    Raises `TranscriptError` when the disk is full; the lines before stay whole. `locked` is false when another run is
+    writing to the same file.
     """
 
     def __init__(
-        self,
-        path: Path,
-        session_id: str,
-        *,
-        cwd: str = "",
-        durable: bool = False,
-        sidechain: str = "",
-        mirror: Mirror | None = None,
+        self, path: Path, session_id: str, *, cwd: str = "", sidechain: str = "", mirror: Mirror | None = None
     ) -> None:
         self.path = path
         self.mirror = mirror
         self.session_id = session_id
         self.cwd = cwd
-        self._durable = durable
         self._agent_id = sidechain
         self.last_uuid: str | None = None
         self._fd = _open(path)
@@ -102,7 +84,7 @@ class Transcript:
         """The transcript of the session that begins when this one is cleared; this one is closed."""
         self.close()
         path = self.path.with_name(f"{session_id}.jsonl")
-        return Transcript(path, session_id, cwd=self.cwd, durable=self._durable, mirror=self.mirror)
+        return Transcript(path, session_id, cwd=self.cwd, mirror=self.mirror)
 
     def close(self) -> None:
         """Give the file back; closing twice is fine."""
@@ -125,8 +107,6 @@ class Transcript:
         size = os.fstat(self._fd).st_size
         try:
             _write_whole(self._fd, line)
-            if self._durable:
-                os.fsync(self._fd)
         except OSError as problem:
             os.ftruncate(self._fd, size)  # half a line must not be followed by others
             raise TranscriptError(
@@ -149,13 +129,7 @@ class ResumedConversation(Struct, frozen=True):
 
 
 def resume(
-    path: Path,
-    *,
-    cwd: str = "",
-    durable: bool = False,
-    fork: bool = False,
-    upto: str | None = None,
-    drops: str | None = None,
+    path: Path, *, cwd: str = "", fork: bool = False, upto: str | None = None, drops: str | None = None
 ) -> ResumedConversation:
     """Open a transcript to go on with it; repaired if torn, copied if another run holds it or if `fork` says so.
 
@@ -166,10 +140,10 @@ def resume(
         raise TranscriptError(path, "no such transcript")
     if upto is not None and drops is not None:
         _check_dropped(path, upto, drops)
-    original = Transcript(path, path.stem, cwd=cwd, durable=durable)
+    original = Transcript(path, path.stem, cwd=cwd)
     if fork or not original.locked:
         original.close()
-        return _rewound(_forked(path, cwd, durable=durable), upto)
+        return _rewound(_forked(path, cwd), upto)
     torn = _mend(path)
     messages, skipped, last = _read(path)
     original.last_uuid = last  # the chain of parents goes on
@@ -292,7 +266,7 @@ def _mend(path: Path) -> int:
     return len(tail)
 
 
-def _forked(path: Path, cwd: str, *, durable: bool) -> ResumedConversation:
+def _forked(path: Path, cwd: str) -> ResumedConversation:
     """A copy of every whole line under a new session id, written as one piece so that it is never half there."""
     session_id = str(uuid4())
     copy = path.with_name(f"{session_id}.jsonl")
@@ -304,7 +278,7 @@ def _forked(path: Path, cwd: str, *, durable: bool) -> ResumedConversation:
     except OSError as problem:
         draft.unlink(missing_ok=True)
         raise TranscriptError(copy, f"cannot write: {problem.strerror}") from problem
-    transcript = Transcript(copy, session_id, cwd=cwd, durable=durable)
+    transcript = Transcript(copy, session_id, cwd=cwd)
     messages, skipped, last = _read(copy)
     transcript.last_uuid = last
     return ResumedConversation(transcript, messages, forked_from=path.stem, skipped=skipped)

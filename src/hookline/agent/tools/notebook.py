@@ -37,8 +37,7 @@ class NotebookEditInput(Struct, frozen=True):
     ) = UNSET
     cell_type: (
         Annotated[
-            Literal["code", "markdown"],
-            Meta(description="what kind of cell it is from now on; needed with `insert`"),
+            Literal["code", "markdown"], Meta(description="what kind of cell it is from now on; needed with `insert`")
         ]
         | UnsetType
     ) = UNSET

@@ -1,4 +1,4 @@
-"""Glob and Grep: finding files by name and by what is in them; with ripgrep where it is installed, else in Python."""
+"""Glob and Grep: finding files by name, and by what is in them, with ripgrep."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 from collections.abc import Iterator
-from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from time import monotonic
@@ -16,6 +15,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
 from hookline.agent.tools.shell import BoundedOutput, find_helper
+from hookline.errors import HooklineError
 
 __all__ = ["Glob", "Grep", "walk"]
 
@@ -24,23 +24,10 @@ DEFAULT_HEAD = 250
 OUTPUT_LIMIT = 20_000
 #: folders that searches leave out
 SKIPPED = {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
-TYPES = {
-    "py": ("*.py", "*.pyi"),
-    "js": ("*.js", "*.jsx", "*.mjs", "*.cjs"),
-    "ts": ("*.ts", "*.tsx", "*.mts", "*.cts"),
-    "rust": ("*.rs",),
-    "go": ("*.go",),
-    "java": ("*.java",),
-    "c": ("*.c", "*.h"),
-    "cpp": ("*.cpp", "*.cc", "*.cxx", "*.hpp", "*.hh", "*.h"),
-    "md": ("*.md",),
-    "json": ("*.json",),
-    "yaml": ("*.yaml", "*.yml"),
-    "toml": ("*.toml",),
-    "sh": ("*.sh", "*.bash"),
-    "html": ("*.html", "*.htm"),
-    "css": ("*.css",),
-}
+NO_RIPGREP = (
+    "Grep needs ripgrep: there is no `rg` on the PATH outside of what the agent may write to; install it, such as with "
+    "`apt install ripgrep` or `brew install ripgrep`"
+)
 
 
 class GlobInput(Struct, frozen=True):
@@ -105,21 +92,15 @@ class Grep(Tool):
         root = env.path(given.get("path") or ".")
         if not root.exists():
             return failure(f"Path does not exist: {root}")
+        program = find_helper("rg", env.state.project_dir)
+        if program is None:
+            return failure(NO_RIPGREP)
         try:
-            program = find_helper("rg", env.state.project_dir)
-            lines = await (
-                _ripgrep(program, given, root, env.cwd) if program else asyncio.to_thread(_search, given, root, env.cwd)
-            )
-        except re.error as problem:
-            return failure(f"invalid regular expression: {problem}")
-        except _RipgrepFailed as problem:
+            lines = await _ripgrep(program, given, root, env.cwd)
+        except HooklineError as problem:
             return failure(str(problem))
         mode = given.get("output_mode", "files_with_matches")
         return SHOW[mode](lines, _window(lines, given))
-
-
-class _RipgrepFailed(Exception):
-    """Ripgrep could not search; its own words."""
 
 
 def walk(root: Path) -> Iterator[Path]:
@@ -177,82 +158,9 @@ def _modified(path: Path) -> float:
         return 0.0
 
 
-def _wanted(path: Path, root: Path, given: dict[str, Any]) -> bool:
-    globs, kind = given.get("glob"), given.get("type")
-    if globs:
-        inside = str(path.relative_to(root)) if path != root else path.name
-        target = inside if "/" in globs else path.name
-        if not glob_pattern(globs).match(target):
-            return False
-    return not kind or any(fnmatch(path.name, pattern) for pattern in TYPES.get(kind, (f"*.{kind}",)))
-
-
-def _search(given: dict[str, Any], root: Path, cwd: str) -> list[str]:
-    flags = re.IGNORECASE if given.get("-i") else 0
-    flags |= re.DOTALL | re.MULTILINE if given.get("multiline") else re.MULTILINE
-    wanted = re.compile(given["pattern"], flags)
-    mode = given.get("output_mode", "files_with_matches")
-    lines: list[str] = []
-    for path in [root] if root.is_file() else walk(root):
-        if _wanted(path, root, given) and (content := _content(path)) is not None:
-            lines += _hits(mode, relative(path, cwd), content, wanted, given)
-    return lines
-
-
-def _content(path: Path) -> str | None:
-    try:
-        if not path.is_file():
-            return None
-        data = path.read_bytes()
-    except OSError:
-        return None  # vanished or forbidden: not a match, as for grep
-    return None if b"\0" in data[:8192] else data.decode("utf-8", "replace")
-
-
-def _hits(mode: str, name: str, content: str, wanted: re.Pattern[str], given: dict[str, Any]) -> list[str]:
-    hits = list(wanted.finditer(content))
-    if not hits:
-        return []
-    if mode == "files_with_matches":
-        return [name]
-    numbers = sorted({line for hit in hits for line in _lines_of(content, hit)})
-    if mode == "count":
-        return [f"{name}:{len(numbers)}"]
-    if given.get("-o"):
-        return [f"{name}:{content.count(chr(10), 0, hit.start()) + 1}:{hit.group()}" for hit in hits]
-    return _with_context(name, content.split("\n"), numbers, given)
-
-
-def _lines_of(content: str, hit: re.Match[str]) -> range:
-    first = content.count("\n", 0, hit.start())
-    return range(first, first + hit.group().rstrip("\n").count("\n") + 1)
-
-
-def _with_context(name: str, lines: list[str], numbers: list[int], given: dict[str, Any]) -> list[str]:
-    around = given.get("-C", given.get("context", 0))
-    before, after = int(given.get("-B", around)), int(given.get("-A", around))
-    hits = set(numbers)
-    shown = sorted({line for at in numbers for line in range(max(0, at - before), min(len(lines), at + after + 1))})
-    out: list[str] = []
-    for place, at in enumerate(shown):
-        if (before or after) and place and at != shown[place - 1] + 1:
-            out.append("--")
-        sign = ":" if at in hits else "-"
-        out.append(f"{name}{sign}{at + 1}{sign}{lines[at]}")
-    return out
-
-
 async def _ripgrep(program: str, given: dict[str, Any], root: Path, cwd: str) -> list[str]:
-    command = [
-        program,
-        "--no-config",
-        "--color=never",
-        "--hidden",
-        "--no-heading",
-        "--with-filename",
-        "--sort=path",
-        *_flags(given),
-    ]
+    options = ("--no-config", "--color=never", "--hidden", "--no-heading", "--with-filename", "--sort=path")
+    command = [program, *options, *_flags(given)]
     command += [f"--glob=!{name}" for name in sorted(SKIPPED)]
     process = await asyncio.create_subprocess_exec(
         *command, "-e", given["pattern"], "--", relative(root, cwd), cwd=cwd, stdin=asyncio.subprocess.DEVNULL,
@@ -265,7 +173,7 @@ async def _ripgrep(program: str, given: dict[str, Any], root: Path, cwd: str) ->
         await process.wait()
         raise
     if process.returncode not in {0, 1} and not out:
-        raise _RipgrepFailed(problem.decode("utf-8", "replace").strip())
+        raise HooklineError(problem.decode("utf-8", "replace").strip())
     return [line.removeprefix("./") for line in out.decode("utf-8", "replace").splitlines()]
 
 
