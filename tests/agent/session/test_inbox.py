@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from hookline import Hooks
-from hookline.agent.session.inbox import Inbox
+from hookline.agent.session.session import Inbox
 from hookline.core.engine import Outcome
 from hookline.core.hooks.actions import Command
 from hookline.events import Stop

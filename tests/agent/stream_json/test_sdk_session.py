@@ -19,7 +19,7 @@ from hookline.agent.models.pricing import PRICES, cost_of, has_price
 from hookline.agent.models.scripted import Scripted
 from hookline.agent.run_options import RunOptions
 from hookline.agent.session.transcript import read_messages
-from hookline.agent.stream_json.refusal import refuse
+from hookline.agent.stream_json.output import refuse
 from hookline.agent.tools.structured import misfits, read_schema
 from hookline.errors import ConfigError, TranscriptError
 from hookline.events import PreToolUse

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from uuid import uuid4
 
 from hookline.agent import hook_messages
+from hookline.agent.authorization import permission_of
 from hookline.agent.context.definitions import Skill
-from hookline.agent.context.mentions import attach
-from hookline.agent.context.shell_output import filled_in
-from hookline.agent.context.slash_commands import COMMANDS, activate
+from hookline.agent.context.slash_commands import COMMANDS, activate, filled_in
 from hookline.agent.messages import Block, Text, User
 from hookline.agent.permission_policy import NO_RULES
 from hookline.agent.session.results import TurnEnd
 from hookline.agent.session.session import Conversation
 from hookline.agent.session.transcript import interrupted_results, unanswered
+from hookline.agent.tools.files import Read
 from hookline.core.engine import Verdict
+from hookline.core.paths import absolute
 from hookline.errors import AgentError
-from hookline.events import UserPromptExpansion, UserPromptSubmit
+from hookline.events import PreToolUse, UserPromptExpansion, UserPromptSubmit
 from hookline.replies import Decision
 
 __all__ = ["submit"]
@@ -116,3 +118,59 @@ def _settle(conversation: Conversation) -> None:
     left = unanswered(conversation.messages)
     if left:
         conversation.add(interrupted_results(left))
+
+
+# -- `@FILE` in a prompt ------------------------------------------------------------------------------------------
+# A file is read without a call of the model's, so the gates are asked all the same: PreToolUse as for the Read tool,
+# and the rules that deny reading.
+
+
+MENTION = re.compile(r'(?<!\S)@(?:"([^"]+)"|(\S+))')
+MOST_MENTIONS = 20
+READ = Read()
+
+
+async def attach(conversation: Conversation, prompt: str) -> None:
+    """Let the files that a prompt mentions wait for the next request; what is not a file stays a word."""
+    for path in _mentioned(prompt, conversation.state.cwd)[:MOST_MENTIONS]:
+        await _attach(conversation, path)
+
+
+def _mentioned(prompt: str, cwd: str) -> list[str]:
+    names = [quoted or word for quoted, word in MENTION.findall(prompt)]
+    found = [_file(name, cwd) for name in names]
+    return list(dict.fromkeys(path for path in found if path))
+
+
+def _file(name: str, cwd: str) -> str:
+    """The file a word names, with or without the full stop after it."""
+    for word in (name, name.rstrip(".,;:!?)")):
+        path = absolute(word, cwd, str(Path.home()))
+        if word and Path(path).is_file():
+            return path
+    return ""
+
+
+async def _attach(conversation: Conversation, path: str) -> None:
+    given = READ.validate({"file_path": path})
+    refused = await _reading_refused(conversation, given)
+    if refused:
+        conversation.remind(f"The user mentioned {path}, which was not attached: {refused}")
+        return
+    result = await READ.run(given, conversation.tool_env(""))
+    if result.is_error or not isinstance(result.content, str):
+        return
+    if conversation.transcript is not None:
+        attachment = {"type": "file", "filename": path, "content": result.content}
+        conversation.transcript.append({"type": "attachment", "attachment": attachment})
+    conversation.remind(f"The user attached {path}:\n\n{conversation.bounded(result.content)}")
+
+
+async def _reading_refused(conversation: Conversation, given: dict[str, object]) -> str:
+    """Why a file may not be read; nothing if it may."""
+    verdict = await conversation.fire(PreToolUse, tool_name=READ.name, tool_input=given, tool_use_id=str(uuid4()))
+    if verdict.stop or verdict.decision in (Decision.DENY, Decision.ASK, Decision.DEFER):
+        return verdict.reason or "a hook refused it"
+    permission = permission_of(conversation, READ, given, verdict)
+    by_rule = permission.behaviour != "allow" and permission.reason_type == "rule"
+    return permission.reason if permission.behaviour == "deny" or by_rule else ""

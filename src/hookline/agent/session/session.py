@@ -11,14 +11,13 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from hookline.agent.hook_messages import TEXT_LIMIT, additional_context, hook_name, notification, wrapped
 from hookline.agent.messages import Assistant, Message, Reminder, Usage, User
 from hookline.agent.models.pricing import cost_of
-from hookline.agent.session.inbox import Inbox
 from hookline.agent.stream_json.output import StreamOutput
 from hookline.agent.tools import SessionState, Tool, ToolEnv, ToolResult
 from hookline.core.engine import HookSet, Outcome, Verdict
@@ -45,6 +44,46 @@ E = TypeVar("E", bound=Event)
 SILENT = frozenset({"SessionStart", "SessionEnd"})
 #: the exit code of a command hook that objects
 OBJECTS = 2
+
+
+class _Prompt(NamedTuple):
+    text: str
+    cause: Any
+
+
+class Inbox:
+    """What waits for the agent to react to, in the order it came."""
+
+    def __init__(self) -> None:
+        self._prompts: list[_Prompt] = []
+        self._came = asyncio.Event()
+
+    def empty(self) -> bool:
+        """Whether nothing waits."""
+        return not self._prompts
+
+    def put(self, text: str, cause: object = None) -> None:
+        """Let the agent react to `text`; `cause` is what `withdraw` knows it by."""
+        self._prompts.append(_Prompt(text, cause))
+        self._came.set()
+
+    def withdraw(self, cause: object) -> bool:
+        """Take back what `cause` put here; `False` if the agent has reacted to it already."""
+        kept = [prompt for prompt in self._prompts if prompt.cause is not cause]
+        found = len(kept) < len(self._prompts)
+        self._prompts = kept
+        return found
+
+    async def wait(self) -> None:
+        """Return once something waits."""
+        while not self._prompts:
+            self._came.clear()
+            await self._came.wait()
+
+    async def get(self) -> str:
+        """The prompt that came first, as soon as there is one."""
+        await self.wait()
+        return self._prompts.pop(0).text
 
 
 @dataclass

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 from uuid import uuid4
@@ -169,3 +169,29 @@ SUPPRESSING = ("suppressOutput", "suppress_output", "suppress_logging")
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# -- a run that cannot begin --------------------------------------------------------------------------------------
+# The host that drives it is told in answer to what it asks first; else it would see no more than a process that ended.
+
+
+def refuse(problem: str, lines: Iterable[bytes], write: Callable[[bytes], None]) -> None:
+    """Answer the first request, or the first prompt, that comes in on `lines` with `problem`."""
+    for line in lines:
+        asked = read_object(line) or {}
+        if asked.get("type") == "control_request":
+            response = {"subtype": "error", "request_id": asked.get("request_id"), "error": problem}
+            return write(_line({"type": "control_response", "response": response}))
+        if asked.get("type") == "user":
+            return write(_line(_result(problem)))
+    return None
+
+
+def _result(problem: str) -> dict[str, Any]:
+    nothing = {"duration_ms": 0, "duration_api_ms": 0, "num_turns": 0, "total_cost_usd": 0, "permission_denials": []}
+    ended = {"type": "result", "subtype": "error_during_execution", "is_error": True, "errors": [problem]}
+    return {**ended, **nothing, "terminal_reason": "error", "uuid": str(uuid4()), "session_id": str(uuid4())}
+
+
+def _line(message: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(message) + b"\n"

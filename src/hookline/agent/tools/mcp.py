@@ -12,16 +12,15 @@ import contextlib
 import os
 import re
 import tempfile
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
-from hookline.agent.tools.hosted import AskHost, host_streams
 from hookline.agent.tools.schema import json_type
 from hookline.core.placeholders import WITH_DEFAULT, fill, in_every_text
 from hookline.errors import HooklineError, McpError, MissingExtra, ToolInputInvalid, extra
@@ -341,3 +340,53 @@ def _why(problem: BaseException, errors: IO[str]) -> str:
     errors.seek(0)
     said = errors.read()[-2000:].strip().splitlines()
     return "; ".join([f"cannot connect: {str(problem) or type(problem).__name__}", *said[-1:]])
+
+
+# -- servers that live in the host --------------------------------------------------------------------------------
+# Each message to one (`type: "sdk"`) is a question, which the host answers.
+
+
+#: `await ask(server, message)`: hands a JSON-RPC message to the host; its JSON-RPC answer, or None
+AskHost: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]]
+
+INTERNAL_ERROR = -32603
+
+
+@contextlib.asynccontextmanager
+async def host_streams(server: str, ask: AskHost) -> AsyncIterator[Any]:
+    """A transport for the MCP SDK whose other end is the host; calls may overlap."""
+    from mcp.shared.memory import create_client_server_memory_streams
+
+    async with create_client_server_memory_streams() as (ours, (outgoing, incoming)):
+        carrying = asyncio.create_task(_carry(server, ask, outgoing, incoming), name=f"mcp server {server} in the host")
+        try:
+            yield ours
+        finally:
+            carrying.cancel()
+            await asyncio.gather(carrying, return_exceptions=True)
+
+
+async def _carry(server: str, ask: AskHost, outgoing: Any, incoming: Any) -> None:
+    async with asyncio.TaskGroup() as calls:
+        async for item in outgoing:
+            message = item.message.model_dump(mode="json", by_alias=True, exclude_none=True)
+            calls.create_task(_exchange(server, ask, message, incoming))
+
+
+async def _exchange(server: str, ask: AskHost, message: dict[str, Any], incoming: Any) -> None:
+    """One message over, one answer back; a notification gets none, and a host that cannot answer is an error."""
+    from mcp.shared.message import SessionMessage
+    from mcp.types import jsonrpc_message_adapter
+
+    wants_answer = "id" in message and "method" in message
+    try:
+        answer = await ask(server, message)
+        if not wants_answer:
+            return
+        parsed = jsonrpc_message_adapter.validate_python(answer)
+    except (HooklineError, ValueError) as problem:
+        if not wants_answer:
+            return
+        refusal = {"code": INTERNAL_ERROR, "message": f"the host gave no answer: {problem}"}
+        parsed = jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", "id": message["id"], "error": refusal})
+    await incoming.send(SessionMessage(parsed))

@@ -71,7 +71,7 @@ async def _run(options: RunOptions, write: Write) -> int:
         made = await make(options, cwd, lambda env: make_hooks(options, cwd, env))
     except HooklineError as problem:
         if options.driven:
-            from hookline.agent.stream_json.refusal import refuse
+            from hookline.agent.stream_json.output import refuse
 
             refuse(str(problem), sys.stdin.buffer, write)
         raise
