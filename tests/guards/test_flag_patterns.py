@@ -10,7 +10,7 @@ import pytest
 
 from hookline.core.hooks.condition import RuleMatch
 from hookline.core.shell import parse_line
-from hookline.guards.command_pattern import matches_command, pattern_of
+from hookline.guards.commands import matches_command, pattern_of
 
 TABLE = """
 patterns: git push --force* | git push --force | git push --force * | git push -f | git push -f*

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from hookline.core.engine import Verdict
 from hookline.core.engine.composition import OnAsk, Resolution
-from hookline.core.engine.fires import Fires
+from hookline.core.engine.hook_set import Fires
 from hookline.core.engine.loop_thread import run_sync
 from hookline.events import Event, spec_of
 from hookline.frameworks.agent_runs import AgentRun, current_run

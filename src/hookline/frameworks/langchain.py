@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Annotated, Any, NotRequired
 
 from hookline.core.engine.composition import OnAsk
-from hookline.core.engine.fires import Fires
+from hookline.core.engine.hook_set import Fires
 from hookline.events.frozen import thaw
 from hookline.frameworks._langchain_callbacks import CALLBACKS, calling
 from hookline.frameworks.agent_runs import AgentRun

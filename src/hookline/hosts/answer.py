@@ -11,7 +11,7 @@ import logging
 from typing import Any, Protocol, TypeVar
 
 from hookline.core.engine import Verdict
-from hookline.core.engine.fires import FiresAsync
+from hookline.core.engine.hook_set import FiresAsync
 from hookline.core.wire.json_text import check_says
 from hookline.errors import HooklineError, ReplyError
 from hookline.events import Event, spec_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hookline import Hooks
-from hookline.core.engine.thread_timer import alarm_of
+from hookline.core.engine.coroutine_driver import alarm_of
 from hookline.events import PreToolUse
 
 BASH = PreToolUse(tool_name="Bash")

@@ -1,4 +1,4 @@
-"""A set of hooks as the rest of the house sees it: code that fires events asks for this, not for a class."""
+"""A set of hooks as its callers see it: code that fires events asks for one of these, not for a class."""
 
 from __future__ import annotations
 
@@ -11,6 +11,26 @@ from hookline.core.engine.outcome import Outcome
 from hookline.core.engine.verdict import Verdict
 from hookline.core.hooks.hook import Hook
 from hookline.events import Event
+
+
+class FiresAsync(Protocol):
+    """Takes an event, gives the verdict."""
+
+    def fire(self, event: Event, /) -> Coroutine[Any, Any, Verdict]:
+        """Send an event through the hooks."""
+
+
+def has_no_listeners(hooks: object, kind: type[Event]) -> bool:
+    """Whether no hook or observer would hear of such an event, as far as is known: then it need not be made."""
+    engine = getattr(hooks, "engine", None)
+    return engine is not None and kind in engine.unheard
+
+
+class Fires(FiresAsync, Protocol):
+    """The same for callers of either kind: `Hooks`."""
+
+    def fire_sync(self, event: Event) -> Verdict:
+        """The same for a caller that cannot await."""
 
 
 class HookSet(Protocol):

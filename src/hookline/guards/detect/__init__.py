@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from hookline.guards.detect.assignments import assigned_secrets
-from hookline.guards.detect.blocks import key_blocks
+from hookline.guards.detect.assignments import assigned_secrets, key_blocks
 
 _PLUGINS = {
     "artifactory": "ArtifactoryDetector",

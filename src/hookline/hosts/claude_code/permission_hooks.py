@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from hookline.core.engine.fires import FiresAsync
+from hookline.core.engine.hook_set import FiresAsync
 from hookline.core.engine.select import select
 from hookline.core.wire import claude
 from hookline.events import Event, PermissionRequest
