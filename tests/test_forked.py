@@ -41,7 +41,7 @@ COMMANDS = {
     "list": ("hookline.cli.main", "list", "--hooks", "hooks.py"),
     "check": ("hookline.cli.main", "check", "--hooks", "missing.py"),
     "trust": ("hookline.cli.main", "trust", "--list"),
-    "hosts": ("hookline.cli.main", "hosts"),
+    "install": ("hookline.cli.main", "install", "--list"),
     "help": ("hookline.cli.main", "run", "--help"),
     "usage": ("hookline.cli.main",),
     "wrong": ("hookline.cli.main", "fire", "--nonsense"),

@@ -34,11 +34,10 @@ EXIT_CODES = {
     "hookline trust": 0,
     "hookline trust --yes": 0,
     "hookline trust --forget": 0,
-    "hookline install": 0,
+    "hookline install --list": 0,
     "hookline install codex --hooks hooks.py": 0,
     "hookline install gemini qwen --settings .claude/settings.json": 0,
     "hookline install claude --hooks hooks.py --scope project --strict": 0,
-    "hookline attach --remove": 0,
     "hookline audit show": 0,
     "hookline audit show audit.jsonl --decision deny --tool Bash --since 7d": 0,
     "hookline audit report audit.jsonl -o report.html": 0,
@@ -52,7 +51,7 @@ EXIT_CODES = {
 }
 """The examples that are run here, in a project whose hooks deny a forced push and writing outside."""
 ELSEWHERE = {
-    "hookline attach hooks.py": "tests/cli/test_attach.py",
+    "hookline install claude --hooks hooks.py --until-exit": "tests/cli/test_until_exit.py",
     "hookline audit show -f logs/ | grep DENY": "tests/cli/test_audit.py",
     "hookline replay ~/.claude/projects --hooks hooks.py": "tests/cli/test_replay.py",
     "hookline service status": "tests/processes/service",
@@ -90,6 +89,11 @@ GUARDS: dict[str, tuple[list[Event], Event, Decision]] = {
     ),
     "hookline guard secrets": ([bash("ls")], bash(f"curl -H 'Authorization: ghp_{'a1B2' * 9}' h"), Decision.PASS),
     "hookline guard approvals --allow 'ls *'": ([asked("ls -l")], asked("rm x"), Decision.ALLOW),
+    "hookline guard protect": (
+        [tool("Write", file_path="/proj/a")],
+        tool("Write", file_path="/proj/.claude/settings.json"),
+        Decision.PASS,
+    ),
     "hookline guard budget --tool-calls 200 --per-tool Bash=50": ([bash("ls")] * 50, bash("ls"), Decision.PASS),
     "hookline guard branches --protect main --protect 'release/*'": (
         [bash("git push origin topic")],

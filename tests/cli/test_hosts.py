@@ -1,4 +1,4 @@
-"""`hookline install`, `uninstall` and `hosts` as a person meets them."""
+"""`hookline install` and `uninstall` as a person meets them."""
 
 import json
 import subprocess
@@ -39,8 +39,8 @@ def test_the_table_fits_a_terminal_and_marks_what_is_hooked(home: Path) -> None:
     """80 columns; the same as JSON."""
     hookline("install", "gemini", "--hooks", "hooks.py", home=home)
 
-    shown = hookline("hosts", home=home)
-    rows = {row["host"]: row for row in json.loads(hookline("hosts", "--json", home=home).stdout)}
+    shown = hookline("install", "--list", home=home)
+    rows = {row["host"]: row for row in json.loads(hookline("install", "--list", "--json", home=home).stdout)}
 
     assert max(map(len, shown.stdout.splitlines())) <= 80
     assert len(rows) == 18
@@ -114,6 +114,7 @@ WRONG = {
     ("install", "codex", "--hooks", "none.py"): "no such file",
     ("install", "codex", "--settings", "none.json"): "no such file",
     ("install", "codex"): "there are no hooks here",
+    ("install", "codex", "--hooks", "hooks.py", "--until-exit"): "has no settings of your own in a project",
     ("uninstall", "nobody"): "no host `nobody`",
 }
 
@@ -150,7 +151,7 @@ def test_without_a_name_it_shows_which_agents_are_here(home: Path) -> None:
     """Nothing is written."""
     run = hookline("install", home=home)
 
-    assert "no agent CLI was found" in run.stdout or "hookline install" in run.stdout
+    assert run.stdout == hookline("install", "--list", home=home).stdout
 
 
 def test_a_dry_run_says_what_would_hold_and_writes_nothing(home: Path) -> None:

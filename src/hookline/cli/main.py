@@ -19,10 +19,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "guard an agent": {
         "init": ("init", "write a starter settings file with guards"),
         "trust": ("trust", "review and trust a project's hooks"),
-        "install": ("install", "put hooks into an agent CLI's configuration"),
+        "install": ("install", "put hooks into agent CLIs; `--list`: which there are"),
         "uninstall": ("uninstall", "take them out again"),
-        "hosts": ("hosts", "which agent CLIs there are, and what holds on each"),
-        "attach": ("attach", "a Python file's hooks for any Claude Code session, and a view"),
         "prove": ("prove", "run your agent on a scripted model: do the hooks hold?"),
         "confine": ("confine", "run a command that the kernel holds to folders and patterns"),
         "run": ("run", "run the agent; takes the Claude CLI's flags"),

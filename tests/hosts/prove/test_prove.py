@@ -86,7 +86,7 @@ def needs(host: str) -> None:
 
 @pytest.mark.real_hosts
 def test_what_holds_is_proven_and_the_users_files_are_not_touched(home: Path) -> None:
-    """Every canary, every event, every hook; and `hookline hosts` remembers it."""
+    """Every canary, every event, every hook; and `hookline install --list` remembers it."""
     needs("codex")
     hookline("install", "codex", "--hooks", str(home / "hooks.py"), "--yes", home=home)
     before = {path: path.read_bytes() for path in (home / ".codex").iterdir()}
@@ -101,7 +101,9 @@ def test_what_holds_is_proven_and_the_users_files_are_not_touched(home: Path) ->
         "a file is written": "fired",
     }  # fmt: skip
     assert {path: path.read_bytes() for path in (home / ".codex").iterdir()} == before
-    row = next(row for row in json.loads(hookline("hosts", "--json", home=home).stdout) if row["host"] == "codex")
+    row = next(
+        row for row in json.loads(hookline("install", "--list", "--json", home=home).stdout) if row["host"] == "codex"
+    )
     assert (row["hooked"], row["proven"]) == (["user"], True)
 
 

@@ -18,7 +18,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 import hookline
-from hookline.processes.service import address, frames, start, viewers
+from hookline.processes.service import address, frames, start
 from hookline.processes.stamps import Stamps
 from tests.processes.service.conftest import GUARD, HOOKLINE, Desk, event, reason, until
 
@@ -500,16 +500,3 @@ def test_a_folder_that_is_swapped_after_it_was_looked_at_gets_no_lock(
             start.take_lock("swapped")
 
     assert [*target.iterdir(), *loose.iterdir()] == []
-
-
-def test_an_onlooker_is_not_put_out_by_nonsense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever else is sent to its socket is passed over."""
-    monkeypatch.setattr(start, "make_folder", lambda: str(tmp_path))
-    nonsense = (b"", b"{", b"\xff", b"1", b"[1, 2]", b'["x"]', b'["x", true, 1]', b'{"a": 1, "b": 2}', b"[" * 9999)
-    with viewers.View() as onlooker, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as link:
-        shown = iter(onlooker)
-        for number, data in enumerate(nonsense):
-            link.sendto(data, onlooker.path)
-            viewers.show(onlooker.path, f"verdict {number}", blocked=True)
-
-            assert next(shown) == (f"verdict {number}", True)

@@ -47,7 +47,6 @@ is the command that `hookline install` writes into an agent's configuration.
   --deadline SECONDS  answer by then, whatever happens (default: 20)
   --scope project     stay silent if the user's own file asks the same hooks
   --subagents allow   let agents be started inside which no hook is asked
-  --view SOCKET       show the verdict to a `hookline attach`
 
 What goes wrong on the way is a deny: a crash, a hang, a hook that ends the
 program, a hook file that cannot be imported, an event that cannot be read."""
@@ -61,7 +60,6 @@ class AnswerOptions(NamedTuple):
     settings: str = ""
     event: str = ""
     scope: str = "user"
-    view: str = ""
     deadline: float = DEADLINE
     subagents: str = ""
 
@@ -160,11 +158,7 @@ def answered(request: AnswerOptions, data: bytes, until: float) -> Response:
 
 
 def _refused(request: AnswerOptions, problem: BaseException, data: bytes) -> Response:
-    """The host's deny; the live view and the fleet's log show why."""
-    if request.view:
-        from hookline.processes.service.viewers import show
-
-        show(request.view, f"{request.event}: {problem}", blocked=True)
+    """The host's deny; the fleet's log shows why."""
     from hookline.cli.options import record_refusal
 
     record_refusal(lambda: peek(request.host, data, request.event), refusal(problem, None))
@@ -202,24 +196,11 @@ def _load(request: AnswerOptions) -> Hooks:
 
     hooks = with_fleet_policy(_own_hooks(request))
     refuse_unasked(hooks, request.host, request.subagents)
-    if request.view:
-        _show_verdicts(hooks, request.view)
     if _PROVING in os.environ:
         from hookline.hosts.prove.canary import attach
 
         attach(hooks, os.environ)
     return hooks
-
-
-def _show_verdicts(hooks: Hooks, view: str) -> None:
-    from hookline.core.engine import Notice, Verdict
-    from hookline.processes.service.viewers import show
-
-    def look(notice: Notice) -> None:
-        if isinstance(notice, Verdict):
-            show(view, str(notice), blocked=notice.blocked)
-
-    hooks.observe(look, inline=True)
 
 
 def _own_hooks(request: AnswerOptions) -> Hooks:

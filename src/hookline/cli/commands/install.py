@@ -1,44 +1,62 @@
-"""`hookline install`: put hooks into agent CLIs' own configuration, and say what will not hold there."""
+"""`hookline install`: put hooks into agent CLIs' own configuration, and say what holds and what does not hold there."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import textwrap
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from hookline.cli.options import Once, add_json, from_python, parser
+from hookline.cli.commands.uninstall import take_out
+from hookline.cli.options import Once, add_json, default_project, from_python, parser
 from hookline.cli.style import paint
 from hookline.errors import HooklineError
 from hookline.guards.sandboxing import unavailable
-from hookline.hosts.host import Host
+from hookline.hosts.host import ABILITIES, Host, able
+from hookline.hosts.install.apply import installation
 from hookline.hosts.install.commands import InstallResult, install
 from hookline.hosts.install.enforcement import Enforcement, Status, enforcing, report, worst
-from hookline.hosts.install.entries import HookSource, config_path
+from hookline.hosts.install.entries import HookSource, Scope, config_path
+from hookline.hosts.install.survey import HostRow, survey
 from hookline.hosts.table import HOSTS, find
 
 if TYPE_CHECKING:
     from hookline.core.hooks.hook import Hook
 
 _EXAMPLES = """examples:
-  hookline install                          which agents are here?
+  hookline install --list                   which agents are here?
   hookline install codex --hooks hooks.py   a Python file, for all your sessions
   hookline install gemini qwen --settings .claude/settings.json
   hookline install claude --hooks hooks.py --scope project --strict
+  hookline install claude --hooks hooks.py --until-exit
 
+`--until-exit` writes your own settings of the project; if it is killed, its
+entries stay, and `hookline uninstall claude --scope local` takes them out.
 `--strict` refuses to install where a hook would not be enforced; a hook that
 only looks on has nothing to enforce. Codex runs
 hooks only once they are trusted: `--yes` says that you trust them."""
+
+_COLUMNS = ("deny", "ask", "rew", "ctx", "rep", "prm", "con", "ses", "sub")
+_LEGEND = """deny, ask, rew(rite a call: only there do shell lines run confined),
+ctx (context for the model), rep(lace an output), prm (refuse a prompt),
+con(tinue: back to work), ses(sion events), sub (hooks hold inside subagents;
+where not, the tool that starts one is denied: `install --allow-subagents`)
+✓ it can · · it cannot; on a gate, what it cannot do becomes a deny
+measured: the version all this was seen on; `doc`: read in documentation only"""
 
 
 def main(argv: list[str]) -> int:
     """Write the configuration of each host named; without a name, show which are here."""
     args = _parser().parse_args(argv)
-    if not args.host:
-        return _offer()
+    scope: Scope = "local" if args.until_exit else args.scope
+    project = Path(args.project or (default_project() if args.until_exit else ".")).resolve()
+    if args.list or not args.host:
+        return _list(project, as_json=args.json)
     chosen = [find(name) for name in args.host]
     source, hooks = load_source(args)
     reports = {host.name: report(hooks, host, unavailable()) for host in chosen}
@@ -48,23 +66,43 @@ def main(argv: list[str]) -> int:
         raise HooklineError("not installed: some hooks would not be enforced (see above), and --strict was given")
     if args.dry_run:
         for host in chosen:
-            where = config_path(host, args.scope, project=Path(args.project).resolve())
-            print(f"{paint(host.title, 'bold')}: would be written: {where}")
+            print(f"{paint(host.title, 'bold')}: would be written: {config_path(host, scope, project=project)}")
             print_losses(host, reports[host.name])
         return 0
     done = []
     for host in chosen:
         _check_source(host, source)
         trust = args.yes or (host.name == "codex" and _agreed(host))
-        project = Path(args.project).resolve() if args.scope == "project" else None
-        one = install(host, hooks, source, scope=args.scope, project=project, trust=trust, replace=args.replace,
-                      allow_subagents=args.allow_subagents)  # fmt: skip
+        one = install(host, hooks, source, scope=scope, project=project, trust=trust,
+                      replace=args.replace or args.until_exit, allow_subagents=args.allow_subagents)  # fmt: skip
         done.append(one._replace(notes=(*_version_notes(one.host), *one.notes)))
         if not args.json:
             _show(done[-1])
     if args.json:
         print(json.dumps([_as_dict(one) for one in done], indent=2))
+    if args.until_exit:
+        _hold(chosen, project)
     return 0
+
+
+def _hold(chosen: Sequence[Host], project: Path) -> None:
+    """Wait for Ctrl-C or a signal, then take out the entries, but not those of another that has taken our place."""
+    written = [(host, installation(host.name, "local", project)) for host in chosen]
+    for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _interrupt)
+    try:
+        print("Ctrl-C takes them out again", flush=True)
+        while True:
+            time.sleep(3600)
+    except KeyboardInterrupt:
+        for host, ours in written:
+            if ours == installation(host.name, "local", project):
+                take_out(host, "local", project)
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def _version_notes(host: Host) -> list[str]:
@@ -81,7 +119,9 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_argument("host", nargs="*", metavar="HOST", help=f"of {', '.join(HOSTS)}")
     add_source(flags)
     flags.add_argument("--scope", choices=["user", "project"], default="user", help="whose configuration")
-    flags.add_argument("--project", default=".", metavar="DIR", help="the project (default: this folder)")
+    flags.add_argument("--project", metavar="DIR", help="the project (default: this folder)")
+    flags.add_argument("--list", action="store_true", help="which agents there are, and what holds on each")
+    flags.add_argument("--until-exit", action="store_true", help="take them out again when this command ends")
     flags.add_argument("--replace", action="store_true", help="in place of other hooks that are installed there")
     flags.add_argument("--allow-subagents", action="store_true", help="also where hooks are not asked inside them")
     flags.add_argument("--strict", action="store_true", help="refuse if a hook would not be enforced")
@@ -187,15 +227,26 @@ def _as_dict(done: InstallResult) -> dict[str, Any]:
     }
 
 
-def _offer() -> int:
-    from hookline.hosts.install.installed import find_binary
-
-    here = [(host, found) for host in HOSTS.values() if (found := find_binary(host))]
-    if not here:
-        print("no agent CLI was found on this machine")
-        return 1
-    for host, found in here:
-        print(f"  {host.name:<10} {found.version or '?':<12} {found.path}")
-    names = " ".join(host.name for host, _ in here)
-    print(f"\nto hook them: {paint(f'hookline install {names} --hooks FILE.py', 'cyan')}")
+def _list(project: Path, *, as_json: bool) -> int:
+    rows = survey(project)
+    if as_json:
+        print(json.dumps([row.to_dict() for row in rows], indent=2))
+        return 0
+    head = f"{'host':<9} {'measured':<8} {'here':<8} {'hooked':<6} {'proven':<6} {' '.join(_COLUMNS)}"
+    print(paint(head, "bold"))
+    for row in rows:
+        print(_line(row))
+    print(f"\n{_LEGEND}")
+    here = " ".join(row.host.name for row in rows if row.path)
+    if here:
+        print(f"\nto hook those that are here: {paint(f'hookline install {here} --hooks FILE.py', 'cyan')}")
     return 0
+
+
+def _line(row: HostRow) -> str:
+    hooked = "both" if len(row.hooked) == 2 else row.hooked[0][:6] if row.hooked else "–"
+    proven = "yes" if row.proven else "broken" if row.proof and not row.proof.holds else "–"
+    marks = [("✓" if able(row.host, name) else "·").center(len(head))
+             for name, head in zip(ABILITIES, _COLUMNS, strict=True)]  # fmt: skip
+    cells = f"{row.host.name:<9} {row.host.verified or 'doc':<8} {row.version[:8] or '–':<8} {hooked:<6}"
+    return f"{cells} {proven:<6} {' '.join(marks)}".rstrip()

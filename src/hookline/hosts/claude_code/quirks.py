@@ -35,7 +35,7 @@ EXIT_ONE_PASSES = Quirk(
 )
 HTTP_NEVER_ASKED = Quirk(
     does="http hooks are not asked on these events",
-    so="`hookline attach` and `install` write commands",
+    so="`hookline install` writes commands",
     cases=("http_sessionstart", "http_setup"),
     events=("SessionStart", "Setup"),
 )

@@ -305,6 +305,15 @@ def _store(record: InstallRecord) -> None:
         raise ConfigError(str(path), f"cannot be written: {error.strerror or error}") from None
 
 
+def installation(host: str, scope: Scope, project: Path) -> tuple[int, int] | None:
+    """What tells one installation from a later one in its place, be it of the same hooks; nothing if there is none."""
+    try:
+        noted = _record_path(host, scope, place(scope, project)).stat()
+    except FileNotFoundError:
+        return None
+    return noted.st_ino, noted.st_mtime_ns
+
+
 def load_record(host: str, scope: str, project: str = "") -> InstallRecord | None:
     """What an earlier `install` has noted, if it was here."""
     try:

@@ -64,6 +64,8 @@ def install(
     hooks = list(hooks)
     if scope == "project" and not host.config.project:
         raise HooklineError(f"{host.title} has no hooks of a project; write `--scope user`")
+    if scope == "local" and not host.config.local:
+        raise HooklineError(f"{host.title} has no settings of your own in a project; leave out `--until-exit`")
     if host.config.expands and "$" in program() + source.hooks + source.settings:
         named = source.hooks or source.settings or program()
         raise HooklineError(

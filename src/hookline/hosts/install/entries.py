@@ -32,13 +32,11 @@ class HookSource(NamedTuple):
 
     hooks: str = ""
     settings: str = ""
-    view: str = ""
-    """The socket of a live view."""
 
     @property
     def flags(self) -> tuple[str, ...]:
         """As the command line says it."""
-        given = (("--hooks", self.hooks), ("--settings", self.settings), ("--view", self.view))
+        given = (("--hooks", self.hooks), ("--settings", self.settings))
         return tuple(word for flag, value in given if value for word in (flag, value))
 
 

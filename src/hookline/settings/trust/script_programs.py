@@ -18,7 +18,7 @@ PLAIN = names("plain")
 WITH_PROGRAM_FILE = lists("program-file")
 """Programs that are given a file of code by an option."""
 HOOKLINE_FILES = frozenset({"--hooks", "--settings"})
-HOOKLINE_VERBS = frozenset({"answer", "audit", "check", "fire", "guard", "hosts", "list", "pipe", "report", "watch"})
+HOOKLINE_VERBS = frozenset({"answer", "audit", "check", "fire", "guard", "list", "pipe"})
 """Commands of ours that run no other files than these flags name, and the project's trusted hooks."""
 HOOKLINE_FLAGS = re.compile(r"--(?:hooks|settings|dialect|event|json|scope|only)(?:=|$)|-j$")
 CODE_OPTIONS = re.compile(

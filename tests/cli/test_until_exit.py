@@ -1,4 +1,4 @@
-"""`hookline attach`: the entries it writes ask the hooks, and it shows what they decide."""
+"""`hookline install claude --until-exit`: the entries ask the hooks, and are gone when it ends."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hookline.hosts.claude_code.find import bundled_cli
-from hookline.processes.service import address
 from tests import forked
 from tests.hosts.claude_code.conftest import api
 from tests.hosts.claude_code.hosts import Stage, stage_for
@@ -25,10 +25,14 @@ from tests.processes.service.conftest import Desk, desk, event, reason, until
 __all__ = ["api", "desk"]
 
 HOOKS = """
+from pathlib import Path
+
 from hookline import Hooks, deny
 from hookline.events import PreToolUse
+from hookline.records import AuditLog
 
 hooks = Hooks()
+hooks.observe(AuditLog(Path(__file__).with_name("audit.jsonl")))
 
 @hooks.on(PreToolUse, match="Bash")
 async def no_rm(event):
@@ -41,19 +45,17 @@ OWN = """{
   "hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "true"}]}]}
 }
 """
+READY = "Ctrl-C takes them out again\n"
 HERE = ".claude/settings.local.json"
 
 
-class Attached:
-    """A `hookline attach` that is up."""
+class Installed:
+    """A `hookline install --until-exit` that is up."""
 
     def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
         self.process, self.folder, self.settings = process, folder, folder / HERE
-        self.first = self.line()
-
-    def line(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline()
+        assert process.stdout is not None
+        self.said = list(takewhile(lambda line: line != READY, process.stdout))
 
     @property
     def command(self) -> str:
@@ -78,89 +80,90 @@ class Attached:
 
 
 @contextmanager
-def attached(folder: Path, env: dict[str, str] | None = None) -> Iterator[Attached]:
+def installed(folder: Path, env: dict[str, str] | None = None) -> Iterator[Installed]:
     (folder / "hooks.py").write_text(HOOKS)
-    command = [sys.executable, "-m", "hookline", "attach", "hooks.py", "--project", "."]
+    command = [sys.executable, "-m", "hookline", "install", "claude", "--hooks", "hooks.py", "--until-exit"]
     with subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, text=True) as process:
         try:
-            yield Attached(process, folder)
+            yield Installed(process, folder)
         finally:
             process.kill()
 
 
-def removed(folder: Path) -> str:
-    done = forked.run(["attach", "--remove", "--project", "."], cwd=folder, env=os.environ, module="hookline.__main__")
-    done.check_returncode()
-    return done.stdout.decode()
+def uninstalled(folder: Path) -> str:
+    words = ["uninstall", "claude", "--scope", "local"]
+    return forked.run(words, cwd=folder, env=os.environ, module="hookline.__main__").stdout.decode()
 
 
-def left_by(attach: Attached) -> list[Path]:
-    return list(Path(address.folder()).glob(f"{attach.process.pid}.*"))
+def recorded(folder: Path) -> list[tuple[str, list[str]]]:
+    """What `audit show` reads: the decision and its reasons."""
+    records = map(json.loads, (folder / "audit.jsonl").read_text().splitlines())
+    return [(record["decision"], record.get("reasons", [])) for record in records]
 
 
-def test_hooks_are_asked_and_seen_until_it_is_stopped(tmp_path: Path) -> None:
-    """The entry denies what the hooks deny, each verdict is shown, and afterwards no settings are left."""
-    with attached(tmp_path) as attach:
-        denied, passed = attach.ask("rm x"), attach.ask("ls")
-        shown = [attach.line(), attach.line()]
-        last = attach.stop()
+def test_hooks_are_asked_until_it_is_stopped(tmp_path: Path) -> None:
+    """The entry denies what the hooks deny, their log has each verdict, and afterwards no settings are left."""
+    with installed(tmp_path) as command:
+        denied, passed = command.ask("rm x"), command.ask("ls")
+        until(lambda: len(recorded(tmp_path)) == 2)  # the log is written after the answer
+        last = command.stop()
 
-    assert attach.first == f"attached: 1 hook in {HERE}; Ctrl-C takes them out again\n"
+    assert command.said[:2] == ["Claude Code: hooked on PreToolUse\n", f"  in {tmp_path / HERE}\n"]
     assert (denied, passed) == ("NO-RM here", "")
-    assert "→ DENY by no_rm: NO-RM here" in shown[0]
-    assert shown[1] == "PreToolUse(Bash) → PASS\n"
-    assert last == f"detached: {HERE} is as it was\n"
-    assert not attach.settings.exists()
+    assert recorded(tmp_path) == [("deny", ["NO-RM here"]), ("pass", [])]
+    assert last == f"Claude Code: removed {tmp_path / HERE}\n"
+    assert not command.settings.exists()
 
 
-def test_the_service_answers_and_attach_looks_on(desk: Desk) -> None:
-    """Nothing is served by the process on the terminal: it shows what the service decides."""
-    asked = 0
-    with attached(desk.project, desk.env) as attach:
+def test_in_a_folder_of_the_project_it_is_the_projects(tmp_path: Path) -> None:
+    """As Claude Code finds its settings."""
+    (tmp_path / ".claude").mkdir()
+    (folder := tmp_path / "src").mkdir()
+    with installed(folder) as command:
+        assert (tmp_path / HERE).exists()
+        assert command.stop() == f"Claude Code: removed {tmp_path / HERE}\n"
+
+
+def test_the_service_answers(desk: Desk) -> None:
+    """Nothing is served by the process on the terminal."""
+    with installed(desk.project, desk.env) as command:
 
         def answered() -> bool:
-            nonlocal asked
-            asked += 1
-            assert attach.ask("rm x", desk.env) == "NO-RM here"
+            assert command.ask("rm x", desk.env) == "NO-RM here"
             return bool(desk.status().get("events"))
 
         until(answered)
-        shown = [attach.line() for _ in range(asked)]
-        attach.stop()
-
-    assert all("DENY by no_rm: NO-RM here" in line for line in shown)
-    assert left_by(attach) == []
+        command.stop()
 
 
 def test_ones_own_settings_are_as_they_were(tmp_path: Path) -> None:
     """To the byte, comments and all."""
     (tmp_path / ".claude").mkdir()
     (tmp_path / HERE).write_text(OWN)
-    with attached(tmp_path) as attach:
-        meanwhile = attach.settings.read_text()
-        attach.stop()
+    with installed(tmp_path) as command:
+        meanwhile = command.settings.read_text()
+        command.stop()
 
     assert "hooks.py" in meanwhile
     assert (tmp_path / HERE).read_text() == OWN
 
 
 def test_hooks_hold_when_it_is_killed_and_can_be_removed(tmp_path: Path) -> None:
-    """The entries need nobody; `--remove` takes them out."""
-    with attached(tmp_path) as attach:
-        attach.process.kill()
-        attach.process.wait()
-        denied = attach.ask("rm x")
+    """The entries need no process; `uninstall --scope local` takes them out."""
+    with installed(tmp_path) as command:
+        command.process.kill()
+        command.process.wait()
+        denied = command.ask("rm x")
 
     assert denied == "NO-RM here"
-    assert removed(tmp_path) == f"removed from {HERE}\n"
-    assert removed(tmp_path) == f"nothing to remove in {HERE}\n"
-    assert not attach.settings.exists()
-    assert left_by(attach) == []
+    assert uninstalled(tmp_path) == f"Claude Code: removed {tmp_path / HERE}\n"
+    assert uninstalled(tmp_path) == "Claude Code: nothing of ours was there\n"
+    assert not command.settings.exists()
 
 
 def test_a_second_one_takes_over(tmp_path: Path) -> None:
     """The first one's end leaves the second one's entries alone."""
-    with attached(tmp_path) as first, attached(tmp_path) as second:
+    with installed(tmp_path) as first, installed(tmp_path) as second:
         told = first.stop()
         denied = second.ask("rm x")
         second.stop()
@@ -170,50 +173,37 @@ def test_a_second_one_takes_over(tmp_path: Path) -> None:
     assert not second.settings.exists()
 
 
-def test_a_hook_file_that_breaks_meanwhile_is_seen(tmp_path: Path) -> None:
-    """The gate is closed, and the terminal says why."""
-    with attached(tmp_path) as attach:
-        (tmp_path / "hooks.py").write_text("oh no")
-        denied = attach.ask("ls")
-        shown = attach.line()
-        attach.stop()
-
-    assert "hooks.py" in denied
-    assert shown.startswith("PreToolUse: ")
-    assert "hooks.py" in shown
-
-
 @pytest.mark.parametrize("text", ["{", "[]", '{"hooks": 3}'])
 def test_a_broken_settings_file_is_left_alone(tmp_path: Path, text: str) -> None:
     """Nothing is written over a file that cannot be read."""
     (tmp_path / ".claude").mkdir()
     (tmp_path / HERE).write_text(text)
-    with attached(tmp_path) as attach:
-        assert attach.first == ""
-        assert attach.process.wait(60) == 1
+    with installed(tmp_path) as command:
+        assert command.said == []
+        assert command.process.wait(60) == 1
 
     assert (tmp_path / HERE).read_text() == text
 
 
 async def test_the_real_cli_asks_the_hooks(tmp_path: Path, api: Any) -> None:
-    """A plain `claude -p`, which knows nothing of us, is denied by our hook; also when attach was killed."""
+    """A plain `claude -p`, which knows nothing of us, is denied by our hook; also when the command was killed."""
     cli = bundled_cli()
     if cli is None:
         pytest.skip("no Claude CLI: run `pip install claude-agent-sdk`")
     stage = stage_for(str(cli), tmp_path, api)
     api.main["turns"] = [{"tools": [["Bash", {"command": "rm x; touch ran"}]]}, {"text": "done"}]
-    with attached(Path(stage.cwd)) as attach:
+    with installed(Path(stage.cwd)) as command:
         await claude_p(stage)
-        answered, shown = tool_results(api), attach.line()
-        attach.process.kill()
-        attach.process.wait()
+        answered = tool_results(api)
+        command.process.kill()
+        command.process.wait()
         api.main["at"] = 0
         api.requests.clear()
         await claude_p(stage)
-        removed(Path(stage.cwd))
+        uninstalled(Path(stage.cwd))
 
     assert "NO-RM here" in answered
-    assert "DENY by no_rm: NO-RM here" in shown
+    assert ("deny", ["NO-RM here"]) in recorded(Path(stage.cwd))
     assert "NO-RM here" in tool_results(api)
     assert not Path(stage.cwd, "ran").exists()
 
