@@ -25,12 +25,7 @@ require("openai-agents")
 
 from agents import InputGuardrailTripwireTriggered, Model, ModelResponse, Usage
 from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
-from openai.types.responses import (
-    Response,
-    ResponseCompletedEvent,
-    ResponseOutputMessage,
-    ResponseOutputText,
-)
+from openai.types.responses import Response, ResponseCompletedEvent, ResponseOutputMessage, ResponseOutputText
 
 _requesting: ContextVar[Mapping[int, AgentRun]] = ContextVar("hookline_requests", default=MappingProxyType({}))
 """The run whose request is being made, as each set of hooks knows it."""

@@ -58,11 +58,13 @@ class HooklineMiddleware(_Bundle):
         super().__init__([_Runs(asking), _Requests(asking), _Calls(asking)])
 
 
-class _Runs(AgentMiddleware):
-    """Around a run: the session, the prompt, and whether the agent may stop."""
-
+class _Asks:
     def __init__(self, asking: HookClient) -> None:
         self._asking = asking
+
+
+class _Runs(_Asks, AgentMiddleware):
+    """Around a run: the session, the prompt, and whether the agent may stop."""
 
     async def process(self, context: AgentContext, call_next: Next) -> None:
         session = context.session
@@ -72,13 +74,13 @@ class _Runs(AgentMiddleware):
         prompt = "\n".join(one.text for one in context.messages if one.role == "user")
         if not await begin(self._asking, run, prompt, resumed=bool(session and session.state)):
             await end(self._asking, run)
-            context.result = _streamed(run) if context.stream else AgentResponse(messages=[_says(run.stopped)])
+            context.result = _streamed(_once(run)) if context.stream else AgentResponse(messages=[_says(run.stopped)])
             return
         notes = run.pop_notes()
         if notes:
             context.messages = [*context.messages, _asks(notes)]
         if context.stream:
-            context.result = _Streaming(self._asking, run, context, call_next).stream()
+            context.result = _streamed(self._updates(run, context, call_next))
         else:
             await self._run(run, context, call_next)
 
@@ -101,61 +103,48 @@ class _Runs(AgentMiddleware):
             messages.append(_says(run.stopped))
         context.result.messages[:] = messages
 
-
-class _Streaming:
-    """The same for a run whose updates are consumed as they come."""
-
-    def __init__(self, asking: HookClient, run: AgentRun, context: AgentContext, call_next: Next) -> None:
-        self._asking = asking
-        self._run = run
-        self._context = context
-        self._call_next = call_next
-
-    def stream(self) -> Any:
-        return ResponseStream(self._updates(), finalizer=AgentResponse.from_updates)
-
-    async def _updates(self) -> AsyncIterator[AgentResponseUpdate]:
-        run = self._run
+    async def _updates(
+        self, run: AgentRun, context: AgentContext, call_next: Next
+    ) -> AsyncIterator[AgentResponseUpdate]:
+        """The same for a run whose updates are consumed as they come."""
         try:
             feedback: str | None = ""
             while feedback is not None:
                 with inside(run):
-                    await self._call_next()
-                inner = self._context.result
-                async for update in self._inner(inner):
+                    await call_next()
+                inner = context.result
+                async for update in _pass(run, inner):
                     yield update
                 final = await inner.get_final_response()
                 feedback = await finish(self._asking, run, final.text)
                 if feedback is not None:
-                    self._context.messages = _continued(self._context, final, feedback)
+                    context.messages = _continued(context, final, feedback)
         except BaseException as error:
             await end(self._asking, run, error)
             raise
         await end(self._asking, run)
         if run.stopped is not None:
-            yield AgentResponseUpdate(role="assistant", contents=[Content.from_text(run.stopped)])
-
-    async def _inner(self, stream: Any) -> AsyncIterator[AgentResponseUpdate]:
-        """The updates of one pass; the run is the current one while the agent works, not while the consumer does."""
-        updates = aiter(stream)
-        while True:
-            outer = self._run.enter()
-            try:
-                update = await anext(updates, None)
-            except MiddlewareTermination:
-                return
-            finally:
-                self._run.leave(outer)
-            if update is None:
-                return
-            yield update
+            yield _update(run.stopped)
 
 
-class _Requests(ChatMiddleware):
+async def _pass(run: AgentRun, stream: Any) -> AsyncIterator[AgentResponseUpdate]:
+    """The updates of one pass; the run is the current one while the agent works, not while the consumer does."""
+    updates = aiter(stream)
+    while True:
+        outer = run.enter()
+        try:
+            update = await anext(updates, None)
+        except MiddlewareTermination:
+            return
+        finally:
+            run.leave(outer)
+        if update is None:
+            return
+        yield update
+
+
+class _Requests(_Asks, ChatMiddleware):
     """Before a model call: the model is told what hooks had to say."""
-
-    def __init__(self, asking: HookClient) -> None:
-        self._asking = asking
 
     async def process(self, context: ChatContext, call_next: Next) -> None:
         run = current_run(self._asking.hooks)
@@ -165,11 +154,8 @@ class _Requests(ChatMiddleware):
         await call_next()
 
 
-class _Calls(FunctionMiddleware):
+class _Calls(_Asks, FunctionMiddleware):
     """Around a tool call."""
-
-    def __init__(self, asking: HookClient) -> None:
-        self._asking = asking
 
     async def process(self, context: FunctionInvocationContext, call_next: Next) -> None:
         run = current_run(self._asking.hooks)
@@ -210,11 +196,16 @@ def _asks(text: str) -> Message:
     return Message(role="user", contents=[Content.from_text(text)])
 
 
-def _streamed(run: AgentRun) -> Any:
-    async def once() -> AsyncIterator[AgentResponseUpdate]:
-        yield AgentResponseUpdate(role="assistant", contents=[Content.from_text(run.stopped or "")])
+def _update(text: str) -> AgentResponseUpdate:
+    return AgentResponseUpdate(role="assistant", contents=[Content.from_text(text)])
 
-    return ResponseStream(once(), finalizer=AgentResponse.from_updates)
+
+async def _once(run: AgentRun) -> AsyncIterator[AgentResponseUpdate]:
+    yield _update(run.stopped or "")
+
+
+def _streamed(updates: AsyncIterator[AgentResponseUpdate]) -> Any:
+    return ResponseStream(updates, finalizer=AgentResponse.from_updates)
 
 
 def _continued(context: AgentContext, result: AgentResponse[Any], feedback: str) -> list[Message]:

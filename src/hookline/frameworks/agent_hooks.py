@@ -75,18 +75,11 @@ def _approves(answer: Any) -> bool:
 def _wire(verdict: Verdict, *, approved: bool | None = None) -> dict[str, Any]:
     warnings = [{"reason": "hookline:context", "message": text} for text in (*verdict.context, *verdict.messages)]
     noted: dict[str, Any] = {"warnings": warnings} if warnings else {}
-    reason, asks = verdict.reason or "denied by a hook", verdict.decision in (Decision.ASK, Decision.DEFER)
-    if verdict.blocked or (asks and not approved):
+    asks = verdict.decision in (Decision.ASK, Decision.DEFER)
+    if verdict.blocked or verdict.keep_going or (asks and not approved):
         liftable: dict[str, Any] = {"approval": {}} if asks and approved is None and not verdict.blocked else {}
-        return {
-            "decision": "deny",
-            "reason": f"hookline:{verdict.decided_by or 'hooks'}",
-            "message": reason,
-            **liftable,
-            **noted,
-        }
-    if verdict.keep_going:
-        return {"decision": "deny", "reason": f"hookline:{verdict.decided_by}", "message": reason, **noted}
+        code, message = f"hookline:{verdict.decided_by or 'hooks'}", verdict.reason or "denied by a hook"
+        return {"decision": "deny", "reason": code, "message": message, **liftable, **noted}
     change = _change(verdict)
     return {"decision": "allow", **noted} if change is None else {"decision": "transform", "transform": change, **noted}
 
@@ -104,16 +97,9 @@ def _who(context: Any) -> dict[str, Any]:
     return {"session_id": context["session"]["id"], "agent_type": context["agent"].get("name")}
 
 
-def _startup(context: Any) -> Event:
-    return SessionStart(**_who(context))
-
-
-def _prompt(context: Any) -> Event:
-    return UserPromptSubmit(**_who(context), prompt=text_of(context["input"]["content"]))
-
-
-def _pre_model(context: Any) -> Event:
-    return PreModelCall(**_who(context), model=context["model"]["id"], messages=context["messages"])
+def _call(context: Any) -> dict[str, Any]:
+    call = context["tool_call"]
+    return {**_who(context), "tool_name": call["name"], "tool_input": call["args"], "tool_use_id": call["id"]}
 
 
 def _post_model(context: Any) -> Event:
@@ -124,15 +110,6 @@ def _post_model(context: Any) -> Event:
     )  # fmt: skip
 
 
-def _call(context: Any) -> dict[str, Any]:
-    call = context["tool_call"]
-    return {**_who(context), "tool_name": call["name"], "tool_input": call["args"], "tool_use_id": call["id"]}
-
-
-def _pre_tool(context: Any) -> Event:
-    return PreToolUse(**_call(context))
-
-
 def _post_tool(context: Any) -> Event:
     result = context["tool_result"]
     if result.get("is_error"):
@@ -140,23 +117,17 @@ def _post_tool(context: Any) -> Event:
     return PostToolUse(**_call(context), tool_response=result["value"], duration_ms=result.get("duration_ms"))
 
 
-def _output(context: Any) -> Event:
-    return PreOutput(**_who(context), text=text_of(context["output"]["content"]))
-
-
-def _shutdown(context: Any) -> Event:
-    return SessionEnd(**_who(context), reason="other")
-
-
 _EVENTS: dict[str, Callable[[Any], Event]] = {
-    "agent_startup": _startup,
-    "input": _prompt,
-    "pre_model_call": _pre_model,
+    "agent_startup": lambda context: SessionStart(**_who(context)),
+    "input": lambda context: UserPromptSubmit(**_who(context), prompt=text_of(context["input"]["content"])),
+    "pre_model_call": lambda context: PreModelCall(
+        **_who(context), model=context["model"]["id"], messages=context["messages"]
+    ),
     "post_model_call": _post_model,
-    "pre_tool_call": _pre_tool,
+    "pre_tool_call": lambda context: PreToolUse(**_call(context)),
     "post_tool_call": _post_tool,
-    "output": _output,
-    "agent_shutdown": _shutdown,
+    "output": lambda context: PreOutput(**_who(context), text=text_of(context["output"]["content"])),
+    "agent_shutdown": lambda context: SessionEnd(**_who(context), reason="other"),
 }
 """What each interception point is as an event of ours."""
 

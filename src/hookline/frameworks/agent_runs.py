@@ -85,6 +85,18 @@ class AgentRun:
         return places
 
 
+class HandoverRuns:
+    """The run of the first agent, and those of the agents that it hands over to."""
+
+    def __init__(self, run: AgentRun) -> None:
+        self.run = run
+        self.agents: dict[str, AgentRun] = {}
+
+    def run_of(self, agent: str) -> AgentRun:
+        """The run of an agent; the first one's if it has none of its own."""
+        return self.agents.get(agent, self.run)
+
+
 def current_run(hooks: object) -> AgentRun | None:
     """The run whose tool is being called here, in whatever framework, as these hooks know it."""
     return _current.get().get(id(hooks))

@@ -10,7 +10,7 @@ from typing import Any
 
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.hook_set import Fires
-from hookline.frameworks.agent_runs import AgentRun
+from hookline.frameworks.agent_runs import AgentRun, HandoverRuns
 from hookline.frameworks.hook_client import HookClient, SyncHookClient, done
 from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded
 from hookline.frameworks.values import text_of
@@ -31,16 +31,10 @@ _Call = tuple[Any, ToolCall, AgentRun, AgentRun | None]
 """A call that was let through: its context, what was judged, its run, and the run around that."""
 
 
-class _Invocation:
-    """One invocation: the run of its first agent, and those of the agents it hands over to."""
+class _Invocation(HandoverRuns):
+    """One invocation, and the prompt that hooks judged."""
 
-    def __init__(self, run: AgentRun) -> None:
-        self.run = run
-        self.agents: dict[str, AgentRun] = {}
-        self.prompt: str | None = None
-
-    def run_of(self, agent: str) -> AgentRun:
-        return self.agents.get(agent, self.run)
+    prompt: str | None = None
 
     def has(self, run: AgentRun) -> bool:
         return run is self.run or run in self.agents.values()

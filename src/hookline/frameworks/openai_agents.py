@@ -13,7 +13,7 @@ from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.hook_set import Fires
 from hookline.errors import HookError, RunRefused, RunStopped
 from hookline.frameworks._openai_model import GuardedModel, ends_with_run, requesting, watch_runs
-from hookline.frameworks.agent_runs import AgentRun, current_run, inside
+from hookline.frameworks.agent_runs import AgentRun, HandoverRuns, current_run, inside
 from hookline.frameworks.hook_client import HookClient
 from hookline.frameworks.steps import begin, end, failed, finish, judge, succeeded
 from hookline.frameworks.values import plain, text_of
@@ -35,6 +35,8 @@ _RUNS_ELSEWHERE = (
 _GUARDS = "_hookline_guards"
 _HANDLED = "_function_tool_default_failure_handled"
 """Where the SDK notes that it made a text of what a tool raised."""
+_PASSED_ON = frozenset({"on_handoff", "on_tool_start", "on_tool_end", "on_llm_start", "on_llm_end"})
+"""What an agent's own hooks are told as the SDK tells it."""
 _MCP_FAILED = "_hookline_mcp_failed"
 """Where we note that an MCP server answered with an error, of which the SDK hands on the text alone."""
 
@@ -52,17 +54,6 @@ def guarded(agent: agents.Agent[Any], hooks: Fires, *, on_ask: OnAsk | None = No
     return _Guard(HookClient(hooks, on_ask)).agent(agent)
 
 
-class _Record:
-    """One run of the SDK: the run of its first agent, and those of the agents it hands off to."""
-
-    def __init__(self, run: AgentRun) -> None:
-        self.run = run
-        self.agents: dict[str, AgentRun] = {}
-
-    def run_of(self, name: str) -> AgentRun:
-        return self.agents.get(name, self.run)
-
-
 class _Guard:
     """What all agents share that were guarded together."""
 
@@ -70,7 +61,7 @@ class _Guard:
         self.asking = asking
         self._gate: Any = agents.InputGuardrail(guardrail_function=self._admit, name="hookline", run_in_parallel=False)
         self._copies: dict[int, tuple[Any, Any]] = {}
-        self._records: dict[tuple[int, int], _Record] = {}
+        self._records: dict[tuple[int, int], HandoverRuns] = {}
 
     # -- copies of agents and tools ------------------------------------------------------------------------------
 
@@ -152,7 +143,7 @@ class _Guard:
 
     # -- runs ----------------------------------------------------------------------------------------------------
 
-    def record(self, context: Any) -> _Record:
+    def record(self, context: Any) -> HandoverRuns:
         """The run a context belongs to.
 
         All contexts of a run share one `usage`; the run of an agent that is called as a tool shares it too, but is
@@ -163,7 +154,7 @@ class _Guard:
         found = self._records.get(key)
         if found is None:
             trace = agents.get_current_trace()
-            found = _Record(self.asking.new_run(session_id=getattr(trace, "group_id", None)))
+            found = HandoverRuns(self.asking.new_run(session_id=getattr(trace, "group_id", None)))
             self._records[key] = found
             ends_with_run(self.asking, found.run)
             weakref.finalize(context.usage, self._records.pop, key, None)
@@ -296,20 +287,8 @@ class _Hooks(agents.AgentHooks[Any]):
         await self._inner.on_end(context, agent, output)
         await self._guard.ended(context, agent, output)
 
-    async def on_handoff(self, context: Any, agent: Any, source: Any) -> None:
-        await self._inner.on_handoff(context, agent, source)
-
-    async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
-        await self._inner.on_tool_start(context, agent, tool)
-
-    async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
-        await self._inner.on_tool_end(context, agent, tool, result)
-
-    async def on_llm_start(self, context: Any, agent: Any, system_prompt: Any, input_items: Any) -> None:
-        await self._inner.on_llm_start(context, agent, system_prompt, input_items)
-
-    async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
-        await self._inner.on_llm_end(context, agent, response)
+    def __getattribute__(self, name: str) -> Any:
+        return getattr(self._inner, name) if name in _PASSED_ON else super().__getattribute__(name)
 
 
 def _arguments(raw: str) -> dict[str, Any]:

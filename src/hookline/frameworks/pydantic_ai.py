@@ -65,10 +65,9 @@ class HooklineCapability(AbstractCapability[Any]):
     async def for_run(self, ctx: RunContext[Any]) -> HooklineCapability:
         """Each run has an identity and tool calls of its own."""
         agent = ctx.agent.name if ctx.agent is not None else None
+        run = self._asking.new_run(session_id=ctx.conversation_id or ctx.run_id, agent=agent)
         mine = copy.copy(self)
-        mine.__dict__.update(
-            _run=self._asking.new_run(session_id=ctx.conversation_id or ctx.run_id, agent=agent), _calls={}
-        )
+        mine.__dict__.update(_run=run, _calls={})
         return mine
 
     @property
@@ -120,15 +119,7 @@ class HooklineCapability(AbstractCapability[Any]):
     async def wrap_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any, handler: Any
     ) -> Any:
-        run = self._own_run
-        try:
-            with inside(run):
-                return await handler(args)
-        except _FAILURES as error:
-            await self._failed(call.tool_call_id, error)
-            raise
-        finally:
-            self._calls.pop(call.tool_call_id, None)
+        return await self._call(call.tool_call_id, handler, args)
 
     async def before_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: dict[str, Any]
@@ -167,14 +158,7 @@ class HooklineCapability(AbstractCapability[Any]):
     async def wrap_output_process(self, ctx: RunContext[Any], *, output_context: Any, output: Any, handler: Any) -> Any:
         if not output_context.has_function:
             return await handler(output)
-        try:
-            with inside(self._own_run):
-                return await handler(output)
-        except _FAILURES as error:
-            await self._failed(_output_id(output_context), error)
-            raise
-        finally:
-            self._calls.pop(_output_id(output_context), None)
+        return await self._call(_output_id(output_context), handler, output)
 
     async def before_output_process(self, ctx: RunContext[Any], *, output_context: Any, output: Any) -> Any:
         """It is judged like a tool; the model reads why it was refused, and answers again."""
@@ -206,6 +190,16 @@ class HooklineCapability(AbstractCapability[Any]):
     ) -> Any:
         await self._failed(_output_id(output_context), error)
         raise error
+
+    async def _call(self, use_id: str, handler: Any, given: Any) -> Any:
+        try:
+            with inside(self._own_run):
+                return await handler(given)
+        except _FAILURES as error:
+            await self._failed(use_id, error)
+            raise
+        finally:
+            self._calls.pop(use_id, None)
 
     async def _failed(self, use_id: str, error: Exception) -> None:
         """Tell hooks of a tool that failed; what they add goes into the next request."""
