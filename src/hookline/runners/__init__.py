@@ -1,4 +1,4 @@
-"""Performing actions: one module per kind, imported when the first hook of its kind runs."""
+"""Performing actions: each module is imported when the first hook of its kind runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RUNNERS: dict[type[Any], tuple[str, str]] = {
     Command: ("command", "CommandRunner"),
     Http: ("http", "HttpRunner"),
     Prompt: ("prompt", "PromptRunner"),
-    AgentCheck: ("agent", "AgentRunner"),
+    AgentCheck: ("prompt", "AgentRunner"),
     McpTool: ("mcp", "McpRunner"),
     Cedar: ("cedar", "CedarRunner"),
     Rego: ("rego", "RegoRunner"),

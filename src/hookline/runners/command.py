@@ -112,14 +112,7 @@ class _CommandRun:
     """One run of one command."""
 
     def __init__(
-        self,
-        hook: Hook,
-        event: Event,
-        ctx: Context,
-        *,
-        limit: int,
-        warm: WarmPython | None,
-        environments: Environments,
+        self, hook: Hook, event: Event, ctx: Context, *, limit: int, warm: WarmPython | None, environments: Environments
     ) -> None:
         assert isinstance(hook.action, Command)
         self.hook, self.action, self.event, self.ctx = hook, hook.action, event, ctx

@@ -1,4 +1,4 @@
-"""A model judges: one question, answered ok or not ok (FACTS.md §8)."""
+"""A model judges, or a small agent that looks for itself first: one question, answered ok or not ok (FACTS.md §8)."""
 
 from __future__ import annotations
 
@@ -48,6 +48,22 @@ class PromptRunner(ServiceRunner):
         return RunnerResult(reply=consequence(answer, action, event), stdout=text)
 
 
+class AgentRunner(ServiceRunner):
+    """Hands the question to the host's agent, which may use the session's tools."""
+
+    async def run(self, hook: Hook, event: Event, ctx: Context) -> RunnerResult:
+        """Let the agent look; no answer is a failure."""
+        action = hook.action
+        assert isinstance(action, AgentCheck)
+        inspector = self._services().inspector
+        if inspector is None:
+            raise missing("an agent", "inspector")
+        answer = await inspector(question(action, event))
+        if answer is None:
+            raise HookFailed("got no answer from its agent")
+        return RunnerResult(reply=_check_consequence(understand(answer), event))
+
+
 def question(action: Prompt | AgentCheck, event: Event) -> Question:
     """The prompt with the event filled in; on Stop it is a condition on the conversation."""
     body = claude.encode_event(event).decode()
@@ -80,3 +96,14 @@ def consequence(answer: PromptAnswer, action: Prompt, event: Event) -> Reply:
         return NOTHING
     blocks = action.continue_on_block or not spec.stops
     return deny(f"[{action.prompt}]: {answer.reason}") if blocks else stop(answer.reason)
+
+
+def _check_consequence(answer: PromptAnswer, event: Event) -> Reply:
+    """Not ok is an ordinary block; where nothing can be blocked it ends the turn."""
+    if answer.ok:
+        return NOTHING
+    reason = f"the agent's check was not met: {answer.reason}"
+    spec = spec_of(event)
+    if "keep_going" in spec.fields:
+        return keep_going(reason)
+    return deny(reason) if "deny" in spec.decisions else stop(reason)
