@@ -12,7 +12,7 @@ from typing import Any
 from hookline.cli.style import counted
 from hookline.core.wire.json_text import read_object
 from hookline.errors import HooklineError
-from hookline.records.audit.export import FORMATS, lines
+from hookline.records.audit.export import FORMATS, lines, write_parquet
 from hookline.records.audit.reader import LogReader
 
 log: logging.Logger = logging.getLogger("hookline.audit")
@@ -36,8 +36,6 @@ def export(logs: Iterable[Log], args: argparse.Namespace) -> int:
     if args.format == "parquet":
         if args.output is None:
             raise HooklineError("--format parquet: a file is needed; name one with `--output FILE`")
-        from hookline.records.audit.parquet import write_parquet
-
         count = _to_disk(args.output, lambda: write_parquet(args.output, records))
         print(f"{counted(count, 'record')} in {args.output}", file=sys.stderr)
     elif args.output is None:

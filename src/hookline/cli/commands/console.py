@@ -11,7 +11,7 @@ from hookline.cli.options import add_sources, from_python, key_in, load, parser,
 from hookline.errors import HooklineError
 
 if TYPE_CHECKING:
-    from hookline.records.console.replay_job import ReplaySubprocess
+    from hookline.records.console.jobs import ReplaySubprocess
     from hookline.records.console.store import ConfiguredHook
 
 _EXAMPLES = """examples:
@@ -87,7 +87,7 @@ def replay_job(args: argparse.Namespace) -> ReplaySubprocess | None:
     """The replay that the page may start, if it was allowed."""
     if not args.replay:
         return None
-    from hookline.records.console.replay_job import ReplaySubprocess
+    from hookline.records.console.jobs import ReplaySubprocess
 
     flags = [f"--{name.replace('_', '-')}={value}" for name in _SOURCES if (value := getattr(args, name))]
     flags += [f"--plugin-dir={folder}" for folder in args.plugin_dir] + (["--trust"] if args.trust else [])

@@ -111,7 +111,7 @@ def _checked(line: bytes, last: Link, key: bytes | None) -> tuple[Link, str | No
         return Link(last.seq + 1, hashed), problem
     here = Link(place.seq, hashed)
     if place.seq > last.seq + 1:
-        return here, f"{_records(last.seq + 1, place.seq - 1)} missing: found record {place.seq}"
+        return here, f"{records(last.seq + 1, place.seq - 1, 'is', 'are')} missing: found record {place.seq}"
     if place.seq <= last.seq:
         return here, f"out of order: found record {place.seq} after record {last.seq}"
     if last.hash and place.prev != last.hash:
@@ -119,5 +119,6 @@ def _checked(line: bytes, last: Link, key: bytes | None) -> tuple[Link, str | No
     return here, None
 
 
-def _records(first: int, last: int) -> str:
-    return f"record {first} is" if first == last else f"records {first} to {last} are"
+def records(first: int, last: int, one: str, many: str) -> str:
+    """The records of a range in words, with the verb that fits."""
+    return f"record {first} {one}" if first == last else f"records {first} to {last} {many}"

@@ -1,4 +1,4 @@
-"""Audit records in the words of others: OpenTelemetry's logs, OCSF for a SIEM, and columns for analysts. Pure.
+"""Audit records in the words of others: OpenTelemetry's logs, OCSF for a SIEM, and Parquet for analysts.
 
 What has no place of its own there is kept as it was written, so nothing is lost.
 """
@@ -6,14 +6,16 @@ What has no place of its own there is kept as it was written, so nothing is lost
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from hookline.records.audit.ocsf import ocsf
+from hookline.errors import extra
+from hookline.records.audit.ocsf import Record, ocsf, seconds, whole
 
-Record = dict[str, Any]
+_BATCH = 20_000
 SEVERITY = {"deny": ("WARN", 13), "stop": ("WARN", 13), "ask": ("INFO2", 10), "defer": ("INFO2", 10)}
 """OpenTelemetry's words and numbers; everything else is INFO, 9."""
 _COLUMNS = ("time", "machine", "seq", "run", "user", "cwd", "event", "tool", "decision", "blocked", "by", "ms", "hash")
@@ -21,10 +23,7 @@ _COLUMNS = ("time", "machine", "seq", "run", "user", "cwd", "event", "tool", "de
 
 def nanoseconds(record: Record) -> int:
     """When it was written; 0 if it does not say."""
-    try:
-        return int(datetime.fromisoformat(str(record["time"])).timestamp() * 1_000_000) * 1_000
-    except (KeyError, ValueError):
-        return 0
+    return int(seconds(record) * 1_000_000) * 1_000
 
 
 def otlp(record: Record, machine: str = "") -> Record:
@@ -36,7 +35,7 @@ def otlp(record: Record, machine: str = "") -> Record:
         "hookline.decision": decision,
         "hookline.decided_by": record.get("by", ""),
         "hookline.blocked": bool(record.get("blocked")),
-        "hookline.record.sequence": _whole(record.get("seq")),
+        "hookline.record.sequence": whole(record.get("seq")),
         "hookline.record.hash": record.get("hash", ""),
         "gen_ai.tool.name": record.get("tool", ""),
         "gen_ai.conversation.id": record.get("run", ""),
@@ -60,7 +59,7 @@ def columns(record: Record, machine: str = "") -> Record:
         **{name: None if value is None else str(value) for name, value in row.items()},
         "time": nanoseconds(record) // 1_000,
         "machine": machine,
-        "seq": _whole(record.get("seq")),
+        "seq": whole(record.get("seq")),
         "blocked": bool(record.get("blocked")),
         "ms": float(record["ms"]) if isinstance(record.get("ms"), int | float) else None,
         "reasons": "\n".join(map(str, record.get("reasons") or ())),
@@ -82,10 +81,6 @@ def lines(records: Iterable[tuple[str, Record]], form: str) -> Iterator[bytes]:
         yield from (msgspec.json.encode(made) + b"\n" for made in shape(record, machine))
 
 
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) else 0
-
-
 def _text(record: Record) -> str:
     return msgspec.json.encode(record).decode()
 
@@ -100,3 +95,30 @@ def _value(value: object) -> Record:
     if isinstance(value, int):
         return {"intValue": str(value)}
     return {"stringValue": str(value)}
+
+
+# -- Parquet -----------------------------------------------------------------------------------------------------------
+
+
+def write_parquet(path: Path, records: Iterable[tuple[str, Record]]) -> int:
+    """Write a Parquet file with a row for each record, a batch at a time; how many."""
+    with extra("Parquet", "parquet"):
+        import pyarrow as pa  # type: ignore[import-untyped]
+        from pyarrow import parquet
+    schema = _schema(pa)
+    rows, count = (columns(record, machine) for machine, record in records), 0
+    with parquet.ParquetWriter(path, schema, compression="zstd") as file:
+        while batch := list(islice(rows, _BATCH)):
+            file.write_table(pa.Table.from_pylist(batch, schema=schema))
+            count += len(batch)
+    return count
+
+
+def _schema(arrow: Any) -> Any:
+    text = arrow.string()
+    kinds = {
+        "time": arrow.timestamp("us", tz="UTC"), "machine": text, "seq": arrow.int64(), "run": text, "user": text,
+        "cwd": text, "event": text, "tool": text, "decision": text, "blocked": arrow.bool_(), "by": text,
+        "ms": arrow.float64(), "hash": text, "reasons": text, "record": text,
+    }  # fmt: skip
+    return arrow.schema(list(kinds.items()))

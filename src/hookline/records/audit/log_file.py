@@ -23,7 +23,7 @@ import msgspec
 from hookline.core.files import locked, read_at
 from hookline.errors import AuditError
 from hookline.records.audit.anchor import Anchor, AnchorSpec, anchor_for
-from hookline.records.audit.chain import Break, Link, chain_line, follow, link_before, link_of
+from hookline.records.audit.chain import Break, Link, chain_line, follow, link_before, link_of, records
 from hookline.records.audit.checkpoint import Head, key_problem, read_head, write_head
 from hookline.records.audit.verification import BREAK, MOST_LINE, LogFiles, verified
 
@@ -351,9 +351,7 @@ def _difference(found: Link | None, expected: Link) -> str:
         return f"record {found.seq} is not the one that was written last"
     if found.seq > expected.seq:
         return f"it goes on after record {expected.seq}, which was the last"
-    first = found.seq + 1
-    gone = f"record {first} is" if first == expected.seq else f"records {first} to {expected.seq} are"
-    return f"{gone} gone from its end"
+    return f"{records(found.seq + 1, expected.seq, 'is', 'are')} gone from its end"
 
 
 def _identity(fd: int) -> tuple[int, int, int]:

@@ -80,11 +80,8 @@ def ocsf(record: Record, machine: str = "") -> Iterator[Record]:
         yield {**base, **about, **_of(API, 99, event, record), "api": api, "src_endpoint": endpoint}
     elif event.startswith(("Session", "Subagent")):
         activity = (1, "Logon") if event.endswith("Start") else (2, "Logoff")
-        user = {
-            "name": str(record.get("agent_type") or record.get("agent") or "agent"),
-            "type_id": 99,
-            "type": "AI Agent",
-        }
+        name = str(record.get("agent_type") or record.get("agent") or "agent")
+        user = {"name": name, "type_id": 99, "type": "AI Agent"}
         session = {"uid": _session(record)}
         made = _of(AUTHENTICATION, *activity, record)
         yield {**base, **made, "user": user, "session": session, "service": {"name": "agent"}, "device": device}
@@ -116,7 +113,7 @@ def _base(record: Record, event: str, verdict: Disposition) -> Record:
     acs = {"session_id": session, "request_id": _step(record), "decision": verdict.acs}
     rest = {key: value for key, value in record.items() if key not in ("hash", "seq")}
     return {
-        "time": milliseconds(record), "severity_id": verdict.severity[0], "severity": verdict.severity[1],
+        "time": int(seconds(record) * 1_000), "severity_id": verdict.severity[0], "severity": verdict.severity[1],
         "action_id": verdict.action[0], "action": verdict.action[1],
         "disposition_id": verdict.disposition[0], "disposition": verdict.disposition[1],
         "is_alert": verdict.alert, "message": "; ".join(map(str, record.get("reasons") or ())) or event,
@@ -131,7 +128,7 @@ def _base(record: Record, event: str, verdict: Disposition) -> Record:
 def _metadata(record: Record, profiles: tuple[str, ...]) -> Record:
     return {
         "version": VERSION, "profiles": list(profiles), "product": {"name": "Hookline", "vendor_name": "Hookline"},
-        "uid": str(record.get("hash") or _step(record)), "sequence": _whole(record.get("seq")), "log_name": "audit",
+        "uid": str(record.get("hash") or _step(record)), "sequence": whole(record.get("seq")), "log_name": "audit",
         "correlation_uid": f"{_session(record)}:{_step(record)}", "original_time": str(record.get("time") or "unknown"),
     }  # fmt: skip
 
@@ -170,13 +167,14 @@ def _step(record: Record) -> str:
     return str(record.get("tool_use_id") or str(record.get("hash") or "")[:32] or record.get("seq") or "unknown")
 
 
-def milliseconds(record: Record) -> int:
+def seconds(record: Record) -> float:
     """When it was written, since 1970; 0 if it does not say."""
     try:
-        return int(datetime.fromisoformat(str(record["time"])).timestamp() * 1_000)
+        return datetime.fromisoformat(str(record["time"])).timestamp()
     except (KeyError, ValueError):
-        return 0
+        return 0.0
 
 
-def _whole(value: object) -> int:
+def whole(value: object) -> int:
+    """A number as it is, anything else as 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) else 0

@@ -11,7 +11,7 @@ import msgspec
 
 from hookline.errors import AuditError
 from hookline.records.audit.anchor import Anchor
-from hookline.records.audit.chain import Break, Link, follow, link_before
+from hookline.records.audit.chain import Break, Link, follow, link_before, records
 from hookline.records.audit.checkpoint import Head, key_problem
 
 MOST_LINE = 16 << 20
@@ -78,7 +78,7 @@ def _end(log: LogFiles, head: Head, walk: _Walk) -> list[Break]:
     """Whether the log ends where its head says."""
     last = walk.last or Link()
     if last.seq < head.seq:
-        return [Break(str(log.path), walk.lines + 1, f"{_records(last.seq + 1, head.seq)} cut off")]
+        return [Break(str(log.path), walk.lines + 1, f"{records(last.seq + 1, head.seq, 'was', 'were')} cut off")]
     if last.seq == head.seq and last.hash not in (head.hash, ""):
         return [Break(str(log.path), walk.lines, f"record {last.seq} is not the one that was written last")]
     return []
@@ -90,16 +90,12 @@ def _anchored(log: LogFiles, walk: _Walk) -> list[Break]:
     if mark is None or mark.seq == 0:
         return []
     if last.seq < mark.seq:
-        gone = _records(last.seq + 1, mark.seq)
+        gone = records(last.seq + 1, mark.seq, "was", "were")
         return [Break(str(log.path), walk.lines + 1, f"{gone} removed: the log was rolled back or deleted")]
     if walk.at_mark is not None and walk.at_mark.hash not in (mark.hash, ""):
         why = f"record {mark.seq} is not the one that the anchor knows: the log was rolled back and written again"
         return [Break(str(log.path), walk.lines, why)]
     return []
-
-
-def _records(first: int, last: int) -> str:
-    return f"record {last} was" if first == last else f"records {first} to {last} were"
 
 
 class _Walk:

@@ -1,16 +1,18 @@
-"""One batch of lines on its way into the index: rows to insert, and the sums that are added to the tables of sums."""
+"""One batch of lines on its way into the index: rows to insert, and sums that are added to the tables of sums."""
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from hookline.records.console.name_table import Names
 from hookline.records.console.records import FAILED, VERDICTS, EventRecord, decode, milliseconds, slot
+from hookline.records.console.schema import Names
 
-MOST_SLOW = 10
+_MOST_SLOW = 10
+_MOST_BUCKETS = 512
 _DENY = VERDICTS.index("deny")
 _ASKED = (VERDICTS.index("ask"), VERDICTS.index("defer"))
 
@@ -96,10 +98,10 @@ class Batch:
             slow = self.slow.get(hook)
             if slow is None:
                 slow = self.slow[hook] = []
-            if len(slow) < MOST_SLOW or run.ms > slow[-1][0]:
+            if len(slow) < _MOST_SLOW or run.ms > slow[-1][0]:
                 slow.append((run.ms, number))
                 slow.sort(reverse=True)
-                del slow[MOST_SLOW:]
+                del slow[_MOST_SLOW:]
 
     def _session(self, run: int, moment: int, verdict: int, *, failed: bool, record: EventRecord) -> None:
         sums = self.sessions.get(run)
@@ -114,3 +116,74 @@ class Batch:
         sums[6] += record.event == "PreToolUse"
         if record.prompt and not sums[7]:
             sums[7] = record.about
+
+
+def add_batch(db: sqlite3.Connection, batch: Batch, width: int) -> int:
+    """Add a batch to the tables; its sums cover `width` milliseconds each; how much they cover from now on."""
+    many = db.executemany
+    many(f"INSERT INTO events VALUES ({', '.join('?' * 20)})", batch.rows)
+    many(
+        "INSERT INTO cube VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
+        [(*key, n) for key, n in batch.cube.items()],
+    )
+    many(
+        "INSERT INTO hook_runs VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+        " runs = runs + excluded.runs, denied = denied + excluded.denied,"
+        " failed = failed + excluded.failed, skipped = skipped + excluded.skipped",
+        [(*key, *sums) for key, sums in batch.hook_runs.items()],
+    )
+    many(
+        "INSERT INTO hook_times VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
+        [(*key, n) for key, n in batch.hook_times.items()],
+    )
+    _add_sessions(db, batch)
+    _add_slow(db, batch)
+    return width * _coarsen_buckets(db)
+
+
+def _add_sessions(db: sqlite3.Connection, batch: Batch) -> None:
+    db.executemany(
+        "UPDATE sessions SET first = min(coalesce(first, ?1), ?1), last = max(coalesce(last, ?2), ?2),"
+        " events = coalesce(events, 0) + ?3, denied = coalesce(denied, 0) + ?4, asked = coalesce(asked, 0) + ?5,"
+        " failed = coalesce(failed, 0) + ?6, tools = coalesce(tools, 0) + ?7,"
+        " title = coalesce(nullif(title, ''), ?8), cwd = coalesce(nullif(cwd, ''), ?9),"
+        " user = coalesce(nullif(user, ''), ?10) WHERE id = ?11",
+        [(*sums, run) for run, sums in batch.sessions.items()],
+    )
+
+
+def _add_slow(db: sqlite3.Connection, batch: Batch) -> None:
+    for hook, slow in batch.slow.items():
+        db.executemany("INSERT INTO slowest VALUES (?, ?, ?)", [(hook, *one) for one in slow])
+        db.execute(
+            "DELETE FROM slowest WHERE hook = ?1 AND (ms, event) NOT IN"
+            " (SELECT ms, event FROM slowest WHERE hook = ?1 ORDER BY ms DESC LIMIT ?2)",
+            (hook, _MOST_SLOW),
+        )
+
+
+def _coarsen_buckets(db: sqlite3.Connection) -> int:
+    """Keep the sums over time small: as the logs span more time, each sum covers so many times as much of it."""
+    first, last = db.execute("SELECT min(bucket), max(bucket) FROM cube").fetchone()
+    if first is None or last - first < _MOST_BUCKETS:
+        return 1
+    factor = 2
+    while (last - first) // factor >= _MOST_BUCKETS // 2:
+        factor *= 2
+    for table, keys, sums in (
+        ("cube", ("event", "tool", "verdict", "failed", "hookset"), ("n",)),
+        ("hook_times", ("hook", "slot"), ("n",)),
+        ("hook_runs", ("hook",), ("runs", "denied", "failed", "skipped")),
+    ):
+        _rebucket(db, table, keys, sums, factor)
+    return factor
+
+
+def _rebucket(db: sqlite3.Connection, table: str, keys: tuple[str, ...], sums: tuple[str, ...], factor: int) -> None:
+    columns = ", ".join([*keys, "bucket", *sums])
+    summed = ", ".join([*keys, f"bucket / {factor} AS bucket", *(f"sum({name}) AS {name}" for name in sums)])
+    groups = ", ".join([f"bucket / {factor}", *keys])
+    db.execute(f"CREATE TEMP TABLE wider AS SELECT {summed} FROM {table} GROUP BY {groups}")
+    db.execute(f"DELETE FROM {table}")
+    db.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM wider")
+    db.execute("DROP TABLE wider")

@@ -15,9 +15,7 @@ from hookline.core.files import try_lock
 from hookline.errors import HooklineError
 from hookline.records.audit.reader import Cursor, LogReader, Segment, is_at, read_lines
 from hookline.records.console import schema
-from hookline.records.console.batch import Batch
-from hookline.records.console.name_table import Names
-from hookline.records.console.sum_tables import SumTables
+from hookline.records.console.batch import Batch, add_batch
 
 _CHUNK = 8 << 20
 _TAIL_BYTES = 64
@@ -56,7 +54,7 @@ class LogIndex:
         self._db = schema.create(self.path) if db is None else db
         self.complete = db is not None
         self.generation += 1
-        self._names = Names(self._db)
+        self._names = schema.Names(self._db)
         found = dict(self._db.execute("SELECT key, value FROM meta"))
         self._width = int(found.get("width", _FIRST_WIDTH))
         self._before = int(found.get("before", 0))
@@ -140,7 +138,7 @@ class LogIndex:
         try:
             batch = Batch(self._names, self.last_id + 1, self._width, self._before)
             batch.add(segment, offset, data.removesuffix(b"\n").split(b"\n"))
-            self._width = SumTables(self._db).add(batch, self._width)
+            self._width = add_batch(self._db, batch, self._width)
             self._db.execute(
                 "UPDATE segments SET done = ?, tail = ?, lines = lines + ?, unreadable = unreadable + ? WHERE id = ?",
                 (done, data[-_TAIL_BYTES:], batch.lines, batch.unreadable, segment),

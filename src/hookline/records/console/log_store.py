@@ -1,4 +1,4 @@
-"""The `Store` over an index of audit logs."""
+"""What the console asks: the index over audit logs, and the logs themselves."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ import msgspec
 
 from hookline.errors import HooklineError
 from hookline.events import CATALOG
+from hookline.records.audit.chain import follow, link_before, link_of
+from hookline.records.audit.checkpoint import read_head
+from hookline.records.audit.log_file import AuditFile
 from hookline.records.audit.reader import LogReader
-from hookline.records.console.chain_place import chain_place, is_keyed, verify
-from hookline.records.console.hook_stats import hook_series, hook_stats
 from hookline.records.console.index import LogIndex
-from hookline.records.console.queries import Condition, IndexReader, like, position
+from hookline.records.console.queries import Condition, IndexReader, hook_series, hook_stats, like, position
 from hookline.records.console.records import MOST_NAME, VERDICTS
 from hookline.records.console.store import (
     ConfiguredHook,
@@ -50,6 +51,16 @@ _UNREAD: dict[str, Any] = {"record": {}, "line": "", "chain": None}
 _GATES = tuple(row.name for row in CATALOG.values() if row.gate and row.audited)
 
 
+class ChainPlace(msgspec.Struct, frozen=True):
+    """Where a line stands in its log's chain, and whether it fits there."""
+
+    seq: int
+    hash: str
+    prev: str
+    holds: bool | None
+    problem: str = ""
+
+
 class LogStore:
     """Asks the index, and the logs themselves for what only they have. May be asked from any thread."""
 
@@ -62,18 +73,15 @@ class LogStore:
         self._checking: set[str] = set()
 
     def status(self) -> Status:
+        """How far it is."""
         index = self._index
-        done, total = index.progress
-        if not index.complete:
-            return Status(ready=False, done=done, total=total, events=index.last_id, last_id=index.last_id)
-        first, last = self._reader.span()
-        return Status(
-            ready=True, done=done, total=total, events=index.last_id, last_id=index.last_id, first=first, last=last
-        )
+        span = self._reader.span() if index.complete else (0, 0)
+        return Status(index.complete, *index.progress, index.last_id, index.last_id, *span)
 
     # -- events ----------------------------------------------------------------------------------------------------
 
     def page(self, wanted: Filter, cursor: str, limit: int) -> Page:
+        """Events, newest first."""
         if wanted.text:
             return self._search(wanted, cursor, limit)
         condition = Condition(self._reader.db, wanted)
@@ -104,6 +112,7 @@ class LogStore:
         return Page(rows, f"0.{top}" if top > 1 else "", top)
 
     def after(self, last_id: int, wanted: Filter, limit: int) -> tuple[list[EventRow], int]:
+        """What came in after an event, newest first, and how many that were in all."""
         condition = Condition(self._reader.db, wanted)
         parts = ["id > ?"]
         values = [*condition.values, last_id]
@@ -116,6 +125,7 @@ class LogStore:
         return self._reader.rows(f"WHERE e.id IN ({ids}) ORDER BY e.id DESC", [*values, limit]), total
 
     def facets(self, wanted: Filter) -> Facets:
+        """Counts for the filters."""
         cells = self._reader.cells(wanted, "event, tool, verdict, failed, hookset")
         names = self._reader.names({cell[place] for cell in cells for place in (0, 1)})
         sums: dict[str, dict[str, int]] = {"verdict": {}, "event": {}, "tool": {}, "hook": {}}
@@ -132,6 +142,7 @@ class LogStore:
         )  # fmt: skip
 
     def timeline(self, wanted: Filter) -> Timeline:
+        """Counts over time."""
         width = self._reader.width
         buckets: dict[int, dict[str, int]] = {}
         for found in self._reader.cells(wanted, "bucket, verdict"):
@@ -139,6 +150,7 @@ class LogStore:
         return Timeline(width, sorted(buckets.items()))
 
     def event(self, number: int) -> dict[str, Any] | None:
+        """Everything about one event: its row, its record, its line and its place in the chain."""
         rows = self._reader.rows("WHERE e.id = ?", [number])
         if not rows:
             return None
@@ -151,7 +163,7 @@ class LogStore:
         try:
             line = _bytes_at(place["path"], place["offset"], place["length"])
             before = _line_before(place["path"], place["offset"])
-            chain = chain_place(place["log"], line + b"\n", before, self._key)
+            chain = _chain_place(place["log"], line + b"\n", before, self._key)
             record = msgspec.json.decode(line)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as problem:
             return {**found, **_UNREAD, "problem": f"the line cannot be read: {problem}"}
@@ -162,16 +174,17 @@ class LogStore:
     # -- sessions --------------------------------------------------------------------------------------------------
 
     def sessions(self, cursor: str, limit: int) -> Sessions:
+        """Sessions, the latest first."""
         before = position(cursor)
         clause = "WHERE (last, id) < (?, ?)" if before else "WHERE last IS NOT NULL"
         found = self._reader.db.execute(
-            f"SELECT * FROM sessions {clause} ORDER BY last DESC, id DESC LIMIT ?",
-            [*(before or ()), limit],
+            f"SELECT * FROM sessions {clause} ORDER BY last DESC, id DESC LIMIT ?", [*(before or ()), limit]
         ).fetchall()
         end = f"{found[-1]['last']}.{found[-1]['id']}" if len(found) == limit else ""
         return Sessions([_session(one) for one in found], end)
 
     def session(self, name: str, cursor: str, limit: int) -> SessionEvents | None:
+        """One session's events."""
         found = self._reader.db.execute("SELECT * FROM sessions WHERE name = ?", (name[:MOST_NAME],)).fetchone()
         if found is None:
             return None
@@ -184,12 +197,15 @@ class LogStore:
     # -- hooks -----------------------------------------------------------------------------------------------------
 
     def hooks(self) -> list[HookStats]:
+        """Every hook that ever ran."""
         return hook_stats(self._reader.db)
 
     def hook(self, name: str) -> HookSeries | None:
+        """One hook over time."""
         return hook_series(self._reader.db, name, self._reader.width)
 
     def coverage(self) -> Coverage:
+        """What was looked at."""
         names = ", ".join(f"'{name}'" for name in _GATES)
         cells = self._reader.db.execute(
             "SELECT v.name, coalesce(t.name, ''), sum(c.n), sum(CASE WHEN c.hookset THEN c.n ELSE 0 END) FROM cube c"
@@ -204,28 +220,19 @@ class LogStore:
     # -- health ----------------------------------------------------------------------------------------------------
 
     def health(self) -> Health:
+        """Whether the logs are whole."""
         gaps = self.page(Filter(verdict=("gap",)), "", _MOST_GAPS).rows
         writers = self._reader.db.execute(
             "SELECT coalesce(nullif(user, ''), '?'), sum(events) FROM sessions GROUP BY 1 ORDER BY 2 DESC LIMIT 50"
         )
+        logs = [
+            _log_health(self._reader, log, self._checks.get(str(log)), checking=str(log) in self._checking)
+            for log in self._index.logs
+        ]
         return Health(
-            [self._log(log) for log in self._index.logs], [Gap(one.id, one.time, one.about) for one in gaps],
+            logs, [Gap(one.id, one.time, one.about) for one in gaps],
             [(name, n) for name, n in writers], str(self._index.path), self._index.path.stat().st_size,
             self._index.last_id,
-        )  # fmt: skip
-
-    def _log(self, log: Path) -> LogHealth:
-        name = str(log)
-        numbers = self._reader.db.execute(
-            "SELECT coalesce(sum(lines), 0), coalesce(sum(unreadable), 0) FROM segments WHERE log = ?",
-            (name,),
-        ).fetchone()
-        first, last = self._reader.span()
-        breaks = self._checks.get(name)
-        return LogHealth(
-            name, [(segment.path, segment.size) for segment in LogReader(log).segments()], numbers[0], numbers[1],
-            is_keyed(name), first, last, shutil.disk_usage(log.parent).free,
-            whole=None if breaks is None else not breaks, breaks=breaks or [], checking=name in self._checking,
         )  # fmt: skip
 
     def check(self) -> None:
@@ -233,11 +240,23 @@ class LogStore:
         for log in map(str, self._index.logs):
             self._checking.add(log)
             try:
-                self._checks[log] = [str(one) for one in verify(log, self._key)[:_MOST_BREAKS]]
+                self._checks[log] = [str(one) for one in AuditFile(log, key=self._key).verify()[:_MOST_BREAKS]]
             except HooklineError as problem:
                 self._checks[log] = [str(problem)]
             finally:
                 self._checking.discard(log)
+
+
+def _log_health(reader: IndexReader, log: Path, breaks: list[str] | None, *, checking: bool) -> LogHealth:
+    name = str(log)
+    lines, unreadable = reader.db.execute(
+        "SELECT coalesce(sum(lines), 0), coalesce(sum(unreadable), 0) FROM segments WHERE log = ?", (name,)
+    ).fetchone()
+    return LogHealth(
+        name, [(segment.path, segment.size) for segment in LogReader(log).segments()], lines, unreadable,
+        _is_keyed(name), *reader.span(), shutil.disk_usage(log.parent).free,
+        whole=None if breaks is None else not breaks, breaks=breaks or [], checking=checking,
+    )  # fmt: skip
 
 
 def _session(found: sqlite3.Row) -> SessionSummary:
@@ -273,3 +292,21 @@ def _bytes_at(path: str, offset: int, length: int) -> bytes:
     """Bytes of a file, fewer if it ends before."""
     with open(path, "rb") as file:  # noqa: PTH123 - a path as the index holds it
         return os.pread(file.fileno(), length, offset)
+
+
+def _chain_place(log: str, line: bytes, before: bytes | None, key: bytes | None) -> ChainPlace | None:
+    """A line's place in the chain, checked against the line before it; `None` if it is not a line of a chain."""
+    here, start = link_of(line), link_before(line)
+    if here is None or start is None:
+        return None
+    if key is None and _is_keyed(log):
+        return ChainPlace(here.seq, here.hash, start.hash, None, "written with a key; start with `--key-file` to check")
+    last = link_of(before) if before else None
+    [(_, problem)] = follow([line], start if last is None else last, key)
+    return ChainPlace(here.seq, here.hash, start.hash, problem is None, problem or "")
+
+
+def _is_keyed(log: str) -> bool:
+    """Whether the log's hashes can be checked only with its key."""
+    head = read_head(AuditFile(log).head_path)
+    return head is not None and head.keyed

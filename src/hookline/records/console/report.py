@@ -16,7 +16,7 @@ import msgspec
 from hookline.records.audit.reader import logs_in
 from hookline.records.console.index import LogIndex
 from hookline.records.console.log_store import LogStore
-from hookline.records.console.store import ConfiguredHook, EventRow, Filter, Store
+from hookline.records.console.store import ConfiguredHook, EventRow, Filter
 
 MOST_EVENTS = 2_000
 _MOST_HOOKS = 100
@@ -49,7 +49,7 @@ def report(
             index.close()
 
 
-def collect(store: Store, replay: dict[str, Any], most: int) -> dict[str, Any]:
+def collect(store: LogStore, replay: dict[str, Any], most: int) -> dict[str, Any]:
     """Everything a report shows."""
     status = store.status()
     rows = _chosen(store, most)
@@ -73,7 +73,7 @@ def collect(store: Store, replay: dict[str, Any], most: int) -> dict[str, Any]:
     }
 
 
-def _chosen(store: Store, most: int) -> list[EventRow]:
+def _chosen(store: LogStore, most: int) -> list[EventRow]:
     """The events that a report holds, newest first: what was decided, what failed, then the newest."""
     wanted = (Filter(verdict=_TELLING), most // 2), (Filter(failed=True), most // 4), (Filter(), most)
     chosen: dict[int, EventRow] = {}

@@ -11,10 +11,9 @@ from typing import Any
 
 from hookline.errors import HooklineError
 from hookline.records.audit.reader import logs_in
-from hookline.records.console.follow import Follower
 from hookline.records.console.index import LogIndex, default_path
+from hookline.records.console.jobs import Follower, ReplaySubprocess
 from hookline.records.console.log_store import LogStore
-from hookline.records.console.replay_job import ReplaySubprocess
 from hookline.records.console.server import Console
 from hookline.records.console.store import ConfiguredHook
 

@@ -8,14 +8,15 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from hookline.errors import MissingExtra
-from hookline.records.console.live import Broadcast
+from hookline.records.console.jobs import ReplaySubprocess
+from hookline.records.console.log_store import LogStore
 from hookline.records.console.security import HEADERS, Gatekeeper, foreign
-from hookline.records.console.store import Filter, Store
+from hookline.records.console.store import Filter
 
 try:
     import uvicorn
@@ -30,19 +31,66 @@ except ImportError as problem:
 STATIC = Path(__file__).parent / "static"
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _MOST_ROWS = 500
+_MOST_LIVE_ROWS = 200
+_BATCH_SECONDS = 0.1
+_ALIVE_SECONDS = 15.0
 _MOST_SESSION_ROWS = 5_000
 _encode = msgspec.json.Encoder().encode
 _LONGEST_TICKET = 200
 
 
-class ReplayJob(Protocol):
-    """Today's hooks over the recorded past, started on demand."""
+class Broadcast:
+    """Streams of new events for every page that watches: in batches, ten a second at most, never more than it can read.
 
-    def state(self) -> dict[str, Any]:
-        """Whether it may run, is running or is done, and what it found."""
+    `notify` may be called from any thread.
+    """
 
-    def start(self) -> None:
-        """Begin, unless it runs already."""
+    def __init__(self, store: LogStore) -> None:
+        self._store = store
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._news: asyncio.Event | None = None
+        self._ended = False
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Use this event loop."""
+        self._loop = loop
+        self._news = asyncio.Event()
+
+    def notify(self) -> None:
+        """Something came in."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._wake)
+
+    def end(self) -> None:
+        """End all streams; for the event loop's own thread."""
+        self._ended = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._news is not None:
+            self._news.set()
+            self._news = asyncio.Event()
+
+    async def stream(self, wanted: Filter, last: int) -> AsyncIterator[bytes]:
+        """New events as server-sent events; a reader that is slow gets the newest and a count of the rest."""
+        yield b": hello\n\n"
+        while not self._ended:
+            news = self._news
+            assert news is not None
+            status = await asyncio.to_thread(self._store.status)
+            if status.ready and status.last_id < last:
+                last = 0  # the index was made again
+            if status.ready and status.last_id > last:
+                rows, total = await asyncio.to_thread(self._store.after, last, wanted, _MOST_LIVE_ROWS)
+                last = max(status.last_id, rows[0].id if rows else 0)
+                body = {"rows": rows, "skipped": max(total - len(rows), 0), "status": status}
+                yield b"event: batch\ndata: " + _encode(body) + b"\n\n"
+                await asyncio.sleep(_BATCH_SECONDS)
+                continue
+            try:
+                await asyncio.wait_for(news.wait(), _ALIVE_SECONDS if status.ready else 0.5)
+            except TimeoutError:
+                yield b"event: status\ndata: " + _encode({"status": status}) + b"\n\n"
 
 
 class Console:
@@ -50,10 +98,10 @@ class Console:
 
     def __init__(
         self,
-        store: Store,
+        store: LogStore,
         *,
         check: Callable[[], None] | None = None,
-        replay: ReplayJob | None = None,
+        replay: ReplaySubprocess | None = None,
         more: Mapping[str, Callable[[], Any]] | None = None,
     ) -> None:
         """`more` has what further views ask for, by the name of the view."""

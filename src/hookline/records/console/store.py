@@ -1,12 +1,6 @@
-"""What the console shows, as values; and the `Store` that everything that shows it asks. Pure.
-
-An index over audit logs is one store. Another stream of records (those of a fleet, say) needs only to keep the same
-promise to get the same views.
-"""
+"""What the console shows, as values. Pure."""
 
 from __future__ import annotations
-
-from typing import Any, Protocol
 
 import msgspec
 
@@ -203,43 +197,3 @@ class Status(msgspec.Struct, frozen=True):
     last_id: int
     first: int = 0
     last: int = 0
-
-
-class Store(Protocol):
-    """Where the views come from."""
-
-    def status(self) -> Status:
-        """How far it is."""
-
-    def page(self, wanted: Filter, cursor: str, limit: int) -> Page:
-        """Events, newest first."""
-
-    def after(self, last_id: int, wanted: Filter, limit: int) -> tuple[list[EventRow], int]:
-        """What came in after an event, newest first, and how many that were in all."""
-
-    def facets(self, wanted: Filter) -> Facets:
-        """Counts for the filters."""
-
-    def timeline(self, wanted: Filter) -> Timeline:
-        """Counts over time."""
-
-    def event(self, number: int) -> dict[str, Any] | None:
-        """Everything about one event: its row, its record, its line and its place in the chain."""
-
-    def sessions(self, cursor: str, limit: int) -> Sessions:
-        """Sessions, the latest first."""
-
-    def session(self, name: str, cursor: str, limit: int) -> SessionEvents | None:
-        """One session's events."""
-
-    def hooks(self) -> list[HookStats]:
-        """Every hook that ever ran."""
-
-    def hook(self, name: str) -> HookSeries | None:
-        """One hook over time."""
-
-    def coverage(self) -> Coverage:
-        """What was looked at."""
-
-    def health(self) -> Health:
-        """Whether the logs are whole."""

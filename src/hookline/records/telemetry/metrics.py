@@ -33,16 +33,13 @@ _OTHER = "(other)"
 _DECISIONS = {decision: str(decision) for decision in Decision}
 
 
-class Histogram:
+class Histogram(msgspec.Struct):
     """How long something took, in buckets, so that any quantile is known within half its value."""
 
-    __slots__ = ("buckets", "count", "highest", "total")
-
-    def __init__(self) -> None:
-        self.buckets: list[int] = [0] * (len(BOUNDS) + 1)
-        self.count: int = 0
-        self.total: float = 0.0
-        self.highest: float = 0.0
+    buckets: list[int] = msgspec.field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+    count: int = 0
+    total: float = 0.0
+    highest: float = 0.0
 
     def add(self, ms: float) -> None:
         """One more measurement."""
@@ -67,10 +64,7 @@ class Histogram:
 
     def copy(self) -> Histogram:
         """As it is now."""
-        other = Histogram()
-        other.buckets, other.count = list(self.buckets), self.count
-        other.total, other.highest = self.total, self.highest
-        return other
+        return msgspec.structs.replace(self, buckets=list(self.buckets))
 
 
 class Latency(msgspec.Struct, frozen=True):
@@ -95,19 +89,16 @@ class Row(msgspec.Struct, frozen=True):
     latency: Latency
 
 
-class _Cell:
-    __slots__ = ("decisions", "failures", "latency")
+class _Cell(msgspec.Struct):
+    """What is counted of one hook, or of one tool: how it went, what went wrong, how long it took."""
 
-    def __init__(self) -> None:
-        self.decisions: Counter[str] = Counter()
-        self.failures: Counter[str] = Counter()
-        self.latency = Histogram()
+    counts: Counter[str] = msgspec.field(default_factory=Counter)
+    failures: Counter[str] = msgspec.field(default_factory=Counter)
+    latency: Histogram = msgspec.field(default_factory=Histogram)
 
     def copy(self) -> _Cell:
-        other = _Cell()
-        other.decisions, other.failures = self.decisions.copy(), self.failures.copy()
-        other.latency = self.latency.copy()
-        return other
+        """As it is now."""
+        return _Cell(self.counts.copy(), self.failures.copy(), self.latency.copy())
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -116,15 +107,6 @@ class Tool(msgspec.Struct, frozen=True):
     calls: int
     errors: int
     latency: Latency
-
-
-class _ToolCell:
-    __slots__ = ("calls", "errors", "latency")
-
-    def __init__(self) -> None:
-        self.calls = 0
-        self.errors = 0
-        self.latency = Histogram()
 
 
 class MetricsServer:
@@ -154,7 +136,7 @@ class Metrics:
 
     def __init__(self, most_series: int = 10_000) -> None:
         self._cells: dict[tuple[str, str, str], _Cell] = {}
-        self._tools: dict[str, _ToolCell] = {}
+        self._tools: dict[str, _Cell] = {}
         self._started: OrderedDict[tuple[str, str], float] = OrderedDict()
         self._lock = threading.Lock()
         self._most = most_series
@@ -178,13 +160,13 @@ class Metrics:
                 continue
             total += outcome.ms
             cell = self._cell(event, tool, outcome.hook)
-            cell.decisions[_word(outcome.reply)] += 1
+            cell.counts[_word(outcome.reply)] += 1
             cell.latency.add(outcome.ms)
             if outcome.status in _BAD:
                 failed = True
                 cell.failures[outcome.status.value] += 1
         whole = self._cell(event, tool, "")
-        whole.decisions[_word(verdict.reply)] += 1
+        whole.counts[_word(verdict.reply)] += 1
         whole.latency.add(total)
         if failed:
             whole.failures["any"] += 1
@@ -215,9 +197,9 @@ class Metrics:
 
     def _ended(self, tool: str, ms: float | None, *, failed: bool) -> None:
         name = tool if tool in self._tools or len(self._tools) < self._most else _OTHER
-        cell = self._tools.setdefault(name, _ToolCell())
-        cell.calls += 1
-        cell.errors += failed
+        cell = self._tools.setdefault(name, _Cell())
+        cell.counts["calls"] += 1
+        cell.failures["errors"] += failed
         if ms is not None:
             cell.latency.add(ms)
 
@@ -259,7 +241,8 @@ class Metrics:
     def tool_cells(self) -> list[tuple[str, int, int, Histogram]]:
         """The raw tool timings as they are now: tool, calls, errors, times."""
         with self._lock:
-            return [(tool, c.calls, c.errors, c.latency.copy()) for tool, c in sorted(self._tools.items())]
+            tools = sorted(self._tools.items())
+            return [(tool, c.counts["calls"], c.failures["errors"], c.latency.copy()) for tool, c in tools]
 
 
 def _word(reply: Reply) -> str:
@@ -271,7 +254,7 @@ def _word(reply: Reply) -> str:
 
 def _row(event: str, tool: str, hook: str, cell: _Cell) -> Row:
     latency = _latency(cell.latency)
-    return Row(event, tool, hook, latency.count, dict(cell.decisions), sum(cell.failures.values()), latency)
+    return Row(event, tool, hook, latency.count, dict(cell.counts), cell.failures.total(), latency)
 
 
 def _latency(histogram: Histogram) -> Latency:
@@ -293,31 +276,23 @@ class _Collector:
         failures = CounterMetricFamily("hookline_hook_failures", "Runs that went wrong", labels=[*labels, "status"])
         seconds = HistogramMetricFamily("hookline_hook_duration_seconds", "How long hooks took", labels=labels)
         verdicts = CounterMetricFamily("hookline_verdicts", "Verdicts", labels=["event", "tool", "decision"])
-        for key, cell in self._metrics.cells():
-            event, tool, hook = map(_label, key)
-            if not hook:
-                for decision, number in cell.decisions.items():
-                    verdicts.add_metric([event, tool, decision], number)
-                continue
-            for decision, number in cell.decisions.items():
-                decisions.add_metric([event, tool, hook, decision], number)
-            for status, number in cell.failures.items():
-                failures.add_metric([event, tool, hook, status], number)
-            seconds.add_metric([event, tool, hook], cell.latency.cumulated(), cell.latency.total / 1000)
-        yield from (decisions, failures, seconds, verdicts)
-        yield from self._tools()
-
-    def _tools(self) -> Iterable[Metric]:
-        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
-
-        seconds = HistogramMetricFamily("hookline_tool_duration_seconds", "How long tools took", labels=["tool"])
+        tool_seconds = HistogramMetricFamily("hookline_tool_duration_seconds", "How long tools took", labels=["tool"])
         errors = CounterMetricFamily("hookline_tool_errors", "Tool calls that failed", labels=["tool"])
         calls = CounterMetricFamily("hookline_tool_calls", "Tool calls that were made", labels=["tool"])
-        for tool, number, failed, histogram in self._metrics.tool_cells():
-            seconds.add_metric([_label(tool)], histogram.cumulated(), histogram.total / 1000)
-            errors.add_metric([_label(tool)], failed)
-            calls.add_metric([_label(tool)], number)
-        yield from (seconds, errors, calls)
+        for key, cell in self._metrics.cells():
+            event, tool, hook = map(_label, key)
+            for decision, number in cell.counts.items():
+                counter, which = (decisions, [event, tool, hook]) if hook else (verdicts, [event, tool])
+                counter.add_metric([*which, decision], number)
+            if hook:
+                for status, number in cell.failures.items():
+                    failures.add_metric([event, tool, hook, status], number)
+                seconds.add_metric([event, tool, hook], cell.latency.cumulated(), cell.latency.total / 1000)
+        for name, number, failed, histogram in self._metrics.tool_cells():
+            tool_seconds.add_metric([_label(name)], histogram.cumulated(), histogram.total / 1000)
+            errors.add_metric([_label(name)], failed)
+            calls.add_metric([_label(name)], number)
+        yield from (decisions, failures, seconds, verdicts, tool_seconds, errors, calls)
 
 
 def _label(text: str) -> str:
