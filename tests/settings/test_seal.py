@@ -1,6 +1,8 @@
 """A trusted hook runs what was looked at, or it does not run: verified at every run, by real processes."""
 
+import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from hookline import Hooks
 from hookline.events import PreToolUse, Stop
 from hookline.processes import pipes
+from hookline.runners.command import CommandRunner
 from tests.settings.world import World, run
 
 SCRIPT = "#!/bin/sh\necho ran >> ran.txt\n"
@@ -237,6 +240,27 @@ async def test_an_exchange_on_the_way_opens_nothing(
         assert second.blocked, line
         assert asks or not (here.project / "evil").exists(), line
         assert asks or (here.project / "good").exists(), line
+
+
+async def test_a_trusted_python_script_runs_warm(world: World) -> None:
+    """From the second run on, as any other Python script; what it imports is what was trusted with it."""
+    text = f"#!{sys.executable}\nimport os, json, string, helper\n"
+    text += "open('said', 'w').write(json.dumps([os.getppid(), helper.x, string.x]))\n"
+    for name, source in {"a.py": text, "helper.py": "x = 1\n", "string.py": "x = 2\n"}.items():
+        world.write(f"proj/hooks/{name}", source).chmod(0o755)
+    for line in (f"{sys.executable} hooks/a.py", f"{sys.executable} -u hooks/a.py 1", "hooks/a.py"):
+        world.write("proj/.claude/settings.json", run(line))
+        async with hooks(world) as made:
+            runner = made.engine.runners.of(made.hooks[0])
+            assert isinstance(runner, CommandRunner)
+            await made.fire(event(world))
+            assert runner.warm is not None
+            await runner.warm.warmed()
+            verdict = await made.fire(event(world))
+            parents = [parent.process.pid for parent in runner.warm.parents]
+
+        assert not verdict.blocked, line
+        assert json.loads((world.project / "said").read_text()) == [*parents, 1, 2], line
 
 
 async def test_a_hook_that_writes_beside_itself_is_not_an_exchange(world: World) -> None:

@@ -30,6 +30,8 @@ except ImportError:
 
 STANDARD = 3
 """Descriptors below this are stdin, stdout and stderr."""
+BY_SHELL = ("/bin/sh", "-c", 'exec "$0" "$@"')
+"""Before a program and its arguments: a shell finds it, and is replaced by it."""
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 """The exit codes of a shell that cannot start a program."""
 

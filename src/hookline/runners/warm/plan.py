@@ -16,7 +16,7 @@ from functools import lru_cache
 import msgspec
 
 from hookline.processes.fork_server import STARTUP_NAMES, STARTUP_PREFIXES, read_at_startup
-from hookline.processes.spawn import ProcessSpec
+from hookline.processes.spawn import BY_SHELL, ProcessSpec
 
 SHELLS = ("/bin/sh", "sh")
 STARTUP = (*STARTUP_NAMES, *STARTUP_PREFIXES)
@@ -59,8 +59,9 @@ def plan(spec: ProcessSpec) -> WarmPlan | None:
     """How a warm interpreter would run this program; None if it is not plainly a Python script."""
     env = spec.env if spec.env is not None else os.environ
     argv = spec.argv
-    shell = len(argv) == 3 and argv[0] in SHELLS and argv[1] == "-c"
-    words = shell_words(argv[2], env) if shell else argv
+    line = len(argv) == 3 and argv[0] in SHELLS and argv[1] == "-c"
+    shell = line or argv[:3] == BY_SHELL
+    words = shell_words(argv[2], env) if line else argv[3:] if shell else argv
     cwd = spec.cwd or os.getcwd()
     if not words or not os.path.isdir(cwd):
         return None

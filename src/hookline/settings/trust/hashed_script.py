@@ -23,6 +23,7 @@ from hookline.core.shell import parse_line
 from hookline.core.shell.programs.languages import language_of
 from hookline.core.shell.programs.table import SHELLS
 from hookline.errors import SealBroken
+from hookline.processes.spawn import BY_SHELL
 from hookline.settings.files import LARGEST, read_bytes
 from hookline.settings.sources import absolute_path
 from hookline.settings.trust.code_imports import is_python, is_shell
@@ -47,14 +48,21 @@ def hashed_argv(action: Command, files: Files, project: str, cwd: str) -> tuple[
     path = absolute_path(Path(cwd or project, words[at])) if at is not None else None
     if at is None or path is None or str(path) not in files:
         return None
-    sources = {one: _hashed(one, files[one]) for one in _beside(path, files)}
-    if not sources or any(_ASKS_WHERE.search(source) for source in sources.values()):
+    kept = _memory_file(path, tuple((one, files[one]) for one in _beside(path, files)), os.getpid())
+    if kept is None:
         return None
-    packed = sources[str(path)] if is_shell(path) else _archive(path, sources)
-    kept = MemoryFile(packed)
     name = f"/proc/{os.getpid()}/fd/{kept.descriptor}"
     given = (*words[:at], name, *words[at + 1 :])
-    return (given if action.args is not None else ("/bin/sh", "-c", 'exec "$0" "$@"', *given)), kept
+    return (given if action.args is not None else (*BY_SHELL, *given)), kept
+
+
+@lru_cache(32)
+def _memory_file(path: Path, hashes: tuple[tuple[str, str], ...], owner: int) -> MemoryFile | None:
+    """A script in memory, once for the same bytes and process; `None` if it asks where it lies."""
+    sources = {one: _hashed(one, sha256) for one, sha256 in hashes}
+    if not sources or any(_ASKS_WHERE.search(source) for source in sources.values()):
+        return None
+    return MemoryFile(sources[str(path)] if is_shell(path) else _archive(path, sources))
 
 
 @lru_cache(256)
@@ -92,9 +100,7 @@ def _beside(path: Path, files: Files) -> list[str]:
         return [str(path)]
     if not is_python(path):
         return []
-    own = [
-        one for one in files if Path(one).is_relative_to(path.parent) and one.endswith((".py", ".pyc", ".so", ".pyd"))
-    ]
+    own = [one for one in files if Path(one).is_relative_to(path.parent) and one.endswith(_MODULES)]
     return list(dict.fromkeys([str(path), *own]))
 
 

@@ -133,8 +133,14 @@ def shadowed(names):
         for entry in sys.path:
             if entry == stdlib:
                 return False
-            if os.path.exists(entry) and not names.isdisjoint(one.partition(".")[0] for one in os.listdir(entry)):
+            if os.path.exists(entry) and not names.isdisjoint(one.partition(".")[0] for one in files_in(entry)):
                 return True
-    except (OSError, TypeError):  # an archive, or not even a string: let Python look for itself
+    except (OSError, TypeError):  # another archive, or not even a string: let Python look for itself
         pass
     return True
+
+
+def files_in(entry):
+    """The files of a folder, or of an archive that has been looked into, as a trusted script's own."""
+    archive = getattr(sys.path_importer_cache.get(entry), "_files", None)
+    return os.listdir(entry) if archive is None else [name.replace(os.sep, ".") for name in archive]

@@ -8,6 +8,7 @@ import builtins
 import gc
 import os
 import sys
+import zipimport
 
 import _frozen_importlib_external as external
 import _signal
@@ -25,7 +26,7 @@ def prepare(go, file, folder, words, before):
     if hasattr(sys, "orig_argv"):
         sys.orig_argv = words
     full = script if sys.version_info < (3, 9) or script.startswith("/") else os.path.join(os.getcwd(), script)
-    code = compiled(full)
+    loader, code = compiled(full)
     if not os.read(go, 1):
         os._exit(0)  # the run is not wanted any more
     try:
@@ -36,11 +37,9 @@ def prepare(go, file, folder, words, before):
     os.close(go)
     if code is None:
         os.execv(file, words)
-    sys.path[0] = folder
+    sys.path[0] = getattr(loader, "archive", folder)
     main = type(sys)("__main__")
-    vars(main).update(
-        __loader__=external.SourceFileLoader("__main__", full), __builtins__=builtins, __file__=full, __cached__=None
-    )
+    vars(main).update(__loader__=loader, __builtins__=builtins, __file__=full, __cached__=None)
     if sys.version_info < (3, 14):
         file_, cached = vars(main).pop("__file__"), vars(main).pop("__cached__")
         made = vars(main).pop("__builtins__")
@@ -50,13 +49,19 @@ def prepare(go, file, folder, words, before):
 
 
 def compiled(path):
-    """The script's code; None if it is not for us to say what is wrong with it."""
+    """The script's loader and code; no code if it is not for us to say what is wrong with it.
+
+    An archive in memory is a trusted script with its modules (`hashed_script`); any other takes Python's `runpy`.
+    """
     try:
         with open(path, "rb") as file:
             source = file.read()
-        return compile(source, path, "exec", dont_inherit=True)
+        if path.startswith("/proc/") and source[-22:-18] == b"PK\5\6":
+            loader = sys.path_importer_cache[path] = zipimport.zipimporter(path)
+            return loader, loader.get_code("__main__")
+        return external.SourceFileLoader("__main__", path), compile(source, path, "exec", dont_inherit=True)
     except BaseException:
-        return None
+        return None, None
 
 
 def deepen():
