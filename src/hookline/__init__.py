@@ -31,39 +31,11 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "AgentCheck",
-    "Cedar",
-    "Command",
-    "Context",
-    "Decision",
-    "Event",
-    "Hook",
-    "HookAnswer",
-    "HookEvent",
-    "HooklineError",
-    "Hooks",
-    "Http",
-    "McpTool",
-    "Outcome",
-    "Prompt",
-    "Rego",
-    "Reply",
-    "ToolDenied",
-    "Verdict",
-    "allow",
-    "ask",
-    "background",
-    "context",
-    "defer",
-    "deny",
-    "hook",
-    "keep_going",
-    "message",
-    "replace_output",
-    "rewrite",
-    "specific",
-    "stop",
-]
+    "AgentCheck", "Cedar", "Command", "Context", "Decision", "Event", "Hook", "HookAnswer", "HookEvent",
+    "HooklineError", "Hooks", "Http", "McpTool", "Outcome", "Prompt", "Rego", "Reply", "ToolDenied", "Verdict", "allow",
+    "ask", "background", "context", "defer", "deny", "hook", "keep_going", "message", "replace_output", "rewrite",
+    "specific", "stop",
+]  # fmt: skip
 
 _MODULES = {
     "hookline.core.engine": ("Context", "Outcome", "Verdict"),
@@ -71,24 +43,9 @@ _MODULES = {
     "hookline.events": ("Event", "HookEvent"),
     "hookline.core.hooks": ("AgentCheck", "Cedar", "Command", "Hook", "Http", "McpTool", "Prompt", "Rego", "hook"),
     "hookline.api": ("Hooks",),
-    "hookline.replies": (
-        "Decision",
-        "HookAnswer",
-        "Reply",
-        "allow",
-        "ask",
-        "background",
-        "context",
-        "defer",
-        "deny",
-        "keep_going",
-        "message",
-        "replace_output",
-        "rewrite",
-        "specific",
-        "stop",
-    ),
-}
+    "hookline.replies": ("Decision", "HookAnswer", "Reply", "allow", "ask", "background", "context", "defer", "deny",
+                         "keep_going", "message", "replace_output", "rewrite", "specific", "stop"),
+}  # fmt: skip
 """Where each public name is defined."""
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -68,16 +68,9 @@ class Hooks:
     ) -> None:
         self.services: Services = Services()
         self.engine: Engine = Engine(
-            order=order,
-            timeout=timeout,
-            runners=lambda kind: runners(kind, lambda: self.services),
-            env=env,
-            project_dir=project_dir,
-            grace=grace,
-            clock=clock,
-            mode=mode,
-            on_ask=on_ask,
-        )
+            order=order, timeout=timeout, runners=lambda kind: runners(kind, lambda: self.services), env=env,
+            project_dir=project_dir, grace=grace, clock=clock, mode=mode, on_ask=on_ask,
+        )  # fmt: skip
 
     @classmethod
     def from_settings(
@@ -112,11 +105,8 @@ class Hooks:
         from hookline.settings.live import LiveSettings
         from hookline.settings.sources import absolute_path, resolve_paths
 
-        project, plugins, given = (
-            absolute_path(project_dir),
-            [absolute_path(folder) for folder in plugin_dirs],
-            resolve_paths(settings),
-        )
+        project, given = absolute_path(project_dir), resolve_paths(settings)
+        plugins = [absolute_path(folder) for folder in plugin_dirs]
         wanted = setting_sources if setting_sources is None or isinstance(setting_sources, str) else (*setting_sources,)
 
         def read() -> LoadedSettings:

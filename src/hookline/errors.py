@@ -2,7 +2,7 @@
 
 HooklineError
 ├── EventError               an event that cannot be read
-│   └── UnknownEvent         a name that is no event (the near ones are suggested)
+│   └── UnknownEvent         a name that is not an event (near ones are suggested)
 ├── ReplyError               an answer that cannot be read
 │   └── ReplyMismatch        an answer that does not fit the event it answers
 ├── HookError                a hook that cannot be registered
@@ -14,10 +14,10 @@ HooklineError
 │   ├── HookTimeout          it gave no reply in time
 │   ├── HookExited           it tried to end the process; `exit_code` 2 says no
 │   ├── HookCancelled        it was cancelled from outside before it replied
-│   └── Unsealed             its files are not what was trusted, so it was not run
+│   └── SealBroken           its files are not what was trusted, so it was not run
 ├── ToolDenied               a call of a wrapped tool that hooks did not allow; has the verdict
 ├── ConfigError              a settings file, with file and key path
-│   └── Untrusted            a project's hooks that are not trusted yet
+│   └── UntrustedHooks       a project's hooks that are not trusted yet
 ├── AgentError               a run of the agent that cannot go on
 │   ├── ModelError           the model gave no usable answer; `kind` says why
 │   ├── ToolInputInvalid     arguments that do not fit the tool's schema
@@ -25,7 +25,7 @@ HooklineError
 │   └── TranscriptError      a transcript that cannot be found, read or written
 ├── ClaudeError              a conversation with a Claude CLI that cannot go on as asked
 │   ├── ProtocolError        a line or a step that the control protocol does not allow
-│   │   ├── BadLine          a line that is no message: `kind` says why
+│   │   ├── BadLine          a line that is not a message: `kind` says why
 │   │   ├── StrayResponse    a response to a request that was never made
 │   │   ├── RequestClosed    a request that was answered before, or cancelled
 │   │   ├── RequestIdReused  a request whose id is taken
@@ -33,7 +33,7 @@ HooklineError
 │   │   └── NotInitialized   a prompt before the conversation was opened
 │   ├── CliNotFound          no CLI here, or none that can be started
 │   ├── CliDied              it ended before the conversation did; has its exit code and last words
-│   ├── CliGarbled           it printed what is no protocol; has its exit code and last words
+│   ├── CliProtocolError     it printed what is not the protocol; has its exit code and last words
 │   ├── CliSilent            it gave no answer in time; has its last words
 │   ├── RequestRefused       it answered a control request with an error; `code` says which
 │   ├── HostGone             the host that drives us closed its end before it answered

@@ -32,6 +32,11 @@ def text_expression(pattern: Iterable[Token], tail: str = "") -> re.Pattern[str]
             pieces.append("")
         else:
             pieces[-1] += re.escape(token)
+    return _spanned(pieces, tail)
+
+
+def _spanned(pieces: list[str], tail: str = "") -> re.Pattern[str]:
+    """What matches these expressions in order, with any text between them."""
     first, *rest = pieces
     if not rest:
         return re.compile(first + tail, re.DOTALL)
@@ -42,12 +47,7 @@ def text_expression(pattern: Iterable[Token], tail: str = "") -> re.Pattern[str]
 @lru_cache(maxsize=1024)
 def name_expression(pattern: str) -> re.Pattern[str]:
     """What matches a whole name: `*` is any text, `?` one letter."""
-    pieces = [re.escape(piece).replace(r"\?", ".") for piece in pattern.split("*")]
-    first, *rest = pieces
-    if not rest:
-        return re.compile(first, re.DOTALL)
-    *middle, last = rest
-    return re.compile(first + "".join(f"(?>.*?{piece})" for piece in middle if piece) + f".*{last}", re.DOTALL)
+    return _spanned([re.escape(piece).replace(r"\?", ".") for piece in pattern.split("*")])
 
 
 class States:
@@ -102,13 +102,10 @@ def path_matches(
     a slash at any depth below them. A pattern that names a folder covers what is in it. With `any_case`, so does one
     that is written in other letters: there are disks to which `.ENV` is `.env`.
     """
-    if pattern.startswith("//"):
-        return _under(pattern[2:], path, "/", anchored=True, any_case=any_case)
-    if pattern.startswith("~/"):
-        return _under(pattern[2:], path, home, anchored=True, any_case=any_case)
-    if pattern.startswith("/"):
-        return _under(pattern[1:], path, project_dir, anchored=True, any_case=any_case)
-    pattern = pattern.removeprefix("./") if pattern.startswith("./") else pattern
+    for start, base in (("//", "/"), ("~/", home), ("/", project_dir)):
+        if pattern.startswith(start):
+            return _under(pattern[len(start) :], path, base, anchored=True, any_case=any_case)
+    pattern = pattern.removeprefix("./")
     anchored = "/" in pattern.rstrip("/")
     return any(_under(pattern, path, base, anchored=anchored, any_case=any_case) for base in bases)
 

@@ -22,18 +22,8 @@ from hookline.replies import Reply, allow, deny
 
 Otherwise = Literal["block", "leave"]
 SAFE = (
-    "ls *",
-    "pwd",
-    "cat *",
-    "head *",
-    "tail *",
-    "wc *",
-    "echo *",
-    "which *",
-    "git status *",
-    "git diff *",
-    "git log *",
-)
+    "ls *", "pwd", "cat *", "head *", "tail *", "wc *", "echo *", "which *", "git status *", "git diff *", "git log *",
+)  # fmt: skip
 """A safe-list to start from: commands that only look."""
 
 

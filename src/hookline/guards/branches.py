@@ -22,7 +22,7 @@ from hookline.core.shell.folders import join, placed
 from hookline.core.shell.programs.table import ParsedOptions, Program, known, program
 from hookline.errors import HookError
 from hookline.events import PreToolUse
-from hookline.guards.commands import PRIORITY, SHELL_TOOLS, Undecided, shell_lines
+from hookline.guards.commands import PRIORITY, SHELL_TOOLS, Undecided, check_undecided, shell_lines
 from hookline.guards.off_loop import run_off_loop
 from hookline.guards.permissions.git_config import GitConfig, read_git_config
 from hookline.replies import Reply, ask, deny
@@ -109,8 +109,7 @@ def _guard(
     judge_push: _Judge, by_tool: _ToolJudge, advice: str, undecided: Undecided, *, match: str, name: str
 ) -> Hook:
     """A hook that judges every push that a call makes."""
-    if undecided not in ("ask", "deny"):
-        raise HookError(f"undecided must be `ask` or `deny`, got `{undecided}`")
+    check_undecided(undecided)
 
     async def judge(event: PreToolUse) -> Reply | None:
         if _pushes_by_tool(event.tool_name) and (problem := by_tool(event.tool_input)):
@@ -195,9 +194,7 @@ def _subcommand(part: SimpleCommand) -> tuple[str | None, list[str], str]:
         for option, value in taken.options:
             if option == "-C":
                 folder = join(folder, value)
-            elif option in ("-c", "--config-env") and value.lower().startswith(
-                ("alias.", "push.", "remote.", "branch.")
-            ):
+            elif option in ("-c", "--config-env") and value.lower().startswith(_DECIDING_SETTINGS[:4]):
                 return None, words[at:], folder
         at += 1
     if at >= len(words):
@@ -332,10 +329,10 @@ def _unsure(push: _Push) -> _Finding:
 def _whole(word: str, row: Program) -> str:
     """An abbreviated long option written out, when it can only mean one."""
     name, sign, value = word.partition("=")
-    meant = (
-        [option for option in row.options if option.startswith(name)] if name.startswith("--") and name != "--" else []
-    )
-    return f"{meant[0]}{sign}{value}" if len(meant) == 1 and name not in row.options else word
+    if not name.startswith("--") or name == "--" or name in row.options:
+        return word
+    meant = [option for option in row.options if option.startswith(name)]
+    return f"{meant[0]}{sign}{value}" if len(meant) == 1 else word
 
 
 def _targets(specs: Iterable[str], current: str | None) -> Iterator[str | None]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from time import time
-from typing import IO
 
 import msgspec
 
+from hookline.core.files import locked, read_at, write_at
 from hookline.core.hooks import Hook, hook, make_hook
 from hookline.core.hooks.declare import declared
 from hookline.errors import HookError
@@ -21,6 +22,7 @@ from hookline.replies import Reply, deny
 
 _MOST_SESSIONS = 1_000
 _ALL = ""
+_LARGEST = 1 << 24
 
 
 def limit(
@@ -116,14 +118,12 @@ class FileBudgetStore(BudgetStore):
     def account(self, session: str) -> Iterator[Account]:
         """The session's account, its file locked for as long as this lasts."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with self._path(session).open("a+b") as file:
-            _lock(file)
-            file.seek(0)
-            content = file.read()
+        with locked(self._path(session)) as fd:
+            content = read_at(fd, _LARGEST, 0)
             account = msgspec.json.decode(content, type=Account) if content else Account(self._clock())
             yield account
-            file.truncate(0)
-            file.write(msgspec.json.encode(account))
+            os.ftruncate(fd, 0)
+            write_at(fd, msgspec.json.encode(account), 0)
 
     def _path(self, session: str) -> Path:
         return self._folder / f"{sha256(session.encode()).hexdigest()[:32]}.json"
@@ -131,14 +131,6 @@ class FileBudgetStore(BudgetStore):
     def forget(self, session: str) -> None:
         """The session is over: its file goes."""
         self._path(session).unlink(missing_ok=True)
-
-
-def _lock(file: IO[bytes]) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows: a session's calls come one after another there
-        return
-    fcntl.flock(file, fcntl.LOCK_EX)
 
 
 class Budget:

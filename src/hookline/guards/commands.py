@@ -123,7 +123,7 @@ def block(
     """
     known = [pattern_of(text) for text in _some(patterns, "pattern")]
     policy = Policy(None, block=tuple(each.text for each in known), block_guard=name)
-    _checked(undecided)
+    check_undecided(undecided)
 
     async def judge(event: PreToolUse) -> Reply | None:
         lines = shell_lines(event)
@@ -153,7 +153,7 @@ def only(
     """
     rules = [pattern_of(text).rule for text in _some(patterns, "pattern")]
     listed = ", ".join(f"`{rule.pattern}`" for rule in rules)
-    _checked(undecided)
+    check_undecided(undecided)
 
     def judged_one(line: str) -> Reply | None:
         parsed = parse_line(line)
@@ -295,7 +295,8 @@ def _undecided(choice: Undecided, line: str, doubts: Iterable[str]) -> Reply:
     return answer(f"cannot tell what `{line[:200]}` would run: {'; '.join(dict.fromkeys(doubts))[:2000]}")
 
 
-def _checked(choice: str) -> None:
+def check_undecided(choice: str) -> None:
+    """Refuse an answer to doubts that is none."""
     if choice not in ("ask", "deny"):
         raise HookError(f"undecided must be `ask` or `deny`, got `{choice}`")
 

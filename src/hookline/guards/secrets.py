@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hookline.core.hooks import Hook, make_hook
@@ -14,24 +15,19 @@ PRIORITY = 95
 
 def block(*, inputs: bool = True, prompts: bool = True, outputs: bool = True) -> list[Hook]:
     """Deny tool calls and prompts that carry a credential; take credentials out of what tools return."""
-    hooks = []
-    if inputs:
-        hooks.append(make_hook((PreToolUse,), _deny_input, name="secrets.block", priority=PRIORITY))
-    if prompts:
-        hooks.append(make_hook((UserPromptSubmit,), _deny_prompt, name="secrets.block_prompts", priority=PRIORITY))
-    if outputs:
-        hooks.append(make_hook((PostToolUse,), _clean_output, name="secrets.redact_outputs", priority=PRIORITY))
-    return hooks
+    hooks = [_hook(PreToolUse, _deny_input, "block")] if inputs else []
+    hooks += [_hook(UserPromptSubmit, _deny_prompt, "block_prompts")] if prompts else []
+    return hooks + ([_hook(PostToolUse, _clean_output, "redact_outputs")] if outputs else [])
 
 
 def redact(*, inputs: bool = True, outputs: bool = True) -> list[Hook]:
     """Let calls go on with credentials replaced by `[redacted: …]`, in what tools are given and what they return."""
-    hooks = []
-    if inputs:
-        hooks.append(make_hook((PreToolUse,), _clean_input, name="secrets.redact", priority=PRIORITY))
-    if outputs:
-        hooks.append(make_hook((PostToolUse,), _clean_output, name="secrets.redact_outputs", priority=PRIORITY))
-    return hooks
+    hooks = [_hook(PreToolUse, _clean_input, "redact")] if inputs else []
+    return hooks + ([_hook(PostToolUse, _clean_output, "redact_outputs")] if outputs else [])
+
+
+def _hook(event: type[Event], judge: Callable[..., Any], name: str) -> Hook:
+    return make_hook((event,), judge, name=f"secrets.{name}", priority=PRIORITY)
 
 
 async def _deny_input(event: PreToolUse) -> Reply | None:
@@ -41,9 +37,8 @@ async def _deny_input(event: PreToolUse) -> Reply | None:
 
 async def _deny_prompt(event: UserPromptSubmit) -> Reply | None:
     kinds = sorted(_kinds(event.prompt))
-    return (
-        deny(f"the prompt carries a credential ({', '.join(kinds)}); take it out and send it again") if kinds else None
-    )
+    said = f"the prompt carries a credential ({', '.join(kinds)}); take it out and send it again"
+    return deny(said) if kinds else None
 
 
 async def _clean_input(event: PreToolUse) -> Reply | None:
@@ -60,11 +55,8 @@ async def _clean_output(event: Event) -> Reply | None:
 def _kinds(value: Any) -> set[str]:
     if isinstance(value, str):
         return {place.kind for place in detect.find(value)}
-    if isinstance(value, dict):
-        return set().union(*(_kinds(item) for pair in value.items() for item in pair)) if value else set()
-    if isinstance(value, (list, tuple)):
-        return set().union(*(_kinds(item) for item in value)) if value else set()
-    return set()
+    items = value.items() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return set().union(*map(_kinds, items))
 
 
 def cleaned(value: Any) -> Any:

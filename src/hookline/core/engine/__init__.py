@@ -10,23 +10,6 @@ from hookline.core.engine.runner import Runner, RunnerFactory
 from hookline.core.engine.verdict import Verdict
 
 __all__ = [
-    "Answer",
-    "Cancelled",
-    "Context",
-    "Engine",
-    "HookProgress",
-    "HookResponse",
-    "HookSet",
-    "HookStarted",
-    "Mode",
-    "Notice",
-    "Observer",
-    "OnAsk",
-    "Order",
-    "Outcome",
-    "Runner",
-    "RunnerFactory",
-    "RunnerResult",
-    "Status",
-    "Verdict",
-]
+    "Answer", "Cancelled", "Context", "Engine", "HookProgress", "HookResponse", "HookSet", "HookStarted", "Mode",
+    "Notice", "Observer", "OnAsk", "Order", "Outcome", "Runner", "RunnerFactory", "RunnerResult", "Status", "Verdict",
+]  # fmt: skip

@@ -90,17 +90,10 @@ def failure_outcome(hook: Hook, event: Event, spec: EventSpec, error: BaseExcept
     if isinstance(error, HookExited) and error.exit_code == 2:
         reply = no(spec.name, error.message or f"hook `{hook.name}` {problem}") or reply
     return Outcome(
-        hook=hook.name,
-        source=hook.source,
-        event=event.event_name,
-        status=_status(error),
-        reply=reply,
-        ms=ms,
-        exit_code=getattr(error, "exit_code", None),
-        error=problem,
-        stdout=getattr(error, "stdout", ""),
+        hook=hook.name, source=hook.source, event=event.event_name, status=_status(error), reply=reply, ms=ms,
+        exit_code=getattr(error, "exit_code", None), error=problem, stdout=getattr(error, "stdout", ""),
         stderr=getattr(error, "stderr", ""),
-    )
+    )  # fmt: skip
 
 
 def as_failure(error: BaseException) -> Exception:

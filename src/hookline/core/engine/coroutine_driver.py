@@ -255,9 +255,8 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
             self._limits.on_cancel("cancelled")
             raise error if error is not None and cancelled else asyncio.CancelledError from error
         if self._expired:
-            return _because(
-                HookTimeout(f"gave no reply within {self._limits.stated or self._limits.seconds:g} s"), error
-            )
+            limit = self._limits.stated or self._limits.seconds
+            return _because(HookTimeout(f"gave no reply within {limit:g} s"), error)
         return _because(HookCancelled("cancelled itself before it replied"), error) if cancelled else answer
 
     def _too_late(self) -> HookTimeout:
@@ -275,9 +274,7 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
         self._task.cancel()
 
     def _thrown(self, error: BaseException) -> Any:
-        if error.args == (
-            UNWANTED,
-        ):  # said by the caller of `fire`: no doubt whose cancellation this is, so tell at once
+        if error.args == (UNWANTED,):  # the caller of `fire` said so: it is clear whose cancellation this is
             self._limits.on_cancel("cancelled")
         elif isinstance(error, asyncio.CancelledError):
             self._limits.on_presume(self._cancelled_from_outside)

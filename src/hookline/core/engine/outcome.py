@@ -54,14 +54,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     def to_dict(self) -> dict[str, Any]:
         """The shape `hookline fire --json` prints."""
         return {
-            "hook": self.hook,
-            "source": self.source,
-            "status": str(self.status),
-            "decision": str(self.decision),
-            "ms": round(self.ms, 3),
-            "exit_code": self.exit_code,
-            "error": self.error,
-        }
+            "hook": self.hook, "source": self.source, "status": str(self.status), "decision": str(self.decision),
+            "ms": round(self.ms, 3), "exit_code": self.exit_code, "error": self.error,
+        }  # fmt: skip
 
 
 class RunnerResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,20 +6,6 @@ from hookline.core.hooks.hook import Hook, HookLike
 from hookline.core.hooks.matcher import Matcher, parse_matcher
 
 __all__ = [
-    "Action",
-    "AgentCheck",
-    "Cedar",
-    "Command",
-    "Function",
-    "Hook",
-    "HookLike",
-    "Http",
-    "Matcher",
-    "McpTool",
-    "Prompt",
-    "Rego",
-    "declared",
-    "hook",
-    "make_hook",
-    "parse_matcher",
-]
+    "Action", "AgentCheck", "Cedar", "Command", "Function", "Hook", "HookLike", "Http", "Matcher", "McpTool", "Prompt",
+    "Rego", "declared", "hook", "make_hook", "parse_matcher",
+]  # fmt: skip

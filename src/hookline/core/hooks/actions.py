@@ -109,13 +109,6 @@ class Rego(msgspec.Struct, frozen=True, kw_only=True):
 Action = Function | Command | Http | Prompt | AgentCheck | McpTool | Cedar | Rego
 
 DEFAULT_TIMEOUTS: Mapping[type[Any], float] = MappingProxyType({
-    Function: 30.0,
-    Command: 60.0,
-    Http: 60.0,
-    Prompt: 30.0,
-    AgentCheck: 60.0,
-    McpTool: 60.0,
-    Cedar: 10.0,
-    Rego: 10.0,
+    Function: 30.0, Command: 60.0, Http: 60.0, Prompt: 30.0, AgentCheck: 60.0, McpTool: 60.0, Cedar: 10.0, Rego: 10.0,
 })  # fmt: skip
 """Seconds a kind of hook may take when neither the hook nor its set says."""

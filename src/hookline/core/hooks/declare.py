@@ -54,14 +54,9 @@ def make_hook(events: Iterable[EventLike], run: Action | Callable[..., Any], **o
     given = tuple(events)
     limits: dict[str, Any] = {key: value for key, value in options.items() if key not in _READ_HERE}
     return Hook(
-        name=name,
-        events=_classes(given) if given else annotated_events(run),
-        action=action,
-        matcher=parse_matcher(options.get("match", options.get("matcher"))),
-        condition=condition,
-        when=when,
-        **limits,
-    )
+        name=name, events=_classes(given) if given else annotated_events(run), action=action,
+        matcher=parse_matcher(options.get("match", options.get("matcher"))), condition=condition, when=when, **limits,
+    )  # fmt: skip
 
 
 _READ_HERE = ("name", "match", "matcher", "when")

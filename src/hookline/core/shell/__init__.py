@@ -28,12 +28,8 @@ def parse_line(text: str) -> ShellLine:
     except Undecidable as stopped:
         found.undecidable[str(stopped)] = None
     return ShellLine(
-        tuple(found.commands),
-        tuple(found.undecidable),
-        tuple(found.notes),
-        tuple(found.code),
-        tuple(found.evaluates),
-    )
+        tuple(found.commands), tuple(found.undecidable), tuple(found.notes), tuple(found.code), tuple(found.evaluates),
+    )  # fmt: skip
 
 
 def _read(text: str, found: ParseState) -> None:

@@ -253,20 +253,12 @@ class CommandParser(WordReader):
         words = tuple(text for text, _ in draft.words)
         raw = self.source[draft.start : draft.end].strip()
         command = SimpleCommand(
-            name=base_name(words[0]) if words and draft.words[0][1] else "",
-            words=words,
-            assignments=tuple(draft.assignments),
-            redirects=tuple(draft.redirects),
-            raw=raw,
-            unknown=tuple(index for index, (_, known) in enumerate(draft.words) if not known),
-            via=self.via,
-            substitution=self.inside,
-            after=draft.after,
-            scope=draft.scope,
-            loops=self.loops,
-            globs=tuple(draft.globs),
+            name=base_name(words[0]) if words and draft.words[0][1] else "", words=words,
+            assignments=tuple(draft.assignments), redirects=tuple(draft.redirects), raw=raw,
+            unknown=tuple(index for index, (_, known) in enumerate(draft.words) if not known), via=self.via,
+            substitution=self.inside, after=draft.after, scope=draft.scope, loops=self.loops, globs=tuple(draft.globs),
             stdin=draft.input if draft.literal and draft.input != UNKNOWN else None,
-        )
+        )  # fmt: skip
         texts = (*(value for _, value in draft.assignments), *(r.target for r in draft.redirects if r.op == "<<<"))
         self._arithmetic_later(texts)
         if words[:1] == ("set",) or words[:1] == ("let",):

@@ -156,13 +156,8 @@ class Parser(CommandParser):
 
 
 _KEYWORDS = {
-    "function": Parser.read_function,
-    "for": Parser.read_for,
-    "select": Parser.read_for,
-    "case": Parser.read_case,
-    "[[": Parser.read_test,
-    "time": Parser.read_time,
-    "coproc": Parser.read_coproc,
-}
+    "function": Parser.read_function, "for": Parser.read_for, "select": Parser.read_for, "case": Parser.read_case,
+    "[[": Parser.read_test, "time": Parser.read_time, "coproc": Parser.read_coproc,
+}  # fmt: skip
 KEYWORDS = frozenset({*_KEYWORDS, *_OPENERS, *_CLOSERS, "in", "esac", "]]"})
 """Words that mean something to the shell where a command starts."""

@@ -25,10 +25,7 @@ class Dialect(Protocol):
 
 
 DIALECTS: MappingProxyType[str, Dialect] = MappingProxyType({
-    "claude": claude,
-    "spec": spec,
-    "snake": snake,
-    "message": message,
+    "claude": claude, "spec": spec, "snake": snake, "message": message,
 })  # fmt: skip
 
 

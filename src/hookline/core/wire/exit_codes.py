@@ -34,13 +34,8 @@ class ExitMeaning(StrEnum):
 
 
 ENDS: MappingProxyType[End, ExitMeaning] = MappingProxyType({
-    End.ZERO: ExitMeaning.SAID,
-    End.TWO: ExitMeaning.NO,
-    End.OTHER: ExitMeaning.FAILED,
-    End.SIGNAL: ExitMeaning.FAILED,
-    End.NOT_STARTED: ExitMeaning.FAILED,
-    End.TIMEOUT: ExitMeaning.FAILED,
-    End.OVERFLOW: ExitMeaning.FAILED,
+    End.ZERO: ExitMeaning.SAID, End.TWO: ExitMeaning.NO, End.OTHER: ExitMeaning.FAILED, End.SIGNAL: ExitMeaning.FAILED,
+    End.NOT_STARTED: ExitMeaning.FAILED, End.TIMEOUT: ExitMeaning.FAILED, End.OVERFLOW: ExitMeaning.FAILED,
 })  # fmt: skip
 """From the end of a command to what it means, before any JSON is looked at."""
 

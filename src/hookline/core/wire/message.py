@@ -112,14 +112,9 @@ def response(
 ) -> dict[str, Any]:  # fmt: skip
     """A `hook_response` with all fields of the seed's sample, in its order."""
     return {
-        "type": _RESPONSE,
-        "tool_use_id": tool_use_id,
-        "continue": goes_on,
-        "suppress_output": suppress_output,
-        "decision": decision,
-        "system_message": system_message,
-        "reason": reason,
-    }
+        "type": _RESPONSE, "tool_use_id": tool_use_id, "continue": goes_on, "suppress_output": suppress_output,
+        "decision": decision, "system_message": system_message, "reason": reason,
+    }  # fmt: skip
 
 
 def _word(reply: Reply, said: Mapping[str, Any]) -> str:

@@ -25,10 +25,7 @@ from hookline.replies import NOTHING, Reply, allow
 _BODY = "hookSpecificOutput"
 _OUTPUT = (*Output.__struct_encode_fields__, _BODY)
 _KEYS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType({
-    "claude": _OUTPUT,
-    "spec": _OUTPUT,
-    "snake": snake.FIELDS,
-    "message": (*message.FIELDS, _BODY),
+    "claude": _OUTPUT, "spec": _OUTPUT, "snake": snake.FIELDS, "message": (*message.FIELDS, _BODY),
 })  # fmt: skip
 """Dialect → the keys of an answer."""
 

@@ -17,29 +17,15 @@ import msgspec
 from hookline.guards.detect.assignments import assigned_secrets, key_blocks
 
 _PLUGINS = {
-    "artifactory": "ArtifactoryDetector",
-    "aws": "AWSKeyDetector",
-    "azure_storage_key": "AzureStorageKeyDetector",
-    "basic_auth": "BasicAuthDetector",
-    "cloudant": "CloudantDetector",
-    "discord": "DiscordBotTokenDetector",
-    "github_token": "GitHubTokenDetector",
-    "gitlab_token": "GitLabTokenDetector",
-    "ibm_cloud_iam": "IbmCloudIamDetector",
-    "ibm_cos_hmac": "IbmCosHmacDetector",
-    "jwt": "JwtTokenDetector",
-    "mailchimp": "MailchimpDetector",
-    "npm": "NpmDetector",
-    "openai": "OpenAIDetector",
-    "pypi_token": "PypiTokenDetector",
-    "sendgrid": "SendGridDetector",
-    "slack": "SlackDetector",
-    "softlayer": "SoftlayerDetector",
-    "square_oauth": "SquareOAuthDetector",
-    "stripe": "StripeDetector",
-    "telegram_token": "TelegramBotTokenDetector",
-    "twilio": "TwilioKeyDetector",
-}
+    "artifactory": "ArtifactoryDetector", "aws": "AWSKeyDetector", "azure_storage_key": "AzureStorageKeyDetector",
+    "basic_auth": "BasicAuthDetector", "cloudant": "CloudantDetector", "discord": "DiscordBotTokenDetector",
+    "github_token": "GitHubTokenDetector", "gitlab_token": "GitLabTokenDetector",
+    "ibm_cloud_iam": "IbmCloudIamDetector", "ibm_cos_hmac": "IbmCosHmacDetector", "jwt": "JwtTokenDetector",
+    "mailchimp": "MailchimpDetector", "npm": "NpmDetector", "openai": "OpenAIDetector",
+    "pypi_token": "PypiTokenDetector", "sendgrid": "SendGridDetector", "slack": "SlackDetector",
+    "softlayer": "SoftlayerDetector", "square_oauth": "SquareOAuthDetector", "stripe": "StripeDetector",
+    "telegram_token": "TelegramBotTokenDetector", "twilio": "TwilioKeyDetector",
+}  # fmt: skip
 _OWN = {
     "AWS Access Key": r"\b(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[A-Z0-9]{16}\b",
     "Artifactory Credentials": r"(?<![A-Za-z0-9])(?:AKC[A-Za-z0-9]{10,}|AP[0-9A-F][A-Za-z0-9]{30,})(?![A-Za-z0-9])",

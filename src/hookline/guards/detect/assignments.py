@@ -16,22 +16,8 @@ LAST_WORDS = frozenset(
     }
 )  # fmt: skip
 """A name that ends in one of these holds a secret."""
-LAST_PAIRS = frozenset(
-    (first, "key")
-    for first in (
-        "api",
-        "access",
-        "private",
-        "secret",
-        "signing",
-        "encryption",
-        "auth",
-        "account",
-        "master",
-        "ssh",
-        "host",
-    )
-) | frozenset({("connection", "string"), ("pass", "phrase")})
+_KEYS = "api access private secret signing encryption auth account master ssh host"
+LAST_PAIRS = frozenset({("connection", "string"), ("pass", "phrase"), *((first, "key") for first in _KEYS.split())})
 _PIECES = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _MOST_NAME = 128
 

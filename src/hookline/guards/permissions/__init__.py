@@ -14,17 +14,6 @@ from hookline.guards.permissions.rules import (
 )
 
 __all__ = [
-    "MODES",
-    "AppliedUpdates",
-    "Mode",
-    "Permission",
-    "Rules",
-    "apply",
-    "decide",
-    "edits_only",
-    "read_rules",
-    "reads_only",
-    "removed_tools",
-    "split_rules",
-    "suggestions",
-]
+    "MODES", "AppliedUpdates", "Mode", "Permission", "Rules", "apply", "decide", "edits_only", "read_rules",
+    "reads_only", "removed_tools", "split_rules", "suggestions",
+]  # fmt: skip

@@ -94,18 +94,11 @@ def decide(
     into a deny.
     """
     call = Call(
-        tool_name=tool_name,
-        tool_input=tool_input,
-        rules=rules,
-        mode=Mode(mode),
-        hook_decision=hook_decision,
-        hook_reason=hook_reason,
-        read_only=read_only,
-        edits=edits,
-        within_session=within_session,
+        tool_name=tool_name, tool_input=tool_input, rules=rules, mode=Mode(mode), hook_decision=hook_decision,
+        hook_reason=hook_reason, read_only=read_only, edits=edits, within_session=within_session,
         place=PathContext(cwd, project_dir or cwd, home),
         dirs=tuple(absolute(folder, cwd, home) for folder in (cwd, *dirs)),
-    )
+    )  # fmt: skip
     for step in _STEPS:
         answer = step(call)
         if answer is not None:
@@ -239,21 +232,9 @@ def _default_permission(call: Call) -> Permission:
 
 
 _STEPS: tuple[Callable[[Call], Permission | None], ...] = (
-    _hook_denies,
-    _deny_rule,
-    _plan,
-    _doubtful_deny_rule,
-    _ask_rule,
-    _hook_asks,
-    _removes_system,
-    _bypass,
-    _hook_allows,
-    _removes_here,
-    _protected,
-    _allow_rule,
-    _accepted_edit,
-    _reading,
-)
+    _hook_denies, _deny_rule, _plan, _doubtful_deny_rule, _ask_rule, _hook_asks, _removes_system, _bypass, _hook_allows,
+    _removes_here, _protected, _allow_rule, _accepted_edit, _reading,
+)  # fmt: skip
 
 
 # -- removals that no rule allows in advance: of the root, a home, a system's folder, or where one stands -------------

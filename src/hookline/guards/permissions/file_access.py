@@ -19,8 +19,6 @@ from hookline.core.shell.folders import join, placed
 from hookline.core.shell.programs.table import lists, names
 from hookline.guards.permissions import path_on_disk
 
-_LIKE_GREP = frozenset({"Grep", "Search"})
-
 
 class _FileRead(NamedTuple):
     path: str

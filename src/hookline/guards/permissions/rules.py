@@ -136,13 +136,9 @@ def _change_dirs(state: AppliedUpdates, update: Mapping[str, Any]) -> AppliedUpd
 
 
 _UPDATES = {
-    "addRules": _change_rules,
-    "replaceRules": _change_rules,
-    "removeRules": _change_rules,
-    "setMode": _change_mode,
-    "addDirectories": _change_dirs,
-    "removeDirectories": _change_dirs,
-}
+    "addRules": _change_rules, "replaceRules": _change_rules, "removeRules": _change_rules, "setMode": _change_mode,
+    "addDirectories": _change_dirs, "removeDirectories": _change_dirs,
+}  # fmt: skip
 
 
 def suggestions(tool_name: str, tool_input: Mapping[str, Any]) -> list[dict[str, Any]]:

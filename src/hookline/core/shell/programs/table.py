@@ -96,14 +96,9 @@ def program(name: str) -> Program:
             options |= dict.fromkeys(_letters(option), word[len(option) :].rstrip("!"))
     tag = {key: programs[name] for key, programs in _TAGS.items() if name in programs}
     return Program(
-        options,
-        "text" if "texts" in tag else "pattern" if "pattern" in tag else "files",
-        int(tag.get("most", 1_000)),
-        frozenset(tag.get("no-pattern", "").split(",")),
-        int(tag.get("skip", 0)),
-        "assignments" in tag,
-        tuple(runs),
-    )
+        options, "text" if "texts" in tag else "pattern" if "pattern" in tag else "files", int(tag.get("most", 1_000)),
+        frozenset(tag.get("no-pattern", "").split(",")), int(tag.get("skip", 0)), "assignments" in tag, tuple(runs),
+    )  # fmt: skip
 
 
 def _letters(option: str) -> list[str]:
