@@ -9,8 +9,7 @@ import pytest
 from hookline import Hooks, stop
 from hookline.core.engine.hook_set import has_no_listeners
 from hookline.events import PostToolUse, PreToolUse
-from hookline.frameworks.agent_runs import AgentRun, current_run, inside
-from hookline.frameworks.hook_client import HookClient, SyncHookClient, done
+from hookline.frameworks.agent_runs import AgentRun, HookClient, SyncHookClient, current_run, done, inside
 from hookline.frameworks.steps import judge, succeeded
 from hookline.replies import context
 

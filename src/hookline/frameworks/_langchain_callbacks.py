@@ -14,8 +14,7 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
-from hookline.frameworks.agent_runs import AgentRun, inside
-from hookline.frameworks.hook_client import SyncHookClient, done
+from hookline.frameworks.agent_runs import AgentRun, SyncHookClient, done, inside
 from hookline.frameworks.steps import ToolCall, begin, end, failed, finish, judge, succeeded
 from hookline.frameworks.versions import require
 

@@ -15,10 +15,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from hookline.errors import RunRefused, RunStopped
-from hookline.frameworks.agent_runs import AgentRun
-from hookline.frameworks.hook_client import HookClient
-from hookline.frameworks.steps import end, finish
-from hookline.frameworks.values import text_of
+from hookline.frameworks.agent_runs import AgentRun, HookClient
+from hookline.frameworks.steps import end, finish, text_of
 from hookline.frameworks.versions import require
 
 require("openai-agents")

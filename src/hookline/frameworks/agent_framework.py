@@ -8,10 +8,8 @@ from typing import Any
 
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.hook_set import Fires
-from hookline.frameworks.agent_runs import AgentRun, current_run, inside
-from hookline.frameworks.hook_client import HookClient
-from hookline.frameworks.steps import CallResult, begin, end, failed, finish, judge, succeeded
-from hookline.frameworks.values import plain
+from hookline.frameworks.agent_runs import AgentRun, HookClient, current_run, inside
+from hookline.frameworks.steps import CallResult, begin, end, failed, finish, judge, plain, succeeded
 from hookline.frameworks.versions import require
 
 require("agent-framework")

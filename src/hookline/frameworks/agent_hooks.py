@@ -28,8 +28,8 @@ from hookline.events import (
     SessionStart,
     UserPromptSubmit,
 )
-from hookline.frameworks.hook_client import HookClient
-from hookline.frameworks.values import plain, text_of
+from hookline.frameworks.agent_runs import HookClient
+from hookline.frameworks.steps import plain, text_of
 from hookline.frameworks.versions import require
 from hookline.replies import NOTHING, Decision, Reply, deny, replace_output, rewrite
 

@@ -12,10 +12,8 @@ from uuid import uuid4
 
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.hook_set import Fires
-from hookline.frameworks.agent_runs import AgentRun, current_run
-from hookline.frameworks.hook_client import SyncHookClient, done
-from hookline.frameworks.steps import ToolCall, begin, end, finish, judge, succeeded
-from hookline.frameworks.values import text_of
+from hookline.frameworks.agent_runs import AgentRun, SyncHookClient, current_run, done
+from hookline.frameworks.steps import ToolCall, begin, end, finish, judge, succeeded, text_of
 from hookline.frameworks.versions import require
 
 require("crewai")

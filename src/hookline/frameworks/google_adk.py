@@ -10,10 +10,8 @@ from typing import Any
 
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.hook_set import Fires
-from hookline.frameworks.agent_runs import AgentRun, HandoverRuns
-from hookline.frameworks.hook_client import HookClient, SyncHookClient, done
-from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded
-from hookline.frameworks.values import text_of
+from hookline.frameworks.agent_runs import AgentRun, HandoverRuns, HookClient, SyncHookClient, done
+from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded, text_of
 from hookline.frameworks.versions import require
 
 require("google-adk")

@@ -13,10 +13,8 @@ from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.hook_set import Fires
 from hookline.events.frozen import thaw
 from hookline.frameworks._langchain_callbacks import CALLBACKS, calling
-from hookline.frameworks.agent_runs import AgentRun
-from hookline.frameworks.hook_client import HookClient, SyncHookClient, done
-from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded
-from hookline.frameworks.values import text_of
+from hookline.frameworks.agent_runs import AgentRun, HookClient, SyncHookClient, done
+from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded, text_of
 from hookline.frameworks.versions import require
 
 require("langchain")

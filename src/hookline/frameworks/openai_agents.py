@@ -13,10 +13,8 @@ from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.hook_set import Fires
 from hookline.errors import HookError, RunRefused, RunStopped
 from hookline.frameworks._openai_model import GuardedModel, ends_with_run, requesting, watch_runs
-from hookline.frameworks.agent_runs import AgentRun, HandoverRuns, current_run, inside
-from hookline.frameworks.hook_client import HookClient
-from hookline.frameworks.steps import begin, end, failed, finish, judge, succeeded
-from hookline.frameworks.values import plain, text_of
+from hookline.frameworks.agent_runs import AgentRun, HandoverRuns, HookClient, current_run, inside
+from hookline.frameworks.steps import begin, end, failed, finish, judge, plain, succeeded, text_of
 from hookline.frameworks.versions import require
 
 require("openai-agents")

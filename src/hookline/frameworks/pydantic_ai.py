@@ -9,10 +9,8 @@ from typing import Any
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.hook_set import Fires
 from hookline.errors import RunRefused, RunStopped
-from hookline.frameworks.agent_runs import AgentRun, inside
-from hookline.frameworks.hook_client import HookClient
-from hookline.frameworks.steps import ToolCall, begin, end, failed, finish, judge, succeeded
-from hookline.frameworks.values import plain, text_of
+from hookline.frameworks.agent_runs import AgentRun, HookClient, inside
+from hookline.frameworks.steps import ToolCall, begin, end, failed, finish, judge, plain, succeeded, text_of
 from hookline.frameworks.versions import require
 
 require("pydantic-ai")

@@ -9,10 +9,8 @@ from weakref import WeakKeyDictionary
 
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.hook_set import Fires
-from hookline.frameworks.agent_runs import AgentRun
-from hookline.frameworks.hook_client import HookClient
-from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded
-from hookline.frameworks.values import text_of
+from hookline.frameworks.agent_runs import AgentRun, HookClient
+from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded, text_of
 from hookline.frameworks.versions import require
 
 require("strands")
