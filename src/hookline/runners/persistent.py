@@ -92,7 +92,7 @@ class Persistent:
     @property
     def pid(self) -> int | None:
         """The process that answers now, if one lives."""
-        return self._live.pid if self._live is not None and not self._live.ended else None
+        return self._live.child.pid if self._live is not None and not self._live.ended else None
 
     async def aclose(self) -> None:
         """End the process, TERM first, then KILL."""
@@ -122,11 +122,6 @@ class _Live:
         live._task = asyncio.create_task(live._process.finish())
         live._task.add_done_callback(live._died)
         return live
-
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.child.pid
 
     @property
     def child(self) -> Child:
@@ -160,7 +155,9 @@ class _Live:
 
     def _take(self, line: bytes) -> None:
         if not self._answers(line):
-            log.warning("process %d printed what is not an answer: %.200s", self.pid, line.decode("utf-8", "replace"))
+            log.warning(
+                "process %d printed what is not an answer: %.200s", self.child.pid, line.decode("utf-8", "replace")
+            )
         elif self._line is not None and not self._line.done():
             self._line.set_result(line)
         else:
