@@ -128,7 +128,8 @@ class AuditFile:
                 return self._write(head_fd, fd, stands.head.at(stands.last), records, fsync=fsync)
         head = stands.head.at(stands.last)
         if stands.problem:
-            records = [self._break(stands), *records]
+            log.error("%s: %s; it is put aside, and a new file begins with a record of that", self.path, stands.problem)
+            records = [_break(stands), *records]
             self._files.put_aside()
         else:
             head = self._rotate(head_fd, head)
@@ -243,11 +244,6 @@ class AuditFile:
 
     # -- files that are put aside --------------------------------------------------------------------------------
 
-    def _break(self, stands: _ChainState) -> dict[str, Any]:
-        log.error("%s: %s; it is put aside, and a new file begins with a record of that", self.path, stands.problem)
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return {"time": now, "event": BREAK, "problem": stands.problem, "after": stands.last.seq}
-
     def rotated(self) -> list[Path]:
         """Older files of this log, oldest first."""
         return self._files.rotated()
@@ -352,6 +348,11 @@ def _difference(found: Link | None, expected: Link) -> str:
     if found.seq > expected.seq:
         return f"it goes on after record {expected.seq}, which was the last"
     return f"{records(found.seq + 1, expected.seq, 'is', 'are')} gone from its end"
+
+
+def _break(stands: _ChainState) -> dict[str, Any]:
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return {"time": now, "event": BREAK, "problem": stands.problem, "after": stands.last.seq}
 
 
 def _identity(fd: int) -> tuple[int, int, int]:

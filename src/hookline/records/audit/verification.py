@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import tee
 from pathlib import Path
 from typing import BinaryIO
 
@@ -125,8 +126,9 @@ class _Walk:
             self.last = link_before(file.readline(MOST_LINE)) or Link()
             file.seek(0)
         self.lines = 0
-        lines = _LastLineIterator(lines_of(file, size))
-        for number, (link, problem) in enumerate(follow(lines, self.last, self._key), 1):
+        lines, same = tee(lines_of(file, size))
+        links = follow(lines, self.last, self._key)
+        for number, ((link, problem), line) in enumerate(zip(links, same, strict=True), 1):
             if problem is not None and file.tell() >= size and not _ends(file):
                 return True
             self.lines, self.last = number, link
@@ -134,25 +136,13 @@ class _Walk:
                 self.at_mark = link
             if problem is not None:
                 self._say(path, number, problem)
-            if _MARK in lines.current and link.hash:
-                self._say(path, number, _recorded_break(lines.current))
+            if _MARK in line and link.hash:
+                self._say(path, number, _recorded_break(line))
         return False
 
     def _say(self, path: Path, line: int, problem: str) -> None:
         if problem and len(self.breaks) < MOST_BREAKS:
             self.breaks.append(Break(str(path), line, problem))
-
-
-class _LastLineIterator(Iterator[bytes]):
-    """Lines, and the one that was given out last."""
-
-    def __init__(self, lines: Iterator[bytes]) -> None:
-        self._lines = lines
-        self.current = b""
-
-    def __next__(self) -> bytes:
-        self.current = next(self._lines)
-        return self.current
 
 
 class _BreakRecord(msgspec.Struct):

@@ -10,6 +10,7 @@ import msgspec
 
 from hookline.core.engine.render import WORDS
 from hookline.core.wire.json_text import read_object
+from hookline.records.telemetry.metrics import quantile
 
 MOST_ABOUT = 240
 MOST_NAME = 200
@@ -172,10 +173,4 @@ def slot_ms(slot: int) -> float:
 
 def percentile(slots: dict[int, int], share: float) -> float:
     """The run time below which this share of the runs lies."""
-    wanted = share * sum(slots.values())
-    counted = 0
-    for number in sorted(slots):
-        counted += slots[number]
-        if counted >= wanted:
-            return slot_ms(number)
-    return 0.0
+    return quantile(((slot_ms(number), slots[number]) for number in sorted(slots)), share, sum(slots.values()))

@@ -126,13 +126,8 @@ def replay(
 # -- one piece, in whichever process ---------------------------------------------------------------------------------
 
 
-class Part(msgspec.Struct):
-    """What one piece came to; its flips count lines from the piece's own first."""
-
-    report: Report
-    lines: int
-
-
+Part = tuple[Report, int]
+"""What one piece came to, and how many lines it has; its flips count lines from the piece's own first."""
 _worker: dict[str, Any] = {}
 
 
@@ -158,7 +153,7 @@ def _stop() -> None:
 def _work(piece: Piece) -> Part:
     recorded = Range(piece.path, piece.start, piece.end)
     report: Report = _worker["runner"].run(judge(recorded, _worker["hooks"]))
-    return Part(report, recorded.lines)
+    return report, recorded.lines
 
 
 async def judge(recorded: Iterable[RecordedCall], hooks: HookSet) -> Report:
@@ -204,9 +199,9 @@ def _flip(call: RecordedCall, verdict: Verdict, now: str) -> Flip:
     )  # fmt: skip
 
 
-def _order(flip: Flip) -> tuple[int, str, int]:
-    """The worst first: DENY → ALLOW, then the lesser loosenings, then what got stricter."""
-    return _STRICTNESS[flip.now] - _STRICTNESS[flip.was], flip.file, flip.line
+def _order(flip: Flip, start: int = 0) -> tuple[int, str, int, int]:
+    """The worst first: DENY → ALLOW, then the lesser loosenings, then what got stricter; `start` is its piece's."""
+    return _STRICTNESS[flip.now] - _STRICTNESS[flip.was], flip.file, start, flip.line
 
 
 # -- all pieces ------------------------------------------------------------------------------------------------------
@@ -236,37 +231,25 @@ def _at_once(todo: list[Piece], make_hooks: MakeHooks, jobs: int) -> Iterator[tu
             raise
 
 
-class _Placed(msgspec.Struct, frozen=True):
-    """A flip, and the piece it was found in: where that begins in its file is known when all are done."""
-
-    flip: Flip
-    start: int
-
-    @property
-    def order(self) -> tuple[int, str, int, int]:
-        loosening, file, line = _order(self.flip)
-        return loosening, file, self.start, line
-
-
 def _joined(done: Iterable[tuple[Piece, Part]], on_progress: OnProgress | None) -> Report:
     report = Report()
-    placed: list[_Placed] = []
+    placed: list[tuple[Flip, int]] = []  # with the start of its piece, whose first line is known when all are done
     lines: defaultdict[str, dict[int, int]] = defaultdict(dict)
-    for piece, part in done:
-        report.calls += part.report.calls
-        report.failures += part.report.failures
-        report.vanished += part.report.vanished
-        report.counts += part.report.counts
-        lines[piece.path][piece.start] = part.lines
-        placed += (_Placed(flip, piece.start) for flip in part.report.flips)
+    for piece, (part, count) in done:
+        report.calls += part.calls
+        report.failures += part.failures
+        report.vanished += part.vanished
+        report.counts += part.counts
+        lines[piece.path][piece.start] = count
+        placed += ((flip, piece.start) for flip in part.flips)
         if len(placed) >= 2 * MOST_FLIPS:
-            placed = sorted(placed, key=lambda one: one.order)[:MOST_FLIPS]
+            placed = sorted(placed, key=lambda one: _order(*one))[:MOST_FLIPS]
         if on_progress is not None:
             on_progress(piece.end - piece.start, report)
     before = {path: _summed(counted) for path, counted in lines.items()}
     report.flips = [
-        msgspec.structs.replace(one.flip, line=one.flip.line + before[one.flip.file][one.start])
-        for one in sorted(placed, key=lambda one: one.order)[:MOST_FLIPS]
+        msgspec.structs.replace(flip, line=flip.line + before[flip.file][start])
+        for flip, start in sorted(placed, key=lambda one: _order(*one))[:MOST_FLIPS]
     ]
     return report
 

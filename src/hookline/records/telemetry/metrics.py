@@ -33,6 +33,16 @@ _OTHER = "(other)"
 _DECISIONS = {decision: str(decision) for decision in Decision}
 
 
+def quantile(buckets: Iterable[tuple[float, int]], q: float, count: int) -> float:
+    """The value that `q` of `count` measurements do not exceed; `buckets` are values, smallest first, and numbers."""
+    wanted, seen = ceil(q * count - 1e-9), 0
+    for value, number in buckets:
+        seen += number
+        if number and seen >= wanted:
+            return value
+    return 0.0
+
+
 class Histogram(msgspec.Struct):
     """How long something took, in buckets, so that any quantile is known within half its value."""
 
@@ -50,12 +60,7 @@ class Histogram(msgspec.Struct):
 
     def quantile(self, q: float) -> float:
         """The value that `q` of all measurements do not exceed: the bound of its bucket."""
-        wanted, seen = ceil(q * self.count - 1e-9), 0
-        for bound, number in zip((*BOUNDS, self.highest), self.buckets, strict=True):
-            seen += number
-            if number and seen >= wanted:
-                return min(bound, self.highest)
-        return 0.0
+        return min(quantile(zip((*BOUNDS, self.highest), self.buckets, strict=True), q, self.count), self.highest)
 
     def cumulated(self) -> list[tuple[str, float]]:
         """Prometheus' buckets: up to how many seconds, and how many measurements were at most that."""

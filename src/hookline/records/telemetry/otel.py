@@ -119,13 +119,9 @@ class OpenTelemetry:
         del self._open[call]
         error = "hook_denied" if denied else _ENDS[name]
         if error:
-            why = (
-                verdict.reason
-                if denied
-                else getattr(verdict.event, "error", "") or getattr(verdict.event, "reason", "")
-            )
+            own = getattr(verdict.event, "error", "") or getattr(verdict.event, "reason", "")
             span.set_attribute("error.type", error)
-            span.set_status(self._trace.StatusCode.ERROR, why)
+            span.set_status(self._trace.StatusCode.ERROR, verdict.reason if denied else own)
         span.end(ended)
 
     def _end_unfinished(self, calls: list[_Call]) -> None:
