@@ -191,7 +191,7 @@ def project(tmp_path: Path) -> Path:
 
 def run(project: Path, line: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    env = {"PATH": path, "HOME": str(project), "NO_COLOR": "1", "LANG": "C.UTF-8"}
+    env = clean_environ(project, PATH=path, NO_COLOR="1", LANG="C.UTF-8")
     argv = ["bash", "-c", line]
     return subprocess.run(
         argv, cwd=project, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False

@@ -22,6 +22,7 @@ from hookline.guards import approvals, commands
 from hookline.replies import Decision
 from hookline.sandbox.check import missing
 from hookline.sandbox.policy import Policy
+from tests.environ import clean_environ
 from tests.pages import ROOT
 from tests.sandbox.arena import HOOKLINE
 
@@ -212,12 +213,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(world: Path, line: str, *, cwd: Path, before: tuple[str, ...] = (), check: bool = False) -> int:
     """Run a line in real bash, with the folder as home."""
-    env = {
-        "PATH": f"{world}/bin:{os.environ['PATH']}",
-        "HOME": str(world),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "LANG": "C.UTF-8",
-    }
+    path = f"{world}/bin:{os.environ['PATH']}"
+    env = clean_environ(world, PATH=path, GIT_CONFIG_NOSYSTEM="1", LANG="C.UTF-8")
     argv = [*before, "bash", "-c", line]
     done = subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=60)
     assert not check or done.returncode == 0, done.stderr

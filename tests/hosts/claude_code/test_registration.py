@@ -42,13 +42,12 @@ def test_an_observer_hears_of_tools_no_hook_is_about() -> None:
     assert planned["PreToolUse"][0].matcher is None
 
 
-def test_guards_that_can_do_without_the_session_s_start_cause_no_warning() -> None:
-    """What says `on_failure="continue"` can be missed; any other hook on SessionStart is warned about."""
+def test_hooks_on_the_session_s_start_cause_no_warning() -> None:
+    """The CLI does not call them; the client fires them when it connects."""
     hooks = Hooks()
     hooks.add(*paths.stay_inside("/proj"), *budget.limit(tool_calls=5))
-    assert unsupported_features(plan(hooks), HONOURED) == []
-
     hooks.add(SessionStart, nothing, name="greet")
 
-    (warning,) = unsupported_features(plan(hooks), HONOURED)
-    assert "never calls hooks on SessionStart" in warning
+    assert unsupported_features(plan(hooks), HONOURED) == []
+    [warning] = unsupported_features(plan(hooks), {"hooks_applied": False})
+    assert "did not register the hooks" in warning
