@@ -20,6 +20,7 @@ from hookline import Hooks
 from hookline.cli.commands.guard import _arguments, _guards
 from hookline.events import Event, PermissionRequest, PreToolUse
 from hookline.replies import Decision
+from tests.environ import clean_environ
 from tests.pages import ROOT
 
 EXAMPLE = re.compile(r'^ *(?:"command": "(hookline [a-z].*?)"(?:$|  )|(hookline [a-z].*?)(?:$|  ))', re.MULTILINE)
