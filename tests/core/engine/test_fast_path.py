@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookline import Hooks, Verdict, allow, ask, background, context, deny, keep_going, message, rewrite, stop
+from hookline.core.engine.fast_path import FastPaths
 from hookline.events import Event, PreToolUse, Stop, UserPromptSubmit
 
 ANSWERS: tuple[Any, ...] = (
@@ -93,3 +94,16 @@ async def test_ten_thousand_hooks_are_registered_and_asked_in_one_go() -> None:
 
     assert asked == list(range(10_000))
     assert (len(verdict.outcomes), hooks.hooks[-1].name) == (10_000, "hook#10000")
+
+
+@pytest.mark.parametrize("declared", [{}, {"when": lambda event: True}])
+async def test_hooks_that_have_no_fast_path_are_not_asked_for_one(
+    declared: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plain function, or a hook with a condition, takes the dispatcher each time, and goes there at once."""
+    hooks, asked = Hooks(), []
+    hooks.add(PreToolUse, answering(None, waits=False) if declared else lambda event: None, name="h", **declared)
+    monkeypatch.setattr(FastPaths, "remember", lambda *_: asked.append(1))
+    verdicts = [await hooks.fire(EVENTS[0]) for _ in range(2)]
+
+    assert ([len(verdict.outcomes) for verdict in verdicts], asked) == ([1, 1], [])

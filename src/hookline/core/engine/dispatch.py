@@ -157,13 +157,13 @@ class Dispatcher:
         return outcome
 
     async def _outcome(self, ctx: Context, started: StartedRun | None = None) -> Outcome:
-        hook, event = ctx.binding.hook, ctx.event
+        hook, event, spec = ctx.binding.hook, ctx.event, spec_of(ctx.event)
         if hook.background:
             return self._detach(ctx, None)
         try:
-            result = parse_answer(await self._answer(ctx, started), event, spec_of(event))
+            result = parse_answer(await self._answer(ctx, started), event, spec)
         except Exception as error:  # noqa: BLE001 - a failure is an outcome
-            outcome = failure_outcome(hook, event, spec_of(event), error, self._ms(ctx))
+            outcome = failure_outcome(hook, event, spec, error, self._ms(ctx))
             _log_failure(outcome, error)
             return outcome
         if result.reply is not None and result.reply.background:

@@ -19,7 +19,7 @@ from hookline.core.engine.observers import Observers
 from hookline.core.engine.outcome import Outcome
 from hookline.core.engine.registry import Registry
 from hookline.core.engine.runner import RunnerFactory, RunnerPool
-from hookline.core.engine.select import HookIndex, applies_to, select
+from hookline.core.engine.select import EventHooks, HookIndex, applies_to, class_of, select_from
 from hookline.core.engine.verdict import Verdict
 from hookline.core.hooks.hook import Hook, check_seconds
 from hookline.core.wire.dialects import detect, dialect
@@ -119,10 +119,11 @@ class Engine:
         if isinstance(event, Mapping):
             event = dialect(detect(event)).decode_event(event)
         paths, among = self._paths, self._among(only)
-        chosen = self.registry.unspent(select(event, among))
-        if only is None and self._enabled and self._fast_path_allowed(chosen):
-            path = paths.remember(event, chosen, among, self.notify if self.observers else None)
-            if path is not None and deadline is None:
+        row = among.rows.get(class_of(event))
+        chosen = self.registry.unspent(select_from(row, event, among))
+        if only is None and self._enabled and self._fast_path_allowed(row, chosen):
+            path = paths.remember(event, row, chosen, among, self.notify if self.observers else None)
+            if deadline is None:
                 return await path(event)
         run = EventRun(event, chosen, among, None if deadline is None else self.clock() + deadline)
         verdict = await self.dispatcher.dispatch(run, self.order)
@@ -133,7 +134,9 @@ class Engine:
             verdict = await lifted(verdict, self.on_ask, run.deadline and run.deadline - self.clock())
         return self.notify(verdict) if self.observers else verdict
 
-    def _fast_path_allowed(self, chosen: tuple[Hook, ...]) -> bool:
+    def _fast_path_allowed(self, row: EventHooks | None, chosen: tuple[Hook, ...]) -> bool:
+        if (row is not None and row.conditional) or not all(hook.plain for hook in chosen):
+            return False
         if self.observers.detailed or self.mode != "enforce" or self.on_ask is not None:
             return False
         return self.order == "sequential" or len(chosen) <= 1

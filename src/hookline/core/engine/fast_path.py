@@ -27,7 +27,7 @@ from hookline.core.engine.coroutine_driver import (
     start,
 )
 from hookline.core.engine.dispatch import Dispatcher, EventRun, StartedRun, limits
-from hookline.core.engine.select import HookIndex, class_of
+from hookline.core.engine.select import EventHooks, HookIndex
 from hookline.core.engine.verdict import Verdict, silent_outcomes
 from hookline.core.hooks.hook import Hook
 from hookline.events import Event, spec_of
@@ -59,14 +59,12 @@ class FastPaths:
         self._otherwise = otherwise
         self._subjects: dict[type[Event], dict[str | None, Fire]] = {}
 
-    def remember(self, event: Event, chosen: tuple[Hook, ...], among: HookIndex,
-                 notify: Callable[[Verdict], Verdict] | None) -> Fire | None:  # fmt: skip
-        """Find the fast path for events like this one, if they have one."""
-        cls, row = event.__class__, among.rows.get(class_of(event))
+    def remember(self, event: Event, row: EventHooks | None, chosen: tuple[Hook, ...], among: HookIndex,
+                 notify: Callable[[Verdict], Verdict] | None) -> Fire:  # fmt: skip
+        """The fast path for events like this one, from now on; `chosen` are plain, and none of `row` has conditions."""
+        cls = event.__class__
         if row is None and notify is None:
             self.unheard.add(cls)
-        if (row is not None and row.conditional) or not all(hook.plain for hook in chosen):
-            return None
         fire = fast_path(self._dispatcher, cls, chosen, among)
         fire = fire if notify is None else _notifying(fire, notify)
         if row is None or cls.subject_field is None or all(hook.matcher.matches_all for hook in row.hooks):

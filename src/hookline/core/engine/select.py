@@ -57,7 +57,11 @@ def _row(hooks: tuple[Hook, ...]) -> EventHooks:
 
 def select(event: Event, among: HookIndex) -> tuple[Hook, ...]:
     """The hooks that `event` concerns, in order. A matcher, condition or predicate that raises selects its hook."""
-    row = among.rows.get(class_of(event))
+    return select_from(among.rows.get(class_of(event)), event, among)
+
+
+def select_from(row: EventHooks | None, event: Event, among: HookIndex) -> tuple[Hook, ...]:
+    """The same for a caller that has looked up the hooks of such events."""
     if row is None:
         return ()
     subject = event.subject
