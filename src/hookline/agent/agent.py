@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 
+from msgspec import structs
+
 from hookline.agent import hook_messages
 from hookline.agent.context.definitions import AgentDefinition, Skill
 from hookline.agent.context.prompts import submit
@@ -43,8 +45,6 @@ from hookline.core.engine import HookSet
 from hookline.errors import AgentError, HooklineError
 from hookline.guards.permissions import Mode, Rules
 from hookline.runners.services import Services
-
-__all__ = ["Agent"]
 
 #: seconds a run waits for a background command before it ends without it
 LONGEST_WAIT = 600.0
@@ -233,20 +233,14 @@ class Agent:
     async def background(self) -> Result | None:
         """Wait for the next thing that happens in the background and let the agent react; None when nothing is left."""
         session, jobs = self.session, self.conversation.state.jobs
-        while session.inbox.empty() and (session.working or jobs.running()):
-            if not await self._wait_for_background():
-                break
+        moved: set[asyncio.Future[None]] | bool = True
+        while moved and session.inbox.empty() and (session.working or jobs.running()):
+            waiting = asyncio.ensure_future(session.inbox.wait())
+            moved, _ = await asyncio.wait(
+                {waiting, *session.working}, timeout=LONGEST_WAIT, return_when=asyncio.FIRST_COMPLETED
+            )
+            waiting.cancel()
         return None if session.inbox.empty() else await self.react()
-
-    async def _wait_for_background(self) -> bool:
-        """Wait until something in the background moves; False when it takes too long."""
-        session = self.session
-        waiting = asyncio.ensure_future(session.inbox.wait())
-        done, _ = await asyncio.wait(
-            {waiting, *session.working}, timeout=LONGEST_WAIT, return_when=asyncio.FIRST_COMPLETED
-        )
-        waiting.cancel()
-        return bool(done)
 
     async def react(self) -> Result:
         """React to what happened in the background: it is a prompt that no person typed."""
@@ -269,25 +263,15 @@ class Agent:
                 raise
             ending, turns = self._cut_short(said)
         except HooklineError as problem:  # the disk is full, a hook's set was closed: told, and the session can end
-            ending, turns = (
-                TurnEnd(reason="error", subtype="error_during_execution", is_error=True, errors=(str(problem),)),
-                0,
-            )
+            ending, turns = TurnEnd.failed("error", str(problem)), 0
         result = Result(
-            text=ending.text or "",
-            subtype=ending.subtype,
-            is_error=ending.is_error,
-            reason=ending.reason,
-            stop_reason=ending.stop_reason,
+            **{**structs.asdict(ending), "text": ending.text or ""},
             turns=turns,
             duration_ms=round((time.monotonic() - started) * 1000),
             api_ms=round((self.session.asked_for - asked) * 1000),
             usage=_since(before, self.session.usage),
             denials=tuple(self.session.denials[denied:]),
-            deferred=ending.deferred,
-            errors=ending.errors,
             session_id=self.session.id,
-            structured=ending.structured,
             cost_usd=self.session.cost,
             model_usage={model: model_usage(model, used) for model, used in self.session.spent.items()},
             origin=origin,
@@ -306,7 +290,7 @@ class Agent:
         left = unanswered(self.conversation.messages)
         if left:
             self.conversation.add(interrupted_results(left))
-        return TurnEnd(reason="aborted", subtype="error_during_execution", is_error=True, errors=("interrupted",)), 0
+        return TurnEnd.failed("aborted", "interrupted"), 0
 
     async def _finish_deferred(self) -> None:
         """Make the calls that the run before left to this one, then let the model go on (FACTS.md §3, defer)."""
@@ -349,13 +333,10 @@ class Agent:
         found.transcript.mirror = self.mirror
         self.conversation.transcript = found.transcript
         self.conversation.messages = list(found.messages)
-        self._rename(found.transcript.session_id)
+        session.id = self.output.session_id = found.transcript.session_id
         if found.forked_from and not self._fork:
             self.output.inform(f"session {found.forked_from} is in use; this one is a copy of it", level="warning")
         return "fork" if self._fork else "resume"
-
-    def _rename(self, session_id: str) -> None:
-        self.session.id = self.output.session_id = session_id
 
     @property
     def messages(self) -> tuple[Message, ...]:

@@ -158,7 +158,7 @@ def _answered(
     _note(conversation, use, ask.input, why, ask.reason_type)
     ending = None
     if reply is not None and reply.specific is not None and reply.specific.interrupt:
-        ending = TurnEnd(reason="aborted_tools", subtype="error_during_execution", is_error=True, errors=(why,))
+        ending = TurnEnd.failed("aborted_tools", why)
     elif reply is not None and reply.stop:
         ending = TurnEnd(reason="hook_stopped", text="")
     return Authorization(why=why, ending=ending)

@@ -11,28 +11,6 @@ from collections.abc import Sequence
 from hookline.core.engine import Outcome, Verdict
 from hookline.events import Event
 
-__all__ = [
-    "CONTINUE",
-    "INTERRUPTED",
-    "additional_context",
-    "asked",
-    "blocked_prompt",
-    "command_run",
-    "feedback",
-    "hook_name",
-    "launched",
-    "notification",
-    "objection",
-    "ran",
-    "refused",
-    "reminder_of_stop",
-    "said",
-    "stopped",
-    "stopped_prompt",
-    "teammate_feedback",
-    "wrapped",
-]
-
 CONTINUE = "Continue from where you left off."
 INTERRUPTED = "The run was interrupted before this tool was called; it was not called."
 #: beyond this many characters hook text goes to a file, and the model gets its beginning (FACTS.md §1)
@@ -83,14 +61,9 @@ def objection(verdict: Verdict) -> str:
     return f"{hook_name(verdict.event)} hook blocking error: {reason_of(verdict)}"
 
 
-def feedback(reasons: Sequence[str]) -> str:
-    """What a Stop hook says to an agent that it sends back to work."""
-    return "Stop hook feedback:\n" + ("\n".join(reasons) or "Blocked by hook")
-
-
-def teammate_feedback(reasons: Sequence[str]) -> str:
-    """What a TeammateIdle hook says to a teammate that it sends back to work."""
-    return "TeammateIdle hook feedback:\n" + ("\n".join(reasons) or "Blocked by hook")
+def feedback(reasons: Sequence[str], event: str = "Stop") -> str:
+    """What a Stop or TeammateIdle hook says to an agent that it sends back to work."""
+    return f"{event} hook feedback:\n" + ("\n".join(reasons) or "Blocked by hook")
 
 
 def blocked_prompt(verdict: Verdict, prompt: str, *, shown: bool) -> str:

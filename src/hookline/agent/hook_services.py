@@ -15,8 +15,6 @@ from hookline.errors import HookFailed, ToolInputInvalid
 from hookline.runners.prompt import understand
 from hookline.runners.services import ANSWER_SCHEMA, McpResult, Question, Services
 
-__all__ = ["agent_services", "inspector", "judge", "lend_services", "mcp_caller", "services", "take_back"]
-
 SYSTEM = (
     "You are evaluating a hook of an agent. Say whether what you are told meets the hook's condition. Answer with "
     'JSON: {"ok": true} if it does, {"ok": false, "reason": "…"} if it does not.'

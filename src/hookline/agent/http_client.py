@@ -24,8 +24,6 @@ from urllib.request import getproxies_environment, proxy_bypass_environment  # t
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["HttpClient", "ServerAnswer"]
-
 PORTS = {"http": 80, "https": 443}
 #: seconds to reach a server, and to hear the next piece from it
 TO_CONNECT, TO_READ = 15.0, 600.0

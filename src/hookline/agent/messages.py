@@ -14,23 +14,6 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-__all__ = [
-    "Assistant",
-    "Block",
-    "Message",
-    "Raw",
-    "Reminder",
-    "StopReason",
-    "Text",
-    "ToolOutput",
-    "ToolUse",
-    "Usage",
-    "User",
-    "decode_message",
-    "encode_message",
-    "text_of",
-]
-
 
 class StopReason(StrEnum):
     """Why the model stopped talking."""

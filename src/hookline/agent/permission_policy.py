@@ -16,8 +16,6 @@ from hookline.guards.permissions import Mode, Permission, Rules, apply, decide
 from hookline.guards.sandboxing import TOOL, unwrapped
 from hookline.replies import Decision, Reply
 
-__all__ = ["CanUseTool", "PermissionPolicy", "PermissionQuestion", "as_asked"]
-
 NO_RULES = Rules()
 
 

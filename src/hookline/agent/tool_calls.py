@@ -32,8 +32,6 @@ from hookline.events import PostToolBatch, PostToolUse, PostToolUseFailure, PreT
 from hookline.guards.sandboxing import HeldLine, by_agent
 from hookline.replies import Decision
 
-#: other names that models know a tool by
-
 
 @dataclass
 class PendingCall:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,6 @@ from hookline.events import (
     CwdChanged,
     Elicitation,
     ElicitationResult,
-    Event,
     Notification,
     TaskCompleted,
     TaskCreated,
@@ -35,12 +33,12 @@ def build_tool_env(conversation: Conversation, tool_use_id: str) -> ToolEnv:
     """What one call is handed: where it works, and the agent's own abilities."""
     return replace(
         conversation.tool_env(tool_use_id),
-        fire=_firing(conversation),
-        cwd_changed=_move_callback(conversation),
-        task_created=_task_callback(conversation, TaskCreated),
-        task_completed=_task_callback(conversation, TaskCompleted),
-        spawn_agent=_spawn_callback(conversation),
-        run_skill=_skill_callback(conversation),
+        fire=conversation.session.hooks.fire,
+        cwd_changed=partial(cwd_changed, conversation),
+        task_created=partial(task_block_reason, conversation, TaskCreated),
+        task_completed=partial(task_block_reason, conversation, TaskCompleted),
+        spawn_agent=partial(spawn_agent, conversation),
+        run_skill=partial(run_skill, conversation),
         elicit=partial(elicit, conversation),
         worktree_create=partial(worktree_create, conversation),
         worktree_remove=partial(worktree_remove, conversation),
@@ -79,27 +77,11 @@ async def worktree_remove(conversation: Conversation, path: str) -> str | None:
     return None
 
 
-def _firing(conversation: Conversation) -> Callable[[Event], Awaitable[Verdict]]:
-    async def fire(event: Event) -> Verdict:
-        return await conversation.session.hooks.fire(event)
-
-    return fire
-
-
-def _move_callback(conversation: Conversation) -> Callable[[str, str], Awaitable[None]]:
-    async def cwd_changed(old: str, new: str) -> None:
-        """CwdChanged: hooks may say what to watch from now on."""
-        verdict = await conversation.fire(CwdChanged, cwd=old, old_cwd=old, new_cwd=new)
-        if verdict.reply.specific is not None and conversation.session.watcher is not None:
-            conversation.session.watcher.add(verdict.reply.specific.watch_paths)
-
-    return cwd_changed
-
-
-def _task_callback(
-    conversation: Conversation, kind: type[TaskCreated | TaskCompleted]
-) -> Callable[[Task], Awaitable[str | None]]:
-    return partial(task_block_reason, conversation, kind)
+async def cwd_changed(conversation: Conversation, old: str, new: str) -> None:
+    """CwdChanged: hooks may say what to watch from now on."""
+    verdict = await conversation.fire(CwdChanged, cwd=old, old_cwd=old, new_cwd=new)
+    if verdict.reply.specific is not None and conversation.session.watcher is not None:
+        conversation.session.watcher.add(verdict.reply.specific.watch_paths)
 
 
 async def task_block_reason(
@@ -112,23 +94,19 @@ async def task_block_reason(
     return hook_messages.reason_of(verdict) if verdict.decision is Decision.DENY else None
 
 
-def _spawn_callback(conversation: Conversation) -> Callable[[dict[str, Any], ToolEnv], Awaitable[ToolResult]]:
-    async def spawn(given: dict[str, Any], env: ToolEnv) -> ToolResult:
-        spawn_agent = conversation.session.spawn_agent
-        if spawn_agent is None:
-            return failure("subagents are not available here")
-        return await spawn_agent(conversation, given, env.tool_use_id)
-
-    return spawn
+async def spawn_agent(conversation: Conversation, given: dict[str, Any], env: ToolEnv) -> ToolResult:
+    """A subagent at work for this conversation."""
+    spawn = conversation.session.spawn_agent
+    if spawn is None:
+        return failure("subagents are not available here")
+    return await spawn(conversation, given, env.tool_use_id)
 
 
-def _skill_callback(conversation: Conversation) -> Callable[[dict[str, Any], ToolEnv], Awaitable[ToolResult]]:
-    async def run(given: dict[str, Any], env: ToolEnv) -> ToolResult:
-        from hookline.agent.context.slash_commands import use_skill
+async def run_skill(conversation: Conversation, given: dict[str, Any], _: ToolEnv) -> ToolResult:
+    """A skill, loaded into this conversation."""
+    from hookline.agent.context.slash_commands import use_skill
 
-        return await use_skill(conversation, given["skill"], given.get("args") or "")
-
-    return run
+    return await use_skill(conversation, given["skill"], given.get("args") or "")
 
 
 # -- an MCP server asks the user: hooks may answer first, and have the last word ----------------------------------

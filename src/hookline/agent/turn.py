@@ -76,22 +76,11 @@ class _Turn:
             if ending is not None:
                 return ending
             if self._over_budget():
-                budget = self.conversation.session.budget
-                return TurnEnd(
-                    reason="budget_exhausted",
-                    subtype="error_max_budget_usd",
-                    is_error=True,
-                    stop_reason="tool_use",
-                    errors=(f"Reached maximum budget (${budget})",),
-                )
+                why = f"Reached maximum budget (${self.conversation.session.budget})"
+                return TurnEnd.failed("budget_exhausted", why, "error_max_budget_usd", stop_reason="tool_use")
             if self._spent():
-                return TurnEnd(
-                    reason="max_turns",
-                    subtype="error_max_turns",
-                    is_error=True,
-                    stop_reason="tool_use",
-                    errors=(f"Reached maximum number of turns ({self.conversation.max_turns})",),
-                )
+                why = f"Reached maximum number of turns ({self.conversation.max_turns})"
+                return TurnEnd.failed("max_turns", why, "error_max_turns", stop_reason="tool_use")
 
     def _over_budget(self) -> bool:
         session = self.conversation.session
@@ -156,7 +145,7 @@ class _Turn:
         self.formless += 1
         if self.formless > MOST_FORMLESS:
             why = f"the model gave no answer in the form that was asked for, {self.formless} times"
-            return TurnEnd(reason="error", subtype="error_max_structured_output_retries", is_error=True, errors=(why,))
+            return TurnEnd.failed("error", why, "error_max_structured_output_retries")
         self.conversation.add_user(FORM_WANTED)
         return None
 
@@ -337,4 +326,4 @@ def _plain(message: Message) -> dict[str, str]:
 
 def _withheld(verdict: Verdict) -> TurnEnd:
     why = verdict.reason or f"a hook refused {verdict.event.event_name}"
-    return TurnEnd(reason="hook_stopped", subtype="error_during_execution", text=why, is_error=True, errors=(why,))
+    return TurnEnd.failed("hook_stopped", why, text=why)

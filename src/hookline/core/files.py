@@ -27,7 +27,8 @@ if sys.platform == "win32":
                 if problem.errno != errno.EDEADLK:  # it only gave up after ten seconds of waiting
                     raise
 
-    def _lock_now(fd: int) -> None:
+    def lock_now(fd: int) -> None:
+        """Lock an open file without waiting; raises `OSError` if another process holds it."""
         os.lseek(fd, _BEYOND, os.SEEK_SET)
         msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
 
@@ -41,7 +42,8 @@ else:
     def _lock(fd: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX)
 
-    def _lock_now(fd: int) -> None:
+    def lock_now(fd: int) -> None:
+        """Lock an open file without waiting; raises `OSError` if another process holds it."""
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _unlock(fd: int) -> None:
@@ -66,7 +68,7 @@ def try_lock(path: Path) -> int | None:
     """Take the lock on a file without waiting, until the descriptor is closed; `None` if another process holds it."""
     fd = os.open(path, _FLAGS, 0o600)
     try:
-        _lock_now(fd)
+        lock_now(fd)
     except OSError:
         os.close(fd)
         return None

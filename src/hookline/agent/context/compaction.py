@@ -16,8 +16,6 @@ from hookline.core.engine import Verdict
 from hookline.events import PostCompact, PreCompact, SubagentStop
 from hookline.replies import Decision
 
-__all__ = ["compact", "compact_if_full"]
-
 #: part of the context window that may fill before the conversation is summarised
 DEFAULT_THRESHOLD = 160_000
 REQUEST = (

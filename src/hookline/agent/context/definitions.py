@@ -21,8 +21,6 @@ from hookline.core.hooks.tools import EDITING
 from hookline.guards.permissions.rules import split_rules
 from hookline.settings.frontmatter import read_markdown
 
-__all__ = ["BUILT_IN_AGENTS", "AgentDefinition", "Skill", "find_agents", "find_skills", "read_agents"]
-
 T = TypeVar("T")
 PLACEHOLDER = re.compile(r"\$(ARGUMENTS(?:\[(\d+)\])?|(\d+))")
 

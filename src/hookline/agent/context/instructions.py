@@ -17,12 +17,10 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from hookline.agent.tools.search import glob_pattern
 from hookline.settings.trust.memory_files import MOST_HOPS, includes, is_outside
-
-__all__ = ["Instructions", "discover", "nested"]
 
 HEADER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 SIZE_LIMIT = 1 << 20
@@ -131,17 +129,7 @@ def _load(
         return []
     seen.add(real)
     content = HEADER.sub("", path.read_text("utf-8", "replace"), count=1)
-    loaded = [
-        Instructions(
-            about.file_path,
-            content,
-            about.memory_type,
-            about.load_reason,
-            about.parent_file_path,
-            about.trigger_file_path,
-            about.globs,
-        )
-    ]
+    loaded = [structs.replace(about, content=content)]
     if hops >= MOST_HOPS:
         return loaded
     for target in includes(content, path.parent):

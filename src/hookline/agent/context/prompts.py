@@ -22,8 +22,6 @@ from hookline.errors import AgentError
 from hookline.events import PreToolUse, UserPromptExpansion, UserPromptSubmit
 from hookline.replies import Decision
 
-__all__ = ["submit"]
-
 SLASH = re.compile(r"/([\w:.-]+)(?:\s+(.*))?\Z", re.DOTALL)
 
 

@@ -23,8 +23,6 @@ from hookline.agent.models.kinds import api_error
 from hookline.agent.models.stream import StreamedAnswer
 from hookline.errors import ModelError
 
-__all__ = ["Anthropic", "encode_messages"]
-
 DEFAULT_RETRIES = 10
 DEFAULT_URL = "https://api.anthropic.com"
 VERSION = "2023-06-01"

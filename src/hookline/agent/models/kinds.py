@@ -8,24 +8,6 @@ from typing import Any
 
 from hookline.errors import ModelError
 
-__all__ = ["KINDS", "api_error", "kind_of", "model_errors", "retry_after"]
-
-KINDS = (
-    "authentication_failed",
-    "oauth_org_not_allowed",
-    "account_on_hold",
-    "verification_required",
-    "billing_error",
-    "rate_limit",
-    "overloaded",
-    "invalid_request",
-    "model_not_found",
-    "server_error",
-    "unknown",
-    "max_output_tokens",
-    "cloud_credential_error",
-)
-
 BY_TYPE = {
     "authentication_error": "authentication_failed",
     "permission_error": "authentication_failed",

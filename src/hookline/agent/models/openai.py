@@ -27,8 +27,6 @@ from hookline.errors import ModelError, extra
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-__all__ = ["OpenAI", "encode_messages"]
-
 STOP_REASONS = {
     "stop": StopReason.END_TURN,
     "tool_calls": StopReason.TOOL_USE,

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 from hookline.agent.messages import Usage
 
-__all__ = ["cost_of", "has_price", "model_usage"]
-
 
 class Price(NamedTuple):
     """US dollars for a million tokens in and out; the context window and the longest answer, in tokens."""

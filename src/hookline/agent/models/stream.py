@@ -16,8 +16,6 @@ from hookline.agent.messages import Assistant, Block, Raw, Text, ToolUse, decode
 from hookline.agent.models.kinds import api_error
 from hookline.errors import ModelError
 
-__all__ = ["AnswerStream", "StreamedAnswer", "parse_arguments"]
-
 #: delta type → the field of the delta, which is also the field of the block it grows
 GROWTH = {
     "text_delta": "text",

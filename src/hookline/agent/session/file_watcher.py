@@ -15,8 +15,6 @@ from hookline.core.hooks.hook import Hook
 from hookline.events import Event, FileChanged
 from hookline.settings.watcher import signature
 
-__all__ = ["FileWatcher", "names_in"]
-
 INTERVAL = 0.25
 LITERAL = re.compile(r"[\w .,|-]+", re.ASCII)
 

@@ -95,15 +95,9 @@ async def load_nested(conversation: Conversation, file_path: str) -> None:
 
 async def _announce(conversation: Conversation, found: list[Instructions]) -> None:
     for one in found:
-        await conversation.fire(
-            InstructionsLoaded,
-            file_path=one.file_path,
-            memory_type=one.memory_type,
-            load_reason=one.load_reason,
-            parent_file_path=one.parent_file_path,
-            trigger_file_path=one.trigger_file_path,
-            globs=list(one.globs) if one.globs else None,
-        )
+        about = structs.asdict(one) | {"globs": list(one.globs) if one.globs else None}
+        del about["content"]
+        await conversation.fire(InstructionsLoaded, **about)
         text = f"Contents of {one.file_path} ({one.memory_type} instructions):\n\n{one.content}"
         reminder = Reminder(text, one.file_path)
         if reminder not in instructions_told(conversation):  # a resumed conversation holds it already

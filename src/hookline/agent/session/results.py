@@ -22,24 +22,22 @@ class TurnEnd(Struct, frozen=True, kw_only=True):
     #: the answer in the form that was asked for
     structured: Any = UNSET
 
+    @classmethod
+    def failed(cls, reason: str, why: str, subtype: str = "error_during_execution", **more: Any) -> TurnEnd:
+        """The end of a turn that did not come to its own."""
+        return TurnEnd(reason=reason, subtype=subtype, is_error=True, errors=(why,), **more)
 
-class Result(Struct, frozen=True, kw_only=True):
+
+class Result(TurnEnd, frozen=True, kw_only=True):
     """What one prompt came to: the last words, how it ended, what it cost and what was denied."""
 
     text: str = ""
-    subtype: str = "success"
-    is_error: bool = False
-    reason: str = "completed"
-    stop_reason: str | None = None
     turns: int = 0
     duration_ms: int = 0
     api_ms: int = 0
     usage: Usage = Usage()
     denials: tuple[dict[str, Any], ...] = ()
-    deferred: ToolUse | None = None
-    errors: tuple[str, ...] = ()
     session_id: str = ""
-    structured: Any = UNSET
     #: US dollars the session has cost so far, and what it used of which model
     cost_usd: float = 0.0
     model_usage: dict[str, dict[str, Any]] = {}

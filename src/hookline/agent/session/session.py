@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from hookline.agent.session.transcript import Transcript
     from hookline.agent.tools.structured import StructuredOutput
 
-__all__ = ["Conversation", "Session"]
-
 NOTHING_USED = Usage()
 
 E = TypeVar("E", bound=Event)
@@ -242,15 +240,16 @@ class Conversation:
     async def fire(self, kind: type[E], **fields: Any) -> Verdict:
         """Send an event of this conversation through the hooks, and tell the user what they have to say."""
         verdict = await self.session.hooks.fire(self.event(kind, **fields))
+        name = hook_name(verdict.event)
         if verdict.event.event_name not in SILENT:
-            name = hook_name(verdict.event)
             for text in verdict.messages:
                 self._told_user(f"{name} says: {text}")
             if verdict.stop:
                 why = f": {verdict.stop_reason}" if verdict.stop_reason else ""
                 self._told_user(f"{name} hook stopped the agent{why}", "warning")
         for outcome in verdict.failures:
-            self._warn(verdict, outcome)
+            text = f"{name} hook `{outcome.hook}` gave no verdict: {outcome.error}"
+            self.session.output.inform(text, level="warning", tag="hook_no_verdict")
         return verdict
 
     def _told_user(self, text: str, level: str = "notice") -> None:
@@ -258,11 +257,6 @@ class Conversation:
         self.session.output.inform(text, level=level)
         if self.transcript is not None:
             self.transcript.append({"type": "system", "subtype": "informational", "content": text, "level": level})
-
-    def _warn(self, verdict: Verdict, outcome: Outcome) -> None:
-        name = hook_name(verdict.event)
-        text = f"{name} hook `{outcome.hook}` gave no verdict: {outcome.error}"
-        self.session.output.inform(text, level="warning", tag="hook_no_verdict")
 
     # -- saying --------------------------------------------------------------------------------------------------
 

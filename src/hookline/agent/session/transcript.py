@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +20,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from hookline.agent.messages import Assistant, Message, ToolOutput, ToolUse, Usage, User, decode_entry, encode_entry
+from hookline.core.files import lock_now, write_atomically
 from hookline.core.wire.json_text import read_object
 from hookline.errors import TranscriptError
 
@@ -271,12 +271,9 @@ def _forked(path: Path, cwd: str) -> ResumedConversation:
     session_id = str(uuid4())
     copy = path.with_name(f"{session_id}.jsonl")
     data = path.read_bytes()
-    draft = copy.with_suffix(".draft")
     try:
-        draft.write_bytes(data[: data.rfind(b"\n") + 1])
-        draft.replace(copy)
+        write_atomically(copy, data[: data.rfind(b"\n") + 1])
     except OSError as problem:
-        draft.unlink(missing_ok=True)
         raise TranscriptError(copy, f"cannot write: {problem.strerror}") from problem
     transcript = Transcript(copy, session_id, cwd=cwd)
     messages, skipped, last = _read(copy)
@@ -314,28 +311,10 @@ def _open(path: Path) -> int:
         raise TranscriptError(path, f"cannot open: {problem.strerror}") from problem
 
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(fd: int) -> bool:
-        """Lock one byte far behind any transcript's end; the system frees it when the process ends, however it ends."""
-        at = os.lseek(fd, 0, os.SEEK_CUR)
-        try:
-            os.lseek(fd, 1 << 40, os.SEEK_SET)
-            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        finally:
-            os.lseek(fd, at, os.SEEK_SET)
-        return True
-
-else:
-    import fcntl
-
-    def _lock(fd: int) -> bool:
-        """Lock the file; the system frees it when the process ends, however it ends."""
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True
+def _lock(fd: int) -> bool:
+    """Lock the file, unless another run has; the system frees it when the process ends, however it ends."""
+    try:
+        lock_now(fd)
+    except OSError:
+        return False
+    return True

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import msgspec
 from hookline.agent.agent import Agent
 from hookline.agent.factory import AgentBundle, add_agents, effort
 from hookline.agent.hook_services import agent_services
-from hookline.agent.messages import Block, Text, User, decode_block
+from hookline.agent.messages import Block, Text, User, decode_block, text_of
 from hookline.agent.models import ModelRequest, choose
 from hookline.agent.permission_policy import PermissionQuestion
 from hookline.agent.run_options import RunOptions
@@ -44,8 +45,6 @@ from hookline.hosts.claude_code.messages import (
 )
 from hookline.replies import Decision, EventFields, Reply, allow, deny
 
-__all__ = ["serve"]
-
 log: logging.Logger = logging.getLogger("hookline.agent")
 #: seconds the answer to `initialize` waits for calls of the run before; the official SDKs give up after 60
 LONGEST_HOLD = 45.0
@@ -63,28 +62,25 @@ async def serve(made: AgentBundle, options: RunOptions, write: Callable[[bytes],
         await asyncio.gather(reading, return_exceptions=True)
 
 
-class LeftoverCalls:
-    """In place of a prompt: the run before left calls to this one."""
+class Wake(Enum):
+    """In place of a prompt: the run before left calls to this one, or something happened in the background."""
 
-
-class BackgroundWake:
-    """In place of a prompt: something happened in the background that the agent reacts to."""
+    LEFTOVER = "leftover"
+    BACKGROUND = "background"
 
 
 class HostSession:
     """The host and what it asks of us."""
 
-    made: AgentBundle
-    options: RunOptions
-
     def __init__(self, made: AgentBundle, options: RunOptions, write: Callable[[bytes], None]) -> None:
-        self.made, self.options = made, options
+        self.made: AgentBundle = made
+        self.options: RunOptions = options
         self.agent: Agent = made.agent
         self.server: CliChannel = CliChannel(write, also=OTHERS)
         self._tools = HostTools(made, self.server)
         self._callbacks: tuple[str, ...] = ()
         self._over = False
-        self._prompts: asyncio.Queue[UserMessage | LeftoverCalls | None] = asyncio.Queue()
+        self._prompts: asyncio.Queue[UserMessage | Wake | None] = asyncio.Queue()
         self._state = SessionStates(self.agent)
         made.hooks.engine.on_late = self.agent.session.wake
         if options.permission_prompt_tool == "stdio" and options.permission_prompts != "none":
@@ -135,23 +131,23 @@ class HostSession:
             await self.agent.start()
         return 1 if result is not None and result.is_error else 0
 
-    async def _next(self) -> UserMessage | LeftoverCalls | BackgroundWake | None:
+    async def _next(self) -> UserMessage | Wake | None:
         """The next prompt of the host, or that there is one which no person typed; `None` when the host has gone."""
         typed = asyncio.ensure_future(self._prompts.get())
         untyped = asyncio.ensure_future(self.agent.session.inbox.wait())
         try:
             done, _ = await asyncio.wait({typed, untyped}, return_when=asyncio.FIRST_COMPLETED)
-            return typed.result() if typed in done else BackgroundWake()
+            return typed.result() if typed in done else Wake.BACKGROUND
         finally:
             typed.cancel()
             untyped.cancel()
 
-    async def _turn(self, prompt: UserMessage | LeftoverCalls | BackgroundWake) -> Result | None:
-        if isinstance(prompt, BackgroundWake):
+    async def _turn(self, prompt: UserMessage | Wake) -> Result | None:
+        if prompt is Wake.BACKGROUND:
             write_init_message(self.made)
             return await self.agent.react()
         await self._tools.ready()
-        if isinstance(prompt, LeftoverCalls):
+        if prompt is Wake.LEFTOVER:
             write_init_message(self.made)
             try:
                 await self.agent.start()
@@ -175,7 +171,6 @@ class HostSession:
 
     async def _may_run(self, ask: PermissionQuestion) -> Reply:
         """`can_use_tool`: the host decides about a call."""
-        by_hook = ask.reason_type == "hook"
         request = CanUseTool(
             tool_name=ask.tool_name,
             input=ask.input,
@@ -184,7 +179,7 @@ class HostSession:
             permission_suggestions=list(ask.suggestions),
             decision_reason=ask.reason,
             decision_reason_type=ask.reason_type,
-            decision_reason_hook_event="PreToolUse" if by_hook else None,
+            decision_reason_hook_event="PreToolUse" if ask.reason_type == "hook" else None,
         )
         try:
             return _permission(await self.server.ask(request))
@@ -220,7 +215,7 @@ class HostSession:
             session.system = (*session.system, request.append_system_prompt)
         with suppress(TranscriptError):  # the first turn says why it cannot be gone on with
             if self.options.resume and self.agent.left_undone():
-                self._prompts.put_nowait(LeftoverCalls())
+                self._prompts.put_nowait(Wake.LEFTOVER)
                 await self._caught_up()
         return self._about()
 
@@ -239,9 +234,8 @@ class HostSession:
 
     def _about(self) -> dict[str, Any]:
         session = self.agent.session
-        commands = [
-            {"name": one.name, "description": one.description, "argumentHint": ""} for one in session.skills.values()
-        ]
+        skills = session.skills.values()
+        commands = [{"name": one.name, "description": one.description, "argumentHint": ""} for one in skills]
         return {
             "commands": commands,
             "agents": [{"name": name, "description": one.description} for name, one in session.agents.items()],
@@ -257,50 +251,6 @@ class HostSession:
             "session_state": "idle",
         }
 
-    async def interrupt(self, _: Interrupt) -> dict[str, Any]:
-        """Stop the turn under way."""
-        self.agent.interrupt()
-        return {}
-
-    async def set_permission_mode(self, request: SetPermissionMode) -> dict[str, Any]:
-        """Another permission mode from now on."""
-        self.agent.session.policy.mode = Mode(request.mode)
-        return {"mode": request.mode}
-
-    async def set_model(self, request: SetModel) -> dict[str, Any]:
-        """PreModelSwitch, PostModelSwitch: another model from now on, unless a hook refuses."""
-        session, conversation = self.agent.session, self.agent.conversation
-        model = choose(request.model or "")
-        await model.respond(PROBE)  # a model that is not served is refused here, not in the next turn
-        about = {"from_model": session.model_name, "to_model": model.name, "requested_model": request.model,
-                 "context_tokens": conversation.context_tokens}  # fmt: skip
-        verdict = await conversation.fire(PreModelSwitch, **about)
-        if verdict.decision in (Decision.DENY, Decision.ASK) or verdict.stop:
-            raise RequestRefused("set_model", verdict.reason or "blocked by a hook", "blocked_by_hook")
-        session.model = model
-        session.effort = effort(self.options, model)
-        self.made.hooks.services = agent_services(session, conversation, self.made.servers)
-        conversation.remind_of_context(await conversation.fire(PostModelSwitch, **about))
-        return {}
-
-    async def register_repo_root(self, request: OtherRequest) -> dict[str, Any]:
-        """DirectoryAdded: one more working folder; it must lie inside one that was there from the start."""
-        given = msgspec.json.decode(request.body)
-        directory = _real(given.get("directory"))
-        session = self.agent.session
-        roots = [Path(session.project_dir), *(Path(folder) for folder in self.options.add_dir)]
-        if not directory.is_dir() or not any(directory != root and directory.is_relative_to(root) for root in roots):
-            raise ValueError(f"`{directory}` is not a folder inside the working folders")
-        if str(directory) in session.policy.dirs:
-            raise ValueError(f"`{directory}` is a working folder already")
-        session.policy.dirs = (*session.policy.dirs, str(directory))
-        await self.agent.conversation.fire(DirectoryAdded, directory=str(directory), source="register_repo_root")
-        return {}
-
-    async def mcp_status(self, _: OtherRequest) -> dict[str, Any]:
-        """How the MCP servers are."""
-        return {"mcpServers": self.made.servers.statuses() if self.made.servers else []}
-
     async def end_session(self, request: OtherRequest) -> dict[str, Any]:
         """SessionEnd, while the host can still be asked about it; nothing more is worked on."""
         self._over = True
@@ -309,27 +259,81 @@ class HostSession:
         self._prompts.put_nowait(None)
         return {}
 
-    async def stop_task(self, request: OtherRequest) -> dict[str, Any]:
-        """End a background command."""
-        await self.agent.conversation.state.jobs.stop(str(msgspec.json.decode(request.body).get("task_id")))
-        return {}
 
-    async def nothing(self, _: Any) -> dict[str, Any]:
-        """Asked for, understood, and without meaning here."""
-        return {}
+# -- what a host may ask for ----------------------------------------------------------------------------------------
+
+
+async def _interrupt(host: HostSession, _: Interrupt) -> dict[str, Any]:
+    """Stop the turn under way."""
+    host.agent.interrupt()
+    return {}
+
+
+async def _set_permission_mode(host: HostSession, request: SetPermissionMode) -> dict[str, Any]:
+    """Another permission mode from now on."""
+    host.agent.session.policy.mode = Mode(request.mode)
+    return {"mode": request.mode}
+
+
+async def _set_model(host: HostSession, request: SetModel) -> dict[str, Any]:
+    """PreModelSwitch, PostModelSwitch: another model from now on, unless a hook refuses."""
+    session, conversation = host.agent.session, host.agent.conversation
+    model = choose(request.model or "")
+    await model.respond(PROBE)  # a model that is not served is refused here, not in the next turn
+    about = {"from_model": session.model_name, "to_model": model.name, "requested_model": request.model,
+             "context_tokens": conversation.context_tokens}  # fmt: skip
+    verdict = await conversation.fire(PreModelSwitch, **about)
+    if verdict.decision in (Decision.DENY, Decision.ASK) or verdict.stop:
+        raise RequestRefused("set_model", verdict.reason or "blocked by a hook", "blocked_by_hook")
+    session.model = model
+    session.effort = effort(host.options, model)
+    host.made.hooks.services = agent_services(session, conversation, host.made.servers)
+    conversation.remind_of_context(await conversation.fire(PostModelSwitch, **about))
+    return {}
+
+
+async def _register_repo_root(host: HostSession, request: OtherRequest) -> dict[str, Any]:
+    """DirectoryAdded: one more working folder; it must lie inside one that was there from the start."""
+    given = msgspec.json.decode(request.body)
+    directory = _real(given.get("directory"))
+    session = host.agent.session
+    roots = [Path(session.project_dir), *(Path(folder) for folder in host.options.add_dir)]
+    if not directory.is_dir() or not any(directory != root and directory.is_relative_to(root) for root in roots):
+        raise ValueError(f"`{directory}` is not a folder inside the working folders")
+    if str(directory) in session.policy.dirs:
+        raise ValueError(f"`{directory}` is a working folder already")
+    session.policy.dirs = (*session.policy.dirs, str(directory))
+    await host.agent.conversation.fire(DirectoryAdded, directory=str(directory), source="register_repo_root")
+    return {}
+
+
+async def _mcp_status(host: HostSession, _: OtherRequest) -> dict[str, Any]:
+    """How the MCP servers are."""
+    return {"mcpServers": host.made.servers.statuses() if host.made.servers else []}
+
+
+async def _stop_task(host: HostSession, request: OtherRequest) -> dict[str, Any]:
+    """End a background command."""
+    await host.agent.conversation.state.jobs.stop(str(msgspec.json.decode(request.body).get("task_id")))
+    return {}
+
+
+async def _nothing(host: HostSession, _: Any) -> dict[str, Any]:
+    """Asked for, understood, and without meaning here."""
+    return {}
 
 
 REQUESTS: dict[str, Callable[[HostSession, Any], Awaitable[dict[str, Any]]]] = {
     "initialize": HostSession.initialize,
-    "interrupt": HostSession.interrupt,
-    "set_permission_mode": HostSession.set_permission_mode,
-    "set_model": HostSession.set_model,
-    "mcp_message": HostSession.nothing,
-    "register_repo_root": HostSession.register_repo_root,
-    "mcp_status": HostSession.mcp_status,
+    "interrupt": _interrupt,
+    "set_permission_mode": _set_permission_mode,
+    "set_model": _set_model,
+    "mcp_message": _nothing,
+    "register_repo_root": _register_repo_root,
+    "mcp_status": _mcp_status,
     "end_session": HostSession.end_session,
-    "stop_task": HostSession.stop_task,
-    "set_max_thinking_tokens": HostSession.nothing,
+    "stop_task": _stop_task,
+    "set_max_thinking_tokens": _nothing,
 }
 """What a host may ask."""
 
@@ -356,8 +360,7 @@ class _Stdin(asyncio.Protocol):
 def _words(prompt: UserMessage) -> tuple[str, tuple[Block, ...]]:
     """The words of a prompt, and what came with them."""
     blocks = [decode_block(block) for block in prompt.content]
-    words = "".join(block.text for block in blocks if isinstance(block, Text))
-    return words, tuple(block for block in blocks if not isinstance(block, Text))
+    return text_of(blocks), tuple(block for block in blocks if not isinstance(block, Text))
 
 
 def _prompts(given: Any) -> tuple[str, ...]:
@@ -391,6 +394,5 @@ def _permission(answer: Any) -> Reply:
         return reply | Reply(specific=EventFields(interrupt=True)) if answer.get("interrupt") is True else reply
     given, updates = answer.get("updatedInput"), answer.get("updatedPermissions")
     reply = allow() | Reply(input=given if isinstance(given, dict) else None)
-    if isinstance(updates, list):
-        reply = reply | Reply(specific=EventFields(updated_permissions=tuple(updates)))
-    return reply
+    changed = Reply(specific=EventFields(updated_permissions=tuple(updates))) if isinstance(updates, list) else Reply()
+    return reply | changed

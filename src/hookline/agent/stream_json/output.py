@@ -21,8 +21,6 @@ from hookline.core.hooks.hook import Hook
 from hookline.core.wire.json_text import read_object
 from hookline.events import spec_of
 
-__all__ = ["Note", "StreamOutput", "Tell"]
-
 Note: TypeAlias = dict[str, Any]
 Tell: TypeAlias = Callable[[Note], None]
 

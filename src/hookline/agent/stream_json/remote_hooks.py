@@ -36,8 +36,6 @@ from hookline.hosts.claude_code.cli_channel import CliChannel
 from hookline.hosts.claude_code.messages import CallbackMatcher, HookCallback
 from hookline.replies import Reply, deny
 
-__all__ = ["host_hooks"]
-
 log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
 
 DEFAULT_TIMEOUT = 600.0

@@ -30,8 +30,6 @@ from hookline.agent.tools import Task, ToolResult, failure
 from hookline.agent.turn import run_turn, subagent_stops
 from hookline.events import SubagentStart, TaskCompleted, TeammateIdle
 
-__all__ = ["spawn_agent"]
-
 DEFAULT_KIND = "general-purpose"
 DEEPEST = 5
 STOP_WAS_ASKED = frozenset({"completed", "stop_hook_prevented"})
@@ -273,7 +271,7 @@ class _Teammate:
         verdict = await self.conversation.fire(TeammateIdle, teammate_name=self.name, team_name=team)
         if not verdict.keep_going or verdict.stop or not self._goes_back():
             return None
-        return hook_messages.teammate_feedback(verdict.reply.keep_going_reasons)
+        return hook_messages.feedback(verdict.reply.keep_going_reasons, "TeammateIdle")
 
     def _goes_back(self) -> bool:
         """Whether it may be sent back once more; a hook that never lets go is overruled."""

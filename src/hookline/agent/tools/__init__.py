@@ -14,26 +14,9 @@ from hookline.agent.tools.worktree import EnterWorktree, ExitWorktree
 __all__ = ["BUILT_IN", "SessionState", "Task", "TaskList", "Tool", "ToolEnv", "ToolResult", "default_tools", "failure"]
 
 BUILT_IN: tuple[type[Tool], ...] = (
-    Agent,
-    Bash,
-    Edit,
-    EnterWorktree,
-    ExitWorktree,
-    Glob,
-    Grep,
-    NotebookEdit,
-    Read,
-    Skill,
-    TaskCreate,
-    TaskGet,
-    TaskListTool,
-    TaskStop,
-    TaskUpdate,
-    ToolSearch,
-    WebFetch,
-    WebSearch,
-    Write,
-)
+    Agent, Bash, Edit, EnterWorktree, ExitWorktree, Glob, Grep, NotebookEdit, Read, Skill, TaskCreate, TaskGet,
+    TaskListTool, TaskStop, TaskUpdate, ToolSearch, WebFetch, WebSearch, Write,
+)  # fmt: skip
 
 
 def default_tools() -> dict[str, Tool]:

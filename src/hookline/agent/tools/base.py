@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -67,9 +68,7 @@ class SessionState:
 
     def fork(self) -> SessionState:
         """A subagent's view: its own directory and reads, the same tasks and background jobs."""
-        return SessionState(
-            self.cwd, self.project_dir, self.env_files, dict(self.files_read), self.worktree, self.tasks, self.jobs
-        )
+        return replace(self, files_read=dict(self.files_read))
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,7 @@ class Tool(ABC):
         """The JSON Schema the model is given."""
         return schema_of(self.Input)
 
-    @property
+    @cached_property
     def spec(self) -> ToolSpec:
         """The tool as a request lists it."""
         return ToolSpec(self.name, self.description, self.input_schema)

@@ -11,13 +11,13 @@ import base64
 import difflib
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
+from hookline.core.files import write_atomically
 
 __all__ = ["Edit", "Read", "Write"]
 
@@ -254,17 +254,9 @@ def printable(content: str) -> str:
 def replace_text(path: Path, content: str) -> None:
     """Put a new text in a file's place in one step, keeping its mode and, if it is a link, the link."""
     target = Path(os.path.realpath(path))
-    mode = target.stat().st_mode if target.exists() else None
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    draft = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content.encode("utf-8", "surrogateescape" if _round_trips(content) else "replace"))
-        draft.chmod(mode & 0o7777 if mode is not None else 0o666 & ~_umask())
-        draft.replace(target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    mode = target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask()
+    data = content.encode("utf-8", "surrogateescape" if _round_trips(content) else "replace")
+    write_atomically(target, data, mode=mode)
 
 
 def _round_trips(content: str) -> bool:
