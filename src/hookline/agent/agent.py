@@ -29,7 +29,7 @@ from hookline.agent.models.pricing import model_usage
 from hookline.agent.permission_policy import CanUseTool, PermissionPolicy
 from hookline.agent.session.file_watcher import FileWatcher, names_in
 from hookline.agent.session.lifecycle import fire_session_end, fire_session_start, fire_setup, load_instructions
-from hookline.agent.session.results import Result, TurnEnd
+from hookline.agent.session.results import Result, TurnEnd, fail_turn
 from hookline.agent.session.session import Conversation, Session
 from hookline.agent.session.transcript import Mirror, Transcript, deferred, interrupted_results, resume, unanswered
 from hookline.agent.session.transcript_paths import transcript_path
@@ -263,7 +263,7 @@ class Agent:
                 raise
             ending, turns = self._cut_short(said)
         except HooklineError as problem:  # the disk is full, a hook's set was closed: told, and the session can end
-            ending, turns = TurnEnd.failed("error", str(problem)), 0
+            ending, turns = fail_turn("error", str(problem)), 0
         result = Result(
             **{**structs.asdict(ending), "text": ending.text or ""},
             turns=turns,
@@ -290,7 +290,7 @@ class Agent:
         left = unanswered(self.conversation.messages)
         if left:
             self.conversation.add(interrupted_results(left))
-        return TurnEnd.failed("aborted", "interrupted"), 0
+        return fail_turn("aborted", "interrupted"), 0
 
     async def _finish_deferred(self) -> None:
         """Make the calls that the run before left to this one, then let the model go on (FACTS.md §3, defer)."""

@@ -14,7 +14,7 @@ from msgspec import Struct
 from hookline.agent.hook_messages import asked
 from hookline.agent.messages import ToolUse
 from hookline.agent.permission_policy import PermissionQuestion, as_asked
-from hookline.agent.session.results import TurnEnd
+from hookline.agent.session.results import TurnEnd, fail_turn
 from hookline.agent.session.session import Conversation
 from hookline.agent.tools import Tool
 from hookline.core.engine import Verdict
@@ -54,7 +54,9 @@ async def may_run(
         suggestions=suggestions(tool.name, as_asked(tool, given)), reason=reason, reason_type=permission.reason_type,
     )  # fmt: skip
     alone = by_hook and conversation.session.policy.can_use_tool is None  # FACTS.md §3: ask_then_permreq
-    reply = None if alone else await _ask_for_permission(conversation, tool, ask)
+    # All PermissionRequest hooks first, the strictest of them decides; only if none does is anyone else asked: a host
+    # that says yes at once must not outrun a hook that says no, and where a hook says yes no prompt appears.
+    reply = None if alone else await _hooks_say(conversation, tool, ask) or await _host_says(conversation, ask)
     return _answered(conversation, tool, use, ask, reply)
 
 
@@ -82,23 +84,6 @@ async def _denied(
     retry = verdict.reply.specific is not None and verdict.reply.specific.retry
     told = ("The PermissionDenied hook indicated you may retry this tool call.",) if retry else ()
     return Authorization(why=why, reminders=told)
-
-
-async def _ask_for_permission(conversation: Conversation, tool: Tool, ask: PermissionQuestion) -> Reply | None:
-    """All PermissionRequest hooks first, the strictest of them decides; only if none does is anyone else asked.
-
-    A host that says yes at once must not outrun a hook that says no, and where a hook says yes no prompt appears.
-    """
-    said = await _hooks_say(conversation, tool, ask)
-    return said if said is not None else await _host_says(conversation, ask)
-
-
-async def _withdraw_questions(*tasks: asyncio.Future[Any]) -> None:
-    """Take back questions that need no answer any more."""
-    for task in tasks:
-        if not task.done():
-            task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _hooks_say(conversation: Conversation, tool: Tool, ask: PermissionQuestion) -> Reply | None:
@@ -138,7 +123,8 @@ async def _host_says(conversation: Conversation, ask: PermissionQuestion) -> Rep
             )
         said = await answer
     finally:
-        await _withdraw_questions(answer)
+        answer.cancel()  # a question that needs no answer any more
+        await asyncio.gather(answer, return_exceptions=True)
     if isinstance(said, Reply):
         return said
     return allow() if said else deny("The user did not permit this call.")
@@ -158,7 +144,7 @@ def _answered(
     _note(conversation, use, ask.input, why, ask.reason_type)
     ending = None
     if reply is not None and reply.specific is not None and reply.specific.interrupt:
-        ending = TurnEnd.failed("aborted_tools", why)
+        ending = fail_turn("aborted_tools", why)
     elif reply is not None and reply.stop:
         ending = TurnEnd(reason="hook_stopped", text="")
     return Authorization(why=why, ending=ending)

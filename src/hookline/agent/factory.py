@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ from hookline.agent.tools.structured import read_schema
 from hookline.api import Hooks
 from hookline.errors import ConfigError, TranscriptError
 from hookline.guards.permissions import Rules, read_rules, removed_tools
+from hookline.runners.command import new_env_file
 from hookline.settings import parse_hooks
 from hookline.settings.hook_names import with_free_names
 from hookline.settings.problems import Problem
@@ -108,7 +108,7 @@ async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> AgentBundl
 
     Where hooks come from, and who trusts them, is for the caller to say: `hooks_for` is given the environment.
     """
-    env_file = _env_file()
+    env_file = new_env_file()
     hooks = hooks_for({**os.environ, "CLAUDE_ENV_FILE": str(env_file)})
     if options.audit:
         from hookline.records.audit.log import AuditLog
@@ -166,13 +166,6 @@ async def _make_agent(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[Agen
     agent.session.thinking = thinking(options, model)
     hooks.services = agent_services(agent.session, agent.conversation, servers)
     return agent, servers
-
-
-def _env_file() -> Path:
-    """Where SessionStart hooks export variables for later commands to."""
-    handle, name = tempfile.mkstemp(prefix="hookline-env-", suffix=".sh")
-    os.close(handle)
-    return Path(name)
 
 
 def settings_hooks(

@@ -56,8 +56,8 @@ class ServerAnswer:
 class HttpClient:
     """Asks servers; connections are kept for the next request, in each event loop its own."""
 
-    def __init__(self, *, to_connect: float = TO_CONNECT, to_read: float = TO_READ) -> None:
-        self._to_connect, self._to_read = to_connect, to_read
+    def __init__(self, *, to_read: float = TO_READ) -> None:
+        self._to_read = to_read
         self._clients: dict[tuple[asyncio.AbstractEventLoop, bool], httpx2.AsyncClient] = {}
         self._lives: list[AsyncGenerator[None, None]] = []
 
@@ -79,7 +79,7 @@ class HttpClient:
         key = (asyncio.get_running_loop(), direct)
         if key not in self._clients:
             self._clients = {one: client for one, client in self._clients.items() if not one[0].is_closed()}
-            limits = httpx2.Timeout(self._to_read, connect=self._to_connect)
+            limits = httpx2.Timeout(self._to_read, connect=TO_CONNECT)
             self._clients[key] = httpx2.AsyncClient(timeout=limits, verify=_tls(), trust_env=not direct)
             self._lives.append(self._live(self._clients[key]))
             await anext(self._lives[-1])

@@ -91,7 +91,7 @@ def _groups(calls: Sequence[PendingCall]) -> Iterator[list[PendingCall]]:
     group: list[PendingCall] = []
     for call in calls:
         tool = _tool_of(call)
-        if tool is not None and _safe(tool, call.use):
+        if tool is not None and (tool.concurrency_safe or tool.is_read_only(call.use.input)):
             group.append(call)
             continue
         if group:
@@ -105,10 +105,6 @@ def _groups(calls: Sequence[PendingCall]) -> Iterator[list[PendingCall]]:
 def _tool_of(call: PendingCall) -> Tool | None:
     name = call.use.name
     return call.conversation.tool_set.get(name) or call.conversation.tool_set.get(ALIASES.get(name, ""))
-
-
-def _safe(tool: Tool, use: ToolUse) -> bool:
-    return tool.concurrency_safe or tool.is_read_only(use.input)
 
 
 async def _together(group: list[PendingCall]) -> None:
@@ -223,8 +219,10 @@ def _judged(call: PendingCall, tool: Tool, given: dict[str, Any], verdict: Verdi
         call.refuse(hook_messages.refused(verdict))
     elif verdict.decision is Decision.DEFER:
         call.deferred = True
+    if call.result is not None:
+        row = {"tool_name": call.use.name, "tool_use_id": call.use.id, "tool_input": given}
+        call.conversation.session.denials.append(row)
     if call.result is not None or call.deferred:
-        _note_denial(call, given)
         return None
     if verdict.reply.input is None:
         return given
@@ -233,12 +231,6 @@ def _judged(call: PendingCall, tool: Tool, given: dict[str, Any], verdict: Verdi
     except ToolInputInvalid as problem:
         call.refuse(f"PreToolUse hook for {tool.name} returned an input that failed validation: {problem}")
         return None
-
-
-def _note_denial(call: PendingCall, given: dict[str, Any]) -> None:
-    if not call.deferred:
-        row = {"tool_name": call.use.name, "tool_use_id": call.use.id, "tool_input": given}
-        call.conversation.session.denials.append(row)
 
 
 async def _run(call: PendingCall, tool: Tool, given: dict[str, Any], env: ToolEnv) -> None:

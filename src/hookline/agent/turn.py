@@ -21,7 +21,7 @@ from hookline.agent.messages import Assistant, Message, Text, ToolOutput, User
 from hookline.agent.models import ModelRequest, ModelResponse
 from hookline.agent.models.pricing import has_price
 from hookline.agent.session.lifecycle import load_again
-from hookline.agent.session.results import TurnEnd
+from hookline.agent.session.results import TurnEnd, fail_turn
 from hookline.agent.session.session import Conversation
 from hookline.agent.tool_calls import call_tools
 from hookline.core.engine import Verdict
@@ -77,10 +77,10 @@ class _Turn:
                 return ending
             if self._over_budget():
                 why = f"Reached maximum budget (${self.conversation.session.budget})"
-                return TurnEnd.failed("budget_exhausted", why, "error_max_budget_usd", stop_reason="tool_use")
+                return fail_turn("budget_exhausted", why, "error_max_budget_usd", stop_reason="tool_use")
             if self._spent():
                 why = f"Reached maximum number of turns ({self.conversation.max_turns})"
-                return TurnEnd.failed("max_turns", why, "error_max_turns", stop_reason="tool_use")
+                return fail_turn("max_turns", why, "error_max_turns", stop_reason="tool_use")
 
     def _over_budget(self) -> bool:
         session = self.conversation.session
@@ -145,7 +145,7 @@ class _Turn:
         self.formless += 1
         if self.formless > MOST_FORMLESS:
             why = f"the model gave no answer in the form that was asked for, {self.formless} times"
-            return TurnEnd.failed("error", why, "error_max_structured_output_retries")
+            return fail_turn("error", why, "error_max_structured_output_retries")
         self.conversation.add_user(FORM_WANTED)
         return None
 
@@ -326,4 +326,4 @@ def _plain(message: Message) -> dict[str, str]:
 
 def _withheld(verdict: Verdict) -> TurnEnd:
     why = verdict.reason or f"a hook refused {verdict.event.event_name}"
-    return TurnEnd.failed("hook_stopped", why, text=why)
+    return fail_turn("hook_stopped", why, text=why)

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from hookline.errors import UnknownEvent
-from hookline.events import agents, model_calls, session, tools, workspace
+from hookline.events import agents, session, tools, workspace
 from hookline.events.base import Event
 
 
@@ -151,9 +151,9 @@ CATALOG = MappingProxyType({row.name: row for row in _ROWS})
 """Every event by its name on the wire."""
 
 _OWN_ROWS = (
-    _gate(model_calls.PreModelCall, "context", reported=False),
-    _gate(model_calls.PostModelCall, "output", reported=False),
-    _gate(model_calls.PreOutput, "output", reported=False),
+    _gate(session.PreModelCall, "context", reported=False),
+    _gate(session.PostModelCall, "output", reported=False),
+    _gate(session.PreOutput, "output", reported=False),
 )
 
 OWN_EVENTS = MappingProxyType({row.name: row for row in _OWN_ROWS})

@@ -355,8 +355,11 @@ def _effort(event: Event) -> dict[str, str]:
 
 def own_env_file(event: Event, env: Mapping[str, str]) -> Path | None:
     """A file for exports that will not be read, so that a hook that writes some does not fail for want of one."""
-    if not spec_of(event).env_file or "CLAUDE_ENV_FILE" in env:
-        return None
+    return new_env_file() if spec_of(event).env_file and "CLAUDE_ENV_FILE" not in env else None
+
+
+def new_env_file() -> Path:
+    """An empty file that hooks may export variables to."""
     import tempfile
 
     handle, name = tempfile.mkstemp(prefix="hookline-env-", suffix=".sh")

@@ -41,7 +41,7 @@ class OpenAI:
 
     def __init__(self, name: str, *, api_key: str, base_url: str | None = None, max_retries: int = 5) -> None:
         self.name = name
-        self._options = {"api_key": api_key, "base_url": base_url, "max_retries": max_retries}
+        self._options: dict[str, Any] = {"api_key": api_key, "base_url": base_url, "max_retries": max_retries}
         self._client: AsyncOpenAI | None = None
 
     async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> ModelResponse:
@@ -49,7 +49,8 @@ class OpenAI:
         if request.server_tools:
             names = ", ".join(f"`{tool.get('name')}`" for tool in request.server_tools)
             raise ModelError(f"model `{self.name}`: its server has no {names} of its own", "invalid_request")
-        sdk = import_sdk()
+        with extra("the OpenAI models", "agent"):
+            import openai as sdk
         if self._client is None:
             self._client = sdk.AsyncOpenAI(**self._options)
         answer = Completion(request.model or self.name, on_event)
@@ -123,13 +124,6 @@ class Completion:
     def _say(self, kind: str, text: str, index: int, block: dict[str, Any]) -> None:
         if self._telling is not None:
             self._telling.piece(kind, text, index, block, self.model)
-
-
-def import_sdk() -> Any:
-    """The SDK, or the error that says how to get it."""
-    with extra("the OpenAI models", "agent"):
-        import openai
-    return openai
 
 
 def encode_request(request: ModelRequest, model: str) -> dict[str, Any]:

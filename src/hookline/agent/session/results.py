@@ -12,20 +12,20 @@ from hookline.agent.messages import ToolUse, Usage
 class TurnEnd(Struct, frozen=True, kw_only=True):
     """Why a turn is over; `reason` is the wire's `terminal_reason`."""
 
-    reason: str = "completed"
-    subtype: str = "success"
     text: str | None = None
+    subtype: str = "success"
     is_error: bool = False
+    reason: str = "completed"
     stop_reason: str | None = None
     deferred: ToolUse | None = None
     errors: tuple[str, ...] = ()
     #: the answer in the form that was asked for
     structured: Any = UNSET
 
-    @classmethod
-    def failed(cls, reason: str, why: str, subtype: str = "error_during_execution", **more: Any) -> TurnEnd:
-        """The end of a turn that did not come to its own."""
-        return TurnEnd(reason=reason, subtype=subtype, is_error=True, errors=(why,), **more)
+
+def fail_turn(reason: str, why: str, subtype: str = "error_during_execution", **more: Any) -> TurnEnd:
+    """The end of a turn that did not come to its own."""
+    return TurnEnd(reason=reason, subtype=subtype, is_error=True, errors=(why,), **more)
 
 
 class Result(TurnEnd, frozen=True, kw_only=True):

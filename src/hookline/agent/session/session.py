@@ -266,9 +266,9 @@ class Conversation:
         if self.transcript is not None:
             self.transcript.add(message, uuids, **more)
 
-    def add_user(self, text: str, *, synthetic: bool = True) -> None:
-        """Say something on the user's side."""
-        self.add(User.of(text, synthetic=synthetic))
+    def add_user(self, text: str) -> None:
+        """Say something on the user's side that no person typed."""
+        self.add(User.of(text, synthetic=True))
 
     def remind(self, *texts: str) -> None:
         """Tell the model something with the next request, once."""

@@ -28,9 +28,9 @@ Tell: TypeAlias = Callable[[Note], None]
 class StreamOutput:
     """Says what happens to its listeners; without one it costs nothing."""
 
-    def __init__(self, session_id: str, tell: Tell | None = None) -> None:
+    def __init__(self, session_id: str) -> None:
         self.session_id = session_id
-        self.listeners: list[Tell] = [tell] if tell else []
+        self.listeners: list[Tell] = []
         self.partial = False  # whether answers are told piece by piece too
         self.subagent_text = False  # whether the words of subagents are told, too, while the agent waits for them
 

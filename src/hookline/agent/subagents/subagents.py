@@ -110,7 +110,7 @@ async def _work(conversation: Conversation, prompt: str) -> TurnEnd:
     conversation.add(User.of(prompt))
     conversation.remind_of_context(verdict)
     try:
-        ending = await _turn(conversation)
+        ending, _ = await run_turn(conversation)
     except Exception as problem:
         await _failed(conversation, f"{type(problem).__name__}: {problem}")
         raise
@@ -132,11 +132,6 @@ def _books(conversation: Conversation) -> Iterator[None]:
     finally:
         if conversation.transcript is not None:
             conversation.transcript.close()
-
-
-async def _turn(conversation: Conversation) -> TurnEnd:
-    ending, _ = await run_turn(conversation)
-    return ending
 
 
 def _told(conversation: Conversation, given: dict[str, Any], ending: TurnEnd) -> ToolResult:
@@ -205,11 +200,16 @@ def _report(conversation: Conversation, given: dict[str, Any], ending: TurnEnd) 
 
 
 async def _teammate(conversation: Conversation, name: str, prompt: str) -> TurnEnd:
-    """Work on the prompt, then through the shared task list."""
+    """Work on the prompt, then through the shared task list, until nothing is left to do and no hook objects."""
+    mate = _Teammate(conversation, name)
     try:
-        return await work_through(conversation, name, await _work(conversation, prompt))
+        ending = await _work(conversation, prompt)
+        while not ending.is_error and (told := await mate.next()) is not None:
+            conversation.add_user(told)
+            ending, _ = await run_turn(conversation)
     finally:
         conversation.session.teammates.discard(name)
+    return ending
 
 
 # -- teammates ----------------------------------------------------------------------------------------------------
@@ -221,15 +221,6 @@ async def _teammate(conversation: Conversation, name: str, prompt: str) -> TurnE
 
 #: how often in a row hooks may send a teammate back with nothing new to do
 MOST_SENT_BACK = 8
-
-
-async def work_through(conversation: Conversation, name: str, ending: TurnEnd) -> TurnEnd:
-    """Go on after a first turn, until there is nothing left to do and no hook objects; how the last turn ended."""
-    mate = _Teammate(conversation, name)
-    while not ending.is_error and (told := await mate.next()) is not None:
-        conversation.add_user(told)
-        ending, _ = await run_turn(conversation)
-    return ending
 
 
 class _Teammate:

@@ -58,7 +58,9 @@ class Bash(Tool):
             return failure(f"this session runs commands confined, and here that is not possible: {reason}")
         line, policy = line_to_run(given["command"], env)
         held = None if policy is None else (policy, env.state.jobs.starter)
-        shell = Shell(line, current_directory(env), environment(env), env.state.env_files, held)
+        folder = env.cwd if Path(env.cwd).is_dir() else env.state.project_dir  # noqa: ASYNC240 - one look at the disk
+        variables = {**(env.environ or os.environ), "CLAUDECODE": "1", "PWD": env.cwd}
+        shell = Shell(line, folder, variables, env.state.env_files, held)
         if given.get("run_in_background"):
             return await in_background(shell, given, env)
         sink = BoundedOutput(OUTPUT_LIMIT)
@@ -121,16 +123,6 @@ async def in_background(shell: Shell, given: dict[str, Any], env: ToolEnv) -> To
     return ToolResult(text, {**response(given["command"]), "backgroundTaskId": job.id})
 
 
-def environment(env: ToolEnv) -> dict[str, str]:
-    """The variables a command sees."""
-    return {**(env.environ or os.environ), "CLAUDECODE": "1", "PWD": env.cwd}
-
-
-def current_directory(env: ToolEnv) -> str:
-    """The session's directory, or the project's when a command removed it."""
-    return env.cwd if Path(env.cwd).is_dir() else env.state.project_dir
-
-
 async def follow(cwd: str | None, env: ToolEnv) -> str:
     """Move the session to where the command ended; from outside the project it goes back, and the model is told."""
     old, root = env.cwd, env.state.project_dir
@@ -138,7 +130,9 @@ async def follow(cwd: str | None, env: ToolEnv) -> str:
         return ""
     if env.agent_id is not None:  # every command of a subagent begins in the same place, as in Claude Code
         return f"\nShell cwd was reset to {old}"
-    await tell(env, old, cwd)
+    env.state.cwd = cwd  # hooks are told of the move with the session already there
+    if env.cwd_changed:
+        await env.cwd_changed(old, cwd)
     if Path(cwd).is_relative_to(real(root)):
         env.state.cwd = cwd
         return ""
@@ -149,13 +143,6 @@ async def follow(cwd: str | None, env: ToolEnv) -> str:
 def real(path: str) -> Path:
     """A path without links, as the shell's `pwd -P` prints it."""
     return Path(os.path.realpath(path))
-
-
-async def tell(env: ToolEnv, old: str, new: str) -> None:
-    """Let the host know of the move, with the session already there."""
-    env.state.cwd = new
-    if env.cwd_changed:
-        await env.cwd_changed(old, new)
 
 
 async def tidy(shell: Shell, env: ToolEnv) -> None:

@@ -46,8 +46,8 @@ class Job:
 class Jobs:
     """The session's background commands, and who starts its confined ones."""
 
-    def __init__(self, on_done: Callable[[Job], None] | None = None) -> None:
-        self.on_done = on_done
+    def __init__(self) -> None:
+        self.on_done: Callable[[Job], None] | None = None
         self.starter: WarmStarter = WarmStarter()
         self._jobs: dict[str, Job] = {}
         self._watchers: set[asyncio.Task[None]] = set()

@@ -11,13 +11,11 @@ from msgspec import Struct
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult
 from hookline.errors import ConfigError, ToolInputInvalid
 
-NAME = "StructuredOutput"
-
 
 class StructuredOutput(Tool):
     """Takes the answer, if it fits the schema; `answer` holds it, and is `UNSET` until then."""
 
-    name: ClassVar[str] = NAME
+    name: ClassVar[str] = "StructuredOutput"
     description: ClassVar[str] = (
         "Gives your final answer in the form that was asked for. Call it exactly once, when everything else is done."
     )
