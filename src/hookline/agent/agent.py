@@ -23,7 +23,7 @@ from hookline.agent import hook_messages
 from hookline.agent.context.definitions import AgentDefinition, Skill
 from hookline.agent.context.prompts import submit
 from hookline.agent.hook_services import agent_services, lend_services, take_back
-from hookline.agent.messages import Assistant, Block, Message, ToolUse, Usage
+from hookline.agent.messages import Assistant, Block, Message, Usage
 from hookline.agent.models import Model
 from hookline.agent.models.pricing import model_usage
 from hookline.agent.permission_policy import CanUseTool, PermissionPolicy
@@ -31,8 +31,15 @@ from hookline.agent.session.file_watcher import FileWatcher, names_in
 from hookline.agent.session.lifecycle import fire_session_end, fire_session_start, fire_setup, load_instructions
 from hookline.agent.session.results import Result, TurnEnd, fail_turn
 from hookline.agent.session.session import Conversation, Session
-from hookline.agent.session.transcript import Mirror, Transcript, deferred, interrupted_results, resume, unanswered
-from hookline.agent.session.transcript_paths import transcript_path
+from hookline.agent.session.transcript import (
+    Mirror,
+    Transcript,
+    deferred,
+    interrupted_results,
+    resume,
+    transcript_path,
+    unanswered,
+)
 from hookline.agent.stream_json.output import Note, StreamOutput
 from hookline.agent.subagents.subagents import spawn_agent
 from hookline.agent.tool_calls import call_tools
@@ -153,7 +160,7 @@ class Agent:
         `origin` says where the prompt comes from; the result says so, too.
         """
         await self.start()
-        return await self._guarded(self._prompted(prompt, blocks, mentions=mentions), origin)
+        return await self._guarded(_prompted(self.conversation, prompt, blocks, mentions=mentions), origin)
 
     async def stream(self, prompt: str) -> AsyncIterator[Note]:
         """Work on a prompt; the messages of the stream as they come, the last one is the result."""
@@ -197,7 +204,7 @@ class Agent:
         await self._finish_deferred()
         first = verdict.reply.specific.initial_user_message if verdict.reply.specific else None
         if first:
-            await self._guarded(self._prompted(first, ()))
+            await self._guarded(_prompted(self.conversation, first))
 
     async def aclose(self, reason: str = "other") -> None:
         """End the session: SessionEnd fires, then everything the session started is ended. Safe to call twice."""
@@ -224,12 +231,6 @@ class Agent:
 
     # -- the parts of a run ----------------------------------------------------------------------------------------
 
-    async def _prompted(
-        self, prompt: str, blocks: tuple[Block, ...], *, mentions: bool = False
-    ) -> TurnEnd | tuple[TurnEnd, int]:
-        ending = await submit(self.conversation, prompt, blocks, mentions=mentions)
-        return await run_turn(self.conversation) if ending is None else ending
-
     async def background(self) -> Result | None:
         """Wait for the next thing that happens in the background and let the agent react; None when nothing is left."""
         session, jobs = self.session, self.conversation.state.jobs
@@ -245,7 +246,7 @@ class Agent:
     async def react(self) -> Result:
         """React to what happened in the background: it is a prompt that no person typed."""
         prompt = await self.session.inbox.get()
-        return await self._guarded(self._prompted(prompt, ()), {"kind": "task-notification"})
+        return await self._guarded(_prompted(self.conversation, prompt), {"kind": "task-notification"})
 
     async def _guarded(self, work: Any, origin: dict[str, Any] | None = None) -> Result:
         """One turn as a task of its own, so that it can be interrupted; its result is told and returned."""
@@ -261,7 +262,7 @@ class Agent:
                 self._turn.cancel()
                 await asyncio.gather(self._turn, return_exceptions=True)
                 raise
-            ending, turns = self._cut_short(said)
+            ending, turns = _cut_short(self.conversation, said)
         except HooklineError as problem:  # the disk is full, a hook's set was closed: told, and the session can end
             ending, turns = fail_turn("error", str(problem)), 0
         result = Result(
@@ -279,19 +280,6 @@ class Agent:
         self.output.result(result)
         return result
 
-    def _cut_short(self, said: int) -> tuple[TurnEnd, int]:
-        """Answer what was left unanswered, so that the conversation can go on.
-
-        An agent that had said its last word, and whose Stop hooks were being asked, is done.
-        """
-        answers = [message for message in self.conversation.messages[said:] if isinstance(message, Assistant)]
-        if answers and self.conversation.messages[-1] is answers[-1] and not answers[-1].tool_uses:
-            return TurnEnd(text=answers[-1].text, stop_reason=answers[-1].stop_reason), len(answers)
-        left = unanswered(self.conversation.messages)
-        if left:
-            self.conversation.add(interrupted_results(left))
-        return fail_turn("aborted", "interrupted"), 0
-
     async def _finish_deferred(self) -> None:
         """Make the calls that the run before left to this one, then let the model go on (FACTS.md §3, defer)."""
         left = unanswered(self.conversation.messages)
@@ -300,35 +288,29 @@ class Agent:
         if not self.left_undone():
             self.conversation.add(interrupted_results(left))
             return
-        self.finished = await self._guarded(self._resumed(left))
 
-    async def _resumed(self, left: tuple[ToolUse, ...]) -> TurnEnd | tuple[TurnEnd, int]:
-        try:
-            ending = await call_tools(self.conversation, left)
-        finally:
-            self.caught_up.set()
-        return ending or await self._prompted(hook_messages.CONTINUE, ())
+        async def make_calls() -> TurnEnd | tuple[TurnEnd, int]:
+            try:
+                ending = await call_tools(self.conversation, left)
+            finally:
+                self.caught_up.set()
+            return ending or await _prompted(self.conversation, hook_messages.CONTINUE)
+
+        self.finished = await self._guarded(make_calls())
 
     # -- memory ------------------------------------------------------------------------------------------------------
 
     def open(self) -> str:
         """Open the session's file, or the one to go on with, unless it is open; why the session starts."""
-        self._source = self._source or self._open_transcript()
-        return self._source
-
-    def left_undone(self) -> bool:
-        """Whether the run before left calls to this one, which are made as soon as it starts."""
-        self.open()
-        wanted = deferred(self.conversation.transcript.path) if self.conversation.transcript else set()
-        return any(use.id in wanted for use in unanswered(self.conversation.messages))
-
-    def _open_transcript(self) -> str:
         session = self.session
+        if self._source:
+            return self._source
         if self._resume is None:
             if self._persist:
                 path = transcript_path(session.project_dir, session.id, session.environ)
                 self.conversation.transcript = Transcript(path, session.id, cwd=session.project_dir, mirror=self.mirror)
-            return "startup"
+            self._source = "startup"
+            return self._source
         found = resume(self._resume, cwd=session.project_dir, fork=self._fork, upto=self._upto, drops=self._drops)
         found.transcript.mirror = self.mirror
         self.conversation.transcript = found.transcript
@@ -336,7 +318,14 @@ class Agent:
         session.id = self.output.session_id = found.transcript.session_id
         if found.forked_from and not self._fork:
             self.output.inform(f"session {found.forked_from} is in use; this one is a copy of it", level="warning")
-        return "fork" if self._fork else "resume"
+        self._source = "fork" if self._fork else "resume"
+        return self._source
+
+    def left_undone(self) -> bool:
+        """Whether the run before left calls to this one, which are made as soon as it starts."""
+        self.open()
+        wanted = deferred(self.conversation.transcript.path) if self.conversation.transcript else set()
+        return any(use.id in wanted for use in unanswered(self.conversation.messages))
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -349,6 +338,27 @@ def _notify_command_finished(session: Session, job: Job) -> None:
     if job.status != "killed":
         summary = f'Background command "{job.description or job.command}" {job.status} (exit code {job.exit_code})'
         session.inbox.put(hook_messages.notification(job.id, job.status, f"{summary}. Output: {job.output}"))
+
+
+async def _prompted(
+    conversation: Conversation, prompt: str, blocks: tuple[Block, ...] = (), *, mentions: bool = False
+) -> TurnEnd | tuple[TurnEnd, int]:
+    ending = await submit(conversation, prompt, blocks, mentions=mentions)
+    return await run_turn(conversation) if ending is None else ending
+
+
+def _cut_short(conversation: Conversation, said: int) -> tuple[TurnEnd, int]:
+    """Answer what was left unanswered, so that the conversation can go on.
+
+    An agent that had said its last word, and whose Stop hooks were being asked, is done.
+    """
+    answers = [message for message in conversation.messages[said:] if isinstance(message, Assistant)]
+    if answers and conversation.messages[-1] is answers[-1] and not answers[-1].tool_uses:
+        return TurnEnd(text=answers[-1].text, stop_reason=answers[-1].stop_reason), len(answers)
+    left = unanswered(conversation.messages)
+    if left:
+        conversation.add(interrupted_results(left))
+    return fail_turn("aborted", "interrupted"), 0
 
 
 async def _ended(work: Any) -> tuple[TurnEnd, int]:

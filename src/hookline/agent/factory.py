@@ -26,7 +26,7 @@ from hookline.agent.models import Model, choose
 from hookline.agent.models.base import DEFAULT_MAX_TOKENS
 from hookline.agent.models.pricing import has_price
 from hookline.agent.run_options import RunOptions
-from hookline.agent.session.transcript_paths import find, latest
+from hookline.agent.session.transcript import find, latest
 from hookline.agent.tools import Tool, default_tools
 from hookline.agent.tools.structured import read_schema
 from hookline.api import Hooks

@@ -31,7 +31,9 @@ def judge(model: Model, conversation: Conversation | None = None) -> Any:
     """One question to the model, in one request; on Stop the conversation of the resting agent comes first."""
 
     async def ask(question: Question) -> str:
-        before = _conversation(conversation, question) if question.with_conversation and conversation else ()
+        before: list[Message] = []
+        if question.with_conversation and conversation:
+            before = conversation.session.talks.get(question.event.agent_id or "", conversation).messages
         request = ModelRequest(
             messages=(*before, User.of(question.text, synthetic=True)),
             system=(SYSTEM,),
@@ -41,10 +43,6 @@ def judge(model: Model, conversation: Conversation | None = None) -> Any:
         return (await model.respond(request)).text
 
     return ask
-
-
-def _conversation(main: Conversation, question: Question) -> tuple[Message, ...]:
-    return tuple(main.session.talks.get(question.event.agent_id or "", main).messages)
 
 
 def inspector(model: Model, tools: Any, env: Any) -> Any:

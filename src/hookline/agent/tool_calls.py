@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,12 @@ class PendingCall:
             texts = [self.conversation.bounded(text) for text in verdict.context]
             self.reminders.append(hook_messages.additional_context(verdict.event, texts))
 
+    def heed(self, verdict: Verdict) -> None:
+        """Tell the model, after the result, what hooks object to and what they want it to know."""
+        if verdict.decision is Decision.DENY:
+            self.reminders.append(hook_messages.objection(verdict))
+        self.remind_of_context(verdict)
+
     def stop(self, verdict: Verdict) -> None:
         """A hook ends the turn once the calls are answered; the model hears of it in its next turn."""
         self.ending = TurnEnd(reason="hook_stopped", text="")
@@ -88,18 +95,14 @@ async def call_tools(conversation: Conversation, uses: Sequence[ToolUse]) -> Tur
 
 def _groups(calls: Sequence[PendingCall]) -> Iterator[list[PendingCall]]:
     """Neighbouring calls that are safe together run at once, the others one by one."""
-    group: list[PendingCall] = []
-    for call in calls:
-        tool = _tool_of(call)
-        if tool is not None and (tool.concurrency_safe or tool.is_read_only(call.use.input)):
-            group.append(call)
-            continue
-        if group:
-            yield group
-        yield [call]
-        group = []
-    if group:
-        yield group
+    for safe, group in groupby(calls, _is_safe):
+        together = list(group)
+        yield from [together] if safe else [[call] for call in together]
+
+
+def _is_safe(call: PendingCall) -> bool:
+    tool = _tool_of(call)
+    return tool is not None and (tool.concurrency_safe or tool.is_read_only(call.use.input))
 
 
 def _tool_of(call: PendingCall) -> Tool | None:
@@ -257,9 +260,7 @@ async def _after_success(call: PendingCall, tool: Tool, about: dict[str, Any]) -
     assert call.result is not None
     verdict = await call.conversation.fire(PostToolUse, tool_response=call.result.response, **about)
     call.result = replaced(tool, call.result, verdict)
-    if verdict.decision is Decision.DENY:
-        call.reminders.append(hook_messages.objection(verdict))
-    call.remind_of_context(verdict)
+    call.heed(verdict)
     if verdict.stop:
         call.stop(verdict)
 
@@ -270,9 +271,7 @@ async def _after_failure(call: PendingCall, tool: Tool, about: dict[str, Any]) -
     content = call.result.content
     error = content if isinstance(content, str) else str(call.result.response)
     verdict = await call.conversation.fire(PostToolUseFailure, error=error, is_interrupt=False, **about)
-    if verdict.decision is Decision.DENY:
-        call.reminders.append(hook_messages.objection(verdict))
-    call.remind_of_context(verdict)
+    call.heed(verdict)
 
 
 # -- what a PostToolUse hook puts in place of a tool's output -----------------------------------------------------

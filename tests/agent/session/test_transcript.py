@@ -15,8 +15,17 @@ import pytest
 
 from hookline.agent.messages import Assistant, Message, Raw, Reminder, Text, ToolOutput, ToolUse, Usage, User
 from hookline.agent.session import transcript as module
-from hookline.agent.session.transcript import Transcript, interrupted_results, read_messages, resume, unanswered
-from hookline.agent.session.transcript_paths import find, latest, subagent_path, transcript_path
+from hookline.agent.session.transcript import (
+    Transcript,
+    find,
+    interrupted_results,
+    latest,
+    read_messages,
+    resume,
+    subagent_path,
+    transcript_path,
+    unanswered,
+)
 from hookline.errors import TranscriptError
 
 KILLS = int(os.environ.get("HOOKLINE_KILLS", "20"))

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
+from hookline.agent.session.transcript import config_folder
 from hookline.agent.tools.search import glob_pattern
 from hookline.settings.trust.memory_files import MOST_HOPS, includes, is_outside
 
@@ -49,7 +50,7 @@ def discover(
 
     `outside` has the files that a project may take in from outside its own folder: those that are trusted.
     """
-    home = _config_home(environ)
+    home = config_folder(environ)
     found: list[Instructions] = []
     seen: set[str] = set()
     for kind, path in _session_files(Path(cwd), home):
@@ -79,7 +80,8 @@ def nested(file_path: str, cwd: str, known: set[str]) -> list[Instructions]:
                 found += _load(file, about, known, _Fence(root))
     for rule in [rule for folder in (root, *folders) for rule in _rules(folder / ".claude")]:
         globs = _globs(rule)
-        if globs and any(_covers(glob, path, root) for glob in globs):
+        inside = path.relative_to(root).as_posix()
+        if globs and any(glob_pattern(glob).match(inside) for glob in globs):
             about = Instructions(str(rule), "", "Project", "path_glob_match", trigger_file_path=file_path, globs=globs)
             found += _load(rule, about, known, _Fence(root))
     return found
@@ -166,11 +168,3 @@ def _paths_of(header: str) -> tuple[str, ...] | None:
 def _split(text: str) -> list[str]:
     """A list by its commas, but not by those in `{a,b}`."""
     return re.findall(r"(?:\{[^}]*\}|[^,{])+", text)
-
-
-def _covers(glob: str, path: Path, root: Path) -> bool:
-    return glob_pattern(glob).match(path.relative_to(root).as_posix()) is not None
-
-
-def _config_home(environ: Mapping[str, str]) -> Path:
-    return Path(environ.get("CLAUDE_CONFIG_DIR") or Path(environ.get("HOME") or Path.home(), ".claude"))

@@ -18,8 +18,7 @@ import msgspec
 
 from hookline.agent.http_client import HttpClient, ServerAnswer
 from hookline.agent.messages import Message, Reminder, User, encode_message
-from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent
-from hookline.agent.models.kinds import api_error
+from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent, api_error
 from hookline.agent.models.stream import StreamedAnswer
 from hookline.errors import ModelError
 

@@ -7,12 +7,14 @@ or raises `ModelError`, whose `kind` is one of the reasons a StopFailure event c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
 from hookline.agent.messages import Assistant, Message, ToolUse, Usage
+from hookline.errors import ModelError
 
 DEFAULT_MAX_TOKENS = 16_384
 
@@ -79,3 +81,95 @@ class Model(Protocol):
     async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> ModelResponse:
         """The answer, whole; raises `ModelError`."""
         ...
+
+
+# -- which of the known kinds of failure an HTTP answer is; those are the kinds a StopFailure event can carry -----
+
+
+BY_TYPE = {
+    "authentication_error": "authentication_failed",
+    "permission_error": "authentication_failed",
+    "billing_error": "billing_error",
+    "insufficient_quota": "billing_error",
+    "rate_limit_error": "rate_limit",
+    "overloaded_error": "overloaded",
+    "not_found_error": "model_not_found",
+    "model_not_found": "model_not_found",
+    "invalid_request_error": "invalid_request",
+    "request_too_large": "invalid_request",
+    "timeout_error": "server_error",
+    "server_error": "server_error",
+}
+
+BY_STATUS = {
+    400: "invalid_request",
+    401: "authentication_failed",
+    402: "billing_error",
+    403: "authentication_failed",
+    404: "model_not_found",
+    413: "invalid_request",
+    422: "invalid_request",
+    429: "rate_limit",
+    529: "overloaded",
+}
+
+
+def kind_of(status: int | None, error_type: str = "") -> str:
+    """The kind behind a status and the error type the server named; the server's word counts before the number."""
+    if error_type in BY_TYPE:
+        return BY_TYPE[error_type]
+    if status in BY_STATUS:
+        return BY_STATUS[status]
+    return "server_error" if status is not None and status >= 500 else "unknown"
+
+
+def api_error(
+    status: int | None, body: Any, headers: Mapping[str, str] | None = None, *, model: str = ""
+) -> ModelError:
+    """The error behind a refused request: status, what the server said, and when it may be tried again."""
+    inner = body.get("error", body) if isinstance(body, Mapping) else {}
+    inner = inner if isinstance(inner, Mapping) else {"message": str(inner)}
+    # OpenAI's servers name the finer reason in `code` (`insufficient_quota`), Anthropic's in `type`
+    words = [str(inner[key]) for key in ("code", "type") if inner.get(key)]
+    kind = kind_of(status, next((word for word in words if word in BY_TYPE), ""))
+    said = inner.get("message") or "the server gave no reason"
+    name = f"model `{model}`: " if model else ""
+    return ModelError(f"{name}HTTP {status}: {said}", kind, status=status, retry_after=retry_after(headers or {}))
+
+
+TRANSPORTS = ("httpx", "httpcore", "h11", "anyio", "aiohttp")
+"""What the official SDKs let through from their HTTP libraries while a body is being read."""
+
+
+@contextmanager
+def model_errors(sdk: Any, model: str) -> Iterator[None]:
+    """Whatever goes wrong while an official SDK asks a model is raised as a `ModelError`."""
+    try:
+        yield
+    except sdk.APIStatusError as problem:
+        raise api_error(problem.status_code, problem.body, problem.response.headers, model=model) from problem
+    except sdk.APIError as problem:
+        raise ModelError(f"model `{model}`: {_cause(problem)}", "server_error") from problem
+    except (ValueError, TypeError, KeyError, AttributeError) as problem:
+        raise ModelError(f"model `{model}`: the answer makes no sense: {problem}", "server_error") from problem
+    except Exception as problem:
+        if not type(problem).__module__.startswith(TRANSPORTS):
+            raise
+        raise ModelError(f"model `{model}`: the connection broke: {_cause(problem)}", "server_error") from problem
+
+
+def _cause(problem: BaseException) -> str:
+    """The innermost reason, which is the one that says something."""
+    while problem.__cause__ is not None:
+        problem = problem.__cause__
+    return str(problem) or type(problem).__name__
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds the server asks us to wait, if it does so in seconds."""
+    for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            return max(0.0, float(headers[name]) / scale)
+        except (KeyError, ValueError):
+            continue
+    return None

@@ -19,8 +19,7 @@ from hookline.agent.messages import (
     User,
     text_of,
 )
-from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent
-from hookline.agent.models.kinds import model_errors
+from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent, model_errors
 from hookline.agent.models.stream import AnswerStream, parse_arguments
 from hookline.errors import ModelError, extra
 

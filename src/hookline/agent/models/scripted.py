@@ -21,8 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from hookline.agent.messages import Assistant, Block, StopReason, Text, ToolUse, User, decode_block, decode_usage
-from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent
-from hookline.agent.models.kinds import api_error
+from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent, api_error
 from hookline.agent.models.stream import AnswerStream
 from hookline.errors import ModelError
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from hookline.agent.messages import Assistant, Block, Raw, Text, ToolUse, decode_block, decode_usage, encode_block
-from hookline.agent.models.kinds import api_error
+from hookline.agent.models.base import api_error
 from hookline.errors import ModelError
 
 #: delta type → the field of the delta, which is also the field of the block it grows
@@ -135,7 +135,7 @@ class AnswerStream:
             if isinstance(block, Text):
                 self.piece("text_delta", block.text, index, {**wire, "text": ""})
             elif isinstance(block, ToolUse):
-                self.piece("input_json_delta", _text(block.input), index, {**wire, "input": {}})
+                self.piece("input_json_delta", msgspec.json.encode(block.input).decode(), index, {**wire, "input": {}})
             else:
                 self.piece("text_delta", "", index, wire)
         self.end(message)
@@ -158,10 +158,6 @@ class AnswerStream:
         usage = {"input_tokens": 0, "output_tokens": 0}
         message = {**about, "stop_reason": None, "stop_sequence": None, "usage": usage}
         self._tell({"type": "message_start", "message": message})
-
-
-def _text(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
 
 
 def parse_arguments(id: str, name: str, arguments: Any) -> ToolUse:

@@ -23,8 +23,7 @@ from hookline.agent.models.choose import resolve
 from hookline.agent.session.lifecycle import instructions_told
 from hookline.agent.session.results import TurnEnd
 from hookline.agent.session.session import Conversation
-from hookline.agent.session.transcript import Transcript
-from hookline.agent.session.transcript_paths import subagent_path
+from hookline.agent.session.transcript import Transcript, subagent_path
 from hookline.agent.tool_host import task_block_reason
 from hookline.agent.tools import Task, ToolResult, failure
 from hookline.agent.turn import run_turn, subagent_stops

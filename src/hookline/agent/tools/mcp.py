@@ -206,7 +206,7 @@ class McpServer:
         if self._ask is not None:
             return host_streams(self.name, self._ask)
         if config.url:
-            return _http(config)
+            return _sse(config) if config.type == "sse" else _streamable(config)
         if not config.command:
             raise McpError(
                 self.name, 'expected a `command` or a `url`; write `{"command": "…"}` or `{"type": "http", "url": "…"}`'
@@ -299,12 +299,10 @@ def _block(wire: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _http(config: ServerConfig) -> contextlib.AbstractAsyncContextManager[Any]:
-    if config.type == "sse":
-        from mcp.client.sse import sse_client
+def _sse(config: ServerConfig) -> contextlib.AbstractAsyncContextManager[Any]:
+    from mcp.client.sse import sse_client
 
-        return sse_client(config.url, headers=config.headers)
-    return _streamable(config)
+    return sse_client(config.url, headers=config.headers)
 
 
 @contextlib.asynccontextmanager
