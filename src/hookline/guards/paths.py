@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -23,10 +23,9 @@ from hookline.core.hooks.tools import EDITING, READING
 from hookline.core.patches import holds_patch, read_patch
 from hookline.core.paths import inside_any
 from hookline.core.shell import writes
-from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse, SessionStart
 from hookline.guards import sandboxing
-from hookline.guards.commands import shell_lines
+from hookline.guards.commands import PRIORITY, Undecided, check_undecided, shell_lines
 from hookline.guards.line_reads import reads_of
 from hookline.guards.off_loop import run_off_loop
 from hookline.guards.resolve_path import Matches, UnresolvablePath, checked, resolved, spellings
@@ -36,8 +35,6 @@ from hookline.guards.tool_inputs import Line, paths_in, texts_of
 from hookline.replies import Reply, ask, deny, rewrite, stop
 from hookline.sandbox.policy import Policy
 
-Undecided = Literal["ask", "deny"]
-PRIORITY = 100
 WRITERS = {tool: TOOL_ARGUMENTS[tool].name for tool in EDITING}
 READERS = {tool: TOOL_ARGUMENTS[tool].name for tool in READING} | {"LSP": ""}
 _READS = re.compile(
@@ -91,8 +88,7 @@ def stay_inside(
     With `confine="auto"` such a line is not asked about where the kernel can hold it: it runs confined. Hookline's own
     agent does that unless `confine="off"`.
     """
-    if undecided not in ("ask", "deny"):
-        raise HookError(f"undecided must be `ask` or `deny`, got `{undecided}`")
+    check_undecided(undecided)
     folders = (also,) if isinstance(also, (str, Path)) else tuple(also)
     guard = StayInside(root, folders, read=read, undecided=undecided, confine=checked_confine(confine), name=name)
     after = (PostToolUse,) if confine == "off" else (PostToolUse, PostToolUseFailure)

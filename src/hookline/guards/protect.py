@@ -25,9 +25,9 @@ from hookline.core.shell import parse_line, writes
 from hookline.errors import HookError
 from hookline.events import PreToolUse
 from hookline.guards import sandboxing
-from hookline.guards.commands import shell_lines
+from hookline.guards.commands import PRIORITY, Undecided, shell_lines
 from hookline.guards.off_loop import run_off_loop
-from hookline.guards.paths import PRIORITY, Undecided, line_folder, paths_of, seems_to_read
+from hookline.guards.paths import line_folder, paths_of, seems_to_read
 from hookline.guards.permissions import modes
 from hookline.guards.permissions.git_config import is_harmless_setting
 from hookline.guards.permissions.readonly_commands import WorkingFolders

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from hookline.core.paths import inside_any
 
 _MOST_LINKS = 40
+_MOST_ENTRIES = 5_000
 _MOST_CHARACTERS = 4096
 _NO_REAL_FOLDERS = ("/proc", "/dev/fd", "/dev/pts", "/sys", "/dev/stdin", "/dev/tcp", "/dev/udp")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\[^\\]")
@@ -115,8 +116,8 @@ def fold_confusables(text: str) -> str:
 class Matches:
     """The files that wildcards stand for, as far as a bounded look at folders tells."""
 
-    def __init__(self, cwd: str, most: int = 5_000) -> None:
-        self._cwd, self._left = cwd, most
+    def __init__(self, cwd: str) -> None:
+        self._cwd, self._left = cwd, _MOST_ENTRIES
 
     @property
     def exhausted(self) -> bool:

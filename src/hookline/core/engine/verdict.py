@@ -16,29 +16,11 @@ from hookline.events.frozen import thaw
 from hookline.replies import NOTHING, Decision, Reply
 
 
-class Verdict(msgspec.Struct):
-    """The merged reply to one event.
-
-    `blocked` is what an agent asks first; `input` is what to run, rewritten or not. `str(verdict)` is one line,
-    `explain()` tells the whole story.
-    """
+class JointReply(msgspec.Struct):
+    """What all hooks together say to one event, and what that comes to."""
 
     event: Event
     reply: Reply
-    chosen: tuple[Hook, ...] = ()
-    started: float = 0.0
-    answered: float | list[float] = 0.0
-    known: tuple[Outcome, ...] | None = None
-    evaluated: Reply | None = None
-    """What the hooks said, in a set that only evaluates: nothing of it counts."""
-
-    @property
-    def outcomes(self) -> tuple[Outcome, ...]:
-        """One per hook that was selected, in the order they ran."""
-        if self.known is None:
-            answered = self.answered if isinstance(self.answered, list) else [self.answered]
-            self.known = silent_outcomes(self.event, self.reply, self.chosen, [self.started, *answered])
-        return self.known
 
     @property
     def decision(self) -> Decision:
@@ -65,19 +47,6 @@ class Verdict(msgspec.Struct):
         if reply.stop and self.decision is not Decision.DENY:
             return reply.stop_reason or ""
         return reply.reason if reply.reasons else "\n".join(reply.keep_going_reasons)
-
-    @property
-    def decided_by(self) -> str | None:
-        """The names of the hooks whose answer this is, in order, joined by commas."""
-        names = dict.fromkeys(outcome.hook for outcome in self.outcomes if self._decided(outcome.reply))
-        return ", ".join(names) or None
-
-    def _decided(self, reply: Reply) -> bool:
-        if self.stop and self.decision is not Decision.DENY:
-            return reply.stop
-        if self.decision is not Decision.PASS:
-            return reply.decision is self.decision
-        return reply.keep_going and self.keep_going
 
     @property
     def input(self) -> dict[str, Any] | None:
@@ -135,6 +104,42 @@ class Verdict(msgspec.Struct):
         if self.reply.input is not None:
             return _identity(self.reply.input)
         return _identity(target if self.reply.output is msgspec.UNSET else self.reply.output)
+
+
+class Verdict(JointReply):
+    """The merged reply to one event.
+
+    `blocked` is what an agent asks first; `input` is what to run, rewritten or not. `str(verdict)` is one line,
+    `explain()` tells the whole story.
+    """
+
+    chosen: tuple[Hook, ...] = ()
+    started: float = 0.0
+    answered: float | list[float] = 0.0
+    known: tuple[Outcome, ...] | None = None
+    evaluated: Reply | None = None
+    """What the hooks said, in a set that only evaluates: nothing of it counts."""
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """One per hook that was selected, in the order they ran."""
+        if self.known is None:
+            answered = self.answered if isinstance(self.answered, list) else [self.answered]
+            self.known = silent_outcomes(self.event, self.reply, self.chosen, [self.started, *answered])
+        return self.known
+
+    @property
+    def decided_by(self) -> str | None:
+        """The names of the hooks whose answer this is, in order, joined by commas."""
+        names = dict.fromkeys(outcome.hook for outcome in self.outcomes if self._decided(outcome.reply))
+        return ", ".join(names) or None
+
+    def _decided(self, reply: Reply) -> bool:
+        if self.stop and self.decision is not Decision.DENY:
+            return reply.stop
+        if self.decision is not Decision.PASS:
+            return reply.decision is self.decision
+        return reply.keep_going and self.keep_going
 
     @property
     def failures(self) -> tuple[Outcome, ...]:

@@ -31,8 +31,8 @@ _SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)", re.DOTALL)
 BASH_LIKE = frozenset({"bash", "zsh", "ksh", "rbash"})
 
 
-class CommandParser(WordReader):
-    """Reads commands and the operators between them, and (`find_nested_commands`) the lines handed to other shells."""
+class CommandCollector(WordReader):
+    """Lists the commands that were read, and (`find_nested_commands`) those in the lines handed to other shells."""
 
     def __init__(
         self, source: str, found: ParseState, via: tuple[str, ...] = (), *, depth: int = 0, inside: bool = False
@@ -56,188 +56,10 @@ class CommandParser(WordReader):
         )  # fmt: skip
         self.add(command, None)
 
-    def list_until(self, closing: str) -> None:
-        """Read commands and the operators between them, up to a closing `)`, `;;` or `esac`, or the end."""
-        before = ""
-        while True:
-            self.space()
-            if self.peek() == "\n":
-                self.newline()
-                before = before if before in _JOINING else ""
-                continue
-            if not self.peek() or self.peek() == ")" or (closing == ";;" and self._ends_case()):
-                return
-            draft = self.command()
-            self.space()
-            operator = _OPERATOR.match(self.source, self.at)
-            sign = operator[0] if operator else ""
-            if draft is not None:
-                draft.after, draft.scope = before, self.scope
-                self._finish(draft, constant=self.straight and before not in _JOINING and sign in ("", ";", "&&"))
-            if sign.startswith((";;", ";&")) and closing != ";;":
-                raise Undecidable(f"`{sign}` stands outside `case`")
-            if sign.startswith((";;", ";&")):
-                return
-            if not sign and self.peek() not in ("", "\n", ")") and draft is not None:
-                raise Undecidable(f"`{self.peek()}` is not where the shell allows it")
-            self.at += len(sign)
-            before = sign if draft is not None or sign else before
-
-    def space(self) -> None:
-        """Skip blanks and a comment."""
-        found = _SPACE.match(self.source, self.at)
-        self.at: int = found.end() if found else self.at
-
-    def newline(self) -> None:
-        self.at += 1
-        for document, draft in self.documents:
-            self._body(document, draft)
-        self.documents.clear()
-        for draft in self.waiting:
-            self._emit(draft)
-        self.waiting.clear()
-
-    def command(self) -> Draft | None:
-        """Read one simple command, or step over one piece of a compound command (then None)."""
-        if self.peek() == "(":
-            self._parentheses()
-            return None
-        draft = Draft(self.at)
-        while True:
-            self.space()
-            if self._redirect(draft):
-                continue
-            draft.end = self.at
-            word = self.word()
-            if word is None:
-                return draft
-            if draft.empty:
-                if self._keyword(word):
-                    return None
-                if _FUNCTION.match(self.source, self.at) and word.bare:
-                    self._function()
-                    return None
-            self._take(draft, word)
-
-    def _parentheses(self) -> None:
-        self.straight = False
-        if self.peek(2) == "((":
-            self.at += 2
-            self.arithmetic("))")
-        else:
-            self.at += 1
-            self.closed_by(")")
-        self._after_compound()
-
-    def closed_by(self, closing: str) -> None:
-        """Read a list and the `)` that closes it."""
-        self.deeper()
-        scope, self.scope = self.scope, self.new_scope()
-        self.list_until(closing)
-        if self.peek() != ")":
-            raise Undecidable("`(` is never closed")
-        if self.documents:
-            raise Undecidable("a here-document starts inside `(…)` and does not end there")
-        self.at += 1
-        self.depth -= 1
-        self.scope = scope
-
     def new_scope(self) -> tuple[int, ...]:
         """A scope inside this one, for a subshell or another process."""
         self.found.scopes.append(len(self.found.scopes))
         return (*self.scope, len(self.found.scopes))
-
-    def _take(self, draft: Draft, word: Word) -> None:
-        assignment = _ASSIGNMENT.match(word.text)
-        plain = assignment and (word.bare_until < 0 or word.bare_until >= assignment.end())
-        if assignment and plain and self.peek() == "(" and word.text == assignment[0]:
-            self._array()
-            draft.assignments.append((assignment[1], "(…)"))
-        elif assignment and plain and not draft.words:
-            value = unmask(word.text[assignment.end() :])
-            draft.assignments.append((assignment[1], value))
-            if assignment[0] == assignment[1] + "=" and _SAFE_CONSTANT.fullmatch(word.text[assignment.end() :]):
-                draft.constants[assignment[1]] = value
-        else:
-            if self.peek() == "(":
-                raise Undecidable("a pattern such as `!(…)` depends on the files there are")
-            words = word.expanded()
-            if word.globs:
-                draft.globs.extend(range(len(draft.words), len(draft.words) + len(words)))
-            draft.words.extend(words)
-
-    def _array(self) -> None:
-        self.at += 1
-        while True:
-            self.space()
-            if self.peek() == "\n":
-                self.newline()
-            elif self.peek() == ")":
-                break
-            elif (word := self.word()) is None:
-                raise Undecidable("an array is never closed")
-            else:
-                self._arithmetic_later([unmask(word.text)])
-        self.at += 1
-        if self.peek() not in ("", " ", "\t", "\n", ";", "&", "|", ")"):
-            raise Undecidable("something stands right behind an array")
-
-    def _redirect(self, draft: Draft) -> bool:
-        found = _REDIRECT.match(self.source, self.at)
-        if not found:
-            return False
-        self.at = found.end()
-        self.skip_blank()
-        if found[1] and found[1].startswith("{"):
-            self.sets(found[1].strip("{}"))
-        word = self.word()
-        if word is None:
-            raise Undecidable(f"`{found[2]}` has no target")
-        if found[2].startswith("<<") and found[2] != "<<<":
-            self._document(found[2], word, draft, found[1] or "")
-            return True
-        for target, known in word.expanded():
-            draft.redirects.append(Redirect(found[2], target, found[1] or "", known))
-            if found[2] == "<<<":
-                draft.input = target if known else UNKNOWN
-        return True
-
-    def _document(self, operator: str, word: Word, draft: Draft, fd: str) -> None:
-        source = self.source[word.start : word.end]
-        if "$" in source or "`" in source or "\n" in source:
-            raise Undecidable("the end of a here-document is written with an expansion")
-        document = HereDocument(unmask(word.text), word.bare_until >= 0, operator == "<<-")
-        self.documents.append((document, draft))
-        draft.redirects.append(Redirect("<<", document.delimiter, fd))
-
-    def _body(self, document: HereDocument, draft: Draft) -> None:
-        lines: list[str] = []
-        while True:
-            if self.at >= len(self.source):
-                raise Undecidable(f"the here-document `{document.delimiter}` never ends")
-            end = self.source.find("\n", self.at)
-            end = len(self.source) if end < 0 else end
-            line = self.source[self.at : end]
-            self.at = min(end + 1, len(self.source))
-            if document.strip_tabs:
-                line = line.lstrip("\t")
-            if line == document.delimiter:
-                break
-            if line.endswith("\\") and not document.quoted:
-                raise Undecidable("a line of a here-document goes on after a backslash")
-            lines.append(line)
-        body = "\n".join(lines)
-        draft.input = self._document_text(body, document)
-        draft.literal = draft.input == body
-
-    def _document_text(self, body: str, document: HereDocument) -> str:
-        """What the command reads; an unquoted here-document is expanded first, which may run commands."""
-        if document.quoted or not re.search(r"[$`\\]", body):
-            return body
-        out: list[str] = []
-        self._inner(body, self.via, inside=True).quoted(out, "", "$`\\")
-        text = "".join(out)
-        return UNKNOWN if UNKNOWN in text else unmask(text)
 
     def _finish(self, draft: Draft, *, constant: bool) -> None:
         if draft.empty:
@@ -314,14 +136,211 @@ class CommandParser(WordReader):
             parser.scope = parser.new_scope()
         return parser
 
+    def nested(self, source: str) -> None:
+        self._inner(source, self.via, inside=True).read()
+
+    def sets(self, name: str) -> None:
+        if CODE_VARIABLES.fullmatch(name):
+            self.found.undecidable[f"`{name}=…` changes what later commands run"] = None
+
+    def evaluates(self, reason: str) -> None:
+        self.found.evaluates[reason] = None
+
+    @abstractmethod
+    def read(self) -> None:
+        """Read the whole line."""
+
+
+class DocumentReader(CommandCollector):
+    """Reads here-documents, whose texts follow the line that announces them."""
+
+    def newline(self) -> None:
+        self.at += 1
+        for document, draft in self.documents:
+            self._body(document, draft)
+        self.documents.clear()
+        for draft in self.waiting:
+            self._emit(draft)
+        self.waiting.clear()
+
+    def _document(self, operator: str, word: Word, draft: Draft, fd: str) -> None:
+        source = self.source[word.start : word.end]
+        if "$" in source or "`" in source or "\n" in source:
+            raise Undecidable("the end of a here-document is written with an expansion")
+        document = HereDocument(unmask(word.text), word.bare_until >= 0, operator == "<<-")
+        self.documents.append((document, draft))
+        draft.redirects.append(Redirect("<<", document.delimiter, fd))
+
+    def _body(self, document: HereDocument, draft: Draft) -> None:
+        lines: list[str] = []
+        while True:
+            if self.at >= len(self.source):
+                raise Undecidable(f"the here-document `{document.delimiter}` never ends")
+            end = self.source.find("\n", self.at)
+            end = len(self.source) if end < 0 else end
+            line = self.source[self.at : end]
+            self.at = min(end + 1, len(self.source))
+            if document.strip_tabs:
+                line = line.lstrip("\t")
+            if line == document.delimiter:
+                break
+            if line.endswith("\\") and not document.quoted:
+                raise Undecidable("a line of a here-document goes on after a backslash")
+            lines.append(line)
+        body = "\n".join(lines)
+        draft.input = self._document_text(body, document)
+        draft.literal = draft.input == body
+
+    def _document_text(self, body: str, document: HereDocument) -> str:
+        """What the command reads; an unquoted here-document is expanded first, which may run commands."""
+        if document.quoted or not re.search(r"[$`\\]", body):
+            return body
+        out: list[str] = []
+        self._inner(body, self.via, inside=True).quoted(out, "", "$`\\")
+        text = "".join(out)
+        return UNKNOWN if UNKNOWN in text else unmask(text)
+
+
+class CommandParser(DocumentReader):
+    """Reads commands and the operators between them."""
+
+    def list_until(self, closing: str) -> None:
+        """Read commands and the operators between them, up to a closing `)`, `;;` or `esac`, or the end."""
+        before = ""
+        while True:
+            self.space()
+            if self.peek() == "\n":
+                self.newline()
+                before = before if before in _JOINING else ""
+                continue
+            if not self.peek() or self.peek() == ")" or (closing == ";;" and self._ends_case()):
+                return
+            draft = self.command()
+            self.space()
+            operator = _OPERATOR.match(self.source, self.at)
+            sign = operator[0] if operator else ""
+            if draft is not None:
+                draft.after, draft.scope = before, self.scope
+                self._finish(draft, constant=self.straight and before not in _JOINING and sign in ("", ";", "&&"))
+            if sign.startswith((";;", ";&")) and closing != ";;":
+                raise Undecidable(f"`{sign}` stands outside `case`")
+            if sign.startswith((";;", ";&")):
+                return
+            if not sign and self.peek() not in ("", "\n", ")") and draft is not None:
+                raise Undecidable(f"`{self.peek()}` is not where the shell allows it")
+            self.at += len(sign)
+            before = sign if draft is not None or sign else before
+
+    def space(self) -> None:
+        """Skip blanks and a comment."""
+        found = _SPACE.match(self.source, self.at)
+        self.at: int = found.end() if found else self.at
+
+    def command(self) -> Draft | None:
+        """Read one simple command, or step over one piece of a compound command (then None)."""
+        if self.peek() == "(":
+            self._parentheses()
+            return None
+        draft = Draft(self.at)
+        while True:
+            self.space()
+            if self._redirect(draft):
+                continue
+            draft.end = self.at
+            word = self.word()
+            if word is None:
+                return draft
+            if draft.empty:
+                if self._keyword(word):
+                    return None
+                if _FUNCTION.match(self.source, self.at) and word.bare:
+                    self._function()
+                    return None
+            self._take(draft, word)
+
+    def _parentheses(self) -> None:
+        self.straight = False
+        if self.peek(2) == "((":
+            self.at += 2
+            self.arithmetic("))")
+        else:
+            self.at += 1
+            self.closed_by(")")
+        self._after_compound()
+
+    def closed_by(self, closing: str) -> None:
+        """Read a list and the `)` that closes it."""
+        self.deeper()
+        scope, self.scope = self.scope, self.new_scope()
+        self.list_until(closing)
+        if self.peek() != ")":
+            raise Undecidable("`(` is never closed")
+        if self.documents:
+            raise Undecidable("a here-document starts inside `(…)` and does not end there")
+        self.at += 1
+        self.depth -= 1
+        self.scope = scope
+
+    def _take(self, draft: Draft, word: Word) -> None:
+        assignment = _ASSIGNMENT.match(word.text)
+        plain = assignment and (word.bare_until < 0 or word.bare_until >= assignment.end())
+        if assignment and plain and self.peek() == "(" and word.text == assignment[0]:
+            self._array()
+            draft.assignments.append((assignment[1], "(…)"))
+        elif assignment and plain and not draft.words:
+            value = unmask(word.text[assignment.end() :])
+            draft.assignments.append((assignment[1], value))
+            if assignment[0] == assignment[1] + "=" and _SAFE_CONSTANT.fullmatch(word.text[assignment.end() :]):
+                draft.constants[assignment[1]] = value
+        else:
+            if self.peek() == "(":
+                raise Undecidable("a pattern such as `!(…)` depends on the files there are")
+            words = word.expanded()
+            if word.globs:
+                draft.globs.extend(range(len(draft.words), len(draft.words) + len(words)))
+            draft.words.extend(words)
+
+    def _array(self) -> None:
+        self.at += 1
+        while True:
+            self.space()
+            if self.peek() == "\n":
+                self.newline()
+            elif self.peek() == ")":
+                break
+            elif (word := self.word()) is None:
+                raise Undecidable("an array is never closed")
+            else:
+                self._arithmetic_later([unmask(word.text)])
+        self.at += 1
+        if self.peek() not in ("", " ", "\t", "\n", ";", "&", "|", ")"):
+            raise Undecidable("something stands right behind an array")
+
+    def _redirect(self, draft: Draft) -> bool:
+        found = _REDIRECT.match(self.source, self.at)
+        if not found:
+            return False
+        self.at = found.end()
+        self.skip_blank()
+        if found[1] and found[1].startswith("{"):
+            self.sets(found[1].strip("{}"))
+        word = self.word()
+        if word is None:
+            raise Undecidable(f"`{found[2]}` has no target")
+        if found[2].startswith("<<") and found[2] != "<<<":
+            self._document(found[2], word, draft, found[1] or "")
+            return True
+        for target, known in word.expanded():
+            draft.redirects.append(Redirect(found[2], target, found[1] or "", known))
+            if found[2] == "<<<":
+                draft.input = target if known else UNKNOWN
+        return True
+
     def substitution(self, closing: str) -> None:
         documents, waiting, inside, straight = self.documents, self.waiting, self.inside, self.straight
         self.documents, self.waiting, self.inside, self.straight = [], [], True, False
         self.closed_by(closing)
         self.documents, self.waiting, self.inside, self.straight = documents, waiting, inside, straight
-
-    def nested(self, source: str) -> None:
-        self._inner(source, self.via, inside=True).read()
 
     def _after_compound(self) -> bool:
         """Read the redirections that may follow `done`, `fi` or `}`."""
@@ -339,17 +358,6 @@ class CommandParser(WordReader):
         found = _FUNCTION.match(self.source, self.at)
         self.at = found.end() if found else self.at
         self.straight, self.loops = False, True
-
-    def sets(self, name: str) -> None:
-        if CODE_VARIABLES.fullmatch(name):
-            self.found.undecidable[f"`{name}=…` changes what later commands run"] = None
-
-    def evaluates(self, reason: str) -> None:
-        self.found.evaluates[reason] = None
-
-    @abstractmethod
-    def read(self) -> None:
-        """Read the whole line."""
 
     @abstractmethod
     def _keyword(self, word: Word) -> bool:

@@ -69,8 +69,8 @@ class Word(NamedTuple):
         return is_pattern(self.text)
 
 
-class WordReader(ABC):
-    """A place in a shell line, and the reading of words from there."""
+class LinePlace(ABC):
+    """A place in a shell line; what is met on the way is for the reader of commands to note."""
 
     def __init__(self, source: str, depth: int) -> None:
         self.source = source
@@ -94,56 +94,25 @@ class WordReader(ABC):
         if found:
             self.at = found.end()
 
-    def word(self) -> Word | None:
-        """The word that starts here, or None when an operator, a newline or the end does."""
-        start, out, bare_until = self.at, list[str](), -1
-        while self.at < len(self.source):
-            plain = _PLAIN.match(self.source, self.at)
-            if plain:
-                out.append(plain[0])
-                self.at = plain.end()
-                continue
-            if self.peek(2) == "\\\n":
-                self.at += 2
-                continue
-            length = sum(map(len, out)) if bare_until < 0 else bare_until
-            if not self._special(out):
-                break
-            bare_until = length
-        if self.at == start:
-            return None
-        return Word("".join(out), bare_until, start, self.at, self._split(start))
+    @abstractmethod
+    def substitution(self, closing: str) -> None:
+        """Read the commands of `$(…)` or `<(…)` from here up to its end."""
 
-    def _split(self, start: int) -> tuple[str, ...]:
-        """The words that an unquoted `$x` with a constant value stands for."""
-        found = _VARIABLE.fullmatch(self.source, start, self.at) if self.constants else None
-        return tuple(self.constants.get(found[1] or found[2], "").split()) if found else ()
+    @abstractmethod
+    def sets(self, name: str) -> None:
+        """Note that the line gives a variable a value."""
 
-    def _special(self, out: list[str]) -> bool:
-        """Read one quoted or expanded piece; False when an operator or a blank ends the word."""
-        char, two = self.peek(), self.peek(2)
-        if two in ("<(", ">("):
-            self.at += 2
-            self.substitution(")")
-            out.append(UNKNOWN + mask(two + "…)"))
-        elif char == "\\":
-            self._backslash(out)
-        elif char == "'":
-            out.append(mask(self._until_quote(self.at + 1)))
-        elif char == '"':
-            self._double(out)
-        elif two == "$'":
-            out.append(mask(self._ansi()))
-        elif two == '$"':
-            self.at += 1
-            self._double(out)
-        elif char in "$`":
-            self._expansion(out, quoted=False)
-        elif char.isspace() and char not in " \t\n":
-            raise Undecidable("the line holds an unusual white-space character")
-        else:
-            return False
-        return True
+    @abstractmethod
+    def evaluates(self, reason: str) -> None:
+        """Note that a text is read as an expression."""
+
+    @abstractmethod
+    def nested(self, source: str) -> None:
+        """Read the commands of a substitution that was unquoted already."""
+
+
+class ExpansionReader(LinePlace):
+    """Reads what is quoted and what the shell replaces: `'…'`, `"…"`, `$x`, `${…}`, `$(…)`, `$((…))`."""
 
     def _backslash(self, out: list[str]) -> None:
         if self.at + 1 >= len(self.source):
@@ -309,18 +278,57 @@ class WordReader(ABC):
         if _ARITHMETIC_NAME.search(text) or "$" in text or "`" in text:
             self.evaluates(f"arithmetic takes what stands in `{text.strip()[:60]}` for an expression")
 
-    @abstractmethod
-    def substitution(self, closing: str) -> None:
-        """Read the commands of `$(…)` or `<(…)` from here up to its end."""
 
-    @abstractmethod
-    def sets(self, name: str) -> None:
-        """Note that the line gives a variable a value."""
+class WordReader(ExpansionReader):
+    """Reads words."""
 
-    @abstractmethod
-    def evaluates(self, reason: str) -> None:
-        """Note that a text is read as an expression."""
+    def word(self) -> Word | None:
+        """The word that starts here, or None when an operator, a newline or the end does."""
+        start, out, bare_until = self.at, list[str](), -1
+        while self.at < len(self.source):
+            plain = _PLAIN.match(self.source, self.at)
+            if plain:
+                out.append(plain[0])
+                self.at = plain.end()
+                continue
+            if self.peek(2) == "\\\n":
+                self.at += 2
+                continue
+            length = sum(map(len, out)) if bare_until < 0 else bare_until
+            if not self._special(out):
+                break
+            bare_until = length
+        if self.at == start:
+            return None
+        return Word("".join(out), bare_until, start, self.at, self._split(start))
 
-    @abstractmethod
-    def nested(self, source: str) -> None:
-        """Read the commands of a substitution that was unquoted already."""
+    def _split(self, start: int) -> tuple[str, ...]:
+        """The words that an unquoted `$x` with a constant value stands for."""
+        found = _VARIABLE.fullmatch(self.source, start, self.at) if self.constants else None
+        return tuple(self.constants.get(found[1] or found[2], "").split()) if found else ()
+
+    def _special(self, out: list[str]) -> bool:
+        """Read one quoted or expanded piece; False when an operator or a blank ends the word."""
+        char, two = self.peek(), self.peek(2)
+        if two in ("<(", ">("):
+            self.at += 2
+            self.substitution(")")
+            out.append(UNKNOWN + mask(two + "…)"))
+        elif char == "\\":
+            self._backslash(out)
+        elif char == "'":
+            out.append(mask(self._until_quote(self.at + 1)))
+        elif char == '"':
+            self._double(out)
+        elif two == "$'":
+            out.append(mask(self._ansi()))
+        elif two == '$"':
+            self.at += 1
+            self._double(out)
+        elif char in "$`":
+            self._expansion(out, quoted=False)
+        elif char.isspace() and char not in " \t\n":
+            raise Undecidable("the line holds an unusual white-space character")
+        else:
+            return False
+        return True
