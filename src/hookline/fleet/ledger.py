@@ -15,8 +15,8 @@ from typing import Literal
 import msgspec
 
 from hookline.core.files import locked
+from hookline.records.audit.anchor import Head, write_head
 from hookline.records.audit.chain import Link, follow, link_of
-from hookline.records.audit.checkpoint import Head, write_head
 from hookline.records.audit.log_file import last_line
 from hookline.records.audit.verification import lines_of
 

@@ -1,8 +1,9 @@
-"""What a log has been, remembered elsewhere: so that a log and its head file rolled back together are found out.
+"""What a log has been: in the head file beside it, and in an anchor elsewhere.
 
-A head file lies beside its log; who can replace the one can put older copies of both back, signatures and all. An
-anchor is the last record's number and hash in another place: a file in the user's state folder (what a log with a key
-has unless you say differently), a file of your choice on another disk, or a function that sends it away.
+The head says where the chain stands, so that lines cut off at either end are missed. Who can replace a log can put
+older copies of both back, signatures and all. An anchor, which finds that out, is the last record's number and hash in
+another place: a file in the user's state folder (what a log with a key has unless you say differently), a file of your
+choice on another disk, or a function that sends it away.
 """
 
 from __future__ import annotations
@@ -16,11 +17,89 @@ from typing import Protocol
 
 import msgspec
 
-from hookline.core.files import locked, state_folder, write_at
+from hookline.core.files import locked, read_at, state_folder, write_at
 from hookline.errors import AuditError
 from hookline.records.audit.chain import Link, digest
 
-_SIZE = 512
+_HEAD_BYTES = 1024
+_ANCHOR_BYTES = 512
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the chain stands (`seq`, `hash`), and where it stood before the oldest line that is kept.
+
+    `lost_at` is set when a log was found without its head: what was cut off before that record cannot be told.
+    `mac` signs the rest when the log has a key.
+    """
+
+    seq: int = 0
+    hash: str = Link().hash
+    base_seq: int = 0
+    base_hash: str = Link().hash
+    lost_at: int | None = None
+    keyed: bool = False
+    mac: str = ""
+
+    @property
+    def last(self) -> Link:
+        """The last line whose writing was acknowledged."""
+        return Link(self.seq, self.hash)
+
+    @property
+    def base(self) -> Link:
+        """Where the oldest kept file begins."""
+        return Link(self.base_seq, self.base_hash)
+
+    def at(self, last: Link) -> Head:
+        """The head after more lines."""
+        return msgspec.structs.replace(self, seq=last.seq, hash=last.hash)
+
+    def since(self, base: Link) -> Head:
+        """The head after older files were deleted."""
+        return msgspec.structs.replace(self, base_seq=base.seq, base_hash=base.hash)
+
+
+def _head_signature(head: Head, key: bytes) -> str:
+    return digest(msgspec.json.encode(msgspec.structs.replace(head, mac="")), key)
+
+
+def _decoded(data: bytes) -> Head | None:
+    try:
+        return msgspec.json.decode(data, type=Head)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def read_head(source: int | Path) -> Head | None:
+    """The head, or `None` if there is none that can be read."""
+    if isinstance(source, int):
+        return _decoded(read_at(source, _HEAD_BYTES + 1, 0))
+    try:
+        return _decoded(source.read_bytes())
+    except OSError:
+        return None
+
+
+def write_head(fd: int, head: Head, key: bytes | None) -> None:
+    """One write of constant size, so that it can neither be torn nor need new room on a full disk."""
+    signed = msgspec.structs.replace(head, keyed=key is not None)
+    if key is not None:
+        signed = msgspec.structs.replace(signed, mac=_head_signature(signed, key))
+    write_at(fd, msgspec.json.encode(signed).ljust(_HEAD_BYTES) + b"\n", 0)
+
+
+def key_problem(head: Head, key: bytes | None) -> str | None:
+    """What is wrong with the key, or with the head that it should have signed."""
+    if head.keyed and key is None:
+        return "the log was written with a key; give it"
+    if not head.keyed and key is not None:
+        return "the log was written without a key; start a new one to use a key"
+    if key is not None and not hmac.compare_digest(_head_signature(head, key), head.mac):
+        return "the head file was changed, or the key is another one"
+    return None
+
+
+# -- the anchor ----------------------------------------------------------------------------------------------------
 
 
 class Anchor(Protocol):
@@ -71,7 +150,7 @@ class FileAnchor:
     def write(self, last: Link, key: bytes | None) -> None:
         """Remember a record, in one write of constant size."""
         mac = "" if key is None else _signature(last.seq, last.hash, key)
-        data = msgspec.json.encode(_Mark(seq=last.seq, hash=last.hash, mac=mac)).ljust(_SIZE) + b"\n"
+        data = msgspec.json.encode(_Mark(seq=last.seq, hash=last.hash, mac=mac)).ljust(_ANCHOR_BYTES) + b"\n"
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with locked(self.path) as fd:

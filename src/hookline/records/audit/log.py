@@ -41,6 +41,7 @@ Sync = Literal["batch", "line", "fsync"]
 OnError = Literal["stop", "warn"]
 _BATCH_SECONDS = 0.05
 _RETRY_SECONDS = 1.0
+_FLUSH_SECONDS = 10.0
 _CLOSE_SECONDS = 30.0
 _BATCH = 500
 _MOST_WAITING = 20_000
@@ -102,14 +103,11 @@ class AuditLog:
 
     def _forget(self) -> None:
         """Start with nothing in hand; in a forked process what waits is the parent's to write."""
-        self._queue: deque[_Entry | threading.Event] = deque()
         self._unwritten: list[dict[str, Any]] = []
         self._missing = 0
-        self._wake = threading.Condition()
         self._writing = threading.Lock()
-        self._idle = self._hurry = self._closing = False
         self._finalizer: Any = None
-        self._thread: threading.Thread | None = None
+        self._batches = _BatchWriter(self._write, self._finish_at_exit, lambda: bool(self._unwritten))
 
     # -- on the agent's path -------------------------------------------------------------------------------------
 
@@ -123,7 +121,7 @@ class AuditLog:
         verdict = notice if reply is None else msgspec.structs.replace(notice, reply=notice.reply | reply)
         entry = (verdict, kept(verdict) | self._identities(verdict) | dict(self._labels()))
         if self._sync == "batch" and not self._ending:
-            self._enqueue(entry)
+            self._batches.put(entry)
             return reply
         self._write([entry])
         return self._objection()
@@ -144,25 +142,7 @@ class AuditLog:
             return None
         return stop(f"the audit log cannot be written, so the agent must not go on: {self.error}")
 
-    def _enqueue(self, entry: _Entry | threading.Event) -> None:
-        self._queue.append(entry)
-        if self._thread is None:
-            self._start()
-        elif self._idle:
-            with self._wake:
-                self._wake.notify_all()
-        if len(self._queue) > _MOST_WAITING and not isinstance(entry, threading.Event):
-            self.flush()  # the disk is slower than the agent: it has to wait
-
     # -- writing -------------------------------------------------------------------------------------------------
-
-    def _start(self) -> None:
-        with self._wake:
-            if self._thread is not None:
-                return
-            self._thread = threading.Thread(target=self._run, name="hookline-audit", daemon=True)
-            self._thread.start()
-        self._finish_at_exit()
 
     def _finish_at_exit(self) -> None:
         """Write what waits before the process ends, also where `multiprocessing` ends it, which knows no `atexit`."""
@@ -170,45 +150,6 @@ class AuditLog:
         util: Any = sys.modules.get("multiprocessing.util")
         if util is not None:
             self._finalizer = util.Finalize(None, self._close_at_exit, exitpriority=100)
-
-    def _run(self) -> None:
-        while True:
-            with self._wake:
-                if self._done():
-                    return
-                self._idle = True
-                if not self._queue and not self._hurry:
-                    self._wake.wait(_RETRY_SECONDS if self._unwritten else None)
-                self._idle = False
-                self._wake.wait_for(lambda: self._hurry or self._closing, _BATCH_SECONDS)
-                self._hurry = False
-            self._write_queue()
-
-    def _done(self) -> bool:
-        """Whether to end: asked to, and nothing came in since."""
-        if not self._closing:
-            return False
-        self._thread = None
-        if self._queue:
-            self._thread = threading.current_thread()
-        return self._thread is None
-
-    def _write_queue(self) -> None:
-        while True:
-            entries: list[_Entry] = []
-            reached: list[threading.Event] = []
-            while self._queue and len(entries) < _BATCH:
-                entry = self._queue.popleft()
-                if isinstance(entry, threading.Event):
-                    reached.append(entry)
-                    break
-                entries.append(entry)
-            if entries or self._unwritten:
-                self._write(entries)
-            for mark in reached:
-                mark.set()
-            if not self._queue:
-                return
 
     def _write(self, entries: list[_Entry]) -> None:
         with self._writing:
@@ -267,18 +208,13 @@ class AuditLog:
 
     # -- making sure ---------------------------------------------------------------------------------------------
 
-    def flush(self, timeout: float = 10.0) -> bool:
+    def flush(self, timeout: float = _FLUSH_SECONDS) -> bool:
         """Wait until everything so far is written; `False` if it could not be, or took too long."""
-        if self._sync != "batch" or (self._thread is None and not self._queue):
-            if self._unwritten:
-                self._write([])
-            return self.error is None
-        mark = threading.Event()
-        self._hurry = True
-        self._enqueue(mark)
-        with self._wake:
-            self._wake.notify_all()
-        return mark.wait(timeout) and self.error is None
+        if self._sync == "batch" and self._batches.busy:
+            return self._batches.flush(timeout) and self.error is None
+        if self._unwritten:
+            self._write([])
+        return self.error is None
 
     def close(self) -> None:
         """Write what waits and end the thread; raises `AuditError` if it cannot and the log is one that must be kept.
@@ -286,13 +222,7 @@ class AuditLog:
         A verdict that comes later starts it again.
         """
         written = self.flush(_CLOSE_SECONDS)
-        with self._wake:
-            self._closing = True
-            self._wake.notify_all()
-            thread = self._thread
-        if thread is not None:
-            thread.join(_CLOSE_SECONDS)
-        self._closing = False
+        self._batches.stop(_CLOSE_SECONDS)
         atexit.unregister(self._close_at_exit)
         if self._finalizer is not None:
             self._finalizer.cancel()
@@ -308,6 +238,107 @@ class AuditLog:
         self._ending = True  # no thread from now on
         with contextlib.suppress(AuditError):  # it was logged, and there is no agent left to stop
             self.close()
+
+
+class _BatchWriter:
+    """Entries on their way to a thread, which hands them to `write` in batches, and starts with the first of them.
+
+    `on_start` is told of that; while `is_behind` says that something could not be written, it is tried again.
+    """
+
+    def __init__(
+        self, write: Callable[[list[_Entry]], None], on_start: Callable[[], None], is_behind: Callable[[], bool]
+    ) -> None:
+        self._write, self._on_start, self._is_behind = write, on_start, is_behind
+        self._queue: deque[_Entry | threading.Event] = deque()
+        self._wake = threading.Condition()
+        self._idle = self._hurry = self._closing = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is a thread, or something that waits for one."""
+        return self._thread is not None or bool(self._queue)
+
+    def put(self, entry: _Entry) -> None:
+        """Leave an entry to the thread."""
+        self._enqueue(entry)
+        if len(self._queue) > _MOST_WAITING:
+            self.flush(_FLUSH_SECONDS)  # the disk is slower than the agent: it has to wait
+
+    def flush(self, timeout: float) -> bool:
+        """Wait until everything so far has been handed on; `False` if that took too long."""
+        mark = threading.Event()
+        self._hurry = True
+        self._enqueue(mark)
+        with self._wake:
+            self._wake.notify_all()
+        return mark.wait(timeout)
+
+    def stop(self, timeout: float) -> None:
+        """End the thread once it has handed everything on; the next entry starts another."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join(timeout)
+        self._closing = False
+
+    def _enqueue(self, entry: _Entry | threading.Event) -> None:
+        self._queue.append(entry)
+        if self._thread is None:
+            self._start()
+        elif self._idle:
+            with self._wake:
+                self._wake.notify_all()
+
+    def _start(self) -> None:
+        with self._wake:
+            if self._thread is not None:
+                return
+            self._thread = threading.Thread(target=self._run, name="hookline-audit", daemon=True)
+            self._thread.start()
+        self._on_start()
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                if self._done():
+                    return
+                self._idle = True
+                if not self._queue and not self._hurry:
+                    self._wake.wait(_RETRY_SECONDS if self._is_behind() else None)
+                self._idle = False
+                self._wake.wait_for(lambda: self._hurry or self._closing, _BATCH_SECONDS)
+                self._hurry = False
+            self._write_queue()
+
+    def _done(self) -> bool:
+        """Whether to end: asked to, and nothing came in since."""
+        if not self._closing:
+            return False
+        self._thread = None
+        if self._queue:
+            self._thread = threading.current_thread()
+        return self._thread is None
+
+    def _write_queue(self) -> None:
+        while True:
+            entries: list[_Entry] = []
+            reached: list[threading.Event] = []
+            while self._queue and len(entries) < _BATCH:
+                entry = self._queue.popleft()
+                if isinstance(entry, threading.Event):
+                    reached.append(entry)
+                    break
+                entries.append(entry)
+            if entries or self._is_behind():
+                self._write(entries)
+            for mark in reached:
+                mark.set()
+            if not self._queue:
+                return
 
 
 _logs: weakref.WeakSet[AuditLog] = weakref.WeakSet()

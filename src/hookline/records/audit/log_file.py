@@ -22,9 +22,8 @@ import msgspec
 
 from hookline.core.files import locked, read_at
 from hookline.errors import AuditError
-from hookline.records.audit.anchor import Anchor, AnchorSpec, anchor_for
+from hookline.records.audit.anchor import Anchor, AnchorSpec, Head, anchor_for, key_problem, read_head, write_head
 from hookline.records.audit.chain import Break, Link, chain_line, follow, link_before, link_of, records
-from hookline.records.audit.checkpoint import Head, key_problem, read_head, write_head
 from hookline.records.audit.verification import BREAK, MOST_LINE, LogFiles, verified
 
 log: logging.Logger = logging.getLogger("hookline.audit")

@@ -11,9 +11,8 @@ from typing import BinaryIO
 import msgspec
 
 from hookline.errors import AuditError
-from hookline.records.audit.anchor import Anchor
+from hookline.records.audit.anchor import Anchor, Head, key_problem
 from hookline.records.audit.chain import Break, Link, follow, link_before, records
-from hookline.records.audit.checkpoint import Head, key_problem
 
 MOST_LINE = 16 << 20
 """A longer line is not a record of ours, and is read in parts."""

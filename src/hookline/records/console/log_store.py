@@ -14,8 +14,8 @@ import msgspec
 
 from hookline.errors import HooklineError
 from hookline.events import CATALOG
+from hookline.records.audit.anchor import read_head
 from hookline.records.audit.chain import follow, link_before, link_of
-from hookline.records.audit.checkpoint import read_head
 from hookline.records.audit.log_file import AuditFile
 from hookline.records.audit.reader import LogReader
 from hookline.records.console.index import LogIndex
