@@ -38,6 +38,59 @@ class _Invocation(HandoverRuns):
         return run is self.run or run in self.agents.values()
 
 
+class _Invocations:
+    """The invocations that are going on, and their calls that have not returned."""
+
+    def __init__(self, asking: HookClient, sync: SyncHookClient) -> None:
+        self._asking = asking
+        self._sync = sync
+        self._found: dict[str, _Invocation] = {}
+        self._calls: dict[int, _Call] = {}  # by their context, which all callbacks of a call share
+
+    def of(self, context: Any) -> _Invocation:
+        """The invocation a context belongs to; one that resumes begins without a message."""
+        found = self._found.get(context.invocation_id)
+        if found is None:
+            run = self._asking.new_run(session_id=context.session.id)
+            found = self._found[context.invocation_id] = _Invocation(run)
+            task = asyncio.current_task()
+            if task is not None:  # ADK tells plugins nothing of a run that is cancelled
+                task.add_done_callback(partial(self._left, context.invocation_id))
+        return found
+
+    def run_of(self, context: Any) -> AgentRun:
+        """The run of the agent that a context belongs to."""
+        return self.of(context).run_of(context.agent_name)
+
+    def _left(self, invocation_id: str, task: asyncio.Task[Any]) -> None:
+        """The task of an invocation is over; what has not ended by then was cancelled."""
+        invocation = self.pop(invocation_id)
+        if invocation is not None:
+            error = asyncio.CancelledError() if task.cancelled() else task.exception()
+            done(end(self._sync, invocation.run, error))
+
+    def pop(self, invocation_id: str) -> _Invocation | None:
+        """Forget an invocation that is over, and return it."""
+        invocation = self._found.pop(invocation_id, None)
+        if invocation is not None:
+            for key in [key for key, (_, _, run, _) in self._calls.items() if invocation.has(run)]:
+                del self._calls[key]  # it never returned: it was cancelled, or waits for an approval
+        return invocation
+
+    def enter_call(self, context: Any, call: ToolCall, run: AgentRun) -> None:
+        """A call was let through."""
+        self._calls[id(context)] = (context, call, run, run.enter())
+
+    def leave_call(self, context: Any) -> tuple[ToolCall, AgentRun] | None:
+        """The call that is over, and its run; none if it was refused."""
+        begun = self._calls.pop(id(context), None)
+        if begun is None:
+            return None
+        _, call, run, outer = begun
+        run.leave(outer)
+        return call, run
+
+
 class HooklinePlugin(BasePlugin):
     """Sends prompts, tool calls and endings of a runner's agents through `hooks`.
 
@@ -51,28 +104,8 @@ class HooklinePlugin(BasePlugin):
         require("google-adk")
         super().__init__(name=name)
         self._asking = HookClient(hooks, on_ask)
-        self._sync = SyncHookClient(hooks, on_ask)
+        self._invocations = _Invocations(self._asking, SyncHookClient(hooks, on_ask))
         self._last = _Last(self)
-        self._invocations: dict[str, _Invocation] = {}
-        self._calls: dict[int, _Call] = {}  # by their context, which all callbacks of a call share
-
-    def _invocation(self, context: Any) -> _Invocation:
-        """The invocation a context belongs to; one that resumes begins without a message."""
-        found = self._invocations.get(context.invocation_id)
-        if found is None:
-            run = self._asking.new_run(session_id=context.session.id)
-            found = self._invocations[context.invocation_id] = _Invocation(run)
-            task = asyncio.current_task()
-            if task is not None:  # ADK tells plugins nothing of a run that is cancelled
-                task.add_done_callback(partial(self._left, context.invocation_id))
-        return found
-
-    def _left(self, invocation_id: str, task: asyncio.Task[Any]) -> None:
-        """The task of an invocation is over; what has not ended by then was cancelled."""
-        invocation = self._forget(invocation_id)
-        if invocation is not None:
-            error = asyncio.CancelledError() if task.cancelled() else task.exception()
-            done(end(self._sync, invocation.run, error))
 
     def _take_places(self, plugins: list[BasePlugin]) -> None:
         """First of all plugins, since one that answers keeps the others from hearing, and last before a tool runs."""
@@ -85,7 +118,7 @@ class HooklinePlugin(BasePlugin):
 
     async def on_user_message_callback(self, *, invocation_context: Any, user_message: types.Content) -> Any:
         self._take_places(invocation_context.plugin_manager.plugins)
-        invocation = self._invocation(invocation_context)
+        invocation = self._invocations.of(invocation_context)
         if not await self._admit(invocation, invocation_context, user_message):
             return _content("user", "(a prompt that was refused)")  # it must not reach the model in a later run either
         notes = invocation.run.pop_notes()
@@ -102,7 +135,7 @@ class HooklinePlugin(BasePlugin):
     async def before_run_callback(self, *, invocation_context: Any) -> types.Content | None:
         """The last word on a prompt: another plugin may have put its own in place of what hooks judged."""
         self._take_places(invocation_context.plugin_manager.plugins)
-        invocation, message = self._invocation(invocation_context), invocation_context.user_content
+        invocation, message = self._invocations.of(invocation_context), invocation_context.user_content
         run = invocation.run
         if run.stopped is None and message is not None and _text(message) != invocation.prompt:
             await self._admit(invocation, invocation_context, message)
@@ -115,20 +148,13 @@ class HooklinePlugin(BasePlugin):
         await self._end(invocation_context, error)
 
     async def _end(self, context: Any, error: Exception | None) -> None:
-        invocation = self._forget(context.invocation_id)
+        invocation = self._invocations.pop(context.invocation_id)
         if invocation is not None:
             await end(self._asking, invocation.run, error)
 
-    def _forget(self, invocation_id: str) -> _Invocation | None:
-        invocation = self._invocations.pop(invocation_id, None)
-        if invocation is not None:
-            for key in [key for key, (_, _, run, _) in self._calls.items() if invocation.has(run)]:
-                del self._calls[key]  # it never returned: it was cancelled, or waits for an approval
-        return invocation
-
     async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> types.Content | None:
         """The first agent is the run's own; those it hands over to are subagents."""
-        invocation = self._invocation(callback_context)
+        invocation = self._invocations.of(callback_context)
         if not invocation.agents:
             invocation.agents[agent.name] = invocation.run
             invocation.run.agent_type = agent.name
@@ -140,7 +166,7 @@ class HooklinePlugin(BasePlugin):
 
     async def after_agent_callback(self, *, agent: Any, callback_context: Any) -> None:
         """An agent that never asked a model itself, as a sequence or a loop, stops here; it may be run again."""
-        invocation = self._invocation(callback_context)
+        invocation = self._invocations.of(callback_context)
         run = invocation.run_of(agent.name)
         stops = agent.name in invocation.agents and not run.finished and sys.exception() is None
         if stops and await finish(self._asking, run, None) is not None:
@@ -152,7 +178,7 @@ class HooklinePlugin(BasePlugin):
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: LlmRequest) -> LlmResponse | None:
         """Tell the model what hooks had to say, or answer in its place when one of them ended the run."""
-        run = self._invocation(callback_context).run_of(callback_context.agent_name)
+        run = self._invocations.run_of(callback_context)
         if run.stopped is not None:
             return LlmResponse(content=_content("model", run.stopped))
         llm_request.contents = [part for content in llm_request.contents for part in _with_feedback(content)]
@@ -169,7 +195,7 @@ class HooklinePlugin(BasePlugin):
         """
         if not _is_final(llm_response):
             return None
-        run = self._invocation(callback_context).run_of(callback_context.agent_name)
+        run = self._invocations.run_of(callback_context)
         feedback = await finish(self._asking, run, _text(llm_response.content))
         if feedback is None:
             return None
@@ -181,21 +207,21 @@ class HooklinePlugin(BasePlugin):
 
     async def judge_call(self, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
         """What ADK is told before a tool is called: an answer in its place, if it was refused."""
-        run = self._invocation(tool_context).run_of(tool_context.agent_name)
+        run = self._invocations.run_of(tool_context)
         call = await judge(self._asking, run, tool.name, tool_args, tool_context.function_call_id or "")
         if call.refused is not None:
             return {"error": call.refused}
         if call.rewritten:
             tool_args.clear()
             tool_args.update(call.arguments)
-        self._calls[id(tool_context)] = (tool_context, call, run, run.enter())
+        self._invocations.enter_call(tool_context, call, run)
         return None
 
     async def after_tool_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
     ) -> dict[str, Any] | None:
         """What hooks make of a result; a refusal, which ADK shows here too, is not a result."""
-        begun = self._returned(tool_context)
+        begun = self._invocations.leave_call(tool_context)
         if begun is None:
             return None
         call, run = begun
@@ -208,21 +234,12 @@ class HooklinePlugin(BasePlugin):
     async def on_tool_error_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, error: Exception
     ) -> dict[str, Any] | None:
-        begun = self._returned(tool_context)
+        begun = self._invocations.leave_call(tool_context)
         if begun is not None:
             call, run = begun
             said = await failed(self._asking, run, call, error)
             run.notes += said.notes
         return None
-
-    def _returned(self, tool_context: Any) -> tuple[ToolCall, AgentRun] | None:
-        """The call that is over, and its run; none if it was refused."""
-        begun = self._calls.pop(id(tool_context), None)
-        if begun is None:
-            return None
-        _, call, run, outer = begun
-        run.leave(outer)
-        return call, run
 
 
 class _Last(BasePlugin):

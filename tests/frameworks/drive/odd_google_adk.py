@@ -40,7 +40,8 @@ async def cancel(made: Any, plugin: HooklinePlugin, reached: asyncio.Event) -> s
     task.cancel()
     await asyncio.wait([task])
     await asyncio.sleep(0)
-    return "cancelled" if task.cancelled() and not plugin._invocations and not plugin._calls else "went on"
+    left = plugin._invocations._found or plugin._invocations._calls
+    return "cancelled" if task.cancelled() and not left else "went on"
 
 
 def cancelled_in_a_tool() -> Any:
