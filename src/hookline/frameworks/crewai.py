@@ -166,14 +166,10 @@ class _Guard:
                 log.warning("an agent that was sent back to work wants to call tools, for which CrewAI has no way here")
                 break
             changed = answer = again
-        if context.crew is None or self._runs.get(id(context.agent)) is run:
-            self._end_alone(context, answer)
-        return changed
-
-    def _end_alone(self, context: Any, answer: str | None) -> None:
-        """An agent without a crew of its own is done with its final answer."""
-        if answer is None or _is_final(context, answer):
+        alone = context.crew is None or self._runs.get(id(context.agent)) is run
+        if alone and (answer is None or _is_final(context, answer)):
             self._end(context.agent, None)
+        return changed
 
     # -- a tool call ---------------------------------------------------------------------------------------------
 

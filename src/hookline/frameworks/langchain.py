@@ -91,9 +91,8 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
     def _run_of(self, state: Any) -> AgentRun:
         """The run that a state belongs to; after an interrupt the graph resumes without one."""
         runs = state.get(_RUNS) if isinstance(state, dict) else None
-        return runs[self.name] if runs and self.name in runs else self._resumed_run()
-
-    def _resumed_run(self) -> AgentRun:
+        if runs and self.name in runs:
+            return runs[self.name]
         thread = _thread()
         run = self._resumed.get(thread) if thread is not None else None
         if run is None or not run.open:
@@ -217,15 +216,11 @@ async def _answered(asking: HookClient, run: AgentRun, call: ToolCall, answer: A
     if isinstance(answer, Command) and isinstance(answer.update, dict):
         messages = list(answer.update.get("messages", ()))
         for position, one in enumerate(messages):
-            if _answers(one, call):
+            if isinstance(one, ToolMessage) and one.tool_call_id == call.id:
                 messages[position] = await _message(asking, run, call, one)
         return replace(answer, update={**answer.update, "messages": messages}) if messages else answer
     await succeeded(asking, run, call, answer)
     return answer
-
-
-def _answers(message: Any, call: ToolCall) -> bool:
-    return isinstance(message, ToolMessage) and message.tool_call_id == call.id
 
 
 async def _message(asking: HookClient, run: AgentRun, call: ToolCall, message: ToolMessage) -> ToolMessage:

@@ -167,7 +167,7 @@ class _Guard:
         run.agent_type = agent.name
         record.agents[agent.name] = run
         items = [{"role": "user", "content": input}] if isinstance(input, str) else input
-        admitted = await begin(self.asking, run, _prompt(items), resumed=_has_history(items))
+        admitted = await begin(self.asking, run, _prompt(items), resumed=not all(map(_is_user, items)))
         if not admitted:
             await end(self.asking, run)
         return agents.GuardrailFunctionOutput(output_info=run.stopped, tripwire_triggered=not admitted)
@@ -306,7 +306,3 @@ def _prompt(items: list[Any]) -> str:
 
 def _is_user(item: Any) -> bool:
     return isinstance(item, dict) and item.get("role") == "user"
-
-
-def _has_history(items: list[Any]) -> bool:
-    return any(not _is_user(item) for item in items)

@@ -50,10 +50,11 @@ class HooklineCapability(AbstractCapability[Any]):
     `RunRefused`, and a hook that stops the agent raises `RunStopped`.
     """
 
+    _run: AgentRun  # of the copy that `for_run` makes, which pydantic-ai calls before any hook
+
     def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
         require("pydantic-ai")
         self._asking = HookClient(hooks, on_ask)
-        self._run: AgentRun | None = None
         self._calls: dict[str, ToolCall] = {}
 
     def get_ordering(self) -> CapabilityOrdering:
@@ -68,16 +69,12 @@ class HooklineCapability(AbstractCapability[Any]):
         mine.__dict__.update(_run=run, _calls={})
         return mine
 
-    @property
-    def _own_run(self) -> AgentRun:
-        assert self._run is not None, "pydantic-ai calls `for_run` before any hook"
-        return self._run
-
     # -- the run -------------------------------------------------------------------------------------------------
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: Any) -> Any:
-        run, asking = self._own_run, self._asking
-        admitted = await begin(asking, run, _prompt(ctx), resumed=bool(ctx.messages), model=_model_name(ctx))
+        run, asking = self._run, self._asking
+        model = getattr(ctx.model, "model_name", None)
+        admitted = await begin(asking, run, _prompt(ctx), resumed=bool(ctx.messages), model=model)
         if not admitted and not _answers_text(ctx):
             await end(asking, run)
             raise RunRefused(run.stopped or "")
@@ -91,7 +88,7 @@ class HooklineCapability(AbstractCapability[Any]):
 
     async def before_model_request(self, ctx: RunContext[Any], request_context: Any) -> Any:
         """Tell the model what hooks had to say, or answer in its place when one of them ended the run."""
-        run = self._own_run
+        run = self._run
         if run.stopped is not None:
             if not _answers_text(ctx):
                 raise RunStopped(run.stopped)
@@ -109,7 +106,7 @@ class HooklineCapability(AbstractCapability[Any]):
         """The agent is done, unless a hook sends it back to work."""
         if not isinstance(result, End):
             return result
-        feedback = await finish(self._asking, self._own_run, text_of(plain(result.data.output)))
+        feedback = await finish(self._asking, self._run, text_of(plain(result.data.output)))
         return result if feedback is None else ModelRequestNode(request=ModelRequest(parts=[UserPromptPart(feedback)]))
 
     # -- a tool call ---------------------------------------------------------------------------------------------
@@ -122,7 +119,7 @@ class HooklineCapability(AbstractCapability[Any]):
     async def before_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: dict[str, Any]
     ) -> dict[str, Any]:
-        judged = await judge(self._asking, self._own_run, call.tool_name, args, call.tool_call_id)
+        judged = await judge(self._asking, self._run, call.tool_name, args, call.tool_call_id)
         if judged.refused is not None:
             raise SkipToolExecution(judged.refused)
         self._calls[call.tool_call_id] = judged
@@ -135,14 +132,14 @@ class HooklineCapability(AbstractCapability[Any]):
         if judged is None:
             return result
         own = result.return_value if isinstance(result, ToolReturn) else result
-        said = await succeeded(self._asking, self._own_run, judged, own)
+        said = await succeeded(self._asking, self._run, judged, own)
         if not said.changes:
             return result
         if isinstance(own, str) or isinstance(said.output, str):
             own = said.text(own)
         else:
             own = said.output if said.replaces else own
-            self._own_run.notes += said.notes
+            self._run.notes += said.notes
         return replace(result, return_value=own) if isinstance(result, ToolReturn) else own
 
     async def on_tool_execute_error(
@@ -162,7 +159,7 @@ class HooklineCapability(AbstractCapability[Any]):
         """It is judged like a tool; the model reads why it was refused, and answers again."""
         if not output_context.has_function:
             return output
-        run, use_id = self._own_run, _output_id(output_context)
+        run, use_id = self._run, _output_id(output_context)
         name = output_context.function_name or getattr(output_context.tool_def, "name", None) or "output"
         judged = await judge(self._asking, run, name, _output_arguments(output_context, plain(output)), use_id)
         refused = judged.refused
@@ -179,8 +176,8 @@ class HooklineCapability(AbstractCapability[Any]):
         judged = self._calls.get(_output_id(output_context)) if output_context.has_function else None
         if judged is None:
             return output
-        said = await succeeded(self._asking, self._own_run, judged, output)
-        self._own_run.notes += said.notes
+        said = await succeeded(self._asking, self._run, judged, output)
+        self._run.notes += said.notes
         return said.output if said.replaces else output
 
     async def on_output_process_error(
@@ -191,7 +188,7 @@ class HooklineCapability(AbstractCapability[Any]):
 
     async def _call(self, use_id: str, handler: Any, given: Any) -> Any:
         try:
-            with inside(self._own_run):
+            with inside(self._run):
                 return await handler(given)
         except _FAILURES as error:
             await self._failed(use_id, error)
@@ -203,8 +200,8 @@ class HooklineCapability(AbstractCapability[Any]):
         """Tell hooks of a tool that failed; what they add goes into the next request."""
         judged = self._calls.pop(use_id, None)
         if judged is not None:
-            said = await failed(self._asking, self._own_run, judged, error)
-            self._own_run.notes += said.notes
+            said = await failed(self._asking, self._run, judged, error)
+            self._run.notes += said.notes
 
 
 def _output_id(context: Any) -> str:
@@ -224,10 +221,6 @@ def _prompt(ctx: RunContext[Any]) -> Any:
     if prompt is None or isinstance(prompt, str):
         return prompt
     return "\n".join(one if isinstance(one, str) else text_of(plain(one)) for one in prompt)
-
-
-def _model_name(ctx: RunContext[Any]) -> str | None:
-    return getattr(ctx.model, "model_name", None)
 
 
 def _answers_text(ctx: RunContext[Any]) -> bool:

@@ -69,12 +69,9 @@ class CedarRunner:
             raise HookFailed(f"could not evaluate its policies: {_with_names('; '.join(errors), compiled.named)}")
         if answer.allowed:
             return RunnerResult(reply=NOTHING)
-        told = [_told(*compiled.named[policy]) for policy in answer.diagnostics.reasons]
+        named = (compiled.named[policy] for policy in answer.diagnostics.reasons)
+        told = [f"policy `{policy}` forbids it" + (f": {reason}" if reason else "") for policy, reason in named]
         return RunnerResult(reply=deny("\n".join(told) or f"no policy permits {_what(event)}"))
-
-
-def _told(policy: str, reason: str) -> str:
-    return f"policy `{policy}` forbids it" + (f": {reason}" if reason else "")
 
 
 def _with_names(text: str, named: Mapping[str, tuple[str, str]]) -> str:

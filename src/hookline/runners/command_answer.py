@@ -97,7 +97,8 @@ def _refusal(action: Command, event: Event, stdout: str, stderr: str) -> Reply:
     refuses = said.decision is Decision.DENY or said.keep_going
     if refuses and (said.reason or said.keep_going_reasons or not stderr.strip()):
         return said
-    reply = no(event.event_name, no_reason(label(action), stderr) + _origin(action))
+    origin = f"\nThis hook comes from the {action.plugin} plugin." if action.plugin else ""
+    reply = no(event.event_name, no_reason(label(action), stderr) + origin)
     assert reply is not None  # `meaning` knows that the event can be blocked
     return said | reply
 
@@ -136,10 +137,6 @@ def _is_json(text: str, kind: type = object) -> bool:
 def label(action: Command) -> str:
     """The command as messages name it."""
     return action.command if action.args is None else " ".join((action.command, *action.args))
-
-
-def _origin(action: Command) -> str:
-    return f"\nThis hook comes from the {action.plugin} plugin." if action.plugin else ""
 
 
 def _failed(finished: ProcessResult, end: End, limit: int) -> str:

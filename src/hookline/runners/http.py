@@ -45,7 +45,8 @@ class HttpRunner:
         status, body = await self._posted(action, _body(action, event), ctx.env)
         text = body.decode("utf-8", "replace")
         if not 200 <= status < 300:
-            raise HookFailed(f"got {status} from {action.url}{_hint(status)}", exit_code=status, stdout=text)
+            hint = "; redirects are not followed, give the final address" if 300 <= status < 400 else ""
+            raise HookFailed(f"got {status} from {action.url}{hint}", exit_code=status, stdout=text)
         reply = _reply(text, hook, event, status) if action.body is None else None
         return RunnerResult(reply=reply, exit_code=status, stdout=text)
 
@@ -174,7 +175,3 @@ def _reply(text: str, hook: Hook, event: Event, status: int) -> Reply | None:
         return claude.decode_reply(text, event)
     except ReplyError as problem:
         raise HookFailed(f"{problem}; it answered: {text[:MOST_TOLD]}", exit_code=status, stdout=text) from None
-
-
-def _hint(status: int) -> str:
-    return "; redirects are not followed, give the final address" if 300 <= status < 400 else ""

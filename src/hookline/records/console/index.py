@@ -90,10 +90,16 @@ class LogIndex:
         return {identity: (number, done, tail) for identity, number, done, tail in rows}
 
     def _same_logs(self, found: list[Segment], known: dict[str, tuple[int, int, bytes]]) -> bool:
-        """Whether the logs are those that were indexed; the newest file of each must still be there."""
+        """Whether the logs are those that were indexed: grown, renamed, or pruned at their old end, never changed.
+
+        The newest file of each must still be there.
+        """
         newest = self._db.execute("SELECT identity, max(id) FROM segments GROUP BY log")
         here = {segment.identity for segment in found}
-        return all(identity in here for identity, _ in newest) and _continues(found, known)
+        seen = ((segment, known[segment.identity]) for segment in found if segment.identity in known)
+        return all(identity in here for identity, _ in newest) and all(
+            is_at(segment, Cursor(segment.identity, done, tail)) for segment, (_, done, tail) in seen
+        )
 
     def _renamed(self, found: list[Segment]) -> None:
         """A rotated file keeps its events under its new name."""
@@ -166,9 +172,3 @@ def _own(path: Path) -> tuple[Path, int]:
         if held is not None:
             return own, held
     raise HooklineError(f"{path}: another process keeps this index; name another file with --index")
-
-
-def _continues(found: list[Segment], known: dict[str, tuple[int, int, bytes]]) -> bool:
-    """Whether the logs are still those that were indexed: grown, renamed, or pruned at their old end, never changed."""
-    seen = ((segment, known[segment.identity]) for segment in found if segment.identity in known)
-    return all(is_at(segment, Cursor(segment.identity, done, tail)) for segment, (_, done, tail) in seen)
