@@ -8,7 +8,12 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hookline.hosts.codex import CODEX
+from hookline.hosts.install.hook_trust import HookHashes
+
 HERE = Path(__file__).parent
+assert CODEX.hook_trust
+CODEX_HASHES = HookHashes(CODEX, CODEX.hook_trust)
 REASON = "REASON_X"
 
 

@@ -15,12 +15,12 @@ import pytest
 
 from hookline.hosts.host import able
 from hookline.hosts.install.installed import find_binary
-from hookline.hosts.prove.agents import AGENTS, Agent
+from hookline.hosts.proof_recipe import ProofRecipe
 from hookline.hosts.prove.copies import trust_folder
 from hookline.hosts.prove.model import SUBTASK
 from hookline.hosts.prove.protocols import ModelTurn
 from hookline.hosts.prove.run import ProgramRun, Workspace, folders, run
-from hookline.hosts.table import find
+from hookline.hosts.table import AGENTS, find
 from tests.environ import clean_environ
 
 QUICK = ("claude", "codex", "gemini", "grok", "copilot")
@@ -39,7 +39,11 @@ class Lab(NamedTuple):
     service: str
 
     def run(
-        self, prompt: str, *kinds: str, others: Sequence[tuple[str, dict[str, Any]]] = (), agent: Agent | None = None
+        self,
+        prompt: str,
+        *kinds: str,
+        others: Sequence[tuple[str, dict[str, Any]]] = (),
+        agent: ProofRecipe | None = None,
     ) -> ProgramRun:
         """Let the CLI work on a prompt.
 
@@ -48,21 +52,21 @@ class Lab(NamedTuple):
         """
         agent = agent or AGENTS[self.name]
         commands = [f"printf 'OUTPUT_%s' {kind}; touch {self.place.project}/mark-{kind}" for kind in kinds]
-        turns = [ModelTurn(tools=(call,)) for call in (*map(agent.shell, commands), *others)]
+        turns = [ModelTurn(tools=(call,)) for call in (*map(agent.bash, commands), *others)]
         return run(agent, self.place, prompt, turns, env=self._env, limit=400)
 
     def run_subagent(self, *kinds: str) -> ProgramRun:
         """Let the CLI start an agent that runs one command of each kind, and wait for the last of them."""
         agent, project = AGENTS[self.name], self.place.project
         assert agent.spawn is not None
-        inner = [ModelTurn(tools=(agent.shell(f"touch {project}/mark-{kind}"),)) for kind in kinds]
+        inner = [ModelTurn(tools=(agent.bash(f"touch {project}/mark-{kind}"),)) for kind in kinds]
         if not find(self.name).refuses_commands_only:  # there a refused file ends the agent
             inner.append(ModelTurn(tools=(agent.write(f"{project}/private/inner"),)))
-        inner.append(ModelTurn(tools=(agent.shell(f"touch {project}/mark-over"),)))
+        inner.append(ModelTurn(tools=(agent.bash(f"touch {project}/mark-over"),)))
         wait = f"until test -e {project}/mark-over; do sleep 0.1; done"
         turns = [ModelTurn(tools=(agent.spawn(SUBTASK),))]
         if able(find(self.name), "inside subagents"):
-            turns.append(ModelTurn(tools=(agent.shell(wait),)))
+            turns.append(ModelTurn(tools=(agent.bash(wait),)))
         return run(agent, self.place, "please start an agent", turns, inner=inner, env=self._env, limit=100)
 
     @property

@@ -15,10 +15,9 @@ import pytest
 from hookline.cli.commands.init import starter
 from hookline.guards.sandboxing import unavailable
 from hookline.hosts.install.installed import find_binary
-from hookline.hosts.prove.agents import AGENTS
 from hookline.hosts.prove.protocols import ModelTurn
 from hookline.hosts.prove.run import Workspace, folders, run
-from hookline.hosts.table import find
+from hookline.hosts.table import AGENTS, find
 from tests import forked
 from tests.environ import clean_environ
 from tests.processes.service.conftest import Desk, desk
@@ -53,7 +52,7 @@ def test_twenty_escapes_have_no_effect_and_the_model_reads_why(
         assert done.returncode == 0, done.stderr
         agent = AGENTS[name]
         lines = [*escapes.lines(outside), "echo fine > made"]
-        turns = [ModelTurn(tools=(agent.shell(line),)) for line in lines]
+        turns = [ModelTurn(tools=(agent.bash(line),)) for line in lines]
         env = {"HOOKLINE_SERVICE": desk.name}
         done_run = run(agent, Workspace(binary, home, project), "please run them", turns, env=env, limit=400)
 

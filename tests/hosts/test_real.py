@@ -11,9 +11,8 @@ from typing import NamedTuple
 import pytest
 
 from hookline.hosts.host import Host, able
-from hookline.hosts.prove.agents import AGENTS
 from hookline.hosts.prove.run import ProgramRun
-from hookline.hosts.table import find
+from hookline.hosts.table import AGENTS, find
 from tests.hosts.lab import NAMES, installed, laid_out, own_program, own_python
 from tests.hosts.tools import HOOKS as TOOL_HOOKS
 from tests.hosts.tools import MARKS, REASONS_LOST, SERVER, agent_with_server, tool_calls

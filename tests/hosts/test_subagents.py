@@ -9,8 +9,7 @@ from hookline.events import PreToolUse
 from hookline.hosts import subagents
 from hookline.hosts.install.commands import install
 from hookline.hosts.install.entries import HookSource
-from hookline.hosts.prove.agents import AGENTS
-from hookline.hosts.table import HOSTS, find
+from hookline.hosts.table import AGENTS, HOSTS, find
 
 
 def test_every_host_that_was_measured_says_so() -> None:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hookline.hosts.prove.agents import AGENTS, Agent, World
+from hookline.hosts.proof_recipe import FileEdit, ProofRecipe, World
+from hookline.hosts.table import AGENTS
 
 HOOKS = """
 @hooks.on(PreToolUse, match="Write|Edit", timeout=5)
@@ -80,49 +81,35 @@ REASONS_LOST = ("cline",)
 """A refused call that is not a command ends the run."""
 
 
-def with_server(name: str, world: World, server: list[str]) -> None:
-    """Tell an agent of an MCP server called `demo`."""
+def server_edit(name: str, world: World, server: list[str]) -> FileEdit:
+    """Tells an agent of an MCP server called `demo`."""
     program, script = server
-    servers = {"demo": {"command": program, "args": [script], "trust": True, "tools": ["*"]}}
-    toml = f'command = "{program}"\nargs = ["{script}"]\n'
-    home, project = world.home, world.project
-    merged: dict[str, tuple[Path, dict[str, Any]]] = {
-        "gemini": (home / ".gemini/settings.json", {"mcpServers": servers}),
-        "qwen": (home / ".qwen/settings.json", {"mcpServers": servers}),
-        "opencode": (home / ".config/opencode/opencode.json", {"mcp": {"demo": {"type": "local", "command": server}}}),
-        "claude": (project / ".mcp.json", {"mcpServers": servers}),
-        "copilot": (home / ".copilot/mcp-config.json", {"mcpServers": servers}),
-        "kimi": (home / ".kimi-code/mcp.json", {"mcpServers": {"demo": {"command": program, "args": [script]}}}),
-        "openhands": (home / ".openhands/mcp.json", {"mcpServers": {"demo": {"command": program, "args": [script]}}}),
-        "cline": (home / ".cline/data/settings/cline_mcp_settings.json", {"mcpServers": servers}),
-    }
-    appended = {
-        "codex": (home / ".codex/config.toml", f"[mcp_servers.demo]\n{toml}"),
-        "grok": (home / ".grok/config.toml", f"[mcp_servers.demo]\n{toml}"),
-        "vibe": (home / ".vibe/config.toml", f'[[mcp_servers]]\nname = "demo"\ntransport = "stdio"\n{toml}'),
-    }
-    if name in merged:
-        path, more = merged[name]
-        found = json.loads(path.read_text()) if path.exists() else {}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({**found, **more}))
-    else:
-        path, text = appended[name]
-        path.write_text(path.read_text() + text)
+    plain = {"command": program, "args": [script]}
+    full = {**plain, "trust": True, "tools": ["*"]}
+    servers, tables = ("mcpServers", "demo"), ("mcp_servers", "demo")
+    return {
+        "gemini": FileEdit(".gemini/settings.json", {servers: full}),
+        "qwen": FileEdit(".qwen/settings.json", {servers: full}),
+        "opencode": FileEdit(".config/opencode/opencode.json", {("mcp", "demo"): {"type": "local", "command": server}}),
+        "claude": FileEdit(str(world.project / ".mcp.json"), {servers: full}),
+        "copilot": FileEdit(".copilot/mcp-config.json", {servers: full}),
+        "kimi": FileEdit(".kimi-code/mcp.json", {servers: plain}),
+        "openhands": FileEdit(".openhands/mcp.json", {servers: plain}),
+        "cline": FileEdit(".cline/data/settings/cline_mcp_settings.json", {servers: full}),
+        "codex": FileEdit(".codex/config.toml", {tables: plain}),
+        "grok": FileEdit(".grok/config.toml", {tables: plain}),
+        "vibe": FileEdit(".vibe/config.toml", {}, {"mcp_servers": {"name": "demo", "transport": "stdio", **plain}}),
+    }[name]
 
 
-def agent_with_server(name: str, server: list[str]) -> Agent:
+def agent_with_server(name: str, server: list[str]) -> ProofRecipe:
     agent = AGENTS[name]
-
-    def prepare(world: World) -> None:
-        agent.prepare(world)
-        with_server(name, world, server)
 
     def argv(world: World, prompt: str) -> list[str]:
         more = ["--mcp-config", str(world.project / ".mcp.json"), "--allowedTools=mcp__demo__make_mark,Write,Edit,Read"]
         return [*agent.argv(world, prompt), *(more if name == "claude" else ())]
 
-    return agent._replace(prepare=prepare, argv=argv)
+    return agent._replace(edits=lambda world: [*agent.edits(world), server_edit(name, world, server)], argv=argv)
 
 
 def tool_calls(name: str, project: Path) -> list[Call]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from hookline.hosts.prove.agents import Agent, World
+from hookline.hosts.proof_recipe import FileEdit, ProofRecipe, World
 
 Call = tuple[str, Any]
 NO_ENV: Mapping[str, str] = MappingProxyType({})
@@ -43,24 +42,29 @@ def family_of(name: str) -> Family:
     return FAMILIES[name][0]
 
 
-def with_family(name: str, agent: Agent, family: Family) -> Agent:
+def with_family(name: str, agent: ProofRecipe, family: Family) -> ProofRecipe:
     """An agent that is told to use a model of that family."""
     before = MODELS.get(name, "fake-model")
 
-    def prepare(world: World) -> None:
-        agent.prepare(world)
-        for path in _settings(world.home):
-            path.write_text(path.read_text().replace(before, family.model))
+    def replaced(text: str) -> str:
+        return text.replace(before, family.model)
 
-    def argv(world: World, prompt: str) -> list[str]:
-        return [word.replace(before, family.model) for word in agent.argv(world, prompt)]
+    def edits(world: World) -> list[FileEdit]:
+        return [edit._replace(values=_mapped(edit.values, replaced), rows=_mapped(edit.rows, replaced))
+                for edit in agent.edits(world)]  # fmt: skip
 
     def env(world: World) -> dict[str, str]:
-        return {key: value.replace(before, family.model) for key, value in agent.env(world).items()} | dict(family.env)
+        return {**_mapped(agent.env(world), replaced), **family.env}
 
-    return agent._replace(prepare=prepare, argv=argv, env=env)
+    setup = agent.setup
+    return agent._replace(
+        edits=edits, env=env, setup=None if setup is None else lambda world: [*map(replaced, setup(world))],
+        argv=lambda world, prompt: [*map(replaced, agent.argv(world, prompt))],
+    )  # fmt: skip
 
 
-def _settings(home: Path) -> list[Path]:
-    found = [path for ending in ("toml", "json") for path in home.rglob(f"*.{ending}") if path.is_file()]
-    return [path for path in found if "fake-model" in path.read_text(errors="replace")]
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """A value with every text in it changed; keys, too."""
+    if isinstance(value, Mapping):
+        return {change(key) if isinstance(key, str) else key: _mapped(inner, change) for key, inner in value.items()}
+    return change(value) if isinstance(value, str) else value

@@ -22,10 +22,9 @@ from hookline.core.patches import read_patch
 from hookline.core.shell.patched_files import patched_files
 from hookline.errors import EventError
 from hookline.hosts.install.installed import find_binary, lab
-from hookline.hosts.prove.agents import AGENTS
 from hookline.hosts.prove.protocols import ModelTurn
 from hookline.hosts.prove.run import Workspace, run
-from hookline.hosts.table import find
+from hookline.hosts.table import AGENTS, find
 from tools.hosts.families import Call, family_of, with_family
 from tools.hosts.random_patches import make_line, make_patch
 

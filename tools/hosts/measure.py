@@ -13,12 +13,12 @@ from typing import Any
 
 from hookline.hosts.host import Host, able
 from hookline.hosts.install.installed import find_binary
-from hookline.hosts.prove.agents import AGENTS, Agent
+from hookline.hosts.proof_recipe import ProofRecipe
 from hookline.hosts.prove.copies import trust_folder
 from hookline.hosts.prove.model import SUBTASK
 from hookline.hosts.prove.protocols import ModelTurn
 from hookline.hosts.prove.run import ProgramRun, Workspace, folders, run
-from hookline.hosts.table import find
+from hookline.hosts.table import AGENTS, find
 from hookline.hosts.unknown_tools import unknown_offers
 from tools.hosts.families import FAMILIES, Call, with_family
 
@@ -96,14 +96,14 @@ def _install(host: Host, hooks: Path, home: Path, project: Path) -> None:
 
 
 def _run(
-    agent: Agent, place: Workspace, prompt: str, kinds: list[str], others: Sequence[Call] = ()
+    agent: ProofRecipe, place: Workspace, prompt: str, kinds: list[str], others: Sequence[Call] = ()
 ) -> ProgramRun:  # fmt: skip
-    shell = [agent.shell(f"touch {place.project}/mark-{kind}") for kind in kinds]
+    shell = [agent.bash(f"touch {place.project}/mark-{kind}") for kind in kinds]
     turns = [ModelTurn(tools=(call,)) for call in (*shell, *others)]
     return run(agent, place, prompt, turns, env={"HOOKLINE_SERVICE": "0"}, limit=400)
 
 
-def _calls(host: Host, agent: Agent, place: Workspace) -> tuple[dict[str, bool | None], frozenset[str]]:
+def _calls(host: Host, agent: ProofRecipe, place: Workspace) -> tuple[dict[str, bool | None], frozenset[str]]:
     """What held of shell lines and files, and the tools that the model was offered."""
     kinds = [kind for kind in CALLS if kind != "rewrite" or able(host, "rewrite")]
     files = [place.project / f"file-{kind}.txt" for kind in ("allow", "deny")]
@@ -119,7 +119,7 @@ def _calls(host: Host, agent: Agent, place: Workspace) -> tuple[dict[str, bool |
     return cases, done.model.tools
 
 
-def _patches(host: Host, agent: Agent, place: Workspace) -> tuple[bool | None, frozenset[str]]:
+def _patches(host: Host, agent: ProofRecipe, place: Workspace) -> tuple[bool | None, frozenset[str]]:
     """Whether a hook on files holds for the families that edit by patches, and the tools that these were offered."""
     held: bool | None = None
     offered = frozenset[str]()
@@ -133,25 +133,25 @@ def _patches(host: Host, agent: Agent, place: Workspace) -> tuple[bool | None, f
     return held, offered
 
 
-def _prompt(host: Host, agent: Agent, place: Workspace) -> bool | None:
+def _prompt(host: Host, agent: ProofRecipe, place: Workspace) -> bool | None:
     if not able(host, "gate prompt"):
         return None
     return _run(agent, place, "this is forbidden", ["prompt"]).model.turns_asked == 0
 
 
-def _subagents(host: Host, agent: Agent, place: Workspace) -> bool | None:
+def _subagents(host: Host, agent: ProofRecipe, place: Workspace) -> bool | None:
     """Whether a call is refused inside an agent that the host starts; not tried where starting one is refused."""
     if agent.spawn is None or not able(host, "inside subagents"):
         return None
-    inner = [ModelTurn(tools=(agent.shell(f"touch {place.project}/mark-{kind}"),)) for kind in ("inner-deny", "over")]
-    wait = agent.shell(f"until test -e {place.project}/mark-over; do sleep 0.1; done")
+    inner = [ModelTurn(tools=(agent.bash(f"touch {place.project}/mark-{kind}"),)) for kind in ("inner-deny", "over")]
+    wait = agent.bash(f"until test -e {place.project}/mark-over; do sleep 0.1; done")
     turns = [ModelTurn(tools=(agent.spawn(SUBTASK),)), ModelTurn(tools=(wait,))]
     done = run(agent, place, "please start an agent", turns, inner=inner, env={"HOOKLINE_SERVICE": "0"}, limit=100)
     ran = [kind for kind in ("inner-deny", "over") if (place.project / f"mark-{kind}").exists()]
     return ran == ["over"] and done.model.read("REASON_DENY")
 
 
-def _hold(host: Host, agent: Agent, place: Workspace) -> bool | None:
+def _hold(host: Host, agent: ProofRecipe, place: Workspace) -> bool | None:
     """Whether a call is refused whose hook takes longer than the host waits; not tried where it waits for minutes."""
     if host.config.longest > _LONG:
         return None

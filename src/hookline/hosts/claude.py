@@ -8,7 +8,9 @@ from hookline.core.hooks.tools import CLAUDE_TOOLS
 from hookline.core.wire.claude import reply_object
 from hookline.events import CATALOG, Event
 from hookline.hosts import answer_shapes as shapes
+from hookline.hosts.config_formats import ConfigFormat, HookEntry, hook
 from hookline.hosts.host import VALUE, Config, Host
+from hookline.hosts.proof_recipe import GENERAL, ProofRecipe, World, command_call, file_call, prompt_call
 from hookline.replies import Reply
 
 _PRE = "PreToolUse"
@@ -16,6 +18,16 @@ _PRE = "PreToolUse"
 
 def _body(reply: Reply, event: Event) -> dict[str, Any]:
     return reply_object(reply, event)
+
+
+def _entry(entry: HookEntry) -> dict[str, Any]:
+    return {"hooks": [{**hook(entry), **({"onFailure": "block"} if entry.gate else {})}]}
+
+
+def _env(world: World) -> dict[str, str]:
+    return {"ANTHROPIC_BASE_URL": world.url, "ANTHROPIC_API_KEY": "none", "DISABLE_TELEMETRY": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1",
+            "CLAUDE_CONFIG_DIR": str(world.home / ".claude")}  # fmt: skip
 
 
 CLAUDE = Host(
@@ -52,7 +64,7 @@ CLAUDE = Host(
     body=_body,
     config=Config(
         user=".claude/settings.json", project=".claude/settings.json", local=".claude/settings.local.json",
-        home_env="CLAUDE_CONFIG_DIR", longest=590,
+        home_env="CLAUDE_CONFIG_DIR", longest=590, format=ConfigFormat(entry=_entry),
     ),
     subagents=True,
     notes=(
@@ -60,4 +72,14 @@ CLAUDE = Host(
         "`onFailure: block` is written as a second line of defence",
         "after 8 times in a row it stops although a hook sends it back to work",
     ),
+    own_rules=True,
+    binaries=("cli/claude/node_modules/@anthropic-ai/claude-agent-sdk-linux-*/claude",),
+    bundled="claude_agent_sdk/_bundled/claude",
+    reports_version=True,
+    proof=ProofRecipe(
+        argv=lambda world, prompt: ["-p", prompt, "--allowedTools=Bash,Write,Read,Edit", "--model",
+                                    "claude-sonnet-4-5"],
+        env=_env, bash=command_call("Bash", description="x"), write=file_call("Write"),
+        copies=(".claude/settings.json",), project_copies=(".claude/settings.json", ".claude/settings.local.json"),
+        spawn=prompt_call("Agent", run_in_background=False, **GENERAL)),
 )  # fmt: skip

@@ -11,8 +11,10 @@ from typing import Any
 
 from hookline.events import Event
 from hookline.hosts.answer_shapes import same
+from hookline.hosts.config_formats import ConfigFormat
 from hookline.hosts.host import TEXT, VALUE, Config, Host, Tool
 from hookline.hosts.mcp_names import joined_by
+from hookline.hosts.proof_recipe import ProofRecipe, file_call, prompt_call
 
 _AGENT = Tool("Agent", {"task": "prompt"})
 _MESSAGE = Tool("Agent", {"body": "prompt"})
@@ -78,7 +80,7 @@ CLINE = Host(
         "team_mission_log", "team_read_mailbox", "team_review_outcome_fragment", "team_shutdown_teammate",
         "team_status"}),
     mcp=joined_by("__"),
-    config=Config(user=".cline/hooks", project=".cline/hooks", shape="scripts", longest=100),
+    config=Config(user=".cline/hooks", project=".cline/hooks", format=ConfigFormat(kind="scripts"), longest=100),
     unjudged=frozenset({"TaskCancel", "TaskError"}),
     subagents=True,
     notes=(
@@ -87,4 +89,14 @@ CLINE = Host(
         "UserPromptSubmit never fired in the CLI",
         "one executable per event: another one's is kept and asked after ours",
     ),
+    # its launcher leaves a daemon behind that the binary alone does not need
+    binaries=("cli/cline/node_modules/@cline/cli-linux-*/bin/cline",),
+    proof=ProofRecipe(
+        argv=lambda world, prompt: ["-P", "openai-compatible", "-m", "fake-model", "--json", "-t", "300", prompt],
+        env=lambda world: {"CLINE_TELEMETRY_DISABLED": "1"},
+        setup=lambda world: ["auth", "-p", "openai-compatible", "-k", "none", "-m", "fake-model", "-b",
+                             f"{world.url}/v1"],
+        bash=lambda command: ("run_commands", {"commands": [command]}), write=file_call("editor", "path", "new_text"),
+        copies=(".cline/hooks",), project_copies=(".cline/hooks",),
+        spawn=prompt_call("spawn_agent", "task", systemPrompt="x")),
 )  # fmt: skip

@@ -1,11 +1,64 @@
 """Codex: Claude Code's nesting in a file of its own; hooks that were not trusted are skipped without a word."""
 
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
 from hookline.hosts import answer_shapes as shapes
-from hookline.hosts.host import Config, Host, Tool
+from hookline.hosts.host import Config, HookTrust, Host, Tool
+from hookline.hosts.proof_recipe import NAME, FileEdit, ProofRecipe, ToolCall, TrustedFolders, World, prompt_call
 
 _PRE = "PreToolUse"
 _SHELL = Tool("Bash", command_line="command")
 _AGENT = Tool("Agent", {"message": "prompt"})
+_CUT_TO = {"SessionEnd": 3}
+
+
+def _hashes(file: str, content: Any, ours: Callable[[Any], bool]) -> dict[str, str]:
+    """The key and hash of each of our entries in `hooks.json`, whatever else the file holds."""
+    found = {}
+    events = content.get("hooks") if isinstance(content, dict) else None
+    for event, groups in events.items() if isinstance(events, dict) else ():
+        name = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
+        for number, group in enumerate(groups if isinstance(groups, list) else ()):
+            listed = group.get("hooks") if isinstance(group, dict) else None
+            for index, hook in enumerate(listed if isinstance(listed, list) else ()):
+                if isinstance(hook, dict) and ours(hook.get("command")):
+                    found[f"{file}:{name}:{number}:{index}"] = _hash(event, name, group.get("matcher"), hook)
+    return found
+
+
+def _hash(event: str, name: str, matcher: str | None, hook: dict[str, Any]) -> str:
+    """SHA-256 of the normalised definition, which the tests compare with what `codex app-server` says."""
+    import hashlib  # no answer needs them
+    import json
+
+    timeout = hook.get("timeout")
+    if not isinstance(timeout, int):  # an entry that was edited: none of our hashes fits it
+        return ""
+    timeout = min(timeout, _CUT_TO.get(event, timeout))
+    handler = {"type": "command", "command": hook["command"], "timeout": timeout, "async": False}
+    definition = {"event_name": name, "hooks": [handler], **({} if matcher is None else {"matcher": matcher})}
+    data = json.dumps(definition, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return f"sha256:{hashlib.sha256(data.encode()).hexdigest()}"
+
+
+def _edits(world: World) -> list[FileEdit]:
+    provider = {"name": NAME, "base_url": f"{world.url}/v1", "wire_api": "responses", "env_key": "FAKE_KEY",
+                "requires_openai_auth": False, "supports_websockets": False}  # fmt: skip
+    values = {("model",): "fake-model", ("model_provider",): NAME, ("approval_policy",): "never",
+              ("sandbox_mode",): "danger-full-access", ("model_providers", NAME): provider}  # fmt: skip
+    return [FileEdit(".codex/config.toml", values, without=("profile",))]  # a profile would choose another model
+
+
+def _write(file: str) -> ToolCall:
+    patch = f"*** Begin Patch\n*** Add File: {file}\n+x\n*** End Patch"
+    return "exec_command", {"cmd": f"apply_patch <<'EOF'\n{patch}\nEOF"}
+
+
+_FILES = (".codex/hooks.json", ".codex/config.toml")
 
 CODEX = Host(
     name="codex",
@@ -41,7 +94,7 @@ CODEX = Host(
         "followup_task", "interrupt_agent", "list_agents", "send_message"}),
     roams=True,
     config=Config(user=".codex/hooks.json", project=".codex/hooks.json", home_env="CODEX_HOME", longest=590,
-                  cut_to={"SessionEnd": 3}),
+                  cut_to=_CUT_TO),
     subagents=True,
     notes=(
         "`features.hooks` in a project's `.codex/config.toml` turns hooks off: add `protect.own_files()`",
@@ -50,4 +103,12 @@ CODEX = Host(
         "the timeout of SessionEnd hooks is cut to 3 s",
         "nothing limits how often a hook may send the agent back to work",
     ),
+    hook_trust=HookTrust("config.toml", lambda key: ("hooks", "state", key, "trusted_hash"), _hashes),
+    proof=ProofRecipe(
+        argv=lambda world, prompt: ["exec", "--skip-git-repo-check", prompt],
+        env=lambda world: {"FAKE_KEY": "none", "CODEX_HOME": str(world.home / ".codex")},
+        edits=_edits, bash=lambda command: ("exec_command", {"cmd": command}), write=_write,
+        copies=_FILES, project_copies=_FILES, spawn=prompt_call("multi_agent_v1::spawn_agent", "message"),
+        trust=TrustedFolders(".codex/config.toml", "table", ("projects", "trust_level"), "trusted", inherits=False,
+                             unlisted=True)),
 )  # fmt: skip

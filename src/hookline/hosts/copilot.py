@@ -6,8 +6,10 @@ from typing import Any
 
 from hookline.events import Event, UserPromptSubmit
 from hookline.hosts.answer_shapes import BASH, BLOCK, context, permission, rewritten, same
+from hookline.hosts.config_formats import ConfigFormat
 from hookline.hosts.host import TEXT, Config, Host, Tool
 from hookline.hosts.mcp_names import joined_by
+from hookline.hosts.proof_recipe import ProofRecipe, TrustedFolders, World, command_call, file_call, prompt_call
 
 _PRE = "PreToolUse"
 _FILE = {"path": "file_path", "file_text": "content"}
@@ -29,6 +31,17 @@ def _with_prompt(text: str, event: Event | None) -> dict[str, Any]:
     prompt = event.prompt if isinstance(event, UserPromptSubmit) else ""
     return {"modifiedPrompt": f"{prompt}\n\n{text}"}
 
+
+def _env(world: World) -> dict[str, str]:
+    return {"COPILOT_OFFLINE": "true", "COPILOT_PROVIDER_BASE_URL": f"{world.url}/v1",
+            "COPILOT_PROVIDER_API_KEY": "none", "COPILOT_MODEL": "fake-model",
+            "COPILOT_HOME": str(world.home / ".copilot"), "COPILOT_PROVIDER_MAX_PROMPT_TOKENS": "100000",
+            "COPILOT_PROVIDER_MAX_OUTPUT_TOKENS": "8000"}  # fmt: skip
+
+
+_FORMAT = ConfigFormat(
+    version=1, entry=lambda entry: {"type": "command", "bash": entry.command, "timeoutSec": entry.timeout}
+)
 
 COPILOT = Host(
     name="copilot",
@@ -63,11 +76,18 @@ COPILOT = Host(
         "fetch_copilot_cli_documentation", "report_intent", "ask_user", "update_todo"}),
     mcp=joined_by("-"),
     config=Config(user=".copilot/hooks/hookline.json", project=".github/hooks/hookline.json", home_env="COPILOT_HOME",
-                  shape="copilot", own_file=True, longest=590),
+                  format=_FORMAT, own_file=True, longest=590),
     subagents=True,
     notes=(
         "a project's hooks load under `-p` only in a trusted folder",
         "a blocked prompt ends the CLI with exit code 1",
         "after 8 times in a row it stops although a hook sends it back to work",
     ),
+    proof=ProofRecipe(
+        argv=lambda world, prompt: ["--allow-all-tools", "--no-auto-update", "-p", prompt], env=_env,
+        bash=command_call("bash", description="x"), write=file_call("create", "path", "file_text"),
+        copies=(".copilot/hooks",), project_copies=(".github/hooks",),
+        spawn=prompt_call("task", name="x", description="x", agent_type="general-purpose", mode="sync"),
+        trust=TrustedFolders(".copilot/config.json", "lists", ("trusted_folders", "trustedFolders"),
+                             "trusted_folders")),
 )  # fmt: skip

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from hookline.errors import EventError
 from hookline.hosts import answer_shapes as shapes
 from hookline.hosts.host import Config, Host, Tool
 from hookline.hosts.mcp_names import joined_by
+from hookline.hosts.proof_recipe import (
+    NAME,
+    FileEdit,
+    ProofRecipe,
+    TrustedFolders,
+    World,
+    command_call,
+    file_call,
+    prompt_call,
+)
 
 _PRE = "PreToolUse"
 
@@ -17,6 +28,15 @@ def _unwrap(payload: dict[str, Any]) -> dict[str, Any]:
     if payload.get("toolInputTruncated"):
         raise EventError("Grok: the call is too long and arrived cut; what is missing cannot be judged")
     return payload
+
+
+def _is_own(payload: Mapping[str, Any]) -> bool:
+    return "hookEventName" in payload and "workspaceRoot" in payload
+
+
+def _edits(world: World) -> list[FileEdit]:
+    model = {"model": "fake-model", "base_url": f"{world.url}/v1", "name": NAME, "api_key": "none"}
+    return [FileEdit(".grok/config.toml", {("model", NAME): model})]
 
 
 GROK = Host(
@@ -56,4 +76,14 @@ GROK = Host(
         "after the last turn it fires Stop once more, with the reason `shutdown`",
         "after 8 times in a row it stops although a hook sends it back to work",
     ),
+    borrows=("claude", "cursor"),
+    recognize=_is_own,
+    proof=ProofRecipe(
+        argv=lambda world, prompt: ["-m", NAME, "--always-approve", "-p", prompt],
+        env=lambda world: {"XAI_API_KEY": "none"}, edits=_edits,
+        bash=command_call("run_terminal_command", description="x"), write=file_call("write"),
+        copies=(".grok/hooks", ".grok/config.toml", ".claude/settings.json", ".cursor/hooks.json"),
+        project_copies=(".grok/hooks",), spawn=prompt_call("spawn_subagent", description="x", background=False),
+        trust=TrustedFolders(".grok/trusted_folders.toml", "table", ("folders", "trusted"), trusted=True,
+                             inherits=False)),
 )  # fmt: skip

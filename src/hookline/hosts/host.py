@@ -14,7 +14,9 @@ from typing import Any, Literal
 import msgspec
 
 from hookline.events import Event
+from hookline.hosts.config_formats import NESTED, ConfigFormat
 from hookline.hosts.mcp_names import McpReader
+from hookline.hosts.proof_recipe import ProofRecipe
 from hookline.replies import Reply
 
 TEXT = "{text}"
@@ -89,11 +91,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     project: str = ""
     local: str = ""
     home_env: str = ""
-    shape: Literal["nested", "flat", "copilot", "toml", "scripts", "plugin", "kiro", "crush"] = "nested"
+    format: ConfigFormat = NESTED
     second: int = 1
     longest: int = 45
     cut_to: Mapping[str, int] = MappingProxyType({})
-    named: bool = False
     own_file: bool = False
     expands: bool = False
     replaces: bool = False
@@ -101,6 +102,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def seconds(self, event: str) -> float:
         """In how many seconds a hook must have answered one of the host's events."""
         return self.cut_to[event] * 2 / 3 if event in self.cut_to else self.longest
+
+
+class HookTrust(msgspec.Struct, frozen=True):
+    """Where a host notes which hooks the user trusts: it skips any other without a word.
+
+    `file` is a TOML file beside the user's hooks, `key` where in it the hash of a hook is, and `hashes` gives the key
+    and the hash of each hook of ours in a hook file, from the file's name, what it holds, and a test for our commands.
+    """
+
+    file: str
+    key: Callable[[str], tuple[str, ...]]
+    hashes: Callable[[str, Any, Callable[[Any], bool]], dict[str, str]]
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,6 +158,22 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     subagents: bool | None = None
     """Whether hooks are asked inside the agents that it starts itself, as was measured; `None` if it was not."""
     notes: tuple[str, ...] = ()
+    hook_trust: HookTrust | None = None
+    own_rules: bool = False
+    """Whether it applies the permission rules of the settings files that Hookline reads, and reads the hooks there."""
+    borrows: tuple[str, ...] = ()
+    """The hosts whose hook files it runs as well."""
+    recognize: Callable[[Mapping[str, Any]], bool] | None = None
+    """Whether a payload that another host's entry was given is its own, for a host that borrows."""
+    binaries: tuple[str, ...] = ()
+    """Patterns of more places of its executable, below where the tests keep theirs; the first that is there counts."""
+    bundled: str = ""
+    """Its executable inside a Python package."""
+    distribution: str = ""
+    """The Python package that its version is told from, if it is not called as the executable."""
+    reports_version: bool = False
+    """Whether its version is asked for, and not looked up beside the binary."""
+    proof: ProofRecipe | None = None
 
     def native_events(self, name: str) -> tuple[str, ...]:
         """What the host calls one of our events: a few have several names for it, many none."""

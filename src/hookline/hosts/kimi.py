@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from hookline.hosts.answer_shapes import BASH, GLOB, GREP, permission, same
+from hookline.hosts.config_formats import ConfigFormat
 from hookline.hosts.host import Config, Exit, Host, Plain, Tool
+from hookline.hosts.proof_recipe import NAME, FileEdit, ProofRecipe, World, command_call, file_call, prompt_call
 
 _PRE = "PreToolUse"
 
@@ -18,6 +20,17 @@ def _unwrap(payload: dict[str, Any]) -> dict[str, Any]:
         payload["prompt"] = "\n".join(text for text in texts if isinstance(text, str))
     return payload
 
+
+def _edits(world: World) -> list[FileEdit]:
+    provider = {"type": "openai", "base_url": f"{world.url}/v1", "api_key": "none"}
+    model = {"provider": NAME, "model": "fake-model", "max_context_size": 100000}
+    values = {("default_model",): NAME, ("providers", NAME): provider, ("models", NAME): model}
+    return [FileEdit(".kimi-code/config.toml", values)]
+
+
+_FORMAT = ConfigFormat(
+    kind="toml", entry=lambda entry: {"event": entry.event, "command": entry.command, "timeout": entry.timeout}
+)
 
 KIMI = Host(
     name="kimi",
@@ -42,11 +55,16 @@ KIMI = Host(
     other_tools=frozenset({
         "CreateGoal", "GetGoal", "UpdateGoal", "SetGoalBudget", "CronCreate", "CronDelete", "CronList", "EnterPlanMode",
         "ExitPlanMode", "TaskList", "TaskOutput", "TaskStop", "WaitFor"}),
-    config=Config(user=".kimi-code/config.toml", home_env="KIMI_CODE_HOME", shape="toml", longest=580),
+    config=Config(user=".kimi-code/config.toml", home_env="KIMI_CODE_HOME", format=_FORMAT, longest=580),
     subagents=True,
     notes=(
         "PostToolUse is started and not waited for: its answer is not read",
         "one unknown key in a hook's table makes it reject the whole file",
         "its hooks are the user's; a project cannot have its own",
     ),
+    proof=ProofRecipe(
+        argv=lambda world, prompt: ["-p", prompt],
+        env=lambda world: {"KIMI_CODE_HOME": str(world.home / ".kimi-code")}, edits=_edits,
+        bash=command_call("Bash", description="x"), write=file_call("Write", "path"),
+        copies=(".kimi-code/config.toml",), spawn=prompt_call("Agent", description="x", run_in_background=False)),
 )  # fmt: skip

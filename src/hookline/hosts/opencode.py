@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from hookline.hosts.answer_shapes import GLOB
+from hookline.hosts.config_formats import MARGIN, ConfigFormat, HookEntry
 from hookline.hosts.host import TEXT, VALUE, Config, Host, Tool
 from hookline.hosts.mcp_names import mcp_name
+from hookline.hosts.proof_recipe import NAME, FileEdit, ProofRecipe, World, command_call, file_call, prompt_call
 
 _PATH = {"filePath": "file_path", "oldString": "old_string", "newString": "new_string", "replaceAll": "replace_all"}
 
@@ -43,6 +45,90 @@ def _prompt(parts: Any) -> str | None:
     return "\n".join(str(part.get("text", "")) for part in parts if isinstance(part, dict))
 
 
+_HEAD = """// hookline: `hookline uninstall opencode` takes this out
+import { spawn } from "node:child_process";
+
+const commands = new Map(/*commands*/%s/*end*/);
+const patience = %d; // ms; hookline itself answers earlier
+
+const ask = (hook, cwd, input, output) =>
+  new Promise((resolve) => {
+    const refuse = (why) => resolve({ deny: `hookline ${why}; this fails closed` });
+    const child = spawn("/bin/sh", ["-c", commands.get(hook)], { cwd, stdio: ["pipe", "pipe", "ignore"] });
+    const timer = setTimeout(() => { refuse("gave no answer in time"); child.kill("SIGKILL"); }, patience);
+    let said = "";
+    child.stdout.on("data", (data) => { said += data; });
+    child.on("error", (error) => { clearTimeout(timer); refuse(`could not be started: ${error.message}`); });
+    child.on("close", (code) => {
+      clearTimeout(timer);
+      if (said.trim() === "" && code === 0) return resolve({});
+      try { resolve(JSON.parse(said)); } catch { refuse(`could not be asked (exit code ${code})`); }
+    });
+    child.stdin.on("error", () => {});
+    child.stdin.end(JSON.stringify({ hook, cwd, input, output, servers }));
+  });
+
+let servers = []; // whose tools are called SERVER_TOOL
+
+export const Hookline = async ({ directory }) => ({
+  config: async (config) => { servers = Object.keys(config.mcp ?? {}); },
+"""
+
+_PARTS = {
+    "tool.execute.before": """  "tool.execute.before": async (input, output) => {
+    const answer = await ask("tool.execute.before", directory, input, output);
+    if (answer.deny) throw new Error(answer.deny);
+    if (answer.args) {
+      for (const name of Object.keys(output.args)) delete output.args[name];
+      Object.assign(output.args, answer.args);
+    }
+  },
+""",
+    "tool.execute.after": """  "tool.execute.after": async (input, output) => {
+    const answer = await ask("tool.execute.after", directory, input, output);
+    if (answer.output !== undefined) output.output = answer.output;
+    if (answer.append) output.output = `${output.output}\\n${answer.append}`;
+  },
+""",
+    "chat.message": """  "chat.message": async (input, output) => {
+    const answer = await ask("chat.message", directory, input, output);
+    if (answer.deny) throw new Error(answer.deny);
+    const part = output.parts.find((one) => one.type === "text");
+    if (answer.append && part) part.text = `${part.text}\\n${answer.append}`;
+  },
+""",
+}
+
+
+def _plugin(entries: list[HookEntry]) -> str:
+    """The JavaScript that asks Hookline, for the events that the hooks listen to."""
+    import json  # no answer needs it
+
+    longest = max((entry.timeout for entry in entries), default=0) + MARGIN
+    commands = json.dumps([[entry.event, entry.command] for entry in entries])
+    parts = "".join(_PARTS[entry.event] for entry in entries if entry.event in _PARTS)
+    return _HEAD % (commands, longest * 1000) + parts + "});\n"
+
+
+def _env(world: World) -> dict[str, str]:
+    home = world.home
+    return {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "XDG_CONFIG_HOME": str(home / ".config"), "XDG_DATA_HOME": str(home / ".local/share"),
+            "XDG_CACHE_HOME": str(home / ".cache"), "XDG_STATE_HOME": str(home / ".local/state")}  # fmt: skip
+
+
+_SETTINGS = ".config/opencode/opencode.json"
+
+
+def _edits(world: World) -> list[FileEdit]:
+    options = {"baseURL": f"{world.url}/v1", "apiKey": "none"}
+    models = {"fake-model": {"name": "fake-model", "tool_call": True, "limit": {"context": 100000, "output": 8000}}}
+    provider = {"npm": "@ai-sdk/openai-compatible", "name": NAME, "options": options, "models": models}
+    values = {("provider", NAME): provider, ("model",): f"{NAME}/fake-model", ("small_model",): f"{NAME}/fake-model",
+              ("autoupdate",): False, ("share",): "disabled", ("permission",): "allow"}  # fmt: skip
+    return [FileEdit(_SETTINGS, values)]
+
+
 OPENCODE = Host(
     name="opencode",
     title="opencode",
@@ -69,10 +155,16 @@ OPENCODE = Host(
            "websearch": Tool("WebSearch"), "question": Tool("AskUserQuestion")},
     other_tools=frozenset({"invalid", "plan_exit", "todoread"}),
     config=Config(user=".config/opencode/plugin/hookline.js", project=".opencode/plugin/hookline.js",
-                  home_env="XDG_CONFIG_HOME", shape="plugin", own_file=True, longest=490),
+                  home_env="XDG_CONFIG_HOME", own_file=True, longest=490,
+                  format=ConfigFormat(kind="plugin", plugin=_plugin)),
     subagents=True,
     notes=(
         "there is no timeout of its own: the plugin waits for Hookline, which always answers",
         "a refused prompt ends the run with exit code 1",
     ),
+    proof=ProofRecipe(
+        argv=lambda world, prompt: ["run", prompt], env=_env, edits=_edits,
+        bash=command_call("bash", description="x"), write=file_call("write", "filePath"),
+        copies=(_SETTINGS, ".config/opencode/plugin"), project_copies=(".opencode/plugin",),
+        spawn=prompt_call("task", description="x", subagent_type="general"), servers=_SETTINGS),
 )  # fmt: skip

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from hookline.hosts.answer_shapes import BASH, DENY, same
+from hookline.hosts.config_formats import ConfigFormat, nested
 from hookline.hosts.host import Config, Host, Tool
 from hookline.hosts.mcp_names import UNKNOWN_SERVER, mcp_name
+from hookline.hosts.proof_recipe import GENERAL, ProofRecipe, World, command_call, file_call, prompt_call
 
 _EDIT = {"path": "file_path", "old_str": "old_string", "new_str": "new_string"}
 _VIEW = Tool("Read", {"path": "file_path"})
@@ -17,6 +19,14 @@ def _mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
     given = fields.get("tool_input")
     kind = given.get("kind") if isinstance(given, dict) else None
     return (mcp_name(UNKNOWN_SERVER, name),) if kind == "MCPToolAction" else ()
+
+
+_RISK = {"security_risk": "LOW", "summary": "x"}
+
+
+def _env(world: World) -> dict[str, str]:
+    return {"LLM_API_KEY": "none", "LLM_BASE_URL": f"{world.url}/v1", "LLM_MODEL": "openai/gpt-4.1",
+            "OPENHANDS_SUPPRESS_BANNER": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}  # fmt: skip
 
 
 OPENHANDS = Host(
@@ -41,12 +51,19 @@ OPENHANDS = Host(
     mcp=_mcp,
     mcp_input="data",
     tells_servers=False,
-    config=Config(user=".openhands/hooks.json", project=".openhands/hooks.json", replaces=True,
-                  longest=390),
+    config=Config(user=".openhands/hooks.json", project=".openhands/hooks.json", replaces=True, longest=390,
+                  format=ConfigFormat(entry=lambda entry: {"matcher": "*", **nested(entry)})),
     subagents=False,
     notes=(
         "a project's `.openhands/hooks.json` is read instead of the user's; ours asks the user's hooks, too",
         "it does not say which MCP server a tool belongs to: match `mcp__.*__TOOL`",
         "what a hook says after a tool call is not read",
     ),
+    proof=ProofRecipe(
+        argv=lambda world, prompt: ["--headless", "--json", "--always-approve", "--override-with-envs", "-t", prompt],
+        env=_env, bash=command_call("terminal", **_RISK),
+        write=file_call("file_editor", "path", "file_text", command="create", **_RISK),
+        copies=(".openhands/hooks.json",), project_copies=(".openhands/hooks.json",),
+        ending=(("finish", {"message": "all done", "summary": "x"}),),
+        spawn=prompt_call("task", **GENERAL, **_RISK)),
 )  # fmt: skip

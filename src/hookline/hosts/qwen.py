@@ -1,7 +1,17 @@
 """Qwen Code: Claude Code's words, Gemini's tools, timeouts in milliseconds; nothing can be rewritten."""
 
 from hookline.hosts import answer_shapes as shapes
+from hookline.hosts.config_formats import NAMED
 from hookline.hosts.host import Config, Host, Tool
+from hookline.hosts.proof_recipe import (
+    GENERAL,
+    ProofRecipe,
+    TrustedFolders,
+    command_call,
+    file_call,
+    prompt_call,
+    quiet_settings,
+)
 
 _PRE = "PreToolUse"
 
@@ -34,7 +44,7 @@ QWEN = Host(
         "cron_create", "cron_delete", "cron_list", "loop_wakeup", "task_create", "task_list", "task_stop",
         "task_update", "team_create", "team_delete", "team_plan_approval", "request_shutdown", "send_message",
         "structured_output", "report_findings", "save_memory", "read_mcp_resource"}),
-    config=Config(user=".qwen/settings.json", project=".qwen/settings.json", second=1000, named=True,
+    config=Config(user=".qwen/settings.json", project=".qwen/settings.json", second=1000, format=NAMED,
                   expands=True, longest=45),
     subagents=True,
     notes=(
@@ -43,4 +53,14 @@ QWEN = Host(
         "UserPromptSubmit fires again, with an empty prompt, after every tool",
         "after 7 times in a row it stops although a hook sends it back to work",
     ),
+    proof=ProofRecipe(
+        argv=lambda world, prompt: ["-m", "fake-model", "--yolo", "-p", prompt],
+        env=lambda world: {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{world.url}/v1",
+                           "OPENAI_MODEL": "fake-model"},
+        edits=lambda world: quiet_settings(".qwen", "openai"),
+        bash=command_call("run_shell_command", is_background=False, description="x"), write=file_call("write_file"),
+        copies=(".qwen/settings.json",), project_copies=(".qwen/settings.json",),
+        spawn=prompt_call("agent", run_in_background=False, **GENERAL),
+        trust=TrustedFolders(".qwen/trustedFolders.json", "map", (), "TRUST_FOLDER", settings=".qwen/settings.json",
+                             on=False)),
 )  # fmt: skip

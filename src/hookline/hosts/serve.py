@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from functools import reduce
 from operator import or_
 from os.path import realpath
@@ -57,7 +57,7 @@ def _tell_guards(host: Host) -> None:
 
 def _within_rules(host: Host, reply: Reply, event: Event) -> Reply:
     """The user's rules on a confined line, where the host is the one whose settings they stand in."""
-    return within_rules(reply, event) if host.name == "claude" else reply
+    return within_rules(reply, event) if host.own_rules else reply
 
 
 def _joined(replies: list[Reply], events: tuple[Event, ...]) -> Reply:
@@ -104,8 +104,7 @@ def peek(host: Host, data: bytes, event: str) -> tuple[Event, ...]:
         return ()
 
 
-def speaker(host: Host, payload: Mapping[str, Any], grok: Host) -> Host:
-    """Who really asks: Grok also runs the hooks that were written for Claude Code and Cursor."""
-    if host.name in ("claude", "cursor") and "hookEventName" in payload and "workspaceRoot" in payload:
-        return grok
-    return host
+def speaker(host: Host, payload: Mapping[str, Any], hosts: Iterable[Host]) -> Host:
+    """The host that really asks: one may also run the hooks that were written for others."""
+    found = (one for one in hosts if host.name in one.borrows and one.recognize and one.recognize(payload))
+    return next(found, host)

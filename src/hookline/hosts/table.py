@@ -16,6 +16,7 @@ from hookline.hosts.host import Host
 from hookline.hosts.kimi import KIMI
 from hookline.hosts.opencode import OPENCODE
 from hookline.hosts.openhands import OPENHANDS
+from hookline.hosts.proof_recipe import ProofRecipe
 from hookline.hosts.qwen import QWEN
 from hookline.hosts.unverified import AUGMENT, CRUSH, CURSOR, DROID, GOOSE, KIRO, WINDSURF
 from hookline.hosts.vibe import VIBE
@@ -27,6 +28,10 @@ _ROWS = (
 
 HOSTS: Mapping[str, Host] = MappingProxyType({host.name: host for host in _ROWS})
 """Every host by its name: first those that were measured, then those known from documentation only."""
+
+
+AGENTS: Mapping[str, ProofRecipe] = MappingProxyType({host.name: host.proof for host in _ROWS if host.proof})
+"""How to run each agent that a proof can be run on."""
 
 
 def find(name: str) -> Host:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hookline.hosts import answer_shapes as shapes
+from hookline.hosts.config_formats import FLAT, ConfigFormat, HookEntry
 from hookline.hosts.host import TEXT, VALUE, Config, Exit, Host, Plain, Tool
 
 _PRE = "PreToolUse"
@@ -15,6 +16,11 @@ def _cursor(payload: dict[str, Any]) -> dict[str, Any]:
     if isinstance(roots, list) and roots:
         payload.setdefault("cwd", roots[0])
     return payload
+
+
+def _cursor_entry(entry: HookEntry) -> dict[str, Any]:
+    hook = {"command": entry.command, "timeout": entry.timeout}
+    return {**hook, "failClosed": True} if entry.gate else hook
 
 
 CURSOR = Host(
@@ -38,7 +44,8 @@ CURSOR = Host(
     tools={"Shell": Tool("Bash", {"working_directory": "cwd"}), "Write": Tool("Write", {"path": "file_path"}),
            "StrReplace": Tool("Edit", {"path": "file_path"}), "Read": Tool("Read", {"path": "file_path"}),
            "Delete": Tool("Edit", {"path": "file_path"}), "Grep": shapes.GREP, "Glob": shapes.GLOB},
-    config=Config(user=".cursor/hooks.json", project=".cursor/hooks.json", shape="flat"),
+    config=Config(user=".cursor/hooks.json", project=".cursor/hooks.json",
+                  format=ConfigFormat(version=1, entry=_cursor_entry)),
     notes=("`failClosed` is written as a second line of defence",),
 )  # fmt: skip
 
@@ -71,7 +78,8 @@ WINDSURF = Host(
     says={_PRE: {"deny": Exit(2)}, "UserPromptSubmit": {"deny": Exit(2)}},
     names={"trajectory_id": "session_id"},
     unwrap=_windsurf,
-    config=Config(user=".codeium/windsurf/hooks.json", project=".windsurf/hooks.json", shape="flat"),
+    config=Config(user=".codeium/windsurf/hooks.json", project=".windsurf/hooks.json",
+                  format=ConfigFormat(entry=lambda entry: {"command": entry.command})),
 )  # fmt: skip
 
 CRUSH = Host(
@@ -85,7 +93,7 @@ CRUSH = Host(
     tools={"bash": Tool("Bash", {"working_dir": "cwd"}), "write": shapes.WRITE, "edit": shapes.EDIT,
            "multiedit": Tool("MultiEdit"),
            "view": shapes.READ, "grep": shapes.GREP, "glob": shapes.GLOB, "ls": Tool("LS"), "fetch": Tool("WebFetch")},
-    config=Config(user=".config/crush/crush.json", project="crush.json", home_env="XDG_CONFIG_HOME", shape="flat"),
+    config=Config(user=".config/crush/crush.json", project="crush.json", home_env="XDG_CONFIG_HOME", format=FLAT),
 )  # fmt: skip
 
 GOOSE = Host(
@@ -102,6 +110,13 @@ GOOSE = Host(
     config=Config(user=".config/goose/plugins/hookline/hooks/hooks.json", home_env="XDG_CONFIG_HOME", own_file=True),
 )  # fmt: skip
 
+
+def _kiro_entry(entry: HookEntry) -> dict[str, Any]:
+    return {"name": f"hookline-{entry.event}", "trigger": entry.event,
+            "action": {"type": "command", "command": entry.command}, "timeout": entry.timeout,
+            "enabled": True}  # fmt: skip
+
+
 KIRO = Host(
     name="kiro",
     title="Kiro",
@@ -115,7 +130,8 @@ KIRO = Host(
     tools={"execute_bash": shapes.BASH, "shell": shapes.BASH,
            "fs_write": Tool("Write", {"path": "file_path", "file_text": "content"}),
            "str_replace": Tool("Edit", {"path": "file_path"}), "fs_read": Tool("Read", {"path": "file_path"})},
-    config=Config(user=".kiro/hooks/hookline.json", project=".kiro/hooks/hookline.json", shape="kiro", own_file=True),
+    config=Config(user=".kiro/hooks/hookline.json", project=".kiro/hooks/hookline.json", own_file=True,
+                  format=ConfigFormat(version="v1", listed=True, entry=_kiro_entry)),
 )  # fmt: skip
 
 AUGMENT = Host(

@@ -7,13 +7,35 @@ from collections.abc import Mapping
 from typing import Any
 
 from hookline.hosts.answer_shapes import BASH, DENY, EDIT, GREP, WRITE
+from hookline.hosts.config_formats import ConfigFormat, HookEntry
 from hookline.hosts.host import TEXT, VALUE, Config, Host, Tool
 from hookline.hosts.mcp_names import mcp_name
+from hookline.hosts.proof_recipe import NAME, FileEdit, ProofRecipe, TrustedFolders, World, command_call, file_call
 
 
 def _mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
     found = re.fullmatch(r"mcp_([^.]+)\.(.+)", name)
     return (mcp_name(found[1], found[2]),) if found else ()
+
+
+def _entry(entry: HookEntry) -> dict[str, Any]:
+    """Vibe drops a user's hook that a project's has the name of, so each command has a name of its own."""
+    from zlib import crc32  # no answer needs it
+
+    name = f"hookline-{entry.event}-{crc32(entry.command.encode()):08x}"
+    row = {"name": name, "type": entry.event, "command": entry.command, "timeout": entry.timeout}
+    return {**row, "strict": True} if entry.gate else row
+
+
+def _edits(world: World) -> list[FileEdit]:
+    provider = {"name": NAME, "api_base": f"{world.url}/v1", "api_key_env_var": "FAKE_KEY", "backend": "generic"}
+    model = {"name": "fake-model", "provider": NAME, "alias": NAME}
+    values: dict[tuple[str, ...], Any] = {
+        ("active_model",): NAME,
+        ("enable_telemetry",): False,
+        ("enable_update_checks",): False,
+    }
+    return [FileEdit(".vibe/config.toml", values, {"providers": provider, "models": model})]
 
 
 VIBE = Host(
@@ -40,11 +62,18 @@ VIBE = Host(
         "run_typescript", "search_tool_functions", "wait", "todo", "vibe.todo", "unified_harness_scratchpad",
         "vibe.unified_harness_scratchpad", "ask_user_question"}),
     mcp=_mcp,
-    config=Config(user=".vibe/hooks.toml", project=".vibe/hooks.toml", home_env="VIBE_HOME", shape="toml",
-                  longest=390),
+    config=Config(user=".vibe/hooks.toml", project=".vibe/hooks.toml", home_env="VIBE_HOME", longest=390,
+                  format=ConfigFormat(kind="toml", entry=_entry)),
     notes=(
         "a call that `run_typescript` makes is refused like any other, but the model is not told why",
         "prompts and sessions have no hooks",
         "after 3 times in a row it stops although a hook sends it back to work",
     ),
+    distribution="mistral_vibe",
+    proof=ProofRecipe(
+        argv=lambda world, prompt: ["--auto-approve", "-p", prompt],
+        env=lambda world: {"FAKE_KEY": "none", "VIBE_HOME": str(world.home / ".vibe")}, edits=_edits,
+        bash=command_call("bash"), write=file_call("write_file", "path"),
+        copies=(".vibe/config.toml", ".vibe/hooks.toml"), project_copies=(".vibe/hooks.toml",),
+        trust=TrustedFolders(".vibe/trusted_folders.toml", "lists", ("trusted", "untrusted"), "trusted")),
 )  # fmt: skip

@@ -13,13 +13,13 @@ from hookline.core.files import write_atomically
 from hookline.errors import ConfigError, HooklineError
 from hookline.events import PreToolUse, Stop
 from hookline.hosts.host import Host
-from hookline.hosts.install.codex_trust import hashes_of, is_trusted
 from hookline.hosts.install.commands import InstallResult, install, uninstall
 from hookline.hosts.install.entries import HookSource, config_path
 from hookline.hosts.install.formats import all_commands, our_commands
 from hookline.hosts.install.installed import find_binary
 from hookline.hosts.table import HOSTS, find
 from tests.environ import clean_environ
+from tests.hosts.battery import CODEX_HASHES
 
 SOURCE = HookSource(hooks="/some where/hooks.py")
 JSON = [
@@ -54,7 +54,7 @@ EDITED = [find(name) for name in ("claude", "codex", "gemini", "kimi", "vibe", "
 def files_of(host: Host) -> Iterator[tuple[Path, str]]:
     """Every file that an installation edits, with every text it may have had."""
     path = config_path(host, "user")
-    for text in TOML if host.config.shape == "toml" else JSON:
+    for text in TOML if host.config.format.kind == "toml" else JSON:
         yield path, text
     if host.name == "codex":
         yield from ((path.with_name("config.toml"), text) for text in TOML if "\n[[hooks" not in f"\n{text}")
@@ -142,7 +142,7 @@ def test_codex_keeps_its_servers_and_projects_through_a_second_install(home: Pat
 
     after = tomllib.loads(config.read_text())
     assert (after["model"], after["projects"], after["mcp_servers"]) == ("x", {"/p": {"trust_level": "trusted"}}, added)
-    assert is_trusted(config.read_text(), hashes_of(made.path, made.path.read_text()))
+    assert CODEX_HASHES.are_in(config.read_text(), CODEX_HASHES.of(made.path, made.path.read_text()))
     subprocess.run([binary.path, "mcp", "add", "y", "--", "echo"], env=env, cwd=home, check=True, capture_output=True)
     uninstall(find("codex"))
     assert set(tomllib.loads(config.read_text())) == {"model", "projects", "mcp_servers"}

@@ -10,12 +10,12 @@ import pytest
 
 from hookline import Hooks
 from hookline.events import PostToolUse, PreToolUse, SessionEnd, SessionStart, Stop, UserPromptSubmit
-from hookline.hosts.install.codex_trust import hashes_of
 from hookline.hosts.install.commands import install
 from hookline.hosts.install.entries import HookSource
 from hookline.hosts.install.installed import find_binary, lab
 from hookline.hosts.table import find
 from tests.environ import clean_environ
+from tests.hosts.battery import CODEX_HASHES
 
 
 def listed(binary: Path, home: Path) -> list[dict[str, Any]]:
@@ -63,7 +63,7 @@ def test_the_hash_of_every_event_is_codexs_own(tmp_path: Path, monkeypatch: pyte
     made = install(find("codex"), hooks.hooks, HookSource(hooks="/ünï code/hooks.py"), trust=True)
 
     said = {hook["key"]: hook for hook in listed(binary.path, tmp_path) if "hookline" in hook["command"]}
-    ours = hashes_of(made.path, made.path.read_text())
+    ours = CODEX_HASHES.of(made.path, made.path.read_text())
     assert len(ours) == 6
     assert {key: hook["currentHash"] for key, hook in said.items()} == ours
     assert {hook["trustStatus"] for hook in said.values()} == {"trusted"}

@@ -17,12 +17,12 @@ from hookline.errors import ConfigError, HooklineError
 from hookline.events import PostToolUse, PreToolUse, SessionEnd, SessionStart, Stop, UserPromptSubmit
 from hookline.hosts.encode import refuse
 from hookline.hosts.host import Host
-from hookline.hosts.install.codex_trust import hashes_of, is_trusted
 from hookline.hosts.install.commands import InstallResult, install, program, seconds_for, uninstall
 from hookline.hosts.install.enforcement import Status, enforcing, kinds, report, worst
 from hookline.hosts.install.entries import CommandTemplate, HookSource, asks, config_path, entries
 from hookline.hosts.install.formats import our_commands
 from hookline.hosts.table import HOSTS, find
+from tests.hosts.battery import CODEX_HASHES
 
 EVERY = list(HOSTS.values())
 by_name = pytest.mark.parametrize("host", EVERY, ids=lambda host: host.name)
@@ -58,7 +58,7 @@ def test_a_host_gets_one_command_for_each_event(host: Host, home: Path) -> None:
     made = done(host)
 
     path = config_path(host, "user")
-    if host.config.shape == "scripts":
+    if host.config.format.kind == "scripts":
         commands = [(file.name, file.read_text().splitlines()[2]) for file in sorted(path.iterdir())]
     else:
         commands = our_commands(host, path.read_text())
@@ -204,7 +204,7 @@ def test_what_was_edited_since_is_kept(name: str, home: Path) -> None:
     host = find(name)
     path = config_path(host, "user")
     done(host)
-    if host.config.shape == "toml":
+    if host.config.format.kind == "toml":
         path.write_text(path.read_text() + '\n[later]\nx = "mine"\n')
     else:
         path.write_text(path.read_text().rstrip().removesuffix("}").rstrip() + ',\n  "later": "mine"\n}\n')
@@ -328,9 +328,9 @@ def test_codex_is_trusted_only_on_a_yes(home: Path) -> None:
     assert config.read_text() == 'model = "x" # mine\n'
 
     sure = install(find("codex"), gates().hooks, SOURCE, trust=True)
-    hashes = hashes_of(sure.path, sure.path.read_text())
+    hashes = CODEX_HASHES.of(sure.path, sure.path.read_text())
     assert len(hashes) == 2
-    assert is_trusted(config.read_text(), hashes)
+    assert CODEX_HASHES.are_in(config.read_text(), hashes)
     assert tomllib.loads(config.read_text())["model"] == "x"
     uninstall(find("codex"))
     assert config.read_text() == 'model = "x" # mine\n'
@@ -345,20 +345,20 @@ def test_a_home_behind_a_link_is_trusted_by_both_names(home: Path, monkeypatch: 
     made = install(find("codex"), gates().hooks, SOURCE, trust=True)
 
     text = (home / "real" / ".codex" / "config.toml").read_text()
-    assert is_trusted(text, hashes_of(home / "link" / ".codex" / "hooks.json", made.path.read_text()))
-    assert is_trusted(text, hashes_of(home / "real" / ".codex" / "hooks.json", made.path.read_text()))
+    assert CODEX_HASHES.are_in(text, CODEX_HASHES.of(home / "link" / ".codex" / "hooks.json", made.path.read_text()))
+    assert CODEX_HASHES.are_in(text, CODEX_HASHES.of(home / "real" / ".codex" / "hooks.json", made.path.read_text()))
 
 
 def test_a_hash_that_codex_noted_itself_is_replaced(home: Path) -> None:
     """Two tables of one name would make the file unreadable."""
     made = install(find("codex"), gates().hooks, SOURCE)
-    key = next(iter(hashes_of(made.path, made.path.read_text())))
+    key = next(iter(CODEX_HASHES.of(made.path, made.path.read_text())))
     config = home / ".codex" / "config.toml"
     config.write_text(f'[hooks.state.{json.dumps(key)}]\ntrusted_hash = "sha256:old"\n\n[other]\nx = 1\n')
 
     again = install(find("codex"), gates().hooks, SOURCE, trust=True)
 
-    assert is_trusted(config.read_text(), hashes_of(again.path, again.path.read_text()))
+    assert CODEX_HASHES.are_in(config.read_text(), CODEX_HASHES.of(again.path, again.path.read_text()))
     assert tomllib.loads(config.read_text())["other"] == {"x": 1}
 
 
@@ -387,12 +387,12 @@ def test_codex_trusts_the_users_hooks_and_each_projects_side_by_side(home: Path,
     for project in projects:
         project.mkdir()
         made.append(install(host, gates().hooks, SOURCE, scope="project", project=project, trust=True))
-    hashes = [hashes_of(one.path, one.path.read_text()) for one in made]
+    hashes = [CODEX_HASHES.of(one.path, one.path.read_text()) for one in made]
 
-    assert [is_trusted(config.read_text(), one) for one in hashes] == [True, True, True]
+    assert [CODEX_HASHES.are_in(config.read_text(), one) for one in hashes] == [True, True, True]
 
     uninstall(host, scope="project", project=projects[0])
-    assert [is_trusted(config.read_text(), one) for one in hashes] == [True, False, True]
+    assert [CODEX_HASHES.are_in(config.read_text(), one) for one in hashes] == [True, False, True]
     uninstall(host)
     uninstall(host, scope="project", project=projects[1])
     assert not config.exists()

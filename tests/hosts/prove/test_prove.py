@@ -386,7 +386,7 @@ def test_a_wrong_path_is_named_in_every_hosts_file(host: Host, installed_everywh
     program = next(word for word in re.findall(r"[^\s\"']+", text) if word.endswith(("/hookline", "/python")))
     file.write_text(text.replace(program, "/wrong/place/hookline"))
 
-    found = set(missing_programs(host, file.parent if host.config.shape == "scripts" else file))
+    found = set(missing_programs(host, file.parent if host.config.format.kind == "scripts" else file))
 
     assert {name for _, name in found} == {"/wrong/place/hookline"}
     assert host.native_events("PreToolUse")[0] in {event for event, _ in found}

@@ -229,7 +229,7 @@ def _hooks_of(source: HookSource) -> Hooks:
 
 def _speaker(request: AnswerOptions, data: bytes) -> Host:
     payload = read_object(data)
-    return request.host if payload is None else speaker(request.host, payload, HOSTS["grok"])
+    return request.host if payload is None else speaker(request.host, payload, HOSTS.values())
 
 
 def _judged_elsewhere(request: AnswerOptions, host: Host, data: bytes) -> bool:

@@ -72,7 +72,7 @@ def main(argv: list[str]) -> int:
     done = []
     for host in chosen:
         _check_source(host, source)
-        trust = args.yes or (host.name == "codex" and _agreed(host))
+        trust = args.yes or (host.hook_trust is not None and _agreed(host))
         one = install(host, hooks, source, scope=scope, project=project, trust=trust,
                       replace=args.replace or args.until_exit, allow_subagents=args.allow_subagents)  # fmt: skip
         done.append(one._replace(notes=(*_version_notes(one.host), *one.notes)))
@@ -160,9 +160,9 @@ def load_source(args: argparse.Namespace) -> tuple[HookSource, list[Hook]]:
 
 
 def _check_source(host: Host, source: HookSource) -> None:
-    if host.name == "claude" and not source.flags:
+    if host.own_rules and not source.flags:
         raise HooklineError(
-            "Claude Code reads these settings files itself; name other hooks with --hooks or --settings"
+            f"{host.title} reads these settings files itself; name other hooks with --hooks or --settings"
         )
 
 

@@ -14,10 +14,9 @@ from hookline.cli.style import paint
 from hookline.hosts.host import Host
 from hookline.hosts.install.entries import HookSource
 from hookline.hosts.install.survey import Proof, hooked, note_proof
-from hookline.hosts.prove.agents import AGENTS
 from hookline.hosts.prove.proof import ProofResult, prove
 from hookline.hosts.prove.trial import Finding
-from hookline.hosts.table import HOSTS, find
+from hookline.hosts.table import AGENTS, HOSTS, find
 
 if TYPE_CHECKING:
     from hookline.core.hooks.hook import Hook

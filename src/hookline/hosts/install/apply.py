@@ -15,8 +15,9 @@ import msgspec
 
 from hookline.core.files import state_folder, write_atomically
 from hookline.errors import ConfigError, HooklineError
+from hookline.hosts.config_formats import HookEntry
 from hookline.hosts.host import Host
-from hookline.hosts.install.entries import HookEntry, Scope, config_path
+from hookline.hosts.install.entries import Scope, config_path
 from hookline.hosts.install.formats import OTHERS, all_commands, script, with_entries, without_entries
 
 _OURS = "# hookline: "
@@ -67,7 +68,7 @@ def plan(host: Host, scope: Scope, entries: list[HookEntry], project: Path | Non
     """The files to write; nothing is written yet, and what is wrong with the old ones is said now."""
     path = config_path(host, scope, project=project)
     old = load_record(host.name, scope, place(scope, project))
-    if host.config.shape == "scripts":
+    if host.config.format.kind == "scripts":
         return [_script(host, path / entry.event, entry, old) for entry in entries]
     return [
         plan_edit(path, old, lambda text: without_entries(host, text), lambda text: with_entries(host, text, entries))
@@ -176,7 +177,7 @@ def uninstall(
     saved = {Path(one.path): one for one in (record.files if record else ())}
     cuts = dict(more)
     path = config_path(host, scope, project=project)
-    scripts = [path / event for event in host.events] if host.config.shape == "scripts" else []
+    scripts = [path / event for event in host.events] if host.config.format.kind == "scripts" else []
     if not scripts:
         cuts[path] = lambda text: _without_us(host, text)
     restored = [file for file, one in saved.items() if _restore_file(one)]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +13,6 @@ from hookline.guards.sandboxing import unavailable
 from hookline.hosts import subagents
 from hookline.hosts.host import Host
 from hookline.hosts.install import apply as files
-from hookline.hosts.install.codex_trust import hashes_of, with_trust
 from hookline.hosts.install.enforcement import Enforcement, own_timeout, report
 from hookline.hosts.install.entries import (
     DEADLINE,
@@ -27,6 +24,7 @@ from hookline.hosts.install.entries import (
     entries,
     source_of,
 )
+from hookline.hosts.install.hook_trust import hashes_for, plan_trust
 from hookline.hosts.install.survey import configured
 
 
@@ -84,10 +82,10 @@ def install(
         host=host.name, scope=scope, project=files.place(scope, project), hooks=source.hooks, settings=source.settings
     )
     notes = list(filter(None, [subagents.note(host, allowed=allow_subagents), *host.notes]))
-    if host.name == "codex":
-        more, record.trust, told = _trust_codex(
-            changes[0], files.load_record(host.name, scope, record.project), trust=trust
-        )
+    hashes = hashes_for(host)
+    if hashes:
+        old = files.load_record(host.name, scope, record.project)
+        more, record.trust, told = plan_trust(hashes, changes[0], old, agreed=trust)
         changes += more
         notes.insert(0, told)
     if (
@@ -115,48 +113,12 @@ def _refuse_to_drop(host: Host, source: HookSource, scope: Scope, project: Path 
         )
 
 
-def _trust_codex(
-    change: files.FileChange, old: files.InstallRecord | None, *, trust: bool
-) -> tuple[list[files.FileChange], dict[str, str], str]:
-    """The change of Codex's own file that notes the hashes of our entries, if the user said yes; and what to say."""
-    if not trust:
-        untrusted = "Codex skips these hooks until you trust them: run again with `--yes`, or use `/hooks` in Codex"
-        return [], old.trust if old else {}, untrusted
-    text = change.after.decode()
-    hashes = {key: value for name in _both_names(change.path) for key, value in hashes_of(name, text).items()}
-    path, before = _codex_config(), _known_hashes(change.path, old)
-    edit = files.plan_edit(
-        path, old, lambda text: with_trust(text, {}, before), lambda text: with_trust(text, hashes, {})
-    )
-    count = len(hashes_of(change.path, text))
-    return [edit], hashes, f"trusted on your yes: {count} hash{'' if count == 1 else 'es'} in {path}"
-
-
-def _known_hashes(path: Path, old: files.InstallRecord | None) -> dict[str, str]:
-    """The hashes that we have noted for the entries in a hook file, also for those that are in it no more."""
-    found: dict[str, str] = {}
-    with suppress(OSError, UnicodeDecodeError, HooklineError):
-        text = path.read_text()
-        found = {key: value for name in _both_names(path) for key, value in hashes_of(name, text).items()}
-    return {**found, **(old.trust if old else {})}
-
-
-def _both_names(path: Path) -> tuple[Path, Path]:
-    """A hook file as it was named, and as Codex names it if CODEX_HOME is set: it follows links there."""
-    return path, Path(os.path.realpath(path.parent)) / path.name
-
-
-def _codex_config() -> Path:
-    from hookline.hosts.codex import CODEX
-
-    return config_path(CODEX, "user").with_name("config.toml")
-
-
 def uninstall(host: Host, *, scope: Scope = "user", project: Path | None = None) -> list[Path]:
     """Take our entries out of a host's files; returns the files that changed."""
     more = {}
-    if host.name == "codex":
+    hashes = hashes_for(host)
+    if hashes:
         record = files.load_record(host.name, scope, files.place(scope, project))
-        known = _known_hashes(config_path(host, scope, project=project), record)
-        more[_codex_config()] = lambda text: with_trust(text, {}, known)
+        known = hashes.known(config_path(host, scope, project=project), record)
+        more[hashes.file] = lambda text: hashes.noted(text, {}, known)
     return files.uninstall(host, scope, project, more)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from hookline.events import spec_of
+from hookline.hosts.config_formats import MARGIN, HookEntry
 from hookline.hosts.encode import refuse
 from hookline.hosts.host import Host
 
@@ -19,9 +20,6 @@ Scope = Literal["user", "project", "local"]
 """Whose configuration: the user's, everybody's in a project, or one's own in a project."""
 DEADLINE = 20.0
 """Seconds in which the hooks must have answered, unless one of them asks for more."""
-
-MARGIN = 10.0
-"""Seconds by which the host's patience exceeds ours: a busy machine may take that long to start a process."""
 
 NOT_STARTED = "hookline could not be started; this fails closed"
 _COMMAND = re.compile(r"""hookline(?:\.exe|/__main__\.py)?['"]?\s+answer\s+(\w+)\b""")
@@ -48,16 +46,6 @@ def source_of(command: str) -> HookSource:
         return HookSource()
     after = dict(pairwise(words))
     return HookSource(hooks=after.get("--hooks", ""), settings=after.get("--settings", ""))
-
-
-class HookEntry(NamedTuple):
-    """One command in a host's configuration."""
-
-    event: str
-    command: str
-    timeout: int
-    """In the host's unit."""
-    gate: bool
 
 
 class CommandTemplate(NamedTuple):

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
-from zlib import crc32
 
 from hookline.errors import HooklineError
+from hookline.hosts.config_formats import HookEntry
 from hookline.hosts.host import Host
 from hookline.hosts.install import jsonc, toml_edit
-from hookline.hosts.install.entries import HookEntry, is_ours
-from hookline.hosts.install.plugin import plugin
+from hookline.hosts.install.entries import is_ours
 from hookline.hosts.install.text_form import keep_form, without_mark
 
 
 def with_entries(host: Host, text: str, entries: list[HookEntry]) -> str:
     """A host's configuration file with our entries, in place of older ones of ours."""
-    return keep_form(text, lambda body: _WRITE[host.config.shape](host, _without(host, body), entries))
+    return keep_form(text, lambda body: _appended(host, _without(host, body), entries))
 
 
 def without_entries(host: Host, text: str) -> str:
@@ -26,9 +24,9 @@ def without_entries(host: Host, text: str) -> str:
 
 
 def _without(host: Host, text: str) -> str:
-    if host.config.shape == "toml":
+    if host.config.format.kind == "toml":
         return toml_edit.remove_rows(text, "hooks", lambda row: is_ours(row.get("command"), host))
-    if host.config.shape == "plugin":
+    if host.config.format.kind == "plugin":
         return "" if "// hookline: " in text else text
     return _cut_json(host, text)
 
@@ -41,10 +39,10 @@ def our_commands(host: Host, text: str) -> list[tuple[str, str]]:
 def all_commands(host: Host, text: str) -> list[tuple[str, str]]:
     """Every command in a host's hook file, ours or not: the host's event, and the command."""
     found: list[tuple[Any, Any]]
-    if host.config.shape == "toml":
+    if host.config.format.kind == "toml":
         rows = toml_edit.checked(without_mark(text)).get("hooks", [])
         found = [(row.get("event") or row.get("type"), row.get("command")) for row in rows if isinstance(row, dict)]
-    elif host.config.shape == "plugin":
+    elif host.config.format.kind == "plugin":
         pairs = json.loads(text.partition("/*commands*/")[2].partition("/*end*/")[0] or "[]")
         found = [(event, command) for event, command in pairs]
     else:
@@ -70,52 +68,18 @@ def _commands(value: Any, event: str = "") -> list[tuple[Any, Any]]:
 # -- JSON -----------------------------------------------------------------------------------------------------------
 
 
-def _nested(host: Host, text: str, entries: list[HookEntry]) -> str:
+def _appended(host: Host, text: str, entries: list[HookEntry]) -> str:
+    form = host.config.format
+    if form.plugin is not None:
+        return form.plugin(entries)
+    if form.version is not None and "version" not in jsonc.parse(text).members:
+        text = jsonc.put(text, ("version",), form.version)
     for entry in entries:
-        hook: dict[str, Any] = {"type": "command", "command": entry.command, "timeout": entry.timeout}
-        if host.config.named:
-            hook = {"name": "hookline", **hook}
-        if host.name == "claude" and entry.gate:
-            hook["onFailure"] = "block"
-        group: dict[str, Any] = {"hooks": [hook]}
-        if host.name == "openhands":
-            group = {"matcher": "*", **group}
-        text = jsonc.append(text, ("hooks", entry.event), group)
+        if form.kind == "toml":
+            text = toml_edit.add_row(text, "hooks", form.entry(entry))
+        else:
+            text = jsonc.append(text, ("hooks",) if form.listed else ("hooks", entry.event), form.entry(entry))
     return text
-
-
-def _copilot(host: Host, text: str, entries: list[HookEntry]) -> str:
-    text = _versioned(text, 1)
-    for entry in entries:
-        hook = {"type": "command", "bash": entry.command, "timeoutSec": entry.timeout}
-        text = jsonc.append(text, ("hooks", entry.event), hook)
-    return text
-
-
-def _flat(host: Host, text: str, entries: list[HookEntry]) -> str:
-    if host.name == "cursor":
-        text = _versioned(text, 1)
-    for entry in entries:
-        hook: dict[str, Any] = {"command": entry.command}
-        if host.name != "windsurf":
-            hook["timeout"] = entry.timeout
-        if host.name == "cursor" and entry.gate:
-            hook["failClosed"] = True
-        text = jsonc.append(text, ("hooks", entry.event), hook)
-    return text
-
-
-def _kiro(host: Host, text: str, entries: list[HookEntry]) -> str:
-    text = _versioned(text, "v1")
-    for entry in entries:
-        action = {"type": "command", "command": entry.command}
-        hook = {"name": f"hookline-{entry.event}", "trigger": entry.event, "action": action, "timeout": entry.timeout}
-        text = jsonc.append(text, ("hooks",), {**hook, "enabled": True})
-    return text
-
-
-def _versioned(text: str, version: Any) -> str:
-    return text if "version" in jsonc.parse(text).members else jsonc.put(text, ("version",), version)
 
 
 def _cut_json(host: Host, text: str) -> str:
@@ -150,40 +114,6 @@ def _only_ours(host: Host, value: Any) -> bool:
     if any(is_ours(value.get(key), host) for key in ("command", "bash")):
         return True
     return _only_ours(host, value["hooks"]) if "hooks" in value else _only_ours(host, value.get("action"))
-
-
-# -- TOML, JavaScript -----------------------------------------------------------------------------------------------
-
-
-def _toml(host: Host, text: str, entries: list[HookEntry]) -> str:
-    for entry in entries:
-        text = toml_edit.add_row(text, "hooks", _vibe_row(entry) if host.name == "vibe" else _kimi_row(entry))
-    return text
-
-
-def _kimi_row(entry: HookEntry) -> dict[str, Any]:
-    return {"event": entry.event, "command": entry.command, "timeout": entry.timeout}
-
-
-def _vibe_row(entry: HookEntry) -> dict[str, Any]:
-    """Vibe drops a user's hook that a project's has the name of, so each command has a name of its own."""
-    name = f"hookline-{entry.event}-{crc32(entry.command.encode()):08x}"
-    row = {"name": name, "type": entry.event, "command": entry.command, "timeout": entry.timeout}
-    return {**row, "strict": True} if entry.gate else row
-
-
-def _plugin(host: Host, text: str, entries: list[HookEntry]) -> str:
-    return plugin(entries)
-
-
-_WRITE: dict[str, Callable[[Host, str, list[HookEntry]], str]] = {
-    "nested": _nested,
-    "copilot": _copilot,
-    "flat": _flat,
-    "kiro": _kiro,
-    "toml": _toml,
-    "plugin": _plugin,
-}
 
 
 # -- executables ----------------------------------------------------------------------------------------------------

@@ -61,8 +61,8 @@ def mark_handled(host: Host, event: str, source: str, data: bytes) -> None:
 
 
 def _has_company(host: Host) -> bool:
-    """Whether another entry may ask the same hooks: the project's, or one that Grok reads in others' files."""
-    return host.name == "grok" or (bool(host.config.project) and config_path(host, "project").exists())
+    """Whether another entry may ask the same hooks: the project's, or one that a host reads in others' files."""
+    return bool(host.borrows) or (bool(host.config.project) and config_path(host, "project").exists())
 
 
 def _tidy(folder: Path) -> None:

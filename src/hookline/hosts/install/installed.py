@@ -44,7 +44,7 @@ def find_binary(host: Host) -> Binary | None:
     """The host's executable: on PATH, else where the tests keep theirs."""
     for path in _places(host):
         if path.is_file() and os.access(path, os.X_OK):
-            return Binary(path, _asked(path) if host.name == "claude" else _version(path))
+            return Binary(path, _asked(path) if host.reports_version else _version(host, path))
     return None
 
 
@@ -54,19 +54,18 @@ def _places(host: Host) -> Iterator[Path]:
         if found:
             yield Path(found)
     base = lab()
-    if host.name == "claude":
-        yield from (base / "cli" / "claude" / "node_modules" / "@anthropic-ai").glob("claude-agent-sdk-linux-*/claude")
-        yield from (Path(folder) / "claude_agent_sdk" / "_bundled" / "claude" for folder in sys.path)
-    if host.name == "cline":  # its launcher leaves a daemon behind that the binary alone does not need
-        yield from (base / "cli" / "cline" / "node_modules" / "@cline").glob("cli-linux-*/bin/cline")
+    for pattern in host.binaries:
+        yield from base.glob(pattern)
+    if host.bundled:
+        yield from (Path(folder) / host.bundled for folder in sys.path)
     for name in host.commands:
         yield base / "cli" / host.name / "node_modules" / ".bin" / name
         yield base / "venv" / host.name / "bin" / name
 
 
-def _version(path: Path) -> str:
+def _version(host: Host, path: Path) -> str:
     """The version that lies beside the binary, if one does; asking a Node program for it takes a second."""
-    return _from_package(path) or _from_wheel(path) or _asked(path)
+    return _from_package(path) or _from_wheel(host, path) or _asked(path)
 
 
 def _from_package(path: Path) -> str:
@@ -81,11 +80,10 @@ def _from_package(path: Path) -> str:
     return ""
 
 
-def _from_wheel(path: Path) -> str:
+def _from_wheel(host: Host, path: Path) -> str:
     """For a script that pip has made: its shebang's interpreter knows the packages beside it."""
     site = path.parent.parent / "lib"
-    names = {"vibe": "mistral_vibe", "openhands": "openhands"}
-    for found in site.glob(f"python*/site-packages/{names.get(path.name, path.name)}-*.dist-info"):
+    for found in site.glob(f"python*/site-packages/{host.distribution or path.name}-*.dist-info"):
         return found.name.removesuffix(".dist-info").rpartition("-")[2]
     return ""
 

@@ -84,7 +84,7 @@ def configured(host: Host, scope: Scope, project: Path | None = None) -> list[tu
     """Our entries in a host's files: its event and the command; a file that cannot be read has none."""
     path = config_path(host, scope, project=project)
     try:
-        if host.config.shape == "scripts":
+        if host.config.format.kind == "scripts":
             return _scripts(host, path)
         return our_commands(host, path.read_text())
     except (OSError, UnicodeDecodeError, HooklineError):

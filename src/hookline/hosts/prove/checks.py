@@ -14,9 +14,9 @@ from hookline.core.hooks.hook import Hook
 from hookline.errors import HooklineError
 from hookline.hosts import subagents
 from hookline.hosts.host import Host
-from hookline.hosts.install import codex_trust
 from hookline.hosts.install.entries import HookSource, Scope, config_path, source_of
 from hookline.hosts.install.formats import all_commands
+from hookline.hosts.install.hook_trust import HookHashes, hashes_for
 from hookline.hosts.install.survey import configured, scopes
 from hookline.hosts.prove.trial import Finding
 
@@ -27,7 +27,7 @@ LoadHooks = Callable[[HookSource], Iterable[Hook]]
 def static_problems(host: Host, project: Path, load: LoadHooks) -> Iterator[Finding]:
     """A program that is not there is never asked; nor is a hook whose event has no entry."""
     skipped: set[str] = set()
-    for scope, finding in _codex_skips(host, project) if host.name == "codex" else ():
+    for scope, finding in _untrusted(ours, project) if (ours := hashes_for(host)) else ():
         skipped.add(scope)
         yield finding
     for scope in scopes(host, project):
@@ -82,16 +82,16 @@ def _flag(command: str, name: str) -> str:
         return ""
 
 
-def _codex_skips(host: Host, project: Path) -> Iterator[tuple[Scope | str, Finding]]:
-    """Codex's hooks whose hash is not noted: it skips them without a word."""
-    config = config_path(host, "user").with_name("config.toml")
+def _untrusted(ours: HookHashes, project: Path) -> Iterator[tuple[Scope | str, Finding]]:
+    """The hooks whose hash is not noted: the host skips them without a word."""
+    host, config = ours.host, ours.file
     try:
         known = config.read_text() if config.exists() else ""
         for scope in scopes(host, project):
             path = config_path(host, scope, project=project)
-            hashes = codex_trust.hashes_of(path, path.read_text()) if path.is_file() else {}
-            if not codex_trust.is_trusted(known, hashes):
-                told = f"{path}: Codex skips hooks that are not trusted; install with --yes"
+            hashes = ours.of(path, path.read_text()) if path.is_file() else {}
+            if not ours.are_in(known, hashes):
+                told = f"{path}: {host.title} skips hooks that are not trusted; install with --yes"
                 yield scope, Finding("trust", "silent", told)
     except (HooklineError, OSError, UnicodeDecodeError) as error:
         yield "", Finding("configuration", "broken", f"{config}: {error}")
@@ -112,7 +112,7 @@ def missing_programs(host: Host, path: Path) -> Iterator[tuple[str, str]]:
 
 def _commands(host: Host, path: Path) -> list[tuple[str, str]]:
     try:
-        if host.config.shape == "scripts":
+        if host.config.format.kind == "scripts":
             return [(event, line) for event in host.events for line in _script_lines(path / event)]
         return all_commands(host, path.read_text())
     except (OSError, UnicodeDecodeError, HooklineError, json.JSONDecodeError):

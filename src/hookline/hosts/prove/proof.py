@@ -12,9 +12,8 @@ from hookline.hosts.install.apply import load_record
 from hookline.hosts.install.entries import Scope, config_path
 from hookline.hosts.install.installed import find_binary, older_than_measured
 from hookline.hosts.install.survey import configured, scopes
-from hookline.hosts.prove.agents import AGENTS
 from hookline.hosts.prove.checks import LoadHooks, static_problems
-from hookline.hosts.prove.copies import STORES, copy_configuration
+from hookline.hosts.prove.copies import copy_configuration, trusts
 from hookline.hosts.prove.run import Workspace, folders
 from hookline.hosts.prove.trial import Finding, Trial
 
@@ -41,7 +40,7 @@ class ProofResult(NamedTuple):
 
 def prove(host: Host, project: Path, load: LoadHooks) -> ProofResult:
     """Run the user's own agent headless on a scripted model, and see what its hooks do."""
-    agent, binary = AGENTS.get(host.name), find_binary(host)
+    agent, binary = host.proof, find_binary(host)
     if agent is None:
         return ProofResult(host, "", (Finding("binary", "cannot tell", f"{host.title} cannot be run headless here"),))
     if binary is None:
@@ -75,8 +74,8 @@ def _asked(host: Host, entries: Mapping[Scope, tuple[str, ...]]) -> dict[Scope, 
 
 def _not_trusted(host: Host, home: Path, project: Path) -> Iterator[Finding]:
     """A project whose hooks the agent skips, without a word, until the user has trusted the folder."""
-    store = STORES.get(host.name)
-    if store is not None and not store.trusts(home, project):
+    store = host.proof.trust if host.proof else None
+    if store is not None and not trusts(store, home, project):
         path = config_path(host, "project", project=project)
         yield Finding("trust", "silent", f"{path}: {host.title} skips the hooks of a folder until it is trusted")
 

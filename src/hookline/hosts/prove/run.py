@@ -14,8 +14,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from hookline.core.interpreter import python_argv
-from hookline.hosts.install.installed import Binary
-from hookline.hosts.prove.agents import Agent, World, environment
+from hookline.hosts.install import jsonc, toml_edit
+from hookline.hosts.install.installed import Binary, lab
+from hookline.hosts.proof_recipe import FileEdit, ProofRecipe, World
 from hookline.hosts.prove.model import ScriptedModel, serving
 from hookline.hosts.prove.protocols import ModelTurn
 from hookline.processes.tree import MARKER, Group, new_marker
@@ -61,20 +62,52 @@ class Workspace(NamedTuple):
 
 
 def run(
-    agent: Agent, place: Workspace, prompt: str, turns: Sequence[ModelTurn], *,
+    agent: ProofRecipe, place: Workspace, prompt: str, turns: Sequence[ModelTurn], *,
     inner: Sequence[ModelTurn] = (), env: Mapping[str, str] = MappingProxyType({}), limit: float = 120.0,
 ) -> ProgramRun:  # fmt: skip
     """Let an agent work on a prompt, its model following the script; it ends with us, also when we are killed.
 
     `inner` is the script of the agents that it starts itself.
     """
-    with serving([*turns, *agent.ending], [*inner, *agent.ending] if inner else (), prompt if inner else "") as model:
-        world = World(place.home, place.project, model.url, place.binary)
-        agent.prepare(world)
+    ending = [ModelTurn(tools=(call,)) for call in agent.ending]
+    with serving([*turns, *ending], [*inner, *ending] if inner else (), prompt if inner else "") as model:
+        world = World(place.home, place.project, model.url)
+        environ = {**_environment(place), **agent.env(world), **env}
+        if agent.setup:
+            words = [str(place.binary.path), *agent.setup(world)]
+            subprocess.run(words, env=environ, cwd=place.project, capture_output=True, timeout=60, check=False)
+        for edit in agent.edits(world):
+            apply_edit(place.home, edit)
         started = time.monotonic()
         argv = [str(place.binary.path), *agent.argv(world, prompt)]
-        code, out, err = _run(argv, world, environment(world, agent, env), limit, model)
+        code, out, err = _run(argv, world, environ, limit, model)
         return ProgramRun(code, out, err, time.monotonic() - started, model)
+
+
+def apply_edit(home: Path, edit: FileEdit) -> None:
+    """Set the values of an edit in a file below a home."""
+    path = home / edit.path
+    text = path.read_text() if path.exists() else ""
+    put = toml_edit.set_value if path.suffix == ".toml" else jsonc.put
+    if edit.without and text:
+        text = toml_edit.remove_value(text, edit.without)
+    for key, value in edit.values.items():
+        text = put(text, key, value)
+    for array, row in edit.rows.items():
+        text = toml_edit.remove_rows(text, array, lambda one, name=row["name"]: one.get("name") == name)  # type: ignore[misc]
+        text = toml_edit.add_row(text, array, row)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def _environment(place: Workspace) -> dict[str, str]:
+    """What every agent's process gets: a home of its own, and nothing of the user's keys."""
+    node = lab() / "node24" / "node_modules" / "node" / "bin"
+    path = os.environ.get("PATH", "/usr/bin:/bin")
+    if lab() in place.binary.path.parents and node.is_dir():
+        path = f"{node}:{path}"
+    return {"PATH": path, "HOME": str(place.home), "TERM": "xterm-256color", "LANG": "C.UTF-8",
+            "NO_PROXY": "127.0.0.1", "TMUX_TMPDIR": str(place.home)}  # fmt: skip
 
 
 def _run(

@@ -11,8 +11,8 @@ from hookline.events import spec_of
 from hookline.hosts.host import Host, able
 from hookline.hosts.install import jsonc
 from hookline.hosts.install.entries import Scope
+from hookline.hosts.proof_recipe import ProofRecipe
 from hookline.hosts.prove import canary
-from hookline.hosts.prove.agents import Agent
 from hookline.hosts.prove.protocols import ModelTurn
 from hookline.hosts.prove.run import ProgramRun, Workspace, run
 from hookline.hosts.unknown_tools import unknown_offers
@@ -38,7 +38,9 @@ class Finding(NamedTuple):
 class Trial:
     """The runs of one agent, and what was seen."""
 
-    def __init__(self, host: Host, agent: Agent, place: Workspace, events: Mapping[Scope, tuple[str, ...]]) -> None:
+    def __init__(
+        self, host: Host, agent: ProofRecipe, place: Workspace, events: Mapping[Scope, tuple[str, ...]]
+    ) -> None:
         self.host, self.agent, self.place = host, agent, place
         self.events = events
         self.ours = {host.ours(event) for found in events.values() for event in found}
@@ -76,7 +78,7 @@ class Trial:
                        "and the hooks were not asked" if ran else "the agent did not try to")  # fmt: skip
 
     def _turn(self, kind: str) -> ModelTurn:
-        return ModelTurn(tools=(self.agent.shell(canary.command(kind, self.place.project)),))
+        return ModelTurn(tools=(self.agent.bash(canary.command(kind, self.place.project)),))
 
     def _run(self, prompt: str, turns: list[ModelTurn]) -> ProgramRun:
         env = {canary.VARIABLE: str(self._notes)}
@@ -132,9 +134,9 @@ class Trial:
             yield Finding(f"tool {name}", "unknown", told)
 
     def _mcp_servers(self) -> list[str]:
-        """The servers whose tools cannot be told from the agent's own by their names: opencode's."""
-        path = self.place.home / ".config/opencode/opencode.json"
-        servers = jsonc.lookup(jsonc.parse(path.read_text()), ("mcp",)) if path.exists() else None
+        """The servers whose tools cannot be told from the agent's own by their names."""
+        path = self.place.home / self.agent.servers
+        servers = jsonc.lookup(jsonc.parse(path.read_text()), ("mcp",)) if path.is_file() else None
         return list(servers.members) if servers else []
 
     def _prompt_gate(self) -> Iterator[Finding]:
