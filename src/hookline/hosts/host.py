@@ -1,6 +1,6 @@
 """What is said about an agent CLI in one row: its events, its tools, its words for an answer. Pure.
 
-A row is data. `read` and `reply` turn payloads into events and answers into bytes with it, so that a new host is one
+A row is data. `decode` and `encode` turn payloads into events and answers into bytes with it, so that a new host is one
 module and one line in `table`. Everything a row claims was measured on the binary of the version in `verified`; a row
 without one repeats the vendor's documentation.
 """
