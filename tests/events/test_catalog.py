@@ -9,7 +9,8 @@ import pytest
 
 from hookline import HookEvent, Reply, allow, ask, context, deny, keep_going, replace_output, rewrite, specific
 from hookline.errors import ReplyMismatch, UnknownEvent
-from hookline.events import CATALOG, Event, FileChanged, PreToolUse, SessionStart, Stop, spec_of
+from hookline.events import CATALOG, OWN_EVENTS, Event, FileChanged, PreToolUse, SessionStart, Stop, spec_of
+from hookline.events.tools import ToolEvent
 from hookline.replies import EventFields, check_fits
 from tests.core.wire.samples import SEED_FIELDS
 
@@ -167,6 +168,20 @@ def test_events_know_their_name_and_subject() -> None:
     assert Stop().subject is None
     assert FileChanged(file_path="C:\\a\\b.txt").subject == FileChanged(file_path="/a/b.txt").subject == "b.txt"
     assert PreToolUse().timestamp.tzinfo is not None
+
+
+def test_an_event_is_called_what_its_class_is() -> None:
+    """One that is made from another keeps that one's name, which hooks are registered for; a class may name its own."""
+
+    class Patched(PreToolUse, frozen=True):
+        pass
+
+    class Renamed(Event, frozen=True):
+        event_name = "Mine"
+
+    rows = (*CATALOG.items(), *OWN_EVENTS.items())
+    assert [name for name, row in rows if name != row.cls.__name__] == []
+    assert (Patched.event_name, Renamed.event_name, ToolEvent.event_name) == ("PreToolUse", "Mine", "")
 
 
 def test_events_are_frozen() -> None:

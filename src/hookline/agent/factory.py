@@ -46,7 +46,7 @@ log: logging.Logger = logging.getLogger("hookline.agent")
 NEWER = ("claude-opus-5", "claude-sonnet-5", "claude-fable-5", "claude-haiku-5")
 DEFAULT_EFFORT = "medium"
 LEAST_THINKING = 1024
-NOBODY = AgentDefinition(name="")
+NO_AGENT = AgentDefinition(name="")
 LAST_MOMENT = 0.25
 """Seconds that hooks in the background are given when the work is over: enough to have begun, not to hold it up."""
 SYSTEM = "You are an agent that works in a folder with tools. Do what the user asks, and say briefly what you did."
@@ -196,7 +196,7 @@ def settings_hooks(
     return hooks
 
 
-def make_model(options: RunOptions, hooks: Hooks, itself: AgentDefinition = NOBODY) -> Model:
+def make_model(options: RunOptions, hooks: Hooks, itself: AgentDefinition = NO_AGENT) -> Model:
     """The model of the flag, else of `--agent`, else of the settings, else the default."""
     own = itself.model if itself.model != "inherit" else ""
     return choose(options.model or own or (hooks.settings.loaded.model if hooks.settings else None) or "")
@@ -324,13 +324,13 @@ def session_agent(options: RunOptions, agents: Mapping[str, AgentDefinition]) ->
     """The agent of `--agent`: its prompt, tools, model and hooks are the session's; a host may describe it later."""
     known = {**BUILT_IN_AGENTS, **agents}
     if not options.agent or (options.agent not in known and options.driven):
-        return NOBODY
+        return NO_AGENT
     if options.agent not in known:
         raise ConfigError("--agent", f"`{options.agent}` not found; write one of {', '.join(sorted(known))}")
     return known[options.agent]
 
 
-def system_prompt(options: RunOptions, itself: AgentDefinition = NOBODY) -> tuple[str, ...]:
+def system_prompt(options: RunOptions, itself: AgentDefinition = NO_AGENT) -> tuple[str, ...]:
     """The system prompt: the flag's, the one of `--agent` or our own, with what is to be added."""
     base = options.system_prompt or itself.prompt or SYSTEM
     return (base, options.append_system_prompt) if options.append_system_prompt else (base,)

@@ -36,7 +36,7 @@ CanUseTool: TypeAlias = Callable[[PermissionQuestion], Awaitable[Reply | bool | 
 
 
 def as_asked(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
-    """The call without a confinement that a guard put around its line: rules speak of the line itself."""
+    """The call without a confinement that a guard put around its line: rules are about the line itself."""
     found = unwrapped(str(given.get("command", ""))) if tool.name == TOOL else None
     return given if found is None else {**given, "command": found[1]}
 

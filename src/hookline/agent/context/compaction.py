@@ -40,7 +40,7 @@ async def compact(conversation: Conversation, trigger: str, instructions: str = 
 
     A conversation in which the model has said nothing, or nothing since the last summary, stays as it is.
 
-    `continue: false` is no block here: it is about the turn, and there is none (FACTS.md §3).
+    `continue: false` does not block here: it is about the turn, and there is none (FACTS.md §3).
     """
     verdict = await conversation.fire(PreCompact, trigger=trigger, custom_instructions=instructions or None)
     if verdict.decision is Decision.DENY:

@@ -4,7 +4,7 @@ A script is a list of turns, or an object `{"turns": […], "lanes": {name: {"fi
 `{"text", "tools": [[name, input], …], "status", "error", "delay", "usage", "stop_reason", "blocks"}`, every key
 optional. A lane answers the requests whose `system`, `first` or `last` user text its regular expressions find
 (subagents, prompt hooks). Past its end a script repeats its last turn, unless that turn calls tools: an endless loop
-helps nobody.
+is of no use.
 """
 
 from __future__ import annotations

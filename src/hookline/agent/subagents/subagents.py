@@ -158,13 +158,8 @@ def _in_background(conversation: Conversation, definition: AgentDefinition, give
     task = asyncio.create_task(_alone(conversation, given, work), name=f"agent {conversation.agent_id}")
     conversation.session.working.add(task)
     task.add_done_callback(conversation.session.working.discard)
-    about = {
-        "task_id": conversation.agent_id,
-        "tool_use_id": conversation.parent_tool_use_id,
-        "task_type": "local_agent",
-        "subagent_type": definition.name,
-    }
-    conversation.session.output.system("task_started", **about, description=given["description"])
+    about = {"task_type": "local_agent", "subagent_type": definition.name, "description": given["description"]}
+    _tell_host(conversation, "task_started", **about)
     assert conversation.agent_id is not None
     response = {"status": "async_launched", "agentId": conversation.agent_id, "description": given["description"]}
     return ToolResult([{"type": "text", "text": hook_messages.launched(conversation.agent_id)}], response)
@@ -186,16 +181,14 @@ def _report(conversation: Conversation, given: dict[str, Any], ending: TurnEnd) 
     text = ending.text or "\n".join(ending.errors)
     assert conversation.agent_id is not None
     output = str(conversation.transcript.path) if conversation.transcript else ""
-    about = {
-        "task_id": conversation.agent_id,
-        "tool_use_id": conversation.parent_tool_use_id,
-        "status": status,
-        "summary": text,
-        "output_file": output,
-    }
-    conversation.session.output.system("task_notification", **about)
+    _tell_host(conversation, "task_notification", status=status, summary=text, output_file=output)
     summary = f'Agent "{given["description"]}" {status}'
     conversation.session.inbox.put(hook_messages.notification(conversation.agent_id, status, summary, text))
+
+
+def _tell_host(conversation: Conversation, subtype: str, **about: Any) -> None:
+    task = {"task_id": conversation.agent_id, "tool_use_id": conversation.parent_tool_use_id}
+    conversation.session.output.system(subtype, **task, **about)
 
 
 async def _teammate(conversation: Conversation, name: str, prompt: str) -> TurnEnd:

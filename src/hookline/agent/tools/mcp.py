@@ -98,10 +98,9 @@ class McpServers:
 
     def statuses(self) -> list[dict[str, str]]:
         """Each server and whether it is connected, as the init message lists them."""
-        return [{"name": name, "status": self._status(server)} for name, server in self.servers.items()]
-
-    def _status(self, server: McpServer) -> str:
-        return "failed" if server.name in self.failures else "connected" if server.connected else "pending"
+        states = {name: "connected" if one.connected else "pending" for name, one in self.servers.items()}
+        states |= dict.fromkeys(self.failures, "failed")
+        return [{"name": name, "status": state} for name, state in states.items()]
 
     async def aclose(self) -> None:
         """Disconnect; servers that were started are ended."""
