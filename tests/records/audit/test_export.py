@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from hookline.records.audit import AuditFile
-from hookline.records.audit.export import columns, otlp
+from hookline.records.audit.export import columns, ocsf, otlp
 from hookline.records.audit.log import read
-from hookline.records.audit.ocsf import ocsf
 from tests import forked
 
 DENIED: dict[str, Any] = {

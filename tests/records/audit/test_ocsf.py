@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hookline.events import CATALOG
-from hookline.records.audit.ocsf import FINDING, VERSION, ocsf
+from hookline.records.audit.export import FINDING, VERSION, ocsf
 
 jsonschema = pytest.importorskip("jsonschema")
 ocsf_json_schema = pytest.importorskip("ocsf_json_schema", reason="needs `ocsf-json-schema`, as `make test-all` has")

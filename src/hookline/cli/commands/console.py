@@ -26,7 +26,7 @@ def main(argv: list[str]) -> int:
     args = _parser().parse_args(argv)
 
     from hookline.cli.runtime import run
-    from hookline.records.console.run import serve
+    from hookline.records.console.server import serve
 
     shown = serve(
         logs(args.files), port=args.port, index=Path(args.index) if args.index else None, key=key_in(args.key_file),

@@ -245,7 +245,7 @@ def _console_flags(flags: argparse.ArgumentParser) -> None:
 async def _console(args: argparse.Namespace) -> int:
     from hookline.cli.commands.console import ready
     from hookline.fleet.pages import FleetPages
-    from hookline.records.console.run import serve
+    from hookline.records.console.server import serve
 
     pages = FleetPages(_folder(args))
     shown = serve(
