@@ -1,4 +1,4 @@
-r"""Text that somebody else wrote, shown so that it can neither steer a terminal nor pass for a line of ours. Pure.
+r"""Text that others wrote, shown so that it can neither steer a terminal nor pass for a line of ours. Pure.
 
 Every place that prints a user's, a hook's, a model's or a file's words uses `one_line` or `block`. What a terminal
 would obey or hide is shown as its escape (`\x1b`, `\u202e`): control characters, bidirectional controls, characters

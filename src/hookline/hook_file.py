@@ -23,7 +23,7 @@ from hookline.errors import ConfigError
 
 
 class _CompileAlways(SourceFileLoader):
-    """Loads what the file says. Byte code beside it may be anybody's, and is stale after two edits in one second."""
+    """Loads what the file says. Byte code beside it may not be its own, and is stale after two edits in one second."""
 
     sources: Mapping[str, bytes] | None = None
     """What the files hold, if they were read already: nothing is read from the disk then."""

@@ -236,7 +236,7 @@ def _because(reason: str) -> tuple[str, ...]:
 
 
 def allow(reason: str = "") -> Reply:
-    """Go ahead, without asking anybody (deny and ask rules of the settings still hold)."""
+    """Go ahead, without asking (deny and ask rules of the settings still hold)."""
     return Reply(decision=_ALLOW, reasons=_because(reason))
 
 

@@ -96,7 +96,7 @@ def resolved(path: str) -> str:
 
 
 def _link(step: str, path: str) -> str | None:
-    """Where a link points; None for what is no link, or not there."""
+    """Where a link points; None for what is not a link, or not there."""
     try:
         return os.readlink(step)
     except PermissionError:

@@ -73,7 +73,7 @@ _alarms: WeakKeyDictionary[asyncio.AbstractEventLoop, Alarm] = WeakKeyDictionary
 
 
 def alarm_of(loop: asyncio.AbstractEventLoop) -> Alarm:
-    """The alarm of everybody who waits on `loop`."""
+    """The alarm of all hooks that wait on `loop`."""
     alarm = _alarms.get(loop)
     if alarm is None:
         alarm = _alarms[loop] = Alarm()

@@ -58,7 +58,7 @@ def second_judgement(first: Reply, second: Reply) -> Reply:
     """What counts of a hook that judged twice, because the input was rewritten after its first judgement (law 4).
 
     An allow was for the old input and is forgotten; what was stricter stays. What it says twice is said once, and a
-    rewrite of the second round is not applied: everybody has judged the input as it now is.
+    rewrite of the second round is not applied: all hooks have judged the input as it now is.
     """
     kept = msgspec.structs.replace(first if first.decision > Decision.ALLOW else _without_allow(first), input=None)
     fresh = msgspec.structs.replace(

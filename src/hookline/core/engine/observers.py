@@ -74,7 +74,7 @@ is asked to (the Claude CLI); one that has a `close` is closed with the set."""
 
 
 class Observers:
-    """Everybody who watches one set of hooks."""
+    """The observers of one set of hooks."""
 
     def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
         self._changed = changed
@@ -126,7 +126,7 @@ class Observers:
         self._noted()
 
     def _noted(self) -> None:
-        """Whether anybody wants to hear of single hooks, not only of verdicts."""
+        """Note whether an observer wants to hear of single hooks, not only of verdicts."""
         self.detailed = not all(getattr(o, "verdicts_only", False) for o in (*self._inline, *self._aside))
         self._changed()
 

@@ -102,7 +102,7 @@ class _Stopped(Exception):
         self.denied = denied
 
 
-_NOBODY = "this call needs an approval, and there is no one to ask here; pass approve= to `wrap_tool`"
+_NO_APPROVER = "this call needs an approval, and there is no one to ask here; pass approve= to `wrap_tool`"
 _RUN = object()
 Steps = Generator[Any, Any, Any]
 """What a call does, step by step: an event to fire, `_RUN` to call the function, or what `approve` answered."""
@@ -134,7 +134,7 @@ def _before(call: _Call) -> Steps:
         raise _stopped(call, verdict)
     _apply(call, verdict)
     if verdict.decision in (Decision.ASK, Decision.DEFER) and not (yield from _approved(call, verdict)):
-        raise _stopped(call, verdict, verdict.reason or _NOBODY)
+        raise _stopped(call, verdict, verdict.reason or _NO_APPROVER)
 
 
 def _approved(call: _Call, verdict: Verdict) -> Steps:

@@ -92,7 +92,7 @@ class McpTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cedar(msgspec.Struct, frozen=True, kw_only=True):
-    """Cedar policies in the files that a pattern matches; `entities` is a JSON file of the groups they speak of."""
+    """Cedar policies in the files that a pattern matches; `entities` is a JSON file of the groups that they name."""
 
     policies: str
     entities: str | None = None

@@ -60,7 +60,7 @@ class Rule(msgspec.Struct, frozen=True):
 
     @property
     def bare(self) -> bool:
-        """Whether the rule speaks of every call of its tool."""
+        """Whether the rule is about every call of its tool."""
         return self.pattern is None or self.pattern == _STAR
 
     def matches(self, tool_name: str, tool_input: Mapping[str, Any], *, cwd: str, project_dir: str, home: str) -> bool:
@@ -94,7 +94,7 @@ class Rule(msgspec.Struct, frozen=True):
         return RuleMatch.YES if self.holds(field, value, place, wide=True) else RuleMatch.NO
 
     def names(self, tool_name: str) -> bool:
-        """Whether a permission rule speaks of this tool at all: by name, alias, MCP server or group."""
+        """Whether a permission rule is about this tool at all: by name, alias, MCP server or group."""
         name = canonical(tool_name)
         if self.problem:
             return False
@@ -139,7 +139,7 @@ class AnyRule(msgspec.Struct, frozen=True):
 
 
 def _spelled(pattern: str, value: object) -> bool:
-    """Whether an `if` names the argument as it is written, wherever that lies: `Read(*.txt)` speaks of `/x/a.txt`."""
+    """Whether an `if` names the argument as it is written, wherever that lies: `Read(*.txt)` matches `/x/a.txt`."""
     if not isinstance(value, str):
         return False
     return value == pattern or (not pattern.startswith(("/", "~")) and _glob(pattern).fullmatch(value) is not None)

@@ -10,7 +10,7 @@ from hookline.core.shell.shell_line import Undecidable
 from hookline.core.shell.words import unmask
 
 _LITERAL = r"-\w !#%&()*+,./:;<=>?@^{|}~"
-"""What is itself in either kind of quotes, and is no piece of arithmetic that runs a command later."""
+"""What is itself in either kind of quotes, and is not a piece of arithmetic that runs a command later."""
 _PLAIN_LINE = re.compile(rf"""[\w./:@%+,-]+(?: +(?:[\w./:=@%+,-]+|'[{_LITERAL}"]*'|"[{_LITERAL}']*"))*""", re.ASCII)
 _OPERATOR = re.compile(r"&&|\|\||\|&|;;&|;;|;&|;|\||&(?!>)")
 _IN = re.compile(r"in(?![^\s;&|()<>])")

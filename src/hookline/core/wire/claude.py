@@ -142,7 +142,7 @@ def event_name(event: Event | str) -> str:
 def decode_reply(data: bytes | str | Mapping[str, Any], event: Event | str) -> Reply:
     """The reply that a hook's JSON output means on `event`; unknown keys are ignored, wrong values are not.
 
-    No output at all is no answer, and `"continue": true` says nothing: it is what happens anyway.
+    No output at all is not an answer, and `"continue": true` says nothing: it is what happens anyway.
     """
     if is_blank(data):
         return NOTHING

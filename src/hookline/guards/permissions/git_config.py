@@ -85,7 +85,7 @@ def read_git_config(folder: str) -> GitConfig:
 def runs_something(folder: str) -> str:
     """Why git may run a program in a folder although it is only asked to look; empty where it does not.
 
-    Judged by the repository's own files, which whoever works in it can write. What is not known to be harmless is not.
+    Judged by the repository's own files, which its users can write. What is not known to be harmless is not.
     """
     git, shared = _repository(Path(folder))
     settings = running_settings(folder)

@@ -20,7 +20,7 @@ GLOB = frozenset("*?[")
 
 
 class TooMany(Exception):
-    """There is more to look at than anybody would wait for."""
+    """There is more to look at than a user would wait for."""
 
 
 def real(path: str) -> str:
