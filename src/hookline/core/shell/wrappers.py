@@ -28,20 +28,14 @@ _LOOK, _WRAPS, _SUBSCRIPTS, _SETS = values("look"), names("wraps"), names("subsc
 
 def find_nested_commands(command: SimpleCommand, stdin: str | None) -> Analysis:
     """What else a command runs: the command it wraps, the script it is handed, code in another language."""
-    undecidable = [
-        f"`{name}=…` changes what later commands run"
-        for name, _ in command.assignments
-        if CODE_VARIABLES.fullmatch(name)
-    ]
+    undecidable = _changing_later(name for name, _ in command.assignments)
     if not command.words:
         return Analysis(undecidable=tuple(undecidable))
-    unknown = frozenset(command.unknown)
+    unknown, shown = frozenset(command.unknown), command.words[0][:60]
     words = [(word, index not in unknown) for index, word in enumerate(command.words)]
     if not words[0][1]:
-        return Analysis(
-            undecidable=(*undecidable, f"which program `{command.words[0][:60]}` names is known only when it runs")
-        )
-    name, shown = command.name, command.words[0][:60]
+        return Analysis(undecidable=(*undecidable, f"which program `{shown}` names is known only when it runs"))
+    name = command.name
     if name not in ("[", "[[") and any(char in name for char in "*?["):
         return Analysis(undecidable=(*undecidable, f"`{shown}` depends on the files there are"))
     if "~" in command.words[0][:1]:
@@ -53,13 +47,17 @@ def find_nested_commands(command: SimpleCommand, stdin: str | None) -> Analysis:
     )
 
 
+def _changing_later(variables: Iterable[str], sign: str = "") -> list[str]:
+    """Why setting these variables matters, a line for each that chooses code; `sign` may stand behind a name."""
+    chosen = [name for name in variables if CODE_VARIABLES.fullmatch(name.removesuffix(sign))]
+    return [f"`{name}=…` changes what later commands run" for name in chosen]
+
+
 def _by_name(name: str, given: Invocation) -> Analysis:
     words, stdin, fed = given
     if name == "ssh" and (fed or stdin == UNKNOWN):
-        return Analysis(
-            undecidable=(f"`{name}` may run commands that it reads from its input",),
-            notes=_ssh(name, words, stdin).notes,
-        )
+        unsure = f"`{name}` may run commands that it reads from its input"
+        return Analysis(undecidable=(unsure,), notes=_ssh(name, words, stdin).notes)
     if name in SHELLS:
         inside = _shell(name, words, stdin)
         own = name in names("own-syntax")  # read as well as may be, and doubted
@@ -141,12 +139,9 @@ def _wrapper(name: str, words: Words, stdin: str | None) -> Analysis:
     inner = strip_options(words, program(name))
     if inner is None:
         return _unsure(name)
-    codes = tuple(
-        f"`{word.split('=')[0]}=…` changes what later commands run"
-        for word, _ in words[1 : len(words) - len(inner)]
-        if "=" in word and CODE_VARIABLES.fullmatch(word.split("=")[0])
-    )
-    return Analysis((NestedCommand(name, inner, stdin=stdin),) if inner else (), codes)
+    own = words[1 : len(words) - len(inner)]
+    codes = _changing_later(word.split("=")[0] for word, _ in own if "=" in word)
+    return Analysis((NestedCommand(name, inner, stdin=stdin),) if inner else (), tuple(codes))
 
 
 def _sudo(name: str, words: Words, stdin: str | None) -> Analysis:
@@ -241,10 +236,8 @@ _REPLACE = re.compile(r"-[Ii](.*)|-J(.*)|--replace(?:=(.*))?", re.DOTALL)
 
 def _xargs(name: str, words: Words, stdin: str | None) -> Analysis:
     inner = strip_options(words, program(name))
-    if inner is None:
-        return _unsure(name)
     if not inner:
-        return Analysis()
+        return _unsure(name) if inner is None else Analysis()
     holes = _holes(words[1 : len(words) - len(inner)])
     filled = ((word, known and not any(hole in word for hole in holes)) for word, known in inner)
     appended = [] if len(holes) > 1 else [("…", False)]
@@ -272,19 +265,16 @@ def _parallel(name: str, words: Words, stdin: str | None) -> Analysis:
 
 def _watch(name: str, words: Words, stdin: str | None) -> Analysis:
     inner = strip_options(words, program(name))
-    if inner is None:
-        return _unsure(name)
-    return _script(name, inner, "sh") if inner else Analysis()
+    if not inner:
+        return _unsure(name) if inner is None else Analysis()
+    return _script(name, inner, "sh")
 
 
 def _ssh(name: str, words: Words, stdin: str | None) -> Analysis:
     inner = strip_options(words, program(name))
     note = (f"`{name}` runs commands on another machine",)
-    risky = tuple(
-        f"`{name}` runs the command in its options"
-        for word, _ in words
-        if re.search(r"(?i)proxycommand|localcommand", word)
-    )
+    options = [word for word, _ in words if re.search(r"(?i)proxycommand|localcommand", word)]
+    risky = (f"`{name}` runs the command in its options",) * len(options)
     if inner is None:
         return Analysis(undecidable=(*_unsure(name).undecidable, *risky), notes=note)
     if not inner and stdin is not None:
@@ -324,11 +314,7 @@ def _hash(name: str, words: Words, stdin: str | None) -> Analysis:
 
 
 def _declare(name: str, words: Words, stdin: str | None) -> Analysis:
-    reasons = [
-        f"`{word.split('=')[0]}=…` changes what later commands run"
-        for word, _ in words[1:]
-        if "=" in word and CODE_VARIABLES.fullmatch(word.split("=")[0].removesuffix("+"))
-    ]
+    reasons = _changing_later((word.split("=")[0] for word, _ in words[1:] if "=" in word), sign="+")
     if name in ("declare", "typeset", "local") and any(re.fullmatch(r"-\w*n\w*", word) for word, _ in words[1:]):
         reasons.append(f"`{name} -n` gives a variable a second name")
     if not all(known or "=" in word for word, known in words[1:]):

@@ -93,9 +93,8 @@ def _git(name: str, words: Words, stdin: str | None) -> Analysis:
         if word == "foreach" and "submodule" in texts:
             return script("git submodule foreach", [w for w in words[index + 2 :] if w[0] != "--recursive"])
         if word == "run" and "bisect" in texts:
-            return (
-                Analysis((NestedCommand("git bisect run", words[index + 2 :]),)) if words[index + 2 :] else Analysis()
-            )
+            rest = words[index + 2 :]
+            return Analysis((NestedCommand("git bisect run", rest),) if rest else ())
         if word in ("filter-branch", "difftool", "mergetool", "send-email"):
             reasons.append(f"`git {word}` runs other commands")
     return Analysis(undecidable=tuple(dict.fromkeys([*reasons, *_runs_by_option(name, words)])))
