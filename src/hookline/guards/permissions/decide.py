@@ -110,8 +110,11 @@ def decide(
     return answer
 
 
-def _hook_denies(call: Call) -> Permission | None:
-    return Permission("deny", call.hook_reason or "denied by a hook", "hook") if call.hook_decision == "deny" else None
+def _hook_says(behaviour: Behaviour, otherwise: str) -> Callable[[Call], Permission | None]:
+    """The step that takes a hook's decision, with its reason if it gave one."""
+    return lambda call: (
+        Permission(behaviour, call.hook_reason or otherwise, "hook") if call.hook_decision == behaviour else None
+    )
 
 
 def _deny_rule(call: Call) -> Permission | None:
@@ -136,9 +139,8 @@ def _touches(call: Call, rule: Rule) -> RuleMatch:
 def _doubtful_deny_rule(call: Call) -> Permission | None:
     for rule in call.rules.deny:
         if _touches(call, rule) is RuleMatch.MAYBE:
-            return Permission(
-                "ask", f"rule `{rule}` may deny it: there are too many files to look through", "rule", rule
-            )
+            many = f"rule `{rule}` may deny it: there are too many files to look through"
+            return Permission("ask", many, "rule", rule)
         if rule.catches(call.tool_name, call.tool_input, call.place) is RuleMatch.MAYBE:
             why = "; ".join(parse_line(call.command or "").undecidable) or "a part is known only when it runs"
             return Permission("ask", f"rule `{rule}` may deny it, which cannot be told: {why}", "rule", rule)
@@ -152,10 +154,6 @@ def _ask_rule(call: Call) -> Permission | None:
     return None
 
 
-def _hook_asks(call: Call) -> Permission | None:
-    return Permission("ask", call.hook_reason or "a hook asks first", "hook") if call.hook_decision == "ask" else None
-
-
 def _plan(call: Call) -> Permission | None:
     """A single change may be permitted; a command or a subagent could do anything, and is refused."""
     if call.mode is not Mode.PLAN or call.read_only or _reads(call):
@@ -166,12 +164,6 @@ def _plan(call: Call) -> Permission | None:
 
 def _bypass(call: Call) -> Permission | None:
     return Permission("allow", "mode `bypassPermissions`", "mode") if call.mode is Mode.BYPASS else None
-
-
-def _hook_allows(call: Call) -> Permission | None:
-    return (
-        Permission("allow", call.hook_reason or "allowed by a hook", "hook") if call.hook_decision == "allow" else None
-    )
 
 
 def _removes_system(call: Call) -> Permission | None:
@@ -232,8 +224,9 @@ def _default_permission(call: Call) -> Permission:
 
 
 _STEPS: tuple[Callable[[Call], Permission | None], ...] = (
-    _hook_denies, _deny_rule, _plan, _doubtful_deny_rule, _ask_rule, _hook_asks, _removes_system, _bypass, _hook_allows,
-    _removes_here, _protected, _allow_rule, _accepted_edit, _reading,
+    _hook_says("deny", "denied by a hook"), _deny_rule, _plan, _doubtful_deny_rule, _ask_rule,
+    _hook_says("ask", "a hook asks first"), _removes_system, _bypass,
+    _hook_says("allow", "allowed by a hook"), _removes_here, _protected, _allow_rule, _accepted_edit, _reading,
 )  # fmt: skip
 
 
