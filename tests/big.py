@@ -11,6 +11,7 @@ BIG: dict[str, tuple[str, ...]] = {
         "tests/events/test_tool_inputs.py",
     ),
     "the agent frameworks": ("tests/frameworks",),
+    "real MCP servers behind the gateway": ("tests/hosts/gateway/test_servers.py",),
     "the console in a browser": ("tests/records/console/test_browser.py", "tests/records/console/test_report.py"),
     "the tables of confined lines": (
         "tests/sandbox/test_calls.py", "tests/sandbox/test_changes.py", "tests/sandbox/test_cold_lines.py",

@@ -31,6 +31,11 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
 }
 """Name → what is installed there: the versions that the adapters are tested with."""
 
+SERVERS: dict[str, tuple[str, ...]] = {
+    "mcp-servers": ("mcp-server-time==2026.10.19", "mcp-server-git==2026.10.19", "mcp-server-fetch==2026.10.24"),
+}
+"""The same for MCP servers that the gateway is tested with."""
+
 COMMON = ("msgspec>=0.19", "detect-secrets>=1.5", "prometheus-client>=0.20")
 """What Hookline itself needs there: its core, and the extras that audit log and metrics page use."""
 
@@ -61,7 +66,7 @@ def run_in(name: str, *arguments: str, **variables: str) -> subprocess.Completed
 
 def set_up(name: str) -> str:
     """Make the environment if it is missing or its requirements changed; what was done, in one line."""
-    wanted = (*COMMON, *ENVIRONMENTS[name])
+    wanted = (*COMMON, *(ENVIRONMENTS | SERVERS)[name])
     stamp, digest = FOLDER / name / ".ready", hashlib.sha256("\n".join((*wanted, sys.version)).encode()).hexdigest()
     if stamp.exists() and stamp.read_text() == digest:
         return f"{name}: ready"
@@ -82,8 +87,8 @@ def set_up(name: str) -> str:
 def main(argv: list[str] | None = None) -> int:
     """Set up the environments that were named, or all."""
     parser = argparse.ArgumentParser(prog="python -m tools.frameworks", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("name", nargs="*", choices=[*ENVIRONMENTS, []], help="only these")
-    names = parser.parse_args(argv).name or list(ENVIRONMENTS)
+    parser.add_argument("name", nargs="*", choices=[*ENVIRONMENTS, *SERVERS, []], help="only these")
+    names = parser.parse_args(argv).name or [*ENVIRONMENTS, *SERVERS]
     with ThreadPoolExecutor(3) as pool:
         for line in pool.map(set_up, names):
             if not line.endswith(": ready"):

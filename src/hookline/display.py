@@ -22,6 +22,14 @@ _JOINING = 0x0600
 """Scripts from here on (Arabic, Indic, emoji) need joiners; between Latin letters they only hide something."""
 _EMOJI = range(0x1F000, 0x1FB00)
 _PADDING = re.compile(" {17,}")
+_SEQUENCE = r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?"
+_UNSEEN = re.compile(
+    _SEQUENCE + "|[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
+)  # fmt: skip
+"""What is obeyed or hidden: escape sequences, controls, and characters without a width."""
 
 
 def one_line(text: str, most: int | None = None) -> str:
@@ -44,6 +52,23 @@ def block(text: str) -> str:
         return text
     unix = text.replace("\r\n", "\n")
     return "\n".join("\t".join(map(_escaped, line.split("\t"))) for line in unix.split("\n"))
+
+
+def strip_unseen(text: str) -> tuple[str, int]:
+    """The text without escape sequences and characters that do not show, and how many of these there were.
+
+    What ordinary writing needs stays: line breaks, joiners in Persian and in emoji, the style of a symbol.
+    """
+    removed = 0
+
+    def without(found: re.Match[str]) -> str:
+        nonlocal removed
+        if _joins(text, found.start()) or (_is_selector(found.group()[0]) and _styles(text, found.start())):
+            return found.group()
+        removed += 1
+        return ""
+
+    return _UNSEEN.sub(without, text), removed
 
 
 def lines(text: str) -> list[str]:

@@ -61,6 +61,15 @@ ELSEWHERE = {
     "hookline confine --check": "tests/sandbox/test_confine.py",
     "hookline confine --write . -- npm test": "tests/sandbox/test_confine.py",
     "hookline confine --write . --block 'git push --force*' -- make release": "tests/guards",
+    **dict.fromkeys(
+        (
+            "hookline mcp --hooks hooks.py -- npx -y some-server .",
+            "hookline mcp pin files -- npx -y some-server .",
+            "hookline mcp diff files",
+            "hookline mcp accept files write_file",
+        ),
+        "tests/hosts/gateway",
+    ),
     "hookline console audit.jsonl": "tests/records/console",
     "hookline console logs/ --no-open --port 8123": "tests/records/console",
     "hookline console audit.jsonl --hooks hooks.py --replay": "tests/records/console",

@@ -20,10 +20,11 @@ from hookline.agent.models.scripted import Scripted
 from hookline.agent.run_options import RunOptions
 from hookline.agent.session.transcript import read_messages
 from hookline.agent.stream_json.output import refuse
-from hookline.agent.tools.structured import misfits, read_schema
+from hookline.agent.tools.structured import read_schema
 from hookline.errors import ConfigError, TranscriptError
 from hookline.events import PreToolUse
 from hookline.guards.permissions import read_rules
+from hookline.hosts.gateway.messages import misfits
 from tests.agent.driving import agent_on, bash, heard, reminders, requests_of
 
 SCHEMA = {

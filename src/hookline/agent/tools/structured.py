@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult
 from hookline.errors import ConfigError, ToolInputInvalid
+from hookline.hosts.gateway.messages import misfits
 
 
 class StructuredOutput(Tool):
@@ -57,18 +58,3 @@ def read_schema(text: str) -> dict[str, Any]:
     if not isinstance(schema, dict) or schema.get("type", "object") != "object":
         raise ConfigError("--json-schema", 'expected the schema of an object, such as `{"type": "object", …}`')
     return {"type": "object", **schema}
-
-
-def misfits(value: Any, schema: Any) -> list[str]:
-    """Why a value does not fit, each with where: `/words/0: 1 is not of type 'string'`."""
-    try:
-        from jsonschema import Draft202012Validator as Validator  # type: ignore[import-untyped]
-        from jsonschema.exceptions import SchemaError, _WrappedReferencingError  # type: ignore[import-untyped]
-    except ImportError:
-        raise ConfigError("a JSON Schema", "needs a package; run `pip install 'hookline[agent]'`") from None
-    try:
-        Validator.check_schema(schema)
-        found = sorted(Validator(schema).iter_errors(value), key=lambda one: list(map(str, one.absolute_path)))
-    except (SchemaError, _WrappedReferencingError, RecursionError) as problem:
-        return [f"/: the schema is not one to judge by: {str(problem).partition(chr(10))[0] or 'it has no end'}"]
-    return [f"/{'/'.join(map(str, one.absolute_path))}: {one.message}" for one in found]

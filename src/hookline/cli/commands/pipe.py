@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import sys
-import threading
-from collections.abc import AsyncIterator, Callable
-from concurrent.futures import CancelledError
-from contextlib import suppress
 from typing import BinaryIO
 
 from hookline.api import Hooks
@@ -19,6 +14,7 @@ from hookline.cli.services import hosted
 from hookline.core.wire.dialects import DIALECTS
 from hookline.hosts.answer import answer
 from hookline.hosts.dialect_lines import MOST_BYTES, LineCodec, refused
+from hookline.processes.loop import read_lines
 from hookline.processes.stdout import claim_stdout
 from hookline.processes.supervised import ChildExit, Lines
 from hookline.processes.watch import SharedDeadline
@@ -79,34 +75,7 @@ async def _serve(hooks: Hooks, args: argparse.Namespace, source: int, sink: Bina
 async def serve(hooks: Hooks, dialect: str | None, source: int, sink: BinaryIO) -> bool:
     """Answer every line of a descriptor; whether all of them could be read."""
     codec = LineCodec(dialect)
-    async for line in _lines(source):
+    async for line in read_lines(source, MOST_BYTES):
         sink.write(await answer(hooks, line, codec) + b"\n")
         sink.flush()
     return codec.unreadable == 0
-
-
-async def _lines(source: int) -> AsyncIterator[bytes]:
-    """The lines that hold something, read ahead by a thread that need not be waited for at the end."""
-    queue: asyncio.Queue[bytes | None] = asyncio.Queue(64)
-    loop = asyncio.get_running_loop()
-
-    def put(line: bytes | None) -> None:
-        asyncio.run_coroutine_threadsafe(queue.put(line), loop).result()
-
-    threading.Thread(target=_read, args=(source, put), daemon=True).start()
-    while (line := await queue.get()) is not None:
-        if line.strip():
-            yield line
-
-
-def _read(source: int, put: Callable[[bytes | None], None]) -> None:
-    """Read the descriptor, not `sys.stdin`, whose lock would hold up the end of the program."""
-    pending = b""
-    with suppress(RuntimeError, CancelledError):  # the loop has ended before the lines did
-        while chunk := os.read(source, 65536):
-            *lines, pending = (pending + chunk).split(b"\n")
-            for line in lines:
-                put(line)
-            pending = pending[: MOST_BYTES + 1]
-        put(pending)
-        put(None)

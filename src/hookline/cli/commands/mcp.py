@@ -1,0 +1,168 @@
+"""`hookline mcp`: hooks and pins in front of an MCP server; `pin`, `diff` and `accept` for what is pinned."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from hookline.api import Hooks
+from hookline.cli.options import USAGE, add_sources, hooks_of, parser
+from hookline.cli.runtime import run
+from hookline.core.files import state_folder
+from hookline.core.wire.json_text import write
+from hookline.display import one_line
+from hookline.errors import ConfigError, EventError
+from hookline.hosts.gateway.gateway import Gateway
+from hookline.hosts.gateway.messages import request
+from hookline.hosts.gateway.pins import Definitions, PinFile, Pins, diff
+from hookline.hosts.gateway.transport import ServerProgram, Upstream
+from hookline.hosts.gateway.transport import run as serve
+from hookline.processes.stdout import claim_stdout
+from hookline.records.audit.log_file import AuditFile
+
+_EXAMPLES = """examples:
+  hookline mcp --hooks hooks.py -- npx -y some-server .
+  hookline mcp pin files -- npx -y some-server .
+  hookline mcp diff files                what changed since it was pinned
+  hookline mcp accept files write_file   pin that; without a tool, all of it
+
+exit codes: 0 the client left; 1 the server ended, or the pins are damaged"""
+_LAUNCHERS = {"npx", "uvx", "node", "python", "python3", "uv", "run", "tool", "docker", "bun", "bunx", "deno", "env"}
+_VERSION = "2025-06-18"
+_CLIENT = {"name": "hookline", "version": "0"}
+
+
+def main(argv: list[str]) -> int:
+    """Stand between a client on stdio and a server, or look after a server's pins."""
+    cut = argv.index("--") if "--" in argv else len(argv)
+    words, command = argv[:cut], argv[cut + 1 :]
+    if words[:1] in (["pin"], ["diff"], ["accept"]):
+        return _ADMINISTRATION[words[0]](words[1:], command)
+    flags = parser("mcp", "Put hooks and pins in front of an MCP server; `-- COMMAND …` or `-- URL`.", _EXAMPLES)
+    flags.add_argument("--name", help="the server's name in `mcp__NAME__TOOL` (default: from the command)")
+    add_headers(flags)
+    flags.add_argument("--ask-seconds", type=float, default=120.0, metavar="S", help="how long an `ask` waits")
+    add_sources(flags)
+    args = flags.parse_args(words)
+    if not command:
+        flags.error("nothing to put hooks in front of; end with `-- COMMAND …` or `-- URL`")
+    args.name = args.name or name_of(command)
+    source = os.dup(0)
+    if not sys.stdin.isatty():  # hooks that read stdin must not take the client's messages
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    with claim_stdout() as sink:
+        return run(_serve(hooks_of(args), args, command, source, sink.fileno()))
+
+
+async def _serve(hooks: Hooks, args: argparse.Namespace, command: list[str], source: int, sink: int) -> int:
+    name = args.name
+    pins = Pins(pin_file(name))
+    async with hooks:
+        upstream = await connect(command, args.header)
+        has_left = await serve(
+            lambda to_client, to_server: Gateway(
+                hooks, name, pins, to_client, to_server, ask_seconds=args.ask_seconds
+            ),
+            upstream, source, sink,
+        )  # fmt: skip
+    return 0 if has_left else 1
+
+
+def _pin(words: list[str], command: list[str]) -> int:
+    """Pin a server before a client meets it: what the first use would pin."""
+    args = _parse("pin", words, command)
+    if not command:
+        print("hookline mcp pin: name the server; end with `-- COMMAND …` or `-- URL`", file=sys.stderr)
+        return USAGE
+    file = pin_file(args.name)
+    if file.read() is not None:
+        raise ConfigError(args.name, f"it is pinned; see `hookline mcp diff {args.name}`, or remove `{file.path}`")
+    asked = [
+        ("initialize", {"protocolVersion": _VERSION, "capabilities": {}, "clientInfo": _CLIENT}),
+        ("tools/list", {}),
+    ]
+    lines = [write(request(number, *one), "a request", EventError) + b"\n" for number, one in enumerate(asked)]
+    lines.insert(1, b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+    source, feed = os.pipe()
+    os.write(feed, b"".join(lines))
+    os.close(feed)
+    args.ask_seconds = 0.0
+    with open(os.devnull, "wb") as sink:  # noqa: PTH123 - a device
+        code = run(_serve(Hooks(), args, command, source, sink.fileno()))
+    for name in (file.read() or Definitions()).pinned:
+        print(one_line(name) or "(instructions)")
+    return code
+
+
+def _diff(words: list[str], command: list[str]) -> int:
+    """Show what a server offers instead of what is pinned; exit code 1 if that is something."""
+    definitions = _pinned(pin_file(_parse("diff", words, command).name))
+    for line in diff(definitions):
+        print(line)
+    return 1 if definitions.offered else 0
+
+
+def _accept(words: list[str], command: list[str]) -> int:
+    """Pin what a server offers now."""
+    args = _parse("accept", words, command)
+    file = pin_file(args.name)
+    _pinned(file)
+    accepted = file.accept(args.tool)
+    print("\n".join(f"accepted {one_line(name) or '(instructions)'}" for name in accepted) or "nothing has changed")
+    return 0
+
+
+_ADMINISTRATION = {"pin": _pin, "diff": _diff, "accept": _accept}
+
+
+def _parse(what: str, words: list[str], command: list[str]) -> argparse.Namespace:
+    flags = parser(f"mcp {what}", _ADMINISTRATION[what].__doc__ or "")
+    flags.add_argument("name", help="the server's name")
+    if what == "accept":
+        flags.add_argument("tool", nargs="*", help="only these tools")
+    if what == "pin":
+        add_headers(flags)
+    elif command:
+        flags.error("a command is for `pin` alone")
+    return flags.parse_args(words)
+
+
+def pin_file(server: str) -> PinFile:
+    """A server's pins in the user's state folder; what happens to them is in the audit log beside them."""
+    folder = state_folder() / "mcp"
+    return PinFile(server, folder, lambda record: AuditFile(folder / "audit.jsonl").append([record]))
+
+
+def _pinned(file: PinFile) -> Definitions:
+    found = file.read()
+    if found is None:
+        raise ConfigError(file.server, "no such server is pinned")
+    return found
+
+
+def add_headers(into: argparse.ArgumentParser) -> None:
+    """What a server at a URL is sent besides."""
+    into.add_argument("--header", action="append", default=[], metavar="NAME=VARIABLE",
+                      help="a header for a URL, its value from an environment variable")  # fmt: skip
+
+
+async def connect(command: list[str], headers: list[str]) -> Upstream:
+    """The server behind a command or a URL."""
+    if headers:
+        raise ConfigError("--header", "a program has no headers; name a URL")
+    return await ServerProgram.start(command)
+
+
+def name_of(command: list[str]) -> str:
+    """A server's name from its command: the first word that is neither a launcher nor an option."""
+    words = [Path(word).name for word in command if not word.startswith("-")]
+    word = next((word for word in words if word not in _LAUNCHERS), words[0] if words else "server")
+    host = urlsplit(command[0]).hostname if "://" in command[0] else None
+    return (
+        re.sub(r"[^A-Za-z0-9._-]", "-", host or word.removesuffix(".py").removesuffix(".js")).strip(".-_")[:64]
+        or "server"
+    )

@@ -1,0 +1,192 @@
+"""What a server's tools were when they were first seen: a tool that changed is not offered until it is accepted.
+
+One file per server in the user's state folder holds each tool's whole definition, and the server's instructions under
+the empty name. A file that is damaged is refused, never written again. What happens is in a chained log beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hookline.core.files import locked, write_atomically
+from hookline.display import lines
+from hookline.errors import ConfigError
+
+INSTRUCTIONS = ""
+"""The name under which the instructions are pinned; a tool cannot have it."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class Definitions(msgspec.Struct):
+    """What is pinned, and what the server offered instead since then."""
+
+    pinned: dict[str, Any] = {}
+    offered: dict[str, Any] = {}
+
+
+class _Stored(msgspec.Struct):
+    sha256: str
+    definitions: msgspec.Raw
+
+
+class PinFile:
+    """The pins of one server on disk; `log` takes a record of each thing that happens to them."""
+
+    def __init__(self, server: str, folder: Path, log: Callable[[dict[str, Any]], object]) -> None:
+        if not _NAME.fullmatch(server):
+            raise ConfigError("--name", f"expected letters, digits, `.`, `_` and `-`, got `{server}`")
+        self.server = server
+        self.folder = folder
+        self._log = log
+        self.path: Path = self.folder / f"{server}.json"
+
+    def read(self) -> Definitions | None:
+        """What the file says; `None` if there is none, a `ConfigError` if it is damaged."""
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as problem:
+            raise ConfigError(str(self.path), f"the pins cannot be read: {problem.strerror}") from None
+        try:
+            stored = msgspec.json.decode(data, type=_Stored)
+            if stored.sha256 == hashlib.sha256(stored.definitions).hexdigest():
+                return msgspec.json.decode(stored.definitions, type=Definitions)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            pass  # which is said below
+        raise ConfigError(str(self.path), "the pins are damaged; restore them, or remove the file to pin again")
+
+    def write(self, definitions: Definitions, event: str, names: Sequence[str]) -> None:
+        """Note in the log what is about to change, then change it; the caller holds the lock."""
+        self.record(event, names)
+        body = _canonical(definitions)
+        digest = hashlib.sha256(body).hexdigest().encode()
+        write_atomically(self.path, b'{"sha256": "' + digest + b'",\n"definitions": ' + body + b"}\n", durable=True)
+
+    def record(self, event: str, names: Sequence[str]) -> None:
+        """Add a line to the log."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        tools = [name or "(instructions)" for name in names]
+        self._log({"time": now, "event": event, "server": self.server, "tools": tools})
+
+    def accept(self, names: Sequence[str]) -> list[str]:
+        """Pin what the server offers now, all of it or these tools; which they were."""
+        with self.lock():
+            stored = self.read() or Definitions()
+            chosen = [name for name in stored.offered if not names or name in names]
+            if missing := set(names) - set(chosen):
+                raise ConfigError(self.server, f"nothing to accept for `{'`, `'.join(sorted(missing))}`")
+            if chosen:
+                stored.pinned |= {name: stored.offered.pop(name) for name in chosen}
+                self.write(stored, "ToolsAccepted", chosen)
+        return chosen
+
+    def lock(self) -> Any:
+        """Hold off other processes that would change the pins."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return locked(self.folder / f".{self.server}.lock")
+
+
+class Pins:
+    """The pins of one server as a gateway uses them: what may be offered, and why something may not.
+
+    Tools that come up later in the session in which the server was first seen are pinned as they come up.
+    """
+
+    def __init__(self, file: PinFile) -> None:
+        self._file = file
+        stored = file.read()
+        self._first = stored is None
+        self._stored = stored or Definitions()
+        self._seen: dict[str, Any] = {}
+        self._twice: set[str] = set()
+
+    def observe(self, definitions: Sequence[tuple[str, Any]]) -> None:
+        """Compare what a server offers with the pins; what is new at the first use is pinned, and the rest is noted."""
+        events: dict[str, list[str]] = {"ToolsPinned": [], "ToolsChanged": [], "ToolsRestored": []}
+        for name, value in definitions:
+            self._seen[name] = value
+            if event := self._compare(name, _canonical(value)):
+                events[event].append(name)
+        names = [name for name, _ in definitions]
+        self._twice |= {name for name in names if names.count(name) > 1}
+        if any(events.values()):
+            self._keep(events)
+
+    def _compare(self, name: str, value: bytes) -> str | None:
+        """What to note about a definition; `None` if it is what was pinned, or was noted before."""
+        stored = self._stored
+        if name not in stored.pinned and self._first:
+            return "ToolsPinned"
+        if name in stored.pinned and value == _canonical(stored.pinned[name]):
+            return "ToolsRestored" if name in stored.offered else None
+        is_known = name in stored.offered and value == _canonical(stored.offered[name])
+        return None if is_known else "ToolsChanged"
+
+    def _keep(self, events: dict[str, list[str]]) -> None:
+        with self._file.lock():
+            stored = self._file.read() or Definitions()
+            for name in events["ToolsPinned"]:
+                stored.pinned.setdefault(name, self._seen[name])
+            stored.offered |= {name: self._seen[name] for name in events["ToolsChanged"]}
+            for name in events["ToolsRestored"]:
+                stored.offered.pop(name, None)
+            for event, names in events.items():
+                if names:
+                    self._file.write(stored, event, names)
+            self._stored = stored
+
+    def problem(self, name: str) -> str | None:
+        """Why a tool is not offered, or the instructions are not shown; `None` if they are what was pinned."""
+        found = self._problem(name)
+        if found is not None and name in self._seen:  # it may have been accepted since
+            self._stored = self._file.read() or self._stored
+            found = self._problem(name)
+        return found
+
+    def _problem(self, name: str) -> str | None:
+        if name not in self._seen:
+            return "the server does not offer it"
+        if name in self._twice:
+            return "the server offers it twice"
+        if name not in self._stored.pinned:
+            return f"it is new since the server was pinned; read it with `hookline mcp diff {self._file.server}`"
+        if _canonical(self._seen[name]) != _canonical(self._stored.pinned[name]):
+            return f"its definition changed since it was pinned; read it with `hookline mcp diff {self._file.server}`"
+        return None
+
+    def schema(self, name: str, field: str) -> Any:
+        """A tool's `inputSchema` or `outputSchema`."""
+        tool = self._seen.get(name)
+        return tool.get(field) if isinstance(tool, dict) else None
+
+    def refuse(self, name: str) -> None:
+        """Note that a call was refused."""
+        self._file.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._file.record("ToolRefused", [name])
+
+
+def diff(definitions: Definitions) -> Iterator[str]:
+    """What the server offers instead of what was pinned, line by line, safe to show."""
+    from difflib import unified_diff
+
+    for name, offered in definitions.offered.items():
+        before = _shown(definitions.pinned[name]) if name in definitions.pinned else []
+        title = name or "(instructions)"
+        yield from unified_diff(before, _shown(offered), f"{title} (pinned)", f"{title} (offered)", lineterm="")
+
+
+def _shown(value: Any) -> list[str]:
+    text = value if isinstance(value, str) else msgspec.json.format(_canonical(value)).decode()
+    return lines(text)
+
+
+def _canonical(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="sorted")

@@ -1,0 +1,177 @@
+"""Moves messages between the client on stdio and the server: a program on pipes, or an address (`http`)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import select
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Protocol
+
+from hookline.display import one_line
+from hookline.errors import ConfigError, EventError
+from hookline.hosts.gateway.gateway import Gateway
+from hookline.hosts.gateway.messages import PARSE_ERROR, Message, encode_message, error, read_messages
+from hookline.hosts.gateway.questions import Send
+from hookline.processes.loop import read_lines
+from hookline.processes.spawn import Child, ProcessSpec, spawn
+from hookline.processes.tree import Group, new_marker
+
+log: logging.Logger = logging.getLogger("hookline.mcp")
+MOST_BYTES = 128 * 1024 * 1024
+"""The longest message; a server that sends a longer one is ended."""
+_AT_ONCE = 4096
+"""What a pipe that can be written to takes without waiting."""
+_GRACE = 2.0
+_LAST_ANSWERS = 10.0
+
+
+class Upstream(Protocol):
+    """A server that can be reached."""
+
+    async def send(self, message: Message) -> None:
+        """Send it a message."""
+        ...
+
+    def receive(self) -> AsyncIterator[Message]:
+        """What it sends, until it is gone."""
+        ...
+
+    async def close(self) -> str:
+        """End it; what is to be said about how it ended."""
+        ...
+
+
+class Pipe:
+    """The writing end of a pipe: whole lines, in order, without holding up the loop when the reader is slow."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._turn = asyncio.Lock()
+
+    async def send(self, message: Message) -> None:
+        """Write one message; a reader that has left misses it."""
+        data = encode_message(message)
+        async with self._turn:
+            with contextlib.suppress(BrokenPipeError):
+                if len(data) <= _AT_ONCE and sys.platform != "win32" and select.select([], [self._fd], [], 0)[1]:
+                    os.write(self._fd, data)
+                else:
+                    await asyncio.to_thread(_write, self._fd, data)
+
+
+def _write(fd: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(fd, left) :]
+
+
+class ServerProgram:
+    """A server that is started here; what it writes to stderr goes to ours."""
+
+    def __init__(self, child: Child, marker: str) -> None:
+        self._child, self._group = child, Group(child.pid, marker)
+        for fd in (child.stdin, child.stdout, child.stderr):
+            os.set_blocking(fd, True)
+        self._pipe: Pipe | None = Pipe(child.stdin)
+        threading.Thread(target=_copy, args=(child.stderr, 2), daemon=True).start()
+
+    @classmethod
+    async def start(cls, command: list[str]) -> ServerProgram:
+        """Start it; one that cannot be started is a `ConfigError`."""
+        spec = ProcessSpec(argv=tuple(command), marker=new_marker())
+        try:
+            return cls(await spawn(spec), spec.marker)
+        except OSError as problem:
+            raise ConfigError(one_line(command[0]), f"the server could not be started: {problem.strerror}") from None
+
+    async def send(self, message: Message) -> None:
+        """Write it a line."""
+        if self._pipe is not None:
+            await self._pipe.send(message)
+
+    async def receive(self) -> AsyncIterator[Message]:
+        """Its messages; what else it prints is said on stderr."""
+        async for line in read_lines(self._child.stdout, MOST_BYTES):
+            if len(line) > MOST_BYTES:
+                log.error("the server sent a message of more than %d bytes", MOST_BYTES)
+                return
+            try:
+                messages = read_messages(line)
+            except EventError:
+                log.warning("the server printed: %s", one_line(line.decode(errors="replace"), 200))
+                continue
+            for message in messages:
+                yield message
+
+    async def close(self) -> str:
+        """Close its stdin, wait, then end it and all that it started."""
+        if self._pipe is not None:
+            self._pipe = None
+            os.close(self._child.stdin)
+        if self._child.look is not None:
+            self._child.look()
+        await asyncio.wait([self._child.exit], timeout=_GRACE)
+        await self._group.end(self._child.exit)
+        return f"the server has ended (exit code {await self._child.exit})"
+
+
+def _copy(source: int, sink: int) -> None:
+    with contextlib.suppress(OSError):
+        while data := os.read(source, 65536):
+            os.write(sink, data)
+
+
+async def run(gateway_for: Callable[[Send, Send], Gateway], upstream: Upstream, source: int, sink: int) -> bool:
+    """Serve a client on two descriptors until it leaves or the server is gone; whether it was the client."""
+    client = Pipe(sink)
+    gateway = gateway_for(client.send, upstream.send)
+    from_client = asyncio.create_task(_serve_client(gateway, client, source))
+    from_server = asyncio.create_task(_each(upstream.receive(), gateway.from_server))
+    try:
+        await asyncio.wait({from_client, from_server}, return_when=asyncio.FIRST_COMPLETED)
+        has_left = from_client.done() and not from_server.done()
+        if has_left:
+            await _within(_LAST_ANSWERS, gateway.idle.wait())
+        how = await upstream.close()
+        if not has_left:
+            log.error("%s", how)
+        await asyncio.wait({from_server}, timeout=_GRACE)
+        await gateway.end(how)
+        return has_left
+    finally:
+        from_client.cancel()
+        from_server.cancel()
+        await upstream.close()
+
+
+async def _serve_client(gateway: Gateway, client: Pipe, source: int) -> None:
+    async for line in read_lines(source, MOST_BYTES):
+        try:
+            messages = read_messages(line)
+        except EventError as problem:
+            await client.send(error(None, PARSE_ERROR, str(problem)))
+            continue
+        await _each(_all(messages), gateway.from_client)
+
+
+async def _all(messages: list[Message]) -> AsyncIterator[Message]:
+    for message in messages:
+        yield message
+
+
+async def _each(messages: AsyncIterator[Message], take: Callable[[Message], Awaitable[None]]) -> None:
+    async for message in messages:
+        try:
+            await take(message)
+        except EventError as problem:  # it cannot be written as JSON
+            log.warning("a message is lost: %s", problem)
+
+
+async def _within(seconds: float, work: Awaitable[object]) -> None:
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(work, seconds)
