@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.engine.fires import FiresAsync
+from hookline.core.engine.hook_set import FiresAsync
 from hookline.errors import ConfigError
 from hookline.events import Event
 from hookline.hosts.answer import answer
