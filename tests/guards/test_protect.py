@@ -142,3 +142,19 @@ def test_another_answer_is_refused() -> None:
     """At registration."""
     with pytest.raises(HookError, match="answer must be `ask` or `deny`"):
         protect.own_files(answer="allow")  # type: ignore[arg-type]
+
+
+async def test_a_process_looks_at_its_modules_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not once for each guard: the service makes new guards for every event."""
+
+    async def looked_at() -> int:
+        hooks, calls, real = Hooks(), list[Any](), os.path.realpath
+        hooks.add(protect.own_files())
+        with monkeypatch.context() as patch:
+            patch.setattr(os.path, "realpath", lambda path, **more: (calls.append(path), real(path, **more))[1])
+            await decision(hooks, project, "Write", file_path=str(project / "a.py"))
+        return sum(str(path).endswith(".py") and "hookline" in str(path) for path in calls)
+
+    await looked_at()
+
+    assert await looked_at() < 5

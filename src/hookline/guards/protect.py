@@ -4,7 +4,7 @@ An agent that writes a host's settings, a git hook or the hook file is free in i
 where it leads, a shell line by its text; a line that hides what it writes and names such a file counts.
 """
 
-# ruff: noqa: PTH111, PTH118 - paths are judged as the system reads them, as texts
+# ruff: noqa: PTH111, PTH118, PTH120 - paths are judged as the system reads them, as texts
 from __future__ import annotations
 
 import os
@@ -34,6 +34,7 @@ from hookline.guards.permissions.readonly_commands import WorkingFolders
 from hookline.guards.resolve_path import Matches, UnresolvablePath, checked, resolved, spellings
 from hookline.replies import Reply, ask, deny
 
+_LIBRARY = os.path.join(os.path.dirname(os.__file__), "")
 _COPIES = frozenset({"cp", "mv", "rsync", "install", "ln"})
 
 
@@ -67,22 +68,11 @@ class ProtectedFiles:
 
     def __init__(self, also: tuple[str, ...] = ()) -> None:
         self._also = also
-        self._loaded: tuple[int, tuple[str, ...]] = (0, ())
 
     def places(self, project: str) -> tuple[str, ...]:
         """The files and folders that are protected by their whole path."""
         fixed = _fixed_places(project or os.getcwd(), os.environ.get("PATH", ""))  # noqa: PTH109
-        return (*self._also, *fixed, str(state_folder()), *self._hook_files())
-
-    def _hook_files(self) -> tuple[str, ...]:
-        """Python files that this process has loaded and that came neither with Python nor with what is installed."""
-        if self._loaded[0] != len(sys.modules):
-            files = (getattr(module, "__file__", None) for module in tuple(sys.modules.values()))
-            installed = (sys.prefix, sys.base_prefix, PACKAGES)
-            own = {os.path.realpath(file) for file in files if isinstance(file, str)}
-            kept = tuple(file for file in own if not inside_any(file, installed) and "-packages/" not in file)
-            self._loaded = len(sys.modules), kept
-        return self._loaded[1]
+        return (*self._also, *fixed, str(state_folder()), *_hook_files(len(sys.modules)))
 
     def paths(self, event: PreToolUse, places: tuple[str, ...]) -> str:
         """Why a call's own paths may not be written to."""
@@ -119,9 +109,22 @@ class ProtectedFiles:
                 return f"`{path}` is a file that sets up what guards this agent"
             if other_names(spelt):
                 return f"`{path}` is a hard link, and its other name may be that of a file that guards this agent"
-            if folder and any(inside_any(place, (spelt,)) for place in self._hook_files() + self._also):
+            if folder and any(inside_any(place, (spelt,)) for place in _hook_files(len(sys.modules)) + self._also):
                 return f"`{path}` holds a file that guards this agent"
         return ""
+
+
+@lru_cache(1)  # not of a guard: the service makes one for each event, and finds this made
+def _hook_files(_modules: int) -> tuple[str, ...]:
+    """Python files that this process has loaded and that came neither with Python nor with what is installed."""
+    files = (getattr(module, "__file__", None) for module in tuple(sys.modules.values()))
+    installed = (sys.prefix, sys.base_prefix, PACKAGES)
+    own = {os.path.realpath(file) for file in files if isinstance(file, str) and not _is_library(file)}
+    return tuple(file for file in own if not inside_any(file, installed) and "-packages/" not in file)
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith(_LIBRARY) and "-packages/" not in file
 
 
 @lru_cache(16)
