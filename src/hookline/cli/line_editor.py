@@ -10,7 +10,7 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-from hookline.core.files import state_folder
+from hookline.core.files import private, private_folder, state_folder
 
 MOST_REMEMBERED = 1000
 
@@ -60,8 +60,8 @@ class LineEditor:
 
     def _remember(self) -> None:
         with suppress(OSError):  # a prompt that cannot be kept is not a reason to lose it
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600))
+            private_folder(self._path.parent)
+            os.close(private(str(self._path), os.O_WRONLY | os.O_CREAT))
             self._readline.write_history_file(str(self._path))
 
 

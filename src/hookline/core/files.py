@@ -115,6 +115,19 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o600, durable: boo
         raise
 
 
+def private_folder(path: Path) -> Path:
+    """A folder that is there: made for this user alone if it was not, as are those above it, whatever the umask is."""
+    if not path.is_dir():
+        private_folder(path.parent)
+        path.mkdir(0o700, exist_ok=True)
+    return path
+
+
+def private(path: str, flags: int) -> int:
+    """The `opener` of an `open` that makes files for this user alone, whatever the umask is."""
+    return os.open(path, flags | getattr(os, "O_CLOEXEC", 0), 0o600)
+
+
 def state_folder(env: Mapping[str, str] | None = None) -> Path:
     """Where Hookline keeps what outlives a run for this user; `XDG_STATE_HOME` moves it."""
     env = os.environ if env is None else env

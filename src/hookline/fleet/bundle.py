@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from hookline.core.files import private_folder, write_atomically
 from hookline.errors import FleetError
 from hookline.fleet.keys import TeamKey, verify
 
@@ -75,11 +76,10 @@ class Bundle(msgspec.Struct, frozen=True):
 
     def write(self, folder: Path) -> None:
         """Put the files below a folder, which must be new."""
-        folder.mkdir(parents=True)
+        private_folder(folder.parent)
+        folder.mkdir(0o700)
         for name, data in self.files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+            write_atomically(private_folder((folder / name).parent) / Path(name).name, data)
 
 
 def read_folder(folder: Path) -> dict[str, bytes]:

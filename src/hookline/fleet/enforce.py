@@ -15,6 +15,7 @@ import msgspec
 
 from hookline.api import Hooks
 from hookline.core.engine import Outcome, Status, Verdict
+from hookline.core.files import private_folder
 from hookline.core.hooks import Hook, make_hook
 from hookline.errors import FleetError, HooklineError
 from hookline.events import CATALOG, Event, spec_of
@@ -86,7 +87,7 @@ def _audit_log(machine: Machine) -> AuditLog | None:
     path = machine.enrolment().audit
     if not path:
         return None
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    private_folder(Path(path).parent)
     return AuditLog(path, sync="line", labels=lambda: {"policy": machine.version_in_force()})
 
 

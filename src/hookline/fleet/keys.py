@@ -13,7 +13,7 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hookline.core.files import write_atomically
+from hookline.core.files import private_folder, write_atomically
 from hookline.errors import FleetError, extra
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class TeamKey:
         if path.exists():
             raise FleetError(f"{path}: there is a key already; move it away first if a new one is meant")
         seed = os.urandom(32)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
         write_atomically(path, base64.b64encode(seed) + b"\n", durable=True)
         return cls(seed)
 

@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from hookline.core.files import locked
+from hookline.core.files import locked, private_folder, write_atomically
 from hookline.records.audit.anchor import Head, write_head
 from hookline.records.audit.chain import Link, follow, link_of
 from hookline.records.audit.log_file import last_line
@@ -116,9 +116,9 @@ class Mirror:
     def put_aside(self, block: bytes, place: int, why: str) -> ChainProblem:
         """Keep a block that cannot be mirrored beside the mirror, and note that."""
         aside = self.path.with_name(f"{self.machine}.aside")
-        aside.mkdir(exist_ok=True)
+        aside.mkdir(0o700, exist_ok=True)
         if sum(1 for _ in aside.iterdir()) < _MOST_ASIDE:
-            (aside / str(place)).write_bytes(block)
+            write_atomically(aside / str(place), block)
         problem = self._problem(f"block {place} of the stream cannot be mirrored and was put aside: {why}")
         _append_durably(self.problems_path, msgspec.json.encode(problem) + b"\n")
         return problem
@@ -146,8 +146,7 @@ class Ledger:
     """The mirrors of all machines."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = private_folder(folder)
         self._mirrors: dict[str, Mirror] = {}
 
     def mirror(self, machine: str) -> Mirror:

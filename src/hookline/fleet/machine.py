@@ -21,7 +21,7 @@ from typing import Literal
 
 import msgspec
 
-from hookline.core.files import locked, state_folder, try_lock, write_atomically
+from hookline.core.files import locked, private_folder, state_folder, try_lock, write_atomically
 from hookline.errors import FleetError
 from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, Manifest
 from hookline.fleet.keys import verify
@@ -79,7 +79,7 @@ class Machine:
 
     def enrol(self, enrolment: Enrolment, seed: str) -> None:
         """Keep who this machine is from now on."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(self.folder)
         write_atomically(self.folder / "machine.seed", seed.encode(), durable=True)
         write_atomically(self.folder / "machine.json", msgspec.json.encode(enrolment), durable=True)
 
@@ -106,7 +106,7 @@ class Machine:
 
     def heard(self) -> None:
         """The hub was heard just now."""
-        (self.folder / "contact").touch()
+        (self.folder / "contact").touch(0o600)
         (self.folder / "trouble").unlink(missing_ok=True)
 
     def note_trouble(self, text: str) -> None:
@@ -193,8 +193,8 @@ class Machine:
                 if folder.exists():
                     shutil.rmtree(folder)
                 bundle.write(folder)
-                (folder / MANIFEST).write_bytes(packed_manifest)
-                (folder / SIGNATURE).write_bytes(signature)
+                write_atomically(folder / MANIFEST, packed_manifest)
+                write_atomically(folder / SIGNATURE, signature)
             except OSError as problem:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise _cannot_write(problem) from None

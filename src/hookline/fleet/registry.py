@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from hookline.core.files import locked, write_atomically
+from hookline.core.files import locked, private_folder, write_atomically
 from hookline.errors import FleetError
 from hookline.fleet.keys import is_machine_key
 
@@ -46,7 +46,7 @@ class MachineRegistry:
     def __init__(self, folder: Path) -> None:
         self._path = folder / "machines.json"
         self._lock = folder / "machines.lock"
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
 
     def _read(self) -> _State:
         try:

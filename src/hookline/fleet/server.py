@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.files import write_atomically
+from hookline.core.files import private, write_atomically
 from hookline.errors import FleetError
 from hookline.fleet.subjects import JOIN_MAY, machine_may
 
@@ -84,8 +84,7 @@ class Server:
     def start(self, seconds: float = 30.0) -> None:
         """Start it and wait until it takes connections; one that an earlier hub left behind is ended first."""
         self._end_orphan()
-        log = (self.folder / "nats.log").open("ab")
-        with log:
+        with open(self.folder / "nats.log", "ab", opener=private) as log:
             self._process = subprocess.Popen(
                 [find_server(), "-c", str(self.config_path)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )

@@ -13,7 +13,7 @@ from time import time
 
 import msgspec
 
-from hookline.core.files import locked, read_at, write_at
+from hookline.core.files import locked, private_folder, read_at, write_at
 from hookline.core.hooks import Hook, hook, make_hook
 from hookline.core.hooks.declare import declared
 from hookline.errors import HookError
@@ -117,7 +117,7 @@ class FileBudgetStore(BudgetStore):
     @contextmanager
     def account(self, session: str) -> Iterator[Account]:
         """The session's account, its file locked for as long as this lasts."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(self._folder)
         with locked(self._path(session)) as fd:
             content = read_at(fd, _LARGEST, 0)
             account = msgspec.json.decode(content, type=Account) if content else Account(self._clock())

@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from hookline.core.files import state_folder
+from hookline.core.files import private, private_folder, state_folder
 from hookline.core.interpreter import hookline_argv, shell_command
 from hookline.core.shell import parse_line
 from hookline.errors import HookError
@@ -172,8 +172,7 @@ def call_file(event: PreToolUse | PostToolUse | PostToolUseFailure, line: str) -
     """Where a call's policies and refusals are noted, without an ending; outside of what the line may write to."""
     name = "".join(char for char in event.tool_use_id if char.isalnum() or char in "_-")[:128]
     name = name or hashlib.sha256(f"{event.session_id}\0{line}".encode("utf-8", "replace")).hexdigest()[:32]
-    folder = state_folder() / "confine"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder = private_folder(state_folder() / "confine")
     _tidy(folder)
     return str(folder / name)
 
@@ -184,7 +183,7 @@ def _tidy(folder: Path) -> None:
     with suppress(OSError):
         if now - mark.stat().st_mtime < _KEPT:
             return
-    mark.touch()
+    mark.touch(0o600)
     for path in folder.iterdir():
         with suppress(OSError):
             if now - path.stat().st_mtime > _KEPT:
@@ -193,7 +192,7 @@ def _tidy(folder: Path) -> None:
 
 def note_policy(call: str, policy: Policy) -> None:
     """Leave a policy for the process that runs the call: where two guards rewrite at once, one rewrite is lost."""
-    with Path(f"{call}.policy").open("ab") as file:
+    with open(f"{call}.policy", "ab", opener=private) as file:
         file.write(policy.record())
 
 

@@ -21,6 +21,7 @@ from hookline.agent.models.pricing import cost_of
 from hookline.agent.stream_json.output import StreamOutput
 from hookline.agent.tools import SessionState, Tool, ToolEnv, ToolResult
 from hookline.core.engine import HookSet, Outcome, Verdict
+from hookline.core.files import private_folder, write_atomically
 from hookline.core.hooks.actions import Command
 from hookline.core.hooks.hook import Hook
 from hookline.events import Event, spec_of
@@ -306,11 +307,10 @@ class Conversation:
     def _saved(self, text: str) -> str:
         if self.transcript is None:
             return ""
-        folder = self.transcript.path.with_suffix("") / "hook-output"
-        path = folder / f"{uuid4()}.txt"
+        path = self.transcript.path.with_suffix("") / "hook-output" / f"{uuid4()}.txt"
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, "utf-8")
+            private_folder(path.parent)
+            write_atomically(path, text.encode())
         except OSError as problem:
             return f"It could not be saved ({problem.strerror}). "
         return f"Full output saved to: {path}\n"

@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from hookline.agent.messages import Assistant, Message, ToolOutput, ToolUse, Usage, User, decode_entry, encode_entry
-from hookline.core.files import lock_now, write_atomically
+from hookline.core.files import lock_now, private, private_folder, write_atomically
 from hookline.core.wire.json_text import read_object
 from hookline.errors import TranscriptError
 
@@ -78,7 +78,7 @@ class Transcript:
 
     def describe(self, about: Mapping[str, Any]) -> None:
         """Say beside the file whose conversation it is, as Claude Code does for subagents."""
-        self.path.with_suffix(".meta.json").write_bytes(_encode(about))
+        write_atomically(self.path.with_suffix(".meta.json"), _encode(about))
         if self.mirror is not None:
             self.mirror(str(self.path), {"type": "agent_metadata", **about})
 
@@ -262,7 +262,7 @@ def _mend(path: Path) -> int:
     tail = data[data.rfind(b"\n") + 1 :]
     if not tail:
         return 0
-    with path.with_suffix(".torn").open("ab") as beside:
+    with open(path.with_suffix(".torn"), "ab", opener=private) as beside:
         beside.write(tail + b"\n")
     os.truncate(path, len(data) - len(tail))
     return len(tail)
@@ -307,8 +307,8 @@ def _write_whole(fd: int, line: bytes) -> None:
 
 def _open(path: Path) -> int:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        private_folder(path.parent)
+        return private(str(path), os.O_RDWR | os.O_APPEND | os.O_CREAT)
     except OSError as problem:
         raise TranscriptError(path, f"cannot open: {problem.strerror}") from problem
 

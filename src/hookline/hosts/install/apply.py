@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from hookline.core.files import state_folder, write_atomically
+from hookline.core.files import private_folder, state_folder, write_atomically
 from hookline.errors import ConfigError, HooklineError
 from hookline.hosts.config_formats import HookEntry
 from hookline.hosts.host import Host
@@ -158,8 +158,7 @@ def _backup(record: InstallRecord, change: FileChange) -> str | None:
     """Keep what the file was without us, under a name that the same contents get again."""
     if change.before is None:
         return None
-    folder = _folder() / "backups"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = private_folder(_folder() / "backups")
     path = folder / f"{record.host}-{record.scope}-{_print(change.before)[:12]}-{change.path.name}"
     if not path.exists():
         write_atomically(path, change.before)
@@ -300,7 +299,7 @@ def _record_path(host: str, scope: str, project: str) -> Path:
 def _store(record: InstallRecord) -> None:
     path = _record_path(record.host, record.scope, record.project)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
         write_atomically(path, msgspec.json.format(msgspec.json.encode(record)))
     except OSError as error:
         raise ConfigError(str(path), f"cannot be written: {error.strerror or error}") from None

@@ -8,12 +8,11 @@ and another one that finds no fresh note judges. What is judged twice then is ju
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from contextlib import suppress
 from pathlib import Path
 
-from hookline.core.files import state_folder
+from hookline.core.files import private_folder, state_folder
 from hookline.core.wire.json_text import read_object
 from hookline.hosts.host import Host
 from hookline.hosts.install.entries import config_path
@@ -53,11 +52,9 @@ def mark_handled(host: Host, event: str, source: str, data: bytes) -> None:
     if note is None:
         return
     with suppress(OSError):
-        if not note.parent.is_dir():
-            note.parent.mkdir(parents=True, exist_ok=True)
         if not note.exists():
-            _tidy(note.parent)
-        note.touch()
+            _tidy(private_folder(note.parent))
+        note.touch(0o600)
 
 
 def _has_company(host: Host) -> bool:
@@ -90,6 +87,6 @@ def was_handled(host: Host, event: str, source: str, data: bytes) -> bool:
             break
         time.sleep(0.01)
     with suppress(OSError):
-        os.makedirs(note.parent, exist_ok=True)  # noqa: PTH103 - a race with the other entry is no error
-        alone.touch()
+        private_folder(note.parent)
+        alone.touch(0o600)
     return False

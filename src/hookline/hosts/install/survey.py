@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from hookline.core.files import state_folder, write_atomically
+from hookline.core.files import private_folder, state_folder, write_atomically
 from hookline.errors import HooklineError
 from hookline.hosts.host import ABILITIES, Host, able
 from hookline.hosts.install.entries import HookSource, Scope, config_path, source_of
@@ -126,5 +126,5 @@ def load_proofs() -> dict[str, Proof]:
 def note_proof(host: Host, proof: Proof) -> None:
     """Keep what a proof said."""
     path = _proofs_path()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(path.parent)
     write_atomically(path, msgspec.json.format(msgspec.json.encode({**load_proofs(), host.name: proof})))

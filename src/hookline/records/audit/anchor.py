@@ -17,7 +17,7 @@ from typing import Protocol
 
 import msgspec
 
-from hookline.core.files import locked, read_at, state_folder, write_at
+from hookline.core.files import locked, private_folder, read_at, state_folder, write_at
 from hookline.errors import AuditError
 from hookline.records.audit.chain import Link, digest
 
@@ -152,7 +152,7 @@ class FileAnchor:
         mac = "" if key is None else _signature(last.seq, last.hash, key)
         data = msgspec.json.encode(_Mark(seq=last.seq, hash=last.hash, mac=mac)).ljust(_ANCHOR_BYTES) + b"\n"
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(self.path.parent)
             with locked(self.path) as fd:
                 write_at(fd, data, 0)
         except OSError as problem:

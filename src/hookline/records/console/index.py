@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from hookline.core.files import try_lock
+from hookline.core.files import private_folder, try_lock
 from hookline.errors import HooklineError
 from hookline.records.audit.reader import Cursor, LogReader, Segment, is_at, read_lines
 from hookline.records.console import schema
@@ -166,7 +166,7 @@ class LogIndex:
 
 def _own(path: Path) -> tuple[Path, int]:
     """A path that no other process writes an index at, and the lock that says so."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(path.parent)
     for own in (path, path.with_name(f"{path.stem}-{os.getpid()}-{time.monotonic_ns()}{path.suffix}")):
         held = try_lock(own.with_name(own.name + ".lock"))
         if held is not None:

@@ -17,6 +17,7 @@ from typing import Literal
 
 import msgspec
 
+from hookline.core.files import locked, private_folder, write_atomically
 from hookline.core.hooks.actions import Cedar, Command, Rego, SealedFiles
 from hookline.core.hooks.hook import Hook
 from hookline.errors import ConfigError, UntrustedHooks
@@ -153,42 +154,20 @@ class Trust:
         return len(gone)
 
     def _write(self) -> None:
-        import tempfile  # only who records needs it: the time to start counts
-
         data = msgspec.json.format(msgspec.json.encode(_Record(trusted=self._kept)), indent=1)
-        descriptor, name = tempfile.mkstemp(prefix=".trust-", dir=self.path.parent)
-        try:
-            with open(descriptor, "wb") as file:  # noqa: PTH123 - it is a descriptor
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(self.path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_atomically(self.path, data, durable=True)
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
         """Alone with the record; what keeps it from being written is an error that says so."""
         try:
-            with self._locked():
+            private_folder(self.path.parent)
+            with locked(self.path.with_suffix(".lock")):
                 self._read()
                 yield
         except OSError as error:
             problem = (error.strerror or str(error)).lower()
             raise ConfigError(str(self.path), f"trust cannot be recorded: {problem}") from error
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with self.path.with_suffix(".lock").open("a") as lock:
-            try:
-                import fcntl
-            except ImportError:  # Windows: replacing in one step is all there is
-                yield
-                return
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
 
 
 class _Record(msgspec.Struct):
