@@ -76,6 +76,22 @@ def lines(text: str) -> list[str]:
     return [_PADDING.sub(_counted, line.expandtabs()) for line in block(text).split("\n")]
 
 
+def behind_bar(text: str) -> str:
+    """The text, all of its lines but the first behind a bar: none passes for a line of ours."""
+    return "\n  │ ".join(lines(text))
+
+
+def unsteered_json(data: bytes) -> str:
+    """JSON as text for a terminal: what it would obey or hide is escaped as JSON escapes it, and means the same."""
+    text = data.decode("utf-8", "replace")
+    return text if text.isprintable() else "".join(char if char.isprintable() else _json_escape(char) for char in text)
+
+
+def _json_escape(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
 def _on_one_line(text: str) -> str:
     if not (text.isascii() and text.isprintable()):
         text = _escaped(text.replace("\r\n", "\n").replace("\n", _NEWLINE).replace("\t", " "))

@@ -11,6 +11,7 @@ from typing import Any
 
 from hookline.cli.style import counted
 from hookline.core.wire.json_text import read_object
+from hookline.display import one_line
 from hookline.errors import HooklineError
 from hookline.records.audit.export import FORMATS, lines, write_parquet
 from hookline.records.audit.reader import LogReader
@@ -37,7 +38,7 @@ def export(logs: Iterable[Log], args: argparse.Namespace) -> int:
         if args.output is None:
             raise HooklineError("--format parquet: a file is needed; name one with `--output FILE`")
         count = _to_disk(args.output, lambda: write_parquet(args.output, records))
-        print(f"{counted(count, 'record')} in {args.output}", file=sys.stderr)
+        print(f"{counted(count, 'record')} in {one_line(str(args.output))}", file=sys.stderr)
     elif args.output is None:
         for line in lines(records, args.format):
             sys.stdout.buffer.write(line)

@@ -100,14 +100,20 @@ def _main(argv: Sequence[str] | None) -> int:
 
 
 def _run(name: str, arguments: list[str]) -> int:
+    from hookline.display import behind_bar
     from hookline.errors import HooklineError
 
+    if name not in ("answer", "guard", "pipe"):  # these write for programs
+        from hookline.cli.style import escape_controls
+
+        escape_controls(sys.stdout)
+        escape_controls(sys.stderr)
     try:
         module = import_module(f"hookline.cli.commands.{COMMANDS[name][0]}")
         _collect_again()
         code: int = module.main(arguments)
     except HooklineError as error:
-        print(f"hookline {name}: {error}", file=sys.stderr)
+        print(f"hookline {name}: {behind_bar(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print(file=sys.stderr)

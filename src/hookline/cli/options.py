@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from hookline.api import Hooks
 from hookline.core.files import in_fleet
 from hookline.core.hooks.actions import Command
+from hookline.display import one_line
 from hookline.errors import AuditError, ConfigError, EventError
 from hookline.runners import runner_for
 
@@ -31,21 +32,30 @@ USAGE = 64
 
 def parser(name: str, about: str, epilog: str = "") -> argparse.ArgumentParser:
     """A parser that says what a command is for, and shows examples as they were written."""
-    kind = argparse.ArgumentParser if name == "guard" else _Parser  # a guard that cannot start must block: exit code 2
+    kind = _GateParser if name == "guard" else _Parser
     return kind(prog=f"hookline {name}", description=about, epilog=epilog, formatter_class=_Help)
 
 
 class _Parser(argparse.ArgumentParser):
     """Errors are one line, with a suggestion for a flag that was misspelled, and exit code 64."""
 
+    code = USAGE
+
     def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{self.prog}: {message}{self._suggestion(message)}; see `{self.prog} --help`\n")
+        shown = one_line(f"{message}{self._suggestion(message)}")
+        self.exit(self.code, f"{self.prog}: {shown}; see `{self.prog} --help`\n")
 
     def _suggestion(self, message: str) -> str:
         from hookline.errors import did_you_mean
 
         unknown = re.match(r"unrecognized arguments: (--[\w-]+)", message)
         return did_you_mean(unknown[1], self._option_string_actions) if unknown else ""
+
+
+class _GateParser(_Parser):
+    """A guard that cannot start must block."""
+
+    code = 2
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -191,7 +201,7 @@ def record_refusal(read: Callable[[], Iterable[Event]], why: str) -> None:
         except EventError:
             return
         except Exception as problem:  # noqa: BLE001 - the refusal counts, recorded or not
-            print(f"hookline: a refusal is not in the fleet's audit log: {problem}", file=sys.stderr)
+            print(f"hookline: a refusal is not in the fleet's audit log: {one_line(str(problem))}", file=sys.stderr)
 
 
 def _refuse_unreadable(hooks: Hooks) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from hookline.agent.run_options import RunOptions
 from hookline.cli.options import parser as make_parser
+from hookline.display import one_line
 from hookline.errors import did_you_mean
 from hookline.guards.permissions import Mode
 
@@ -292,4 +293,4 @@ def _joined(words: list[str]) -> list[str]:
 def tell(parsed: RunFlags) -> None:
     """Say which flags were passed over."""
     for line in parsed.passed_over:
-        print(f"hookline run: {line}", file=sys.stderr)
+        print(f"hookline run: {one_line(line)}", file=sys.stderr)

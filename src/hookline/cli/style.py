@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from io import TextIOWrapper
 from typing import TextIO
+
+from hookline.display import block
 
 LEAST, MOST = 60, 160
 
@@ -18,6 +22,7 @@ _CODES = {
     "dim": "2",
     "bold": "1",
 }
+_PAINTED = re.compile(r"(\x1b\[\d\d?m)")
 _SIGNS = {"✗": "red", "error": "red", "warning": "yellow", "✓": "green", "►": "magenta"}
 
 
@@ -51,6 +56,21 @@ def colours(stream: TextIO | None = None) -> bool:
 def paint(text: str, colour: str, stream: TextIO | None = None) -> str:
     """The text in a colour, where colour is seen."""
     return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if colours(stream) else text
+
+
+def escape_controls(stream: TextIO) -> None:
+    """From now on nothing that is printed there steers a terminal, but for the colours that `paint` gives.
+
+    The last resort: it cannot tell a line break of ours from one in a name, so names are shown by `one_line` as well.
+    """
+    if isinstance(stream, TextIOWrapper) and "write" not in vars(stream):
+        write, coloured = stream.write, colours(stream)
+
+        def write_escaped(text: str) -> int:
+            parts = _PAINTED.split(text) if coloured else [text]
+            return write("".join(part if at % 2 else block(part) for at, part in enumerate(parts)))
+
+        stream.write = write_escaped  # type: ignore[method-assign]
 
 
 def painted(line: str) -> str:

@@ -21,6 +21,7 @@ from typing import NoReturn
 
 from msgspec import Struct
 
+from hookline.display import behind_bar
 from hookline.errors import HooklineError
 
 Work = Callable[[int, int], int]
@@ -306,7 +307,7 @@ def _code_of(work: Callable[[], int], program: str) -> int:
     try:
         return work() & 0xFF
     except HooklineError as error:
-        sys.stderr.write(f"{program}: {error}\n")
+        sys.stderr.write(f"{program}: {behind_bar(str(error))}\n")
     except SystemExit as left:
         if isinstance(left.code, str):
             sys.stderr.write(f"{left.code}\n")

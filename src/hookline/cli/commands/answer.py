@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from hookline.core.wire.json_text import read_object
+from hookline.display import one_line
 from hookline.errors import HooklineError
 from hookline.hosts.answer import refusal
 from hookline.hosts.host import Host, Response
@@ -72,7 +73,7 @@ def main(argv: list[str]) -> int:
         return 0 if argv else 64
     host = HOSTS.get(argv[0])
     if host is None:
-        print(f"hookline answer: no host `{argv[0]}`; known are {', '.join(HOSTS)}", file=sys.stderr)
+        print(f"hookline answer: no host `{one_line(argv[0])}`; known are {', '.join(HOSTS)}", file=sys.stderr)
         return 2  # the deny that most hosts understand
     request, problem = parsed(host, argv[1:])
     until = started + request.deadline

@@ -20,7 +20,7 @@ from hookline.cli.options import add_json, key_in, parser
 from hookline.cli.style import colour_of, paint
 from hookline.core.engine.render import WORDS
 from hookline.core.wire.json_text import read_object
-from hookline.display import one_line
+from hookline.display import one_line, unsteered_json
 from hookline.errors import AuditError, HooklineError
 from hookline.records.audit.anchor import ExpectedAnchor
 from hookline.records.audit.chain import Link
@@ -166,7 +166,7 @@ def _show(args: argparse.Namespace) -> int:
         if not args.json and moment is not None and moment.date().isoformat() != day:
             day = moment.date().isoformat()
             print(paint(day, "dim"))
-        print(raw.decode("utf-8", "replace").rstrip() if args.json else line(entry, _width()), flush=args.follow)
+        print(unsteered_json(raw.rstrip()) if args.json else line(entry, _width()), flush=args.follow)
     if unreadable:
         print(f"hookline audit: {unreadable} lines are not records; `hookline audit verify` says more", file=sys.stderr)
     if not shown and not args.json:
@@ -268,7 +268,7 @@ def _report(args: argparse.Namespace) -> int:
         replay=None if job is None else job.state(),
     )  # fmt: skip
     if args.output == "-":
-        sys.stdout.write(text)
+        sys.stdout.buffer.write(text.encode())
         return 0
     try:
         Path(args.output).write_text(text, encoding="utf-8")
@@ -289,12 +289,12 @@ def _verify(args: argparse.Namespace) -> int:
         raise AuditError(f"{args.file}: no such file")
     if args.json:
         proof = {} if breaks else {"proves": _proof(file, key)}
-        print(msgspec.json.encode({"whole": not breaks, "breaks": breaks, **proof}).decode())
+        print(unsteered_json(msgspec.json.encode({"whole": not breaks, "breaks": breaks, **proof})))
     elif breaks:
         print("\n".join(paint(one_line(str(one)), "red") for one in breaks))
     else:
-        print(f"{args.file} is whole: nothing was changed, removed or re-ordered")
-        print(paint(_proof(file, key), "dim"))
+        print(f"{one_line(args.file)} is whole: nothing was changed, removed or re-ordered")
+        print(paint(one_line(_proof(file, key)), "dim"))
     return 1 if breaks else 0
 
 

@@ -11,6 +11,7 @@ import msgspec
 from hookline.cli.options import add_json, add_sources, from_python, load, parser
 from hookline.cli.runtime import TimeKeeper
 from hookline.cli.style import folded, paint
+from hookline.display import unsteered_json
 from hookline.errors import ConfigError
 from hookline.processes.stdout import borrowed_stdout
 from hookline.processes.supervised import ChildExit, supervise
@@ -49,7 +50,7 @@ def _check_python(args: argparse.Namespace, time: TimeKeeper) -> int:
 
 def _told(problems: Sequence[Problem], count: int, args: argparse.Namespace) -> int:
     if args.json:
-        sys.stdout.buffer.write(msgspec.json.encode(problems) + b"\n")
+        print(unsteered_json(msgspec.json.encode(problems)))
     else:
         print("\n".join([*map(_line, problems), _summary(problems)]) if problems else _all_well(count))
     bad = {"error", "warning"} if args.strict else {"error"}

@@ -49,7 +49,10 @@ def main(argv: list[str]) -> int:
     path = Path(args.project) / ".claude" / ("settings.local.json" if args.local else "settings.json")
     settings = _existing(path)
     if settings.get("hooks") and not args.force:
-        print(f"{path} has hooks already; nothing was changed (`--force` adds the guards to them)", file=sys.stderr)
+        print(
+            f"{one_line(str(path))} has hooks already; nothing was changed (`--force` adds the guards to them)",
+            file=sys.stderr,
+        )
         return 1
     merged = _merged(settings)
     trust = Trust.load()
@@ -115,4 +118,5 @@ def _next_steps(path: Path) -> str:
         """hookline fire PreToolUse --tool Bash --input '{"command": "rm -rf /"}'""",
     )
     lines = "\n".join(f"  {paint(step, 'cyan')}" for step in steps)
-    return f"wrote {path}\nno writes outside this folder and the temporary one, no `sudo`\n\ntry next:\n{lines}"
+    wrote = one_line(f"wrote {path}")
+    return f"{wrote}\nno writes outside this folder and the temporary one, no `sudo`\n\ntry next:\n{lines}"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from hookline.cli.commands.uninstall import take_out
 from hookline.cli.options import Once, add_json, default_project, from_python, parser
 from hookline.cli.style import paint
+from hookline.display import one_line
 from hookline.errors import HooklineError
 from hookline.guards.sandboxing import unavailable
 from hookline.hosts.host import ABILITIES, Host, able
@@ -66,7 +67,8 @@ def main(argv: list[str]) -> int:
         raise HooklineError("not installed: some hooks would not be enforced (see above), and --strict was given")
     if args.dry_run:
         for host in chosen:
-            print(f"{paint(host.title, 'bold')}: would be written: {config_path(host, scope, project=project)}")
+            where = one_line(str(config_path(host, scope, project=project)))
+            print(f"{paint(host.title, 'bold')}: would be written: {where}")
             print_losses(host, reports[host.name])
         return 0
     done = []
@@ -184,7 +186,7 @@ def _agreed(host: Host) -> bool:
 
 def _show(done: InstallResult) -> None:
     print(f"{paint(done.host.title, 'bold')}: hooked on {', '.join(done.events)}")
-    print(f"  in {done.path}")
+    print(f"  in {one_line(str(done.path))}")
     for path in done.backups:
         _say(f"as it was before: {path}")
     print_losses(done.host, done.losses)
@@ -197,7 +199,7 @@ def _show(done: InstallResult) -> None:
 def _say(text: str) -> None:
     """A paragraph of the report, folded for 80 columns; paths stay whole."""
     options = {"break_long_words": False, "break_on_hyphens": False}
-    print(textwrap.fill(text, 80, initial_indent="  ", subsequent_indent="    ", **options))  # type: ignore[arg-type]
+    print(textwrap.fill(one_line(text), 80, initial_indent="  ", subsequent_indent="    ", **options))  # type: ignore[arg-type]
 
 
 def print_losses(host: Host, losses: Sequence[Enforcement]) -> None:
@@ -207,12 +209,12 @@ def print_losses(host: Host, losses: Sequence[Enforcement]) -> None:
         if loss.status is not Status.ENFORCED:
             held.pop(loss.hook, None)
     if held:
-        print(f"  {paint('enforced', 'green')}: {', '.join(held)}")
+        print(f"  {paint('enforced', 'green')}: {one_line(', '.join(held))}")
     for loss in losses:
         if loss.status is not Status.ENFORCED:
             color = "yellow" if loss.status is Status.DIFFERENTLY else "red"
-            what = f"`{loss.kind}` on {loss.event}" if loss.kind else loss.event
-            print(f"  {paint(str(loss.status), color)}: {loss.hook}: {what}\n    {loss.reason}")
+            what = f"{loss.hook}: `{loss.kind}` on {loss.event}" if loss.kind else f"{loss.hook}: {loss.event}"
+            print(f"  {paint(str(loss.status), color)}: {one_line(what)}\n    {one_line(loss.reason)}")
 
 
 def _as_dict(done: InstallResult) -> dict[str, Any]:
@@ -248,5 +250,5 @@ def _line(row: HostRow) -> str:
     proven = "yes" if row.proven else "broken" if row.proof and not row.proof.holds else "–"
     marks = [("✓" if able(row.host, name) else "·").center(len(head))
              for name, head in zip(ABILITIES, _COLUMNS, strict=True)]  # fmt: skip
-    cells = f"{row.host.name:<9} {row.host.verified or 'doc':<8} {row.version[:8] or '–':<8} {hooked:<6}"
+    cells = f"{row.host.name:<9} {row.host.verified or 'doc':<8} {one_line(row.version[:8]) or '–':<8} {hooked:<6}"
     return f"{cells} {proven:<6} {' '.join(marks)}".rstrip()

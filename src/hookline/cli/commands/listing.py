@@ -16,7 +16,7 @@ from hookline.cli.options import add_json, add_sources, hooks_of, parser
 from hookline.cli.style import folded, paint
 from hookline.core.hooks import Hook
 from hookline.core.hooks.actions import Function
-from hookline.display import one_line
+from hookline.display import one_line, unsteered_json
 from hookline.events import CATALOG, Event, spec_of
 from hookline.settings.parse import InAgent
 from hookline.settings.trust.store import what_runs
@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
     scoped = [(hook, _agent_scope(hook)) for hook in hooks.hooks] + list(_skill_hooks(hooks))
     rows = [_row(hooks, hook, event, scope) for hook, scope in scoped if event is None or type(event) in hook.events]
     if args.json:
-        print(msgspec.json.encode(rows).decode())
+        print(unsteered_json(msgspec.json.encode(rows)))
     elif not rows:
         print("no hooks" + (f" on {event.event_name}" if event else "") + "; `hookline init` writes a first one")
     else:

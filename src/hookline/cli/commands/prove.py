@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hookline.cli.options import add_json, from_python, parser
 from hookline.cli.style import paint
+from hookline.display import one_line
 from hookline.hosts.host import Host
 from hookline.hosts.install.entries import HookSource
 from hookline.hosts.install.survey import Proof, hooked, note_proof
@@ -78,7 +79,7 @@ def _hooks(source: HookSource, project: Path) -> list[Hook]:
 
 
 def _show(found: ProofResult) -> None:
-    print(f"{found.version} ({found.seconds:.0f} s)" if found.version else "")
+    print(f"{one_line(found.version)} ({found.seconds:.0f} s)" if found.version else "")
     for finding in found.findings:
         print(_line(finding))
     bad = sum(not finding.good for finding in found.findings)
@@ -92,7 +93,7 @@ def _show(found: ProofResult) -> None:
 
 def _line(finding: Finding) -> str:
     colour = "red" if not finding.good else "dim" if finding.status == "not tried" else "green"
-    head = f"  {finding.what:<18} {finding.status:<11} "
-    first, *rest = textwrap.wrap(finding.detail, _WIDTH - len(head), break_long_words=True) or [""]
+    head = f"  {one_line(finding.what):<18} {finding.status:<11} "
+    first, *rest = textwrap.wrap(one_line(finding.detail), _WIDTH - len(head), break_long_words=True) or [""]
     lines = [head.replace(finding.status, paint(finding.status, colour), 1) + first]
     return "\n".join([*lines, *(" " * len(head) + line for line in rest)]).rstrip()

@@ -14,7 +14,7 @@ import msgspec
 
 from hookline.cli.options import add_json, add_sources, hooks_of, parser
 from hookline.cli.style import counted, paint
-from hookline.display import one_line
+from hookline.display import one_line, unsteered_json
 from hookline.errors import HooklineError, extra
 from hookline.records.replay.compare import Flip, Report, pieces, replay
 
@@ -40,7 +40,7 @@ def main(argv: list[str]) -> int:
     total = sum(piece.end - piece.start for piece in pieces(args.files))
     with _progress(total) as advance:
         report = replay(args.files, partial(_quietly, args), jobs=args.jobs, on_progress=advance)
-    print(msgspec.json.encode(_object(report)).decode() if args.json else _text(report, args.most))
+    print(unsteered_json(msgspec.json.encode(_object(report))) if args.json else _text(report, args.most))
     return 1 if args.fail_on_flip and report.flip_count else 0
 
 

@@ -170,7 +170,7 @@ def _restart(args: argparse.Namespace) -> int:
 def _logs(args: argparse.Namespace) -> int:
     path = Path(control.log_path())
     if not path.exists():
-        print(f"no log yet at {path}", file=sys.stderr)
+        print(f"no log yet at {one_line(str(path))}", file=sys.stderr)
         return 0
     with path.open(errors="backslashreplace") as log:
         for line in deque(log, args.lines):
@@ -180,7 +180,7 @@ def _logs(args: argparse.Namespace) -> int:
 
 def _on(args: argparse.Namespace) -> int:
     path = control.turn(on=True)
-    print(json.dumps({"on": True}) if args.json else f"on: {path} is gone")
+    print(json.dumps({"on": True}) if args.json else f"on: {one_line(str(path))} is gone")
     return 0
 
 
@@ -188,7 +188,7 @@ def _off(args: argparse.Namespace) -> int:
     path = control.turn(on=False)
     if address.instance():
         control.stop()
-    print(json.dumps({"on": False}) if args.json else f"off: {path} says so")
+    print(json.dumps({"on": False}) if args.json else f"off: {one_line(str(path))} says so")
     return 0
 
 

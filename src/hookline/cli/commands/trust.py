@@ -10,7 +10,7 @@ import msgspec
 
 from hookline.cli.options import add_json, add_sources, load, parser
 from hookline.cli.trust_review import review, shown, trusted_by_command
-from hookline.display import one_line
+from hookline.display import one_line, unsteered_json
 from hookline.settings.trust.store import Status, Trust
 
 _TRUSTED = "trusted from now on; any change to these files will be asked about again"
@@ -48,7 +48,7 @@ def main(argv: list[str]) -> int:
 def _forget(trust: Trust, args: argparse.Namespace) -> int:
     gone = trust.forget(Path(args.project))
     said = f"forgot {gone} file{'s' if gone != 1 else ''}"
-    print(msgspec.json.encode({"forgot": gone}).decode() if args.json else said)
+    print(unsteered_json(msgspec.json.encode({"forgot": gone})) if args.json else said)
     return 0
 
 
@@ -99,4 +99,4 @@ def _json(status: Status) -> str:
         ],
         "changes": [{"file": change.path, "kind": change.kind, "diff": change.diff} for change in status.changes],
     }
-    return msgspec.json.encode(said).decode()
+    return unsteered_json(msgspec.json.encode(said))

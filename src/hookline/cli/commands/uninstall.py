@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hookline.cli.options import parser
+from hookline.display import one_line
 from hookline.hosts.host import Host
 from hookline.hosts.install.commands import uninstall
 from hookline.hosts.install.entries import Scope
@@ -29,7 +30,8 @@ def take_out(host: Host, scope: Scope, project: Path) -> bool:
     """Put one host's files back and say which; whether there was something of ours."""
     touched = uninstall(host, scope=scope, project=project)
     for path in touched:
-        print(f"{host.title}: {path} is as it was before" if path.exists() else f"{host.title}: removed {path}")
+        shown = one_line(str(path))
+        print(f"{host.title}: {shown} is as it was before" if path.exists() else f"{host.title}: removed {shown}")
     if not touched:
         print(f"{host.title}: nothing of ours was there")
     return bool(touched)

@@ -13,8 +13,8 @@ from hookline.cli.commands.fleet.waiting import until_asked_to_stop, until_one_e
 from hookline.cli.export import add_export, export
 from hookline.cli.options import add_json, port
 from hookline.cli.style import counted, paint
-from hookline.core.files import state_folder
-from hookline.display import one_line
+from hookline.core.files import private_folder, state_folder
+from hookline.display import one_line, unsteered_json
 from hookline.errors import FleetError
 
 if TYPE_CHECKING:
@@ -45,17 +45,15 @@ async def _hub(args: argparse.Namespace) -> int:
     from hookline.fleet.hub import Hub
     from hookline.fleet.server import Server
 
-    folder = _folder(args)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = private_folder(_folder(args))
     server = None if args.nats else Server(folder, host=args.host, port=args.port, sync=args.durable)
     hub = Hub(folder, server=server, url=args.nats)
     try:
         await hub.start()
-        print(f"the hub runs at {hub.url}; its folder is {folder}")
+        print(f"the hub runs at {hub.url}; its folder is {one_line(str(folder))}")
         if hub.server is None:
-            print(
-                f"{hub.folder.users_path} has the cluster's users; reload the cluster when a machine has joined or left"
-            )
+            users = one_line(str(hub.folder.users_path))
+            print(f"{users} has the cluster's users; reload the cluster when a machine has joined or left")
         print("let a machine in with `hookline fleet token`; Ctrl-C stops the hub", flush=True)
         await until_one_ends(hub.run(), until_asked_to_stop())
     finally:
@@ -100,7 +98,7 @@ async def _push(args: argparse.Namespace) -> int:
     files = read_folder(args.policy)
     problems = await asyncio.to_thread(check_in_process, args.policy)
     if problems:
-        print("\n".join(f"{args.policy}: {problem}" for problem in problems), file=sys.stderr)
+        print("\n".join(one_line(f"{args.policy}: {problem}") for problem in problems), file=sys.stderr)
         return 1
     async with _running(args) as hub:
         if not args.no_replay:
@@ -156,7 +154,7 @@ async def _promote(args: argparse.Namespace) -> int:
 async def _rollback(args: argparse.Namespace) -> int:
     async with _running(args) as hub:
         rollout = await hub.rollback()
-        print(f"{rollout.message}, as version {rollout.version}, for all machines")
+        print(f"{one_line(rollout.message)}, as version {rollout.version}, for all machines")
     return 0
 
 
@@ -172,7 +170,7 @@ async def _machines(args: argparse.Namespace) -> int:
         rows = await hub.rows()
         rollout = await hub.rollout()
     if args.json:
-        print(msgspec.json.encode({"rollout": rollout, "machines": rows}).decode())
+        print(unsteered_json(msgspec.json.encode({"rollout": rollout, "machines": rows})))
     else:
         if rollout:
             print(f"version {rollout.version} for {_of_all(rollout.share)}")
@@ -196,16 +194,16 @@ def _revoke_flags(flags: argparse.ArgumentParser) -> None:
 
 async def _revoke(args: argparse.Namespace) -> int:
     async with _running(args) as hub:
-        print(f"{hub.revoke(args.machine)} is revoked")
+        print(f"{one_line(hub.revoke(args.machine))} is revoked")
         if not hub.folder.address().own_server:
-            users = hub.folder.users_path
+            users = one_line(str(hub.folder.users_path))
             print(f"reload your NATS cluster now: until then the machine gets in ({users} is up to date)")
     return 0
 
 
 async def _resume(args: argparse.Namespace) -> int:
     async with _running(args) as hub:
-        print(f"{hub.resume(args.machine)} may connect again")
+        print(f"{one_line(hub.resume(args.machine))} may connect again")
     return 0
 
 
@@ -220,7 +218,8 @@ async def _verify(args: argparse.Namespace) -> int:
         mirror = ledger.mirror(machine)
         found = [str(one) for one in AuditFile(mirror.path).verify()] or [str(one) for one in mirror.problems()]
         wrong += bool(found)
-        print(f"{machine}: {counted(mirror.last.seq, 'record')}, {'whole' if not found else found[0]}")
+        said = one_line(found[0]) if found else "whole"
+        print(f"{one_line(machine)}: {counted(mirror.last.seq, 'record')}, {said}")
     return 1 if wrong else 0
 
 

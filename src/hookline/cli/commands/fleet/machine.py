@@ -36,7 +36,7 @@ async def _join(args: argparse.Namespace) -> int:
         audit=str(args.audit.absolute() if args.audit else state_folder() / "audit.jsonl"),
         stale_hours=args.stale_hours, when_stale=args.when_stale,
     )  # fmt: skip
-    print(f"this machine is `{enrolment.name}` ({enrolment.machine}) in the fleet at {enrolment.hub}")
+    print(one_line(f"this machine is `{enrolment.name}` ({enrolment.machine}) in the fleet at {enrolment.hub}"))
     print(_connection_begins())
     return 0
 
@@ -63,7 +63,7 @@ async def _status(_: argparse.Namespace) -> int:
     machine = Machine()
     enrolment, current = machine.enrolment(), machine.current()
     hours = machine.hours_silent()
-    print(f"`{enrolment.name}` ({enrolment.machine}) at {enrolment.hub}")
+    print(one_line(f"`{enrolment.name}` ({enrolment.machine}) at {enrolment.hub}"))
     print(f"policy: version {current.version}, in force since {current.since}" if current else "policy: none yet")
     print(f"the hub was heard {hours * 60:.0f} minutes ago" if hours < float("inf") else "the hub was never heard")
     keeper = machine.connected_by()
@@ -97,7 +97,7 @@ async def _leave(_: argparse.Namespace) -> int:
     from hookline.fleet.machine import Machine
 
     machine = Machine()
-    name = machine.enrolment().name
+    name = one_line(machine.enrolment().name)
     machine.leave()
     print(f"`{name}` has left; at the hub, `hookline fleet revoke {name}` takes it off the list")
     return 0
