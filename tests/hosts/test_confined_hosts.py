@@ -15,6 +15,7 @@ import pytest
 from hookline.cli.commands.init import starter
 from hookline.guards.sandboxing import unavailable
 from hookline.hosts.install.installed import find_binary
+from hookline.hosts.prove.copies import trust_folder
 from hookline.hosts.prove.protocols import ModelTurn
 from hookline.hosts.prove.run import Workspace, folders, run
 from hookline.hosts.table import AGENTS, find
@@ -50,6 +51,7 @@ def test_twenty_escapes_have_no_effect_and_the_model_reads_why(
         words = ["install", name, "--settings", str(settings), "--scope", "user", "--yes"]
         done = forked.as_text(forked.run(words, cwd=project, env=clean_environ(home, PATH=path)))
         assert done.returncode == 0, done.stderr
+        trust_folder(name, home, project)  # Gemini works nowhere else
         agent = AGENTS[name]
         lines = [*escapes.lines(outside), "echo fine > made"]
         turns = [ModelTurn(tools=(agent.bash(line),)) for line in lines]
