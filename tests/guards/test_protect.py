@@ -147,14 +147,20 @@ def test_another_answer_is_refused() -> None:
 async def test_a_process_looks_at_its_modules_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not once for each guard: the service makes new guards for every event."""
 
-    async def looked_at() -> int:
-        hooks, calls, real = Hooks(), list[Any](), os.path.realpath
-        hooks.add(protect.own_files())
-        with monkeypatch.context() as patch:
-            patch.setattr(os.path, "realpath", lambda path, **more: (calls.append(path), real(path, **more))[1])
-            await decision(hooks, project, "Write", file_path=str(project / "a.py"))
-        return sum(str(path).endswith(".py") and "hookline" in str(path) for path in calls)
+    real, calls = os.path.realpath, list[str]()
 
+    def counted(path: Any, **more: Any) -> Any:
+        calls.append(str(path))
+        return real(path, **more)
+
+    async def looked_at() -> int:
+        hooks = Hooks()
+        hooks.add(protect.own_files())
+        calls.clear()
+        await decision(hooks, project, "Write", file_path=str(project / "a.py"))
+        return sum(path.endswith(".py") and "hookline" in path for path in calls)
+
+    monkeypatch.setattr(os.path, "realpath", counted)
     await looked_at()
 
     assert await looked_at() < 5
