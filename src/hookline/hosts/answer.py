@@ -8,6 +8,7 @@ because a host that only hears "stop" may run the tool first and stop then (Clau
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
 from hookline.core.engine import Verdict
@@ -20,20 +21,23 @@ from hookline.replies import NOTHING, Decision, Reply, deny
 log: logging.Logger = logging.getLogger("hookline.hosts")
 P_contra = TypeVar("P_contra", contravariant=True)
 A_co = TypeVar("A_co", covariant=True)
+P = TypeVar("P")
+E = TypeVar("E")
+A = TypeVar("A")
 
 
-class Codec(Protocol[P_contra, A_co]):
-    """A host's words: how its events are read and how it wants to be answered."""
+class Codec(Protocol[P_contra, E, A_co]):
+    """A host's words: how its events are read and how it wants to be answered; a call may be several events."""
 
-    def decode(self, payload: P_contra, /) -> Event:
-        """The event of a payload; raises a `HooklineError` if there is none in it."""
+    def decode(self, payload: P_contra, /) -> E:
+        """What a payload asks about; raises a `HooklineError` if that cannot be told."""
         ...
 
-    def encode(self, reply: Reply, event: Event, /) -> A_co:
+    def encode(self, reply: Reply, event: E, /) -> A_co:
         """A reply in the host's words; raises a `HooklineError` if it has none for it."""
         ...
 
-    def refuse(self, problem: BaseException, payload: P_contra, event: Event | None, /) -> A_co:
+    def refuse(self, problem: BaseException, payload: P_contra, event: E | None, /) -> A_co:
         """The answer that keeps a gate shut; `event` is missing when it could not be read.
 
         Where nothing can be kept shut it may raise, for hosts that report a failed hook themselves.
@@ -41,28 +45,40 @@ class Codec(Protocol[P_contra, A_co]):
         ...
 
 
-P = TypeVar("P")
-A = TypeVar("A")
-
-
-async def answer(hooks: FiresAsync, payload: P, host: Codec[P, A]) -> A:
-    """The host's question answered by the hooks, in the host's words; never silence because something went wrong."""
-    event: Event | None = None
+async def respond(
+    payload: P, host: Codec[P, E, A], judge: Callable[[E], Awaitable[Reply]],
+    report: Callable[[BaseException, E | None], None] | None = None,
+) -> A:  # fmt: skip
+    """Decode, judge, encode; never silence because something went wrong."""
+    event: E | None = None
     try:
         event = host.decode(payload)
-        verdict = await hooks.fire(event)
-        reply = verdict.reply
-        if reply is not NOTHING:  # what most hooks have to say
-            reply = within_rules(reply_for(verdict), event)
-        return host.encode(reply, event)
-    except (Exception, SystemExit) as problem:
-        if event is None:
-            log.warning("an event could not be read: %s", problem)
-        elif isinstance(problem, HooklineError):
-            log.warning("hooks on %s could not be asked: %s", event.event_name, problem)
-        else:
-            log.exception("hooks on %s could not be asked", event.event_name)
+        return host.encode(await judge(event), event)
+    except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it was, the host must not take it for a yes
+        if report is not None:
+            report(problem, event)
         return host.refuse(problem, payload, event)
+
+
+async def answer(hooks: FiresAsync, payload: P, host: Codec[P, Event, A]) -> A:
+    """The host's question answered by the hooks, in the host's words; what went wrong is also logged."""
+
+    async def judge(event: Event) -> Reply:
+        verdict = await hooks.fire(event)
+        if verdict.reply is NOTHING:  # what most hooks have to say
+            return NOTHING
+        return within_rules(reply_for(verdict), event)
+
+    return await respond(payload, host, judge, _log_problem)
+
+
+def _log_problem(problem: BaseException, event: Event | None) -> None:
+    if event is None:
+        log.warning("an event could not be read: %s", problem)
+    elif isinstance(problem, HooklineError):
+        log.warning("hooks on %s could not be asked: %s", event.event_name, problem)
+    else:
+        log.error("hooks on %s could not be asked", event.event_name, exc_info=problem)
 
 
 def reply_for(verdict: Verdict) -> Reply:

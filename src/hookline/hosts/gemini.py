@@ -6,17 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from hookline.hosts import answer_shapes as shapes
+from hookline.hosts import proof_recipe as recipes
 from hookline.hosts.config_formats import NAMED
 from hookline.hosts.host import VALUE, Config, Host, Tool
 from hookline.hosts.mcp_names import mcp_name
-from hookline.hosts.proof_recipe import (
-    ProofRecipe,
-    TrustedFolders,
-    command_call,
-    file_call,
-    prompt_call,
-    quiet_settings,
-)
 
 
 def _mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
@@ -66,13 +59,14 @@ GEMINI = Host(
         "`hooksConfig.enabled` in a project's `.gemini/settings.json` turns hooks off: add `protect.own_files()`",
         "after 16 times in a row it stops although a hook sends it back to work",
     ),
-    proof=ProofRecipe(
+    proof=recipes.ProofRecipe(
         argv=lambda world, prompt: ["-m", "gemini-2.5-flash", "--yolo", "-p", prompt],
         env=lambda world: {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": world.url,
                            "GEMINI_CLI_NO_RELAUNCH": "true"},
-        edits=lambda world: quiet_settings(".gemini", "gemini-api-key"), bash=command_call("run_shell_command"),
-        write=file_call("write_file"), copies=(".gemini/settings.json",), project_copies=(".gemini/settings.json",),
-        spawn=prompt_call("invoke_agent", agent_name="generalist"),
-        trust=TrustedFolders(".gemini/trustedFolders.json", "map", (), "TRUST_FOLDER",
+        edits=lambda world: recipes.quiet_settings(".gemini", "gemini-api-key"),
+        bash=recipes.command_call("run_shell_command"), write=recipes.file_call("write_file"),
+        copies=(".gemini/settings.json",), project_copies=(".gemini/settings.json",),
+        spawn=recipes.prompt_call("invoke_agent", agent_name="generalist"),
+        trust=recipes.TrustedFolders(".gemini/trustedFolders.json", "map", (), "TRUST_FOLDER",
                              settings=".gemini/settings.json")),
 )  # fmt: skip

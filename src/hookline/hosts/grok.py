@@ -7,18 +7,9 @@ from typing import Any
 
 from hookline.errors import EventError
 from hookline.hosts import answer_shapes as shapes
+from hookline.hosts import proof_recipe as recipes
 from hookline.hosts.host import Config, Host, Tool
 from hookline.hosts.mcp_names import joined_by
-from hookline.hosts.proof_recipe import (
-    NAME,
-    FileEdit,
-    ProofRecipe,
-    TrustedFolders,
-    World,
-    command_call,
-    file_call,
-    prompt_call,
-)
 
 _PRE = "PreToolUse"
 
@@ -34,9 +25,9 @@ def _is_own(payload: Mapping[str, Any]) -> bool:
     return "hookEventName" in payload and "workspaceRoot" in payload
 
 
-def _edits(world: World) -> list[FileEdit]:
-    model = {"model": "fake-model", "base_url": f"{world.url}/v1", "name": NAME, "api_key": "none"}
-    return [FileEdit(".grok/config.toml", {("model", NAME): model})]
+def _edits(world: recipes.World) -> list[recipes.FileEdit]:
+    model = {"model": "fake-model", "base_url": f"{world.url}/v1", "name": recipes.NAME, "api_key": "none"}
+    return [recipes.FileEdit(".grok/config.toml", {("model", recipes.NAME): model})]
 
 
 GROK = Host(
@@ -78,12 +69,12 @@ GROK = Host(
     ),
     borrows=("claude", "cursor"),
     recognize=_is_own,
-    proof=ProofRecipe(
-        argv=lambda world, prompt: ["-m", NAME, "--always-approve", "-p", prompt],
+    proof=recipes.ProofRecipe(
+        argv=lambda world, prompt: ["-m", recipes.NAME, "--always-approve", "-p", prompt],
         env=lambda world: {"XAI_API_KEY": "none"}, edits=_edits,
-        bash=command_call("run_terminal_command", description="x"), write=file_call("write"),
+        bash=recipes.command_call("run_terminal_command", description="x"), write=recipes.file_call("write"),
         copies=(".grok/hooks", ".grok/config.toml", ".claude/settings.json", ".cursor/hooks.json"),
-        project_copies=(".grok/hooks",), spawn=prompt_call("spawn_subagent", description="x", background=False),
-        trust=TrustedFolders(".grok/trusted_folders.toml", "table", ("folders", "trusted"), trusted=True,
+        project_copies=(".grok/hooks",), spawn=recipes.prompt_call("spawn_subagent", description="x", background=False),
+        trust=recipes.TrustedFolders(".grok/trusted_folders.toml", "table", ("folders", "trusted"), trusted=True,
                              inherits=False)),
 )  # fmt: skip

@@ -1,17 +1,9 @@
 """Qwen Code: Claude Code's words, Gemini's tools, timeouts in milliseconds; nothing can be rewritten."""
 
 from hookline.hosts import answer_shapes as shapes
+from hookline.hosts import proof_recipe as recipes
 from hookline.hosts.config_formats import NAMED
 from hookline.hosts.host import Config, Host, Tool
-from hookline.hosts.proof_recipe import (
-    GENERAL,
-    ProofRecipe,
-    TrustedFolders,
-    command_call,
-    file_call,
-    prompt_call,
-    quiet_settings,
-)
 
 _PRE = "PreToolUse"
 
@@ -53,14 +45,14 @@ QWEN = Host(
         "UserPromptSubmit fires again, with an empty prompt, after every tool",
         "after 7 times in a row it stops although a hook sends it back to work",
     ),
-    proof=ProofRecipe(
+    proof=recipes.ProofRecipe(
         argv=lambda world, prompt: ["-m", "fake-model", "--yolo", "-p", prompt],
         env=lambda world: {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{world.url}/v1",
                            "OPENAI_MODEL": "fake-model"},
-        edits=lambda world: quiet_settings(".qwen", "openai"),
-        bash=command_call("run_shell_command", is_background=False, description="x"), write=file_call("write_file"),
-        copies=(".qwen/settings.json",), project_copies=(".qwen/settings.json",),
-        spawn=prompt_call("agent", run_in_background=False, **GENERAL),
-        trust=TrustedFolders(".qwen/trustedFolders.json", "map", (), "TRUST_FOLDER", settings=".qwen/settings.json",
-                             on=False)),
+        edits=lambda world: recipes.quiet_settings(".qwen", "openai"),
+        bash=recipes.command_call("run_shell_command", is_background=False, description="x"),
+        write=recipes.file_call("write_file"), copies=(".qwen/settings.json",), project_copies=(".qwen/settings.json",),
+        spawn=recipes.prompt_call("agent", run_in_background=False, **recipes.GENERAL),
+        trust=recipes.TrustedFolders(".qwen/trustedFolders.json", "map", (), "TRUST_FOLDER",
+                                     settings=".qwen/settings.json", on=False)),
 )  # fmt: skip
