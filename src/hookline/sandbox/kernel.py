@@ -16,7 +16,6 @@ _SYNC_WAKE_UP = 1
 _CONTINUE = 1
 _PAGE = 4096
 _POINTER = 8
-_CAPABILITY_VERSION = 0x20080522
 _LAST_CAPABILITY = 63
 _MOST_BYTES = 131_072
 _MOST_DESCRIPTORS = 2**31 - 1
@@ -62,6 +61,7 @@ _NO_MAGIC_LINKS, _NO_LINKS = 0x02, 0x04
 _PROC, _STATFS = 0x9FA0, 256
 _syscall = libc.function("syscall", long=True)
 _prctl_call, _capget, _capset = libc.function("prctl"), libc.function("capget"), libc.function("capset")
+_CAPABILITY_HEADER = libc.buffer(struct.pack("Ii", 0x20080522, 0))
 _MACHINE = os.uname().machine
 
 
@@ -119,26 +119,27 @@ def limit_capabilities() -> None:
 def drop_capabilities() -> None:
     """Keep of root's capabilities what files and users need, and nothing that changes the machine."""
     kept = sum(1 << capability for capability in KEPT_CAPABILITIES)
-    header = libc.buffer(struct.pack("Ii", _CAPABILITY_VERSION, 0))
-    current = libc.buffer(24)
-    if _capget(header, current) != 0:
+    try:
+        mine = _capabilities()[1] & kept
+    except OSError:
         return
-    effective, permitted, _, effective_high, permitted_high, _ = struct.unpack("6I", current.raw[:24])
-    _ = effective, effective_high, permitted_high
-    mine = permitted & kept
-    _capset(header, libc.buffer(struct.pack("6I", mine, mine, 0, 0, 0, 0)))
+    _capset(_CAPABILITY_HEADER, libc.buffer(struct.pack("6I", mine, mine, 0, 0, 0, 0)))
 
 
 def use_capabilities(effective: int) -> None:
     """Make use of these of our capabilities, and of no others for now."""
-    header = libc.buffer(struct.pack("Ii", _CAPABILITY_VERSION, 0))
-    current = libc.buffer(24)
-    if _capget(header, current) != 0:
-        raise OSError(libc.get_errno(), os.strerror(libc.get_errno()))
-    _, low, inherited, _, high, inherited_high = struct.unpack("6I", current.raw[:24])
+    _, low, inherited, _, high, inherited_high = _capabilities()
     new = struct.pack("6I", effective & low, low, inherited, effective >> 32 & high, high, inherited_high)
-    if _capset(header, libc.buffer(new)) != 0:
+    if _capset(_CAPABILITY_HEADER, libc.buffer(new)) != 0:
         raise OSError(libc.get_errno(), os.strerror(libc.get_errno()))
+
+
+def _capabilities() -> tuple[int, ...]:
+    """Ours: effective, permitted and inherited, first the lower halves and then the upper ones."""
+    current = libc.buffer(24)
+    if _capget(_CAPABILITY_HEADER, current) != 0:
+        raise OSError(libc.get_errno(), os.strerror(libc.get_errno()))
+    return struct.unpack("6I", current.raw)
 
 
 def use_identity(user: int, group: int) -> None:

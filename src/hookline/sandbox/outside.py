@@ -54,15 +54,16 @@ def target(name: str, arguments: tuple[int, ...], thread: int) -> int | None:
     if name == "prlimit64" and not arguments[NEW_LIMIT]:
         return None
     if name not in OWNED_GROUPS:
-        return _signed(arguments[0]) or thread
-    kind, who = arguments[0] & 0xFFFFFFFF, _signed(arguments[1])
+        return signed(arguments[0]) or thread
+    kind, who = arguments[0] & 0xFFFFFFFF, signed(arguments[1])
     first = OWNED_GROUPS[name]
     if kind == first + BY_USER:
         return -1
     return (who or thread) if kind == first else -(who or os.getpgid(thread))
 
 
-def _signed(value: int) -> int:
+def signed(value: int) -> int:
+    """An argument that is an `int`, of which the kernel looks at the lower half."""
     value &= 0xFFFFFFFF
     return value - (1 << 32) if value >= 1 << 31 else value
 

@@ -14,15 +14,7 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
     """
 
     __slots__ = (
-        "block",
-        "block_guard",
-        "call",
-        "network",
-        "read",
-        "sockets",
-        "tell_folder",
-        "write",
-        "write_guard",
+        "block", "block_guard", "call", "network", "read", "sockets", "tell_folder", "write", "write_guard",
     )  # fmt: skip
 
     block: tuple[str, ...]
@@ -56,10 +48,6 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
         if not isinstance(other, Policy):
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__ if name != "tell_folder")
-
-    def fields(self) -> dict[str, object]:
-        """The policy by the names of its parts, as it is made of them."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
     def arguments(self) -> list[str]:
         """The flags of `hookline confine` that say the same."""

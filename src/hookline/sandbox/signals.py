@@ -58,10 +58,11 @@ def _children() -> list[int]:
         with open(f"/proc/self/task/{me}/children") as file:
             return [int(child) for child in file.read().split()]
     except OSError:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit() and _parent(name) == me]
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and parent(name) == me]
 
 
-def _parent(pid: str) -> str:
+def parent(pid: str) -> str:
+    """The parent of a process; empty if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[1]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import struct
 
-from hookline.sandbox import kernel, syscalls
+from hookline.sandbox import kernel, signals, syscalls
 from hookline.sandbox import outside as others
 from hookline.sandbox.exec_policy import Approvals, Start, StartJudge, pushes, quoted
-from hookline.sandbox.outside import OutsideResources
+from hookline.sandbox.outside import OutsideResources, signed
 from hookline.sandbox.path_access import OpenedPath, WritablePlaces, name_of, real, resolve_in_process
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.programs import Library
@@ -18,11 +18,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hookline.sandbox.caller import Actor
+    from hookline.sandbox.metadata import Actor
     from hookline.sandbox.sockets import Sockets
 
+    Table = dict[str, Callable[[str, "Notice"], Refusal | None]]
+
 ENOENT, EBADF, EACCES, EPERM, EFAULT, EINVAL = 2, 9, 13, 1, 14, 22
-_KILL = 9
 _MOST_WORDS = 1_000_000
 
 Notice = tuple[int, ...]
@@ -30,6 +31,19 @@ Notice = tuple[int, ...]
 
 class CallMade(Exception):
     """The supervisor has made a call itself: the caller gets the answer, and the kernel does nothing more."""
+
+
+class JudgedLine:
+    """What the judges of one line share: its policy, where it may write, what was there before, and who is calling."""
+
+    def __init__(self, policy: Policy, places: WritablePlaces | None, others: OutsideResources) -> None:
+        self.policy, self.places, self.others = policy, places, others
+        self.memory = kernel.Memory()
+        self.listener = -1
+
+    def waits(self, notice: Notice) -> bool:
+        """Whether a call is still waited for: what was read of its process was that process's."""
+        return kernel.still_waiting(self.listener, notice[0])
 
 
 class Supervisor:
@@ -43,43 +57,24 @@ class Supervisor:
         reporter: Reporter,
         temporary: str = "",
     ) -> None:
-        self._policy, self._places, self._others, self._reporter = policy, places, others, reporter
-        self._memory = kernel.Memory()
-        self._library = Library(kernel.machine())
-        self._judge = StartJudge(list(policy.block), self._library)
-        self._approvals = Approvals(self._library)
-        self._temporary = temporary
-        self._sockets: Sockets | None = None
-        self._actor: Actor | None = None
+        self._line, self._reporter = JudgedLine(policy, places, others), reporter
+        self._starts, self._processes = _Starts(self._line), _OtherProcesses(self._line, temporary)
         column = syscalls.MACHINES[kernel.machine()][1]
         self._names = {numbers[column]: name for name, numbers in syscalls.NUMBERS.items()}
-        self._judges = self._table()
-
-    def _table(self) -> dict[str, Callable[[str, Notice], Refusal | None]]:
-        table: dict[str, Callable[[str, Notice], Refusal | None]] = dict.fromkeys(syscalls.REFUSED, self._never)
-        table |= dict.fromkeys(syscalls.WRITES, self._write) | dict.fromkeys(syscalls.METADATA, self._change)
-        table |= dict.fromkeys((*syscalls.SIGNALS, *syscalls.SCHEDULING, *syscalls.OWNED_GROUPS), self._process)
-        table |= dict.fromkeys(syscalls.IPC, self._segment) | dict.fromkeys(syscalls.SENDS, self._send)
-        table |= {"execve": self._start, "execveat": self._start, "set_tid_address": self._started}
-        return table | {"connect": self._connect, "socket": self._socket}
+        table: Table = dict.fromkeys(syscalls.REFUSED, self._never)
+        self._judges = table | self._starts.table() | _Files(self._line).table() | self._processes.table()
 
     def look_around(self) -> None:
         """See where folders and programs are, while nothing of the line has had an effect on them."""
-        if self._places is not None:
-            self._places.look()
-        self._judge.look_around()
-        self._doors()
-
-    def _doors(self) -> Sockets:
-        from hookline.sandbox.sockets import Sockets  # not needed to let the command go
-
-        self._sockets = self._sockets or Sockets(self._policy, self._places, self._temporary)
-        return self._sockets
+        if self._line.places is not None:
+            self._line.places.look()
+        self._starts.look_around()
+        self._processes.look_around()
 
     def answer(self, listener: int, notice: Notice) -> None:
-        """StartJudge one notification and respond; a call that cannot be judged fails."""
+        """Judge one notification and respond; a call that cannot be judged fails."""
         name = self._names.get(notice[3], "")
-        self._listener = listener
+        self._line.listener = listener
         try:
             refusal = self.judge(name, notice)
         except CallMade:
@@ -88,7 +83,7 @@ class Supervisor:
         except OSError as error:
             kernel.respond(listener, notice[0], error.errno or EACCES)
             return
-        if not kernel.still_waiting(listener, notice[0]):
+        if not self._line.waits(notice):
             return
         if refusal is not None:
             self._reporter.say(refusal)
@@ -99,22 +94,37 @@ class Supervisor:
         return self._judges[name](name, notice)
 
     def _never(self, name: str, _notice: Notice) -> Refusal | None:
-        return Refusal(syscalls.REFUSED[name], self._policy.write_guard, "a confined line may not do this")
+        return Refusal(syscalls.REFUSED[name], self._line.policy.write_guard, "a confined line may not do this")
 
-    # -- programs ------------------------------------------------------------------------------------------------
+
+class _Starts:
+    """Programs that start."""
+
+    def __init__(self, line: JudgedLine) -> None:
+        self._line = line
+        self._library = Library(kernel.machine())
+        self._judge = StartJudge(list(line.policy.block), self._library)
+        self._approvals = Approvals(self._library)
+
+    def table(self) -> Table:
+        return {"execve": self._start, "execveat": self._start, "set_tid_address": self._started}
+
+    def look_around(self) -> None:
+        self._judge.look_around()
 
     def _start(self, name: str, notice: Notice) -> Refusal | None:
         thread, arguments = notice[1], notice[6:]
         at = 0 if name == "execve" else 1
-        folder = syscalls.AT_FDCWD if name == "execve" else _signed(arguments[0])
-        given = os.fsdecode(self._memory.text(thread, arguments[at]))
-        argv = [os.fsdecode(word) for word in self._memory.texts(thread, arguments[at + 1], _MOST_WORDS)]
-        variables = self._variables(thread, arguments[at + 2]) if pushes(given, argv) else ()
+        folder = syscalls.AT_FDCWD if name == "execve" else signed(arguments[0])
+        given = os.fsdecode(self._line.memory.text(thread, arguments[at]))
+        argv = [os.fsdecode(word) for word in self._line.memory.texts(thread, arguments[at + 1], _MOST_WORDS)]
+        pairs = self._line.memory.texts(thread, arguments[at + 2], _MOST_WORDS) if pushes(given, argv) else ()
+        variables = tuple(os.fsdecode(pair) for pair in pairs)
         cwd = real(thread, syscalls.AT_FDCWD, "")
         with resolve_in_process(thread, folder, given) as place:
             start = Start(given, place.path, argv, cwd, thread, opened=place.opened, variables=variables)
             refusal = self._blocked(start)
-            if refusal is None and self._policy.block:
+            if refusal is None and self._line.policy.block:
                 self._approvals.note(start)
             return refusal
 
@@ -127,54 +137,61 @@ class Supervisor:
         thread = notice[1]
         for start in self._approvals.surprises(thread):
             refusal = self._blocked(start)
-            if refusal is not None and kernel.still_waiting(self._listener, notice[0]):
-                os.kill(thread, _KILL)
+            if refusal is not None and self._line.waits(notice):
+                os.kill(thread, signals.KILL)
                 return refusal
         return None
 
     def _blocked(self, start: Start) -> Refusal | None:
-        file, guard = self._library.look(start.opened), self._policy.block_guard
+        file, guard = self._library.look(start.opened), self._line.policy.block_guard
         if file is not None and file.foreign:
             return Refusal(f"`{start.line}`", guard, "programs of another architecture cannot be confined")
         pattern = self._judge.blocks(start)
         return None if pattern is None else Refusal(f"`{start.line}`", guard, f"the pattern `{pattern}`")
 
-    def _variables(self, thread: int, address: int) -> tuple[str, ...]:
-        return tuple(os.fsdecode(pair) for pair in self._memory.texts(thread, address, _MOST_WORDS))
 
-    # -- files ---------------------------------------------------------------------------------------------------
+class _Files:
+    """Files and folders that are written to or changed."""
+
+    def __init__(self, line: JudgedLine) -> None:
+        self._line = line
+        self._actor: Actor | None = None
+
+    def table(self) -> Table:
+        table: Table = dict.fromkeys(syscalls.WRITES, self._write)
+        return table | dict.fromkeys(syscalls.METADATA, self._change)
 
     def _write(self, name: str, notice: Notice) -> Refusal | None:
         """Landlock holds these calls; they are looked at to say why they fail."""
-        if self._places is None:
+        if self._line.places is None:
             return None
         thread, arguments = notice[1], notice[6:]
         call = syscalls.WRITES[name]
         for position, (folder, path) in enumerate(call.pairs):
-            at = syscalls.AT_FDCWD if folder < 0 else _signed(arguments[folder])
-            text = os.fsdecode(self._memory.text(thread, arguments[path])) if arguments[path] else ""
+            at = syscalls.AT_FDCWD if folder < 0 else signed(arguments[folder])
+            text = os.fsdecode(self._line.memory.text(thread, arguments[path])) if arguments[path] else ""
             if not text and folder < 0:
                 return None  # the kernel answers an empty path itself
             place = real(thread, at, text, follow=call.follow)
-            if self._places.hold(place) and not self._others.own(place):
+            if self._line.places.hold(place) and not self._line.others.own(place):
                 continue
             return None if self._fails_anyway(name, notice, position, place) else self._outside(name, place)
         return None
 
     def _change(self, name: str, notice: Notice) -> Refusal | None:
         """Landlock does not know these calls: they are judged, and made, on one and the same open file."""
-        if self._places is None:
+        if self._line.places is None:
             return None
         thread, arguments = notice[1], notice[6:]
         if name == "ioctl" and arguments[1] & 0xFFFFFFFF in syscalls.SUBVOLUMES:
-            place = real(thread, _signed(arguments[0]), "")
-            return None if self._places.hold(place) else self._outside(name, place)
+            place = real(thread, signed(arguments[0]), "")
+            return None if self._line.places.hold(place) else self._outside(name, place)
         with self._changed(name, notice) as file:
             if file.fd < 0:
                 raise FileNotFoundError(ENOENT, os.strerror(ENOENT))
-            if not self._places.hold(file.path) or self._others.own(file.path):
+            if not self._line.places.hold(file.path) or self._line.others.own(file.path):
                 return self._outside(name, file.path)
-            if kernel.still_waiting(self._listener, notice[0]):
+            if self._line.waits(notice):
                 self._make(name, thread, arguments, file.fd)
         raise CallMade
 
@@ -183,9 +200,9 @@ class Supervisor:
         thread, arguments = notice[1], notice[6:]
         call = syscalls.METADATA[name]
         [(folder, path)] = call.pairs
-        at = syscalls.AT_FDCWD if folder < 0 else _signed(arguments[folder])
+        at = syscalls.AT_FDCWD if folder < 0 else signed(arguments[folder])
         if name == "ioctl":
-            fd = kernel.take_descriptor(_process_of(thread), at)
+            fd = kernel.take_descriptor(_number_in(f"/proc/{thread}/status", "Tgid:", thread), at)
             return OpenedPath(name_of(fd), fd)
         flags = arguments[call.flags] & 0xFFFFFFFF if call.flags >= 0 else 0
         if flags & ~(syscalls.AT_NO_FOLLOW | syscalls.AT_EMPTY_PATH):
@@ -201,16 +218,16 @@ class Supervisor:
             if name in syscalls.MAY_LEAVE_OUT_PATH:
                 return ""
             raise OSError(EFAULT, os.strerror(EFAULT))
-        text = os.fsdecode(self._memory.text(thread, address))
+        text = os.fsdecode(self._line.memory.text(thread, address))
         if not text and not flags & syscalls.AT_EMPTY_PATH:
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT))
         return text
 
     def _make(self, name: str, thread: int, arguments: tuple[int, ...], fd: int) -> None:
-        from hookline.sandbox import caller, metadata
+        from hookline.sandbox import metadata
 
-        request = metadata.MetadataCall(self._memory, thread, arguments)
-        self._actor = self._actor or caller.Actor()
+        request = metadata.MetadataCall(self._line.memory, thread, arguments)
+        self._actor = self._actor or metadata.Actor()
         self._actor.act(thread, lambda: metadata.CHANGES[name](request, fd))
 
     def _fails_anyway(self, name: str, notice: Notice, position: int, place: str) -> bool:
@@ -226,31 +243,46 @@ class Supervisor:
     def _open_flags(self, name: str, notice: Notice) -> int | None:
         """What a file is opened for; the flags of `openat2` are in memory, where the filter cannot look."""
         if name == "openat2":
-            flags: int = struct.unpack("Q", self._memory.read(notice[1], notice[6 + 2], 8))[0]
+            flags: int = struct.unpack("Q", self._line.memory.read(notice[1], notice[6 + 2], 8))[0]
             return flags
         at = syscalls.OPEN_FLAGS.get(name)
         return None if at is None else notice[6 + at]
 
     def _outside(self, name: str, place: str) -> Refusal:
         what = "change" if name in syscalls.METADATA else "write"
-        folders = ", ".join(f"`{folder}`" for folder in self._policy.write or ())
+        folders = ", ".join(f"`{folder}`" for folder in self._line.policy.write or ())
         reason = f"it is outside {folders}" if folders else "no folder may be written to"
-        guard, advice = self._policy.write_guard, self._advice(place)
+        guard = self._line.policy.write_guard
+        flag = "--write" if guard == "--write" else "--also"
+        advice = f"to allow it, add `{flag} {quoted(worth_allowing(place))}`"
         return Refusal(f"to {what} `{place}`", guard, reason, advice, quiet=quiet(place))
 
-    def _advice(self, place: str) -> str:
-        folder = quoted(worth_allowing(place))
-        flag = "--write" if self._policy.write_guard == "--write" else "--also"
-        return f"to allow it, add `{flag} {folder}`"
 
-    # -- other processes -----------------------------------------------------------------------------------------
+class _OtherProcesses:
+    """What reaches other processes: sockets, signals, shared memory."""
+
+    def __init__(self, line: JudgedLine, temporary: str) -> None:
+        self._line, self._temporary = line, temporary
+        self._sockets: Sockets | None = None
+
+    def table(self) -> Table:
+        table: Table = dict.fromkeys((*syscalls.SIGNALS, *syscalls.SCHEDULING, *syscalls.OWNED_GROUPS), self._process)
+        table |= dict.fromkeys(syscalls.IPC, self._segment) | dict.fromkeys(syscalls.SENDS, self._send)
+        return table | {"connect": self._connect, "socket": self._socket}
+
+    def look_around(self) -> Sockets:
+        """Find the sockets that may be connected to."""
+        from hookline.sandbox.sockets import Sockets  # not needed to let the command go
+
+        self._sockets = self._sockets or Sockets(self._line.policy, self._line.places, self._temporary)
+        return self._sockets
 
     def _connect(self, _name: str, notice: Notice) -> Refusal | None:
         return self._address(notice[1], notice[6 + 1], notice[6 + 2])
 
     def _address(self, thread: int, address: int, length: int) -> Refusal | None:
-        data = self._memory.block(thread, address, min(length, 110)) if address and length else b""
-        return self._doors().refuse(thread, data)
+        data = self._line.memory.block(thread, address, min(length, 110)) if address and length else b""
+        return self.look_around().refuse(thread, data)
 
     def _send(self, name: str, notice: Notice) -> Refusal | None:
         thread, arguments = notice[1], notice[6:]
@@ -258,7 +290,7 @@ class Supervisor:
             return self._address(thread, arguments[4], arguments[5])
         count = min(arguments[2], syscalls.MOST_MESSAGES) if name == "sendmmsg" else 1
         for index in range(count):
-            head = self._memory.block(thread, arguments[1] + index * syscalls.MESSAGE, 12)
+            head = self._line.memory.block(thread, arguments[1] + index * syscalls.MESSAGE, 12)
             refusal = self._address(thread, *struct.unpack("QI", head))
             if refusal is not None:
                 return refusal
@@ -268,10 +300,10 @@ class Supervisor:
         return Refusal("the network", "--no-network", "this line runs without one")
 
     def _segment(self, name: str, notice: Notice) -> Refusal | None:
-        if self._places is None or not self._others.own_segment(name, notice[6:]):
+        if self._line.places is None or not self._line.others.own_segment(name, notice[6:]):
             return None
         what = "to change System V memory, semaphores or queues"
-        return Refusal(what, self._policy.write_guard, "they were there before this line")
+        return Refusal(what, self._line.policy.write_guard, "they were there before this line")
 
     def _process(self, name: str, notice: Notice) -> Refusal | None:
         target = self._target(name, notice)
@@ -279,13 +311,14 @@ class Supervisor:
             return None
         whom = "every process" if target == -1 else f"process {abs(target)}"
         what = f"a signal to {whom}" if name in syscalls.SIGNALS else f"to change {whom}"
-        return Refusal(what, self._policy.write_guard, "this line did not start it")
+        return Refusal(what, self._line.policy.write_guard, "this line did not start it")
 
     def _target(self, name: str, notice: Notice) -> int | None:
         if name not in syscalls.SIGNALS:
             return others.target(name, notice[6:], notice[1])
-        target = _signed(notice[6])
-        return _pid_behind(notice[1], target) if name == "pidfd_send_signal" else target
+        target = signed(notice[6])
+        behind = name == "pidfd_send_signal"
+        return _number_in(f"/proc/{notice[1]}/fdinfo/{target}", "Pid:", -1) if behind else target
 
 
 def _open_fails(flags: int, *, exists: bool) -> bool:
@@ -310,19 +343,9 @@ def _error_of(name: str) -> int:
     return EACCES if name in syscalls.WRITES or name in ("execve", "execveat", "socket", "connect") else EPERM
 
 
-def _signed(value: int) -> int:
-    value &= 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
-
-
-def _process_of(thread: int) -> int:
-    with open(f"/proc/{thread}/status") as lines:
-        return next((int(line.split()[1]) for line in lines if line.startswith("Tgid:")), thread)
-
-
-def _pid_behind(thread: int, descriptor: int) -> int:
-    with open(f"/proc/{thread}/fdinfo/{descriptor}") as lines:
-        return next((int(line.split()[1]) for line in lines if line.startswith("Pid:")), -1)
+def _number_in(path: str, key: str, default: int) -> int:
+    with open(path) as lines:
+        return next((int(line.split()[1]) for line in lines if line.startswith(key)), default)
 
 
 def _descends(pid: int, ancestor: int) -> bool:
@@ -330,9 +353,5 @@ def _descends(pid: int, ancestor: int) -> bool:
     while pid > 1:
         if pid == ancestor:
             return True
-        try:
-            with open(f"/proc/{pid}/stat") as file:
-                pid = int(file.read().rpartition(")")[2].split()[1])
-        except (OSError, ValueError, IndexError):
-            return False
+        pid = int(signals.parent(str(pid)) or 0)
     return False
