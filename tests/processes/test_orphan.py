@@ -12,8 +12,7 @@ import pytest
 from hookline import Hooks
 from hookline.core.hooks.actions import Command
 from hookline.events import SessionEnd
-from hookline.processes.detached import leave_running
-from hookline.processes.spawn import ProcessSpec
+from hookline.processes.spawn import ProcessSpec, leave_running
 from tests.environ import clean_environ
 
 

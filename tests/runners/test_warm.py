@@ -145,7 +145,7 @@ async def test_a_dead_parent_is_replaced(pool: WarmPython, script: Path) -> None
 
 async def test_a_stalled_parent_is_replaced(pool: WarmPython, script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that does not answer is ended, its spare too, and the run happens once, the ordinary way."""
-    monkeypatch.setattr("hookline.runners.warm.parent.ANSWER_LIMIT", 0.3)
+    monkeypatch.setattr("hookline.runners.warm.pool.ANSWER_LIMIT", 0.3)
     script.write_text("open('ran', 'a').write('x'); print('ok')")
     await warmed(pool, spec(script))
     parent = psutil.Process(pool.parents[0].process.pid)

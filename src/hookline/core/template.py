@@ -51,6 +51,13 @@ def read_file(fd: int) -> bytes:
     return data
 
 
+def files_of(modules: list[object]) -> list[str]:
+    """The files that modules were loaded from, the standard library's own aside."""
+    stdlib = os.path.dirname(os.__file__)
+    files = [getattr(module, "__file__", None) or stdlib + os.sep for module in modules]
+    return [file for file in files if not file.startswith(stdlib + os.sep) or "-packages" in file[len(stdlib) :]]
+
+
 def redirect(fds: list[int]) -> None:
     """Make these descriptors stdin, stdout and stderr."""
     for target, fd in enumerate(fds):

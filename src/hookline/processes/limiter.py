@@ -91,8 +91,4 @@ _SLOTS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Slots] = weakref.We
 
 def slots() -> Slots:
     """The slots of the running event loop."""
-    loop = asyncio.get_running_loop()
-    found = _SLOTS.get(loop)
-    if found is None:
-        found = _SLOTS[loop] = Slots()
-    return found
+    return _SLOTS.setdefault(asyncio.get_running_loop(), Slots())

@@ -34,6 +34,8 @@ BY_SHELL = ("/bin/sh", "-c", 'exec "$0" "$@"')
 """Before a program and its arguments: a shell finds it, and is replaced by it."""
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 """The exit codes of a shell that cannot start a program."""
+LEAVE = 'exec 3<&0; "$@" <&3 3<&- >/dev/null 2>&1 &'
+"""The shell starts the program and ends: from then on it is a child of `init`."""
 
 
 class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,3 +200,24 @@ class Pipes:
     def close(self) -> None:
         for fd in self._open:
             os.close(fd)
+
+
+# -- programs that outlive us
+
+
+async def leave_running(spec: ProcessSpec) -> None:
+    """Start a program that is not waited for, in a session of its own; what it prints is lost. Raises `OSError`."""
+    await asyncio.to_thread(_leave, spec)
+
+
+def _leave(spec: ProcessSpec) -> None:
+    import tempfile
+
+    with tempfile.TemporaryFile() as stdin:  # a pipe would break once we are gone
+        stdin.write(spec.stdin)
+        stdin.seek(0)
+        argv = ["/bin/sh", "-c", LEAVE, "sh", *spec.argv]
+        subprocess.run(
+            argv, cwd=spec.cwd, env=spec.environ(), stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True, check=False,
+        )  # fmt: skip

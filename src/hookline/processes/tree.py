@@ -64,7 +64,7 @@ class Group(msgspec.Struct, frozen=True):
         if _SCAN is None:  # without /proc the group is all that can be seen
             alive = _group_exists(self.leader)
             return [_ProcessEntry(self.leader, 0, self.leader, self.leader, 0, ())] if alive else []
-        census = await _census().take()
+        census = await _CENSUS.setdefault(asyncio.get_running_loop(), _SharedCensus()).take()
         return census.members(self.leader, self.marker, known)
 
     def _signal(self, members: list[_ProcessEntry], number: int, exit: asyncio.Future[int | None]) -> None:
@@ -153,14 +153,8 @@ def _look_at(pid: str) -> _ProcessEntry | None:
         state, parent, group, session, began = *fields[:4], fields[_BEGAN]
         if state in (b"Z", b"X"):
             return None
-        return _ProcessEntry(
-            int(pid),
-            int(parent),
-            int(group),
-            int(session),
-            int(began),
-            (*_markers(pid), name.decode("ascii", "replace")),
-        )
+        markers = (*_markers(pid), name.decode("ascii", "replace"))
+        return _ProcessEntry(int(pid), int(parent), int(group), int(session), int(began), markers)
     except OSError:
         return None
 
@@ -176,12 +170,8 @@ def _markers(pid: str) -> tuple[str, ...]:
     except OSError:  # someone else's process
         return ()
     prefix = MARKER.encode() + b"="
-    return tuple(
-        part
-        for entry in entries
-        if entry.startswith(prefix)
-        for part in entry[len(prefix) :].decode("ascii", "replace").split("/")
-    )
+    found = [entry.removeprefix(prefix).decode("ascii", "replace") for entry in entries if entry.startswith(prefix)]
+    return tuple("/".join(found).split("/")) if found else ()
 
 
 _SCAN = take_census if os.path.isdir("/proc/self") else None
@@ -219,11 +209,3 @@ class _SharedCensus(msgspec.Struct):
 
 
 _CENSUS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _SharedCensus] = weakref.WeakKeyDictionary()
-
-
-def _census() -> _SharedCensus:
-    loop = asyncio.get_running_loop()
-    shared = _CENSUS.get(loop)
-    if shared is None:
-        shared = _CENSUS[loop] = _SharedCensus()
-    return shared

@@ -7,6 +7,10 @@ import sys
 from hookline.core.interpreter import PACKAGES
 from hookline.processes.service import address, frames
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 ACCEPT_LIMIT = 2.0
 """Seconds in which the service must have passed the event on; after that it counts as hung."""
 START_LIMIT = 4.0
@@ -24,14 +28,6 @@ END_LIMIT = 0.5
 """Seconds in which the end must come for a command that has a deadline of its own and keeps it also without one."""
 
 
-def _guard(words: list[str]) -> str:
-    return "" if any(word.startswith("--l") for word in words) else WHOLE  # --lines stays and answers many
-
-
-def _pipe(words: list[str]) -> str:
-    return STREAM
-
-
 def _fire(words: list[str]) -> str:
     """Hot with `--json`, if it is plain whether the event comes from stdin."""
     if "--json" not in words:
@@ -41,11 +37,12 @@ def _fire(words: list[str]) -> str:
     return WHOLE if words[0] == "-" or all(word.startswith("-") for word in words) else ""
 
 
-def _answer(words: list[str]) -> str:
-    return PROMPT
-
-
-HOT = {"guard": _guard, "pipe": _pipe, "fire": _fire, "answer": _answer}
+HOT: "dict[str, Callable[[list[str]], str]]" = {
+    "guard": lambda words: "" if any(word.startswith("--l") for word in words) else WHOLE,  # `--lines` answers many
+    "pipe": lambda words: STREAM,
+    "fire": _fire,
+    "answer": lambda words: PROMPT,
+}
 """The commands that the service answers, and how each reads stdin; nothing: this one not."""
 LIMITS = {"guard": GUARD_LIMIT}
 """Commands that cannot take long by nature, and how long that is."""
@@ -62,7 +59,7 @@ def way(words: list[str]) -> str:
     if any(word == "-h" or (len(word) > 2 and "--help".startswith(word)) for word in words):
         return ""
     try:
-        return "" if os.isatty(0) or _turned_off() else HOT[words[0]](words[1:])
+        return "" if os.isatty(0) or os.path.exists(off_switch()) else HOT[words[0]](words[1:])
     except OSError:  # no stdin at all
         return ""
 
@@ -71,10 +68,6 @@ def off_switch() -> str:
     """The file whose existence turns the service off for good: `hookline service off` makes it."""
     config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.environ.get("HOME") or "/", ".config")
     return os.path.join(config, "hookline", "service.off")
-
-
-def _turned_off() -> bool:
-    return os.path.exists(off_switch())
 
 
 def take_stdin(how: str) -> bool:

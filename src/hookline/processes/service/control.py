@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _socket
+import contextlib
 import json
 import os
 import time
@@ -65,10 +66,8 @@ def _clean() -> bool:
     if lock is None:
         return False
     for ending in ("sock", "lock"):
-        try:
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{address.folder()}/{name}.{ending}")
-        except FileNotFoundError:
-            pass
     os.close(lock)
     return True
 
@@ -77,10 +76,8 @@ def turn(*, on: bool) -> str:
     """Turn the service on or off for good, for this user; the file that says so."""
     path = client.off_switch()
     if on:
-        try:
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
-        except FileNotFoundError:
-            pass
     else:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w") as switch:

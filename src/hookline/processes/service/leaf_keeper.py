@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 from hookline.core.interpreter import hookline_argv
-from hookline.processes.service.log import Log
+from hookline.processes.service.pool import Log
 
 LOOK = 5.0
 """Seconds between two looks at whether this machine is in a fleet."""

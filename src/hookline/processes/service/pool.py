@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import socket
+import time
 from collections import deque
 from collections.abc import Generator
 from statistics import median
@@ -14,7 +15,6 @@ from typing import Any
 from hookline.core.interpreter import python_argv
 from hookline.processes.fork_server import ForkServer, ServerPool, read_at_startup
 from hookline.processes.service import frames
-from hookline.processes.service.log import Log
 
 LIMIT = 12
 """Workers kept at once; the one used longest ago makes room."""
@@ -30,6 +30,26 @@ BOOT = "from hookline.processes.service.worker import main; main(sys.argv[1], in
 COERCED = (b"LC_CTYPE=C.UTF-8", b"LC_CTYPE=C.utf8", b"LC_CTYPE=UTF-8")
 REMEMBERED = 1000
 """Durations kept for each hook set."""
+LARGEST_LOG = 512 * 1024
+"""Bytes after which the log begins again; the half before is kept beside it."""
+
+
+class Log:
+    """A bounded file beside the socket: lines with their time; one that cannot be written stops nothing."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __call__(self, line: str) -> None:
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+        with contextlib.suppress(OSError):
+            fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            try:
+                os.write(fd, f"{stamp} {line}\n".encode(errors="backslashreplace"))
+                if os.fstat(fd).st_size > LARGEST_LOG:
+                    os.replace(self.path, f"{self.path}.1")
+            finally:
+                os.close(fd)
 
 
 class Route:

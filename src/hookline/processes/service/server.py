@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 
 from hookline.processes.service import address, frames
 from hookline.processes.service.leaf_keeper import LeafKeeper, keepers
-from hookline.processes.service.log import Log
-from hookline.processes.service.pool import END_LIMIT, Pool, Route, WorkerHandle
+from hookline.processes.service.pool import END_LIMIT, Log, Pool, Route, WorkerHandle
 from hookline.processes.stamps import Inspection, Stamps
 
 IDLE = 15 * 60.0
@@ -60,8 +59,8 @@ class Service:
         self.stopping: asyncio.Event = asyncio.Event()
         self.waiting: list[socket.socket] = []
         self.confinement: list[object] = address.confinement("self")
-        ours = [file for file in map(_file_of, tuple(sys.modules.values())) if "hookline" in file]
-        self.own: Stamps = Stamps.take(ours, self.began)
+        files = [getattr(module, "__file__", None) or "" for module in tuple(sys.modules.values())]
+        self.own: Stamps = Stamps.take([file for file in files if "hookline" in file], self.began)
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -224,10 +223,6 @@ class Service:
         }
 
 
-def _file_of(module: object) -> str:
-    return getattr(module, "__file__", None) or ""
-
-
 def _sent_already(connection: socket.socket) -> bytes | None:
     """The route of an event, if all of it has been sent; if not, nothing is taken from the connection."""
     try:
@@ -261,7 +256,7 @@ def main(name: str, lock: int, entry: str, state: str = "") -> None:
     _enter(address.folder())
     log = Log(f"{name}.log")
     try:
-        asyncio.run(_serve(name, log, entry, state))
+        asyncio.run(Service(name, log, entry, state).run())
     except Exception as problem:
         log(f"failed: {type(problem).__name__}: {problem}")
         raise
@@ -275,7 +270,3 @@ def _enter(folder: str) -> None:
     os.chdir(folder)
     if not (address.is_private(folder) and os.path.samestat(os.lstat(folder), os.stat("."))):
         raise PermissionError(f"{folder}: not a private folder of this user")
-
-
-async def _serve(name: str, log: Log, entry: str, state: str) -> None:
-    await Service(name, log, entry, state).run()

@@ -103,13 +103,7 @@ def _signal_group(pid: int, number: int) -> None:
 
 def loaded_files() -> list[str]:
     """The files that make this process what it is; of the standard library, only where it lies."""
-    stdlib = os.path.dirname(os.__file__)
-    files = [sys.executable, os.__file__]
-    for module in tuple(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        if file and (not file.startswith(stdlib + os.sep) or "-packages" in file[len(stdlib) :]):
-            files.append(file)
-    return list(dict.fromkeys(files))
+    return list(dict.fromkeys([sys.executable, os.__file__, *template.files_of(list(sys.modules.values()))]))
 
 
 def main(entry: str, fd: int) -> None:

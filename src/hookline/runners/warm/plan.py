@@ -69,11 +69,11 @@ def plan(spec: ProcessSpec) -> WarmPlan | None:
     startup = None if called is None else _startup(env)
     if called is None or startup is None:
         return None
-    python, flags, script = called[0], called[1], called[2]
+    python, flags, script, arguments = called
     found = _interpreter(python, flags, cwd, env, startup)
     if found is None or not os.path.isfile(os.path.join(cwd, script)):
         return None
-    return WarmPlan(found, (python, *flags, script, *called[3]), 1 + len(flags), shell)
+    return WarmPlan(found, (python, *flags, script, *arguments), 1 + len(flags), shell)
 
 
 Startup = tuple[tuple[str, str], ...]
@@ -170,13 +170,7 @@ class _NotPlain(Exception):
 
 def shell_words(command: str, env: Mapping[str, str]) -> tuple[str, ...] | None:
     """The words a shell would make of a simple command, or None if it takes a shell to know."""
-    return _words(command, env) if "$" in command else _fixed_words(command)
-
-
-@lru_cache(256)
-def _fixed_words(command: str) -> tuple[str, ...] | None:
-    """Of a command without variables, which is split once."""
-    return _words(command, {})
+    return _words(command, env) if "$" in command else _words_without_variables(command)
 
 
 def _words(command: str, env: Mapping[str, str]) -> tuple[str, ...] | None:
@@ -187,6 +181,9 @@ def _words(command: str, env: Mapping[str, str]) -> tuple[str, ...] | None:
     if not words or "=" in words[0] or words[0] in RESERVED:
         return None
     return words
+
+
+_words_without_variables = lru_cache(256)(lambda command: _words(command, {}))
 
 
 def _split(command: str, env: Mapping[str, str]) -> Iterator[str]:

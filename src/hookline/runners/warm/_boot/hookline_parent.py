@@ -76,10 +76,7 @@ def depends_on(before):
     """The files and folders that made this interpreter what it is, the standard library's own files aside."""
     stdlib = os.path.dirname(os.__file__)
     paths = [sys.executable, os.path.join(os.path.dirname(sys.executable), "..", "pyvenv.cfg"), stdlib]
-    for name in before - {"__main__"}:
-        file = getattr(sys.modules.get(name), "__file__", None)
-        if file and not (file.startswith(stdlib + os.sep) and "-packages" not in file[len(stdlib) :]):
-            paths.append(file)
+    paths += template.files_of([sys.modules.get(name) for name in before - {"__main__"}])
     for entry in sys.path[1:]:
         if os.path.isdir(entry) and not entry.endswith("lib-dynload"):
             paths.append(entry)

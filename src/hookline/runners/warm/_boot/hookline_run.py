@@ -39,11 +39,10 @@ def prepare(go, file, folder, words, before):
         os.execv(file, words)
     sys.path[0] = getattr(loader, "archive", folder)
     main = type(sys)("__main__")
-    vars(main).update(__loader__=loader, __builtins__=builtins, __file__=full, __cached__=None)
+    main.__loader__ = loader
     if sys.version_info < (3, 14):
-        file_, cached = vars(main).pop("__file__"), vars(main).pop("__cached__")
-        made = vars(main).pop("__builtins__")
-        vars(main).update(__annotations__={}, __builtins__=made, __file__=file_, __cached__=cached)
+        main.__annotations__ = {}
+    vars(main).update(__builtins__=builtins, __file__=full, __cached__=None)
     sys.modules["__main__"] = main
     return [code, vars(main)]
 
