@@ -64,6 +64,7 @@ ELSEWHERE = {
     **dict.fromkeys(
         (
             "hookline mcp --hooks hooks.py -- npx -y some-server .",
+            "hookline mcp --name docs -- https://example.com/mcp",
             "hookline mcp pin files -- npx -y some-server .",
             "hookline mcp diff files",
             "hookline mcp accept files write_file",

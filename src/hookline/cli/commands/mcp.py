@@ -26,6 +26,7 @@ from hookline.records.audit.log_file import AuditFile
 
 _EXAMPLES = """examples:
   hookline mcp --hooks hooks.py -- npx -y some-server .
+  hookline mcp --name docs -- https://example.com/mcp
   hookline mcp pin files -- npx -y some-server .
   hookline mcp diff files                what changed since it was pinned
   hookline mcp accept files write_file   pin that; without a tool, all of it
@@ -152,9 +153,21 @@ def add_headers(into: argparse.ArgumentParser) -> None:
 
 async def connect(command: list[str], headers: list[str]) -> Upstream:
     """The server behind a command or a URL."""
+    if "://" in command[0]:
+        from hookline.hosts.gateway.http import ServerAddress
+
+        return ServerAddress(command[0], dict(map(_header, headers)))
     if headers:
         raise ConfigError("--header", "a program has no headers; name a URL")
     return await ServerProgram.start(command)
+
+
+def _header(text: str) -> tuple[str, str]:
+    """A header whose value is in an environment variable, so that no secret is in a command line."""
+    name, _, variable = text.partition("=")
+    if variable not in os.environ:
+        raise ConfigError("--header", f"expected NAME=VARIABLE with a variable that is set, got `{one_line(text)}`")
+    return name, os.environ[variable]
 
 
 def name_of(command: list[str]) -> str:
