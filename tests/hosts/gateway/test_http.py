@@ -51,8 +51,8 @@ def address() -> Iterator[str]:
 async def play(home: Path, address: str, era: Any) -> dict[str, Any]:
     person, steps = Person(), []
 
-    async def progress(done: float, *more: Any, **named: Any) -> None:
-        steps.append(done)
+    async def progress(progress: float, total: float | None, message: str | None) -> None:
+        steps.append(progress)
 
     async with Client(gateway(home, [address]), mode=era, elicitation_callback=person) as client:
         words = ("plain", "DENY", "REWRITE", "NOTE", "ASK", "REDACT")
