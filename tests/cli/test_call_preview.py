@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hookline.cli.call_preview import MOST_LINES, preview
+from hookline.cli.repl import MOST_LINES, preview
 
 SHOWN: list[tuple[str, dict[str, Any], list[str]]] = [
     ("Bash", {"command": "ls\nrm x", "description": "look"}, ["Bash (look)", "$ ls", "$ rm x"]),

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookline.fleet.audit_blocks import MOST_LINES, blocks_after, place_after
+from hookline.fleet.leaf import MOST_LINES, blocks_after, place_after
 from hookline.records.audit import AuditFile
 from hookline.records.audit.chain import Link
 from hookline.records.audit.reader import Cursor

@@ -31,9 +31,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "console": ("console", "look at audit logs in the browser, live"),
         "replay": ("replay", "run today's hooks against what was recorded"),
     },
-    "a team": {
-        "fleet": ("fleet", "one policy and one audit trail over many machines"),
-    },
+    "a team": {"fleet": ("fleet", "one policy and one audit trail over many machines")},
     "called by hosts, settings and scripts": {
         "answer": ("answer", "answer an agent CLI's hook; what `install` writes"),
         "guard": ("guard", "a guard as a command hook, for settings files"),

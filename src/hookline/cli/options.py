@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hookline.api import Hooks
+from hookline.cli.style import has_terminal
 from hookline.core.files import in_fleet
 from hookline.core.hooks.actions import Command
 from hookline.display import one_line
@@ -16,11 +18,12 @@ from hookline.errors import AuditError, ConfigError, EventError
 from hookline.runners import runner_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from hookline.api import RunnerFor
     from hookline.core.engine import Runner
     from hookline.events import Event
+    from hookline.hosts.install.entries import HookSource
     from hookline.runners.services import Services
     from hookline.settings import LoadedSettings, Problem
     from hookline.settings.trust.store import Policy, Status
@@ -85,6 +88,14 @@ class Once(argparse.Action):
         if getattr(namespace, self.dest, None) is not None:
             parser.error(f"{option_string} was given twice; import both in one Python file and name that")
         setattr(namespace, self.dest, values)
+
+
+AddFlags = Callable[[argparse.ArgumentParser], object]
+
+
+def option(*names: str, **how: Any) -> AddFlags:
+    """One row of a table of options: what adds it to a parser."""
+    return lambda into: into.add_argument(*names, **how)
 
 
 def add_sources(into: argparse.ArgumentParser) -> None:
@@ -158,15 +169,13 @@ def hooks_of(args: argparse.Namespace, *, runners: RunnerFor = runner_for, stric
     if args.hooks:
         return with_fleet_policy(from_python(args.hooks))
     _check_folder(args.project)
-    terminal = sys.stdin.isatty() and sys.stderr.isatty()
-    policy: Policy = "all" if args.trust else ask if terminal else "error"
     problems: list[Problem] = []
     hooks = Hooks.from_settings(
         args.project,
         settings=args.settings,
         setting_sources=args.setting_sources,
         plugin_dirs=args.plugin_dir,
-        trust=policy,
+        trust=policy_for(trusted=args.trust),
         watch=False,
         runners=runners,
         on_problem=problems.append,
@@ -223,8 +232,12 @@ def cold(kind: type[Any], services: Callable[[], Services]) -> Runner:
     return runner_for(kind, services)
 
 
-def ask(status: Status) -> bool:
-    """Ask on the terminal whether a project's hooks may run."""
+def policy_for(*, trusted: bool) -> Policy:
+    """What becomes of hooks that are not trusted: `--trust` lets them run, a person is asked, a script is refused."""
+    return "all" if trusted else _ask if has_terminal() else "error"
+
+
+def _ask(status: Status) -> bool:
     from hookline.cli.trust_review import review
 
     return review(status)
@@ -234,6 +247,15 @@ def warn(problem: Problem) -> None:
     """Say what is wrong with the files; the rest of them counts all the same."""
     if problem.severity == "error":
         print(f"hookline: {problem}", file=sys.stderr)
+
+
+def hooks_from(source: HookSource, project: str | Path = ".", *, trust: Policy = "all") -> Hooks:
+    """The hooks that an entry in a host's configuration asks; `trust` counts where it names no file."""
+    if source.hooks:
+        return from_python(source.hooks)
+    if source.settings:
+        return Hooks.from_settings(project, settings=source.settings, setting_sources="", trust="all", watch=False)
+    return Hooks.from_settings(project, trust=trust, watch=False)
 
 
 def from_python(file: str) -> Hooks:

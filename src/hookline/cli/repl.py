@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import atexit
+import os
 import sys
-from typing import TYPE_CHECKING
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from hookline.cli.call_preview import preview
-from hookline.cli.line_editor import LineEditor, read_line
+import msgspec
+
+from hookline.cli.style import paint
+from hookline.core.files import private, private_folder, state_folder
 from hookline.display import lines, one_line
 from hookline.replies import EventFields, Reply, allow, deny
 
@@ -27,11 +36,6 @@ HELP = {
     "↑ ↓": "earlier prompts",
 }
 ENDS = ("/exit", "/quit")
-
-
-def is_terminal() -> bool:
-    """Whether there is a person to ask."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 async def permit(ask: PermissionQuestion) -> Reply:
@@ -71,3 +75,181 @@ def _help(made: AgentBundle) -> None:
     column = min(max(map(len, rows)), 30) + 2
     for name, about in rows.items():
         print(f"  {one_line(name):<{column}}{one_line(about, 90)}", file=sys.stderr)
+
+
+# -- prompts ----------------------------------------------------------------------------------------------------------
+
+MOST_REMEMBERED = 1000
+
+
+async def read_line(prompt: str) -> str | None:
+    """One line from the terminal, without holding the agent up; None at the end of the input.
+
+    The terminal is read only once it has a line, so that a caller that stops waiting leaves no thread behind that would
+    take the next one, or keep the program from ending.
+    """
+    print(prompt, end="", file=sys.stderr, flush=True)
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+    return sys.stdin.readline() or None
+
+
+class LineEditor:
+    """Reads prompts: arrows move and bring back earlier ones, which are kept in the user's state folder."""
+
+    def __init__(self) -> None:
+        self._readline = _readline()
+        self._path = state_folder() / "prompts"
+        if self._readline is not None:
+            with suppress(OSError):
+                self._readline.read_history_file(str(self._path))
+            self._readline.set_history_length(MOST_REMEMBERED)
+            _restore_terminal_at_exit()
+
+    async def read(self, prompt: str) -> str | None:
+        """The next line, or None at the end of the input."""
+        if self._readline is None:
+            return await read_line(f"\n{prompt}")
+        print(file=sys.stderr, flush=True)
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[str | None] = loop.create_future()
+        # a thread of its own that is not waited for: Ctrl-C ends the program while it still reads
+        threading.Thread(target=_ask, args=(prompt, loop, answer), name="prompt", daemon=True).start()
+        line = await answer
+        if line is not None and line.strip():
+            self._remember()
+        return line
+
+    def _remember(self) -> None:
+        with suppress(OSError):  # a prompt that cannot be kept is not a reason to lose it
+            private_folder(self._path.parent)
+            os.close(private(str(self._path), os.O_WRONLY | os.O_CREAT))
+            self._readline.write_history_file(str(self._path))
+
+
+def _ask(prompt: str, loop: asyncio.AbstractEventLoop, answer: asyncio.Future[str | None]) -> None:
+    try:
+        line: str | None = input(prompt)
+    except (EOFError, OSError, ValueError):
+        line = None
+
+    def tell() -> None:
+        if not answer.done():
+            answer.set_result(line)
+
+    with suppress(RuntimeError):  # the program has ended meanwhile
+        loop.call_soon_threadsafe(tell)
+
+
+def _readline() -> Any:
+    """The module that edits lines, if this terminal can show it."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "dumb") == "dumb":
+        return None
+    try:
+        import readline
+    except ImportError:
+        return None
+    return readline
+
+
+def _restore_terminal_at_exit() -> None:
+    """A signal while a line is edited leaves the terminal as it was."""
+    import termios
+
+    with suppress(termios.error, OSError):
+        before = termios.tcgetattr(sys.stdin.fileno())
+
+        def restore() -> None:
+            with suppress(termios.error, OSError, ValueError):
+                termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, before)
+
+        atexit.register(restore)
+
+
+# -- what a call would do ---------------------------------------------------------------------------------------------
+
+MOST_LINES = 40
+#: a larger file is not compared: the new text is shown by itself
+MOST_COMPARED = 1 << 20
+
+
+def preview(tool: str, given: Mapping[str, Any]) -> list[str]:
+    """A headline and the lines below it, safe to show; an input with anything else in it is shown as it is."""
+    form = next((form for form, known in FORMS.items() if known[0] in given and set(given) <= set(known)), _whole)
+    shown = form(given)
+    more = 0 if form is _command else len(shown) - MOST_LINES  # what runs is shown whole: the end of it counts
+    if more <= 0:
+        return [f"{one_line(tool)} {shown[0]}", *shown[1:]]
+    return [f"{one_line(tool)} {shown[0]}", *shown[1:MOST_LINES], f"… and {more} more lines"]
+
+
+def _command(given: Mapping[str, Any]) -> list[str]:
+    told = one_line(str(given.get("description") or ""))
+    return [f"({told})" if told else "", *(f"$ {line}" for line in lines(str(given.get("command", ""))))]
+
+
+def _edit(given: Mapping[str, Any]) -> list[str]:
+    where = str(given.get("file_path", ""))
+    every = "  (every occurrence)" if given.get("replace_all") else ""
+    diff = _diff(str(given.get("old_string", "")), str(given.get("new_string", "")))
+    return [one_line(where) + every, *diff]
+
+
+def _write(given: Mapping[str, Any]) -> list[str]:
+    path = Path(str(given.get("file_path", "")))
+    old = _text(path)
+    kind = "  (new file)" if old is None and not path.exists() else ""
+    return [one_line(str(path)) + kind, *_diff(old or "", str(given.get("content", "")))]
+
+
+def _notebook(given: Mapping[str, Any]) -> list[str]:
+    cell = f"  {given.get('edit_mode', 'replace')} {given.get('cell_id') or 'a cell'}"
+    return [one_line(str(given.get("notebook_path", "")) + cell), *_diff("", str(given.get("new_source", "")))]
+
+
+def _address(given: Mapping[str, Any]) -> list[str]:
+    return [one_line(str(given.get("url", ""))), *lines(str(given.get("prompt", "")))]
+
+
+def _whole(given: Mapping[str, Any]) -> list[str]:
+    return [one_line(msgspec.json.encode(given).decode())]
+
+
+FORMS: dict[Callable[[Mapping[str, Any]], list[str]], tuple[str, ...]] = {
+    _command: ("command", "description", "timeout", "run_in_background"),
+    _edit: ("old_string", "new_string", "file_path", "replace_all"),
+    _write: ("content", "file_path"),
+    _notebook: ("new_source", "notebook_path", "cell_id", "cell_type", "edit_mode"),
+    _address: ("url", "prompt"),
+}
+"""Which arguments each form shows, the telling one first."""
+
+
+def _text(path: Path) -> str | None:
+    """What a file says now, if that can be compared."""
+    try:
+        if not path.is_file() or path.stat().st_size > MOST_COMPARED:
+            return None
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _diff(old: str, new: str) -> list[str]:
+    from difflib import unified_diff
+
+    changed = list(unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2))[2:]
+    return [_coloured(shown) for line in changed if not line.startswith("@@") or line != changed[0]
+            for shown in lines(line)]  # fmt: skip
+
+
+def _coloured(line: str) -> str:
+    import sys
+
+    colour = {"+": "green", "-": "red"}.get(line[:1], "dim")
+    return paint(line, colour, sys.stderr)

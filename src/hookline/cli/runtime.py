@@ -6,13 +6,15 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hookline.api import Hooks
 from hookline.core.engine.observers import HookResponse, HookStarted, Notice
+from hookline.core.hooks import AgentCheck, McpTool, Prompt
 
 if TYPE_CHECKING:
-    from hookline.api import Hooks
     from hookline.processes.watch import SharedDeadline
 
 T = TypeVar("T")
@@ -74,3 +76,20 @@ class TimeKeeper:
         else:
             return
         self._due.within(max(self._running.values(), default=None))
+
+
+# -- what hooks need from a host --------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def hosted(hooks: Hooks, *, model: str | None, mcp_config: str | None, cwd: str) -> AsyncIterator[None]:
+    """Give the hooks what their kinds need, for as long as this lasts."""
+    kinds = {type(hook.action) for hook in hooks.hooks}
+    if not kinds & {Prompt, AgentCheck, McpTool}:
+        yield
+        return
+    from hookline.agent.hook_services import services
+
+    async with services(model=model, mcp_config=mcp_config, cwd=cwd) as found:
+        hooks.services = found
+        yield

@@ -96,6 +96,17 @@ def folded(text: str, indent: int = 0, hanging: int | None = None) -> str:
     )  # fmt: skip
 
 
+def has_terminal() -> bool:
+    """Whether there is a person to ask."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def agreed(question: str) -> bool:
+    """Ask on the terminal; only a plain yes is a yes."""
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def say(text: str) -> None:
     """Print a line while something runs; a reader that has left (`| head`) is not a reason to stop it."""
     try:

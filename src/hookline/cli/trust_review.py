@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from hookline.cli.style import paint
+from hookline.cli.style import agreed, paint
 from hookline.display import lines as lines_of
 from hookline.display import one_line
 from hookline.settings.files import HookScript
@@ -14,8 +14,7 @@ from hookline.settings.trust.store import Item, Status, TrustChange
 def review(status: Status) -> bool:
     """Show a status on the terminal and ask; only a plain yes is a yes."""
     print(shown(status), file=sys.stderr)
-    print("Trust these hooks from now on? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return agreed("Trust these hooks from now on?")
 
 
 def shown(status: Status) -> str:

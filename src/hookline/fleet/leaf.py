@@ -10,7 +10,7 @@ import contextlib
 import logging
 import platform
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import islice
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hookline.errors import FleetError
-from hookline.fleet.audit_blocks import Block, blocks_after, place_after
+from hookline.fleet import subjects
 from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, fetch, unpack
 from hookline.fleet.check import check_in_process
 from hookline.fleet.connection import connect, end
@@ -29,21 +29,8 @@ from hookline.fleet.machine import CannotWrite, Current, Enrolment, Machine
 from hookline.fleet.registry import read_token
 from hookline.fleet.rollout import Rollout
 from hookline.fleet.status import Status
-from hookline.fleet.subjects import (
-    ANNOUNCE,
-    AUDIT_STREAM,
-    BUNDLE_BUCKET,
-    ENROL,
-    INSTANCE_HEADER,
-    POLICY_BUCKET,
-    SIGNATURE_HEADER,
-    STATUS_BUCKET,
-    TARGET,
-    audit_of,
-    inbox_of,
-)
-from hookline.records.audit.chain import Link, link_of
-from hookline.records.audit.reader import Cursor
+from hookline.records.audit.chain import Link, link_before, link_of
+from hookline.records.audit.reader import Cursor, LogReader
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -67,7 +54,7 @@ async def join(
     client = await connect(url, inbox="_INBOX_join", user="join", password="join")  # noqa: S106 - a door, not a secret
     try:
         ask = {"secret": secret, "key": key.public, "name": name or platform.node() or "machine"}
-        answer = await _request(client, ENROL, msgspec.json.encode(ask))
+        answer = await _request(client, subjects.ENROL, msgspec.json.encode(ask))
     finally:
         await client.close()
     found = _checked_answer(answer, team, key)
@@ -140,14 +127,14 @@ class Leaf:
             closed.set()
 
         self._client = client = await connect(
-            self.enrolment.hub, seed=self.machine.seed_path, inbox=inbox_of(me), name=me, patient=True,
+            self.enrolment.hub, seed=self.machine.seed_path, inbox=subjects.inbox_of(me), name=me, patient=True,
             on_back=self._came_back, on_problem=self.machine.note_trouble, closed_cb=on_closed,
         )  # fmt: skip
         self._cursor = None
         loops = [self._policy_loop(), self._audit_loop(), self._status_loop(), closed.wait()]
         tasks = [asyncio.create_task(loop) for loop in loops]
         try:
-            await client.subscribe(ANNOUNCE, cb=self._announced)
+            await client.subscribe(subjects.ANNOUNCE, cb=self._announced)
             await tasks[-1]
         finally:
             await end(*tasks)
@@ -200,7 +187,7 @@ class Leaf:
 
         js = self.client.jetstream()
         try:
-            last = await js.get_last_msg(AUDIT_STREAM, audit_of(self.enrolment.machine), direct=True)
+            last = await js.get_last_msg(subjects.AUDIT_STREAM, subjects.audit_of(self.enrolment.machine), direct=True)
         except NotFoundError:
             return Link(), 0
         line = (last.data or b"").splitlines(keepends=True)[-1:]
@@ -211,12 +198,12 @@ class Leaf:
         headers = {
             "Nats-Msg-Id": f"{self.enrolment.machine}.{block.last.hash}",  # machines made from one image begin alike
             "Nats-Expected-Last-Subject-Sequence": str(self._sequence),
-            SIGNATURE_HEADER: self._key.sign(block.data).hex(),
-            INSTANCE_HEADER: self._instance,
+            subjects.SIGNATURE_HEADER: self._key.sign(block.data).hex(),
+            subjects.INSTANCE_HEADER: self._instance,
         }
         js = self.client.jetstream()
-        subject = audit_of(self.enrolment.machine)
-        ack = await js.publish(subject, block.data, timeout=10, stream=AUDIT_STREAM, headers=headers)
+        subject = subjects.audit_of(self.enrolment.machine)
+        ack = await js.publish(subject, block.data, timeout=10, stream=subjects.AUDIT_STREAM, headers=headers)
         return ack.seq
 
     # -- policy in -----------------------------------------------------------------------------------------------
@@ -264,15 +251,15 @@ class Leaf:
     async def _wanted(self) -> tuple[int, str] | None:
         from nats.js.errors import KeyNotFoundError
 
-        bucket = await self.client.jetstream().key_value(POLICY_BUCKET)
+        bucket = await self.client.jetstream().key_value(subjects.POLICY_BUCKET)
         try:
-            entry = await bucket.get(TARGET)
+            entry = await bucket.get(subjects.TARGET)
         except KeyNotFoundError:
             return None
         return msgspec.json.decode(entry.value or b"", type=Rollout).wanted(self.enrolment.machine)
 
     async def _fetch(self, version: int, digest: str) -> tuple[Bundle, bytes]:
-        data = await fetch(self.client.jetstream(), BUNDLE_BUCKET, str(version))
+        data = await fetch(self.client.jetstream(), subjects.BUNDLE_BUCKET, str(version))
         bundle = unpack(data, public=self.enrolment.team)
         if bundle.version != version or bundle.digest != digest:
             raise FleetError(f"the hub sent another bundle than it announced (version {bundle.version})")
@@ -302,7 +289,7 @@ class Leaf:
         """Tell the hub how this machine stands."""
         status = await asyncio.to_thread(self.status)
         await self.client.jetstream().publish(
-            f"$KV.{STATUS_BUCKET}.{self.enrolment.machine}", msgspec.json.encode(status), timeout=10
+            f"$KV.{subjects.STATUS_BUCKET}.{self.enrolment.machine}", msgspec.json.encode(status), timeout=10
         )
         return status
 
@@ -331,3 +318,46 @@ class Leaf:
 def _next_blocks(log_path: Path, place: Cursor) -> list[tuple[Block, Cursor]]:
     """A few blocks at a time, so that a week offline does not lie in memory at once."""
     return list(islice(blocks_after(log_path, place), 16))
+
+
+# -- an audit log as blocks -------------------------------------------------------------------------------------------
+
+MOST_BYTES = 256 << 10
+MOST_LINES = 500
+
+
+class Block(msgspec.Struct, frozen=True):
+    """Lines that follow each other; `before` is where the chain stood, `last` where it stands after them.
+
+    The log itself is the spool: what was not sent yet is what comes after the last record that the hub has. So nothing
+    is kept twice, and a machine that was offline for a week, or killed at any moment, goes on where the hub stands.
+    """
+
+    before: Link
+    last: Link
+    lines: tuple[bytes, ...]
+
+    @property
+    def data(self) -> bytes:
+        """What is sent."""
+        return b"".join(self.lines)
+
+
+def place_after(log: Path, record: Link) -> Cursor:
+    """The place behind a record; the log's start if it does not hold the record."""
+    return LogReader(log).find(record) or Cursor()
+
+
+def blocks_after(log: Path, cursor: Cursor) -> Iterator[tuple[Block, Cursor]]:
+    """Blocks of what comes after a place, each with the place behind it.
+
+    If the log no longer holds that place, what it does hold is read from its beginning: the hub sees the gap.
+    """
+    reader = LogReader(log)
+    while True:
+        batch = reader.read(cursor, most_bytes=MOST_BYTES, most_lines=MOST_LINES)
+        if not batch.data:
+            return
+        lines, cursor = batch.lines, batch.cursor
+        last = link_of(lines[-1]) or Link(hash="")
+        yield Block(link_before(lines[0]) or Link(), last, tuple(lines)), cursor

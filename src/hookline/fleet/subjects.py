@@ -41,14 +41,8 @@ def machine_may(machine: str) -> dict[str, dict[str, list[str]]]:
         f"$JS.API.DIRECT.GET.OBJ_{BUNDLE_BUCKET}",
         f"$JS.API.DIRECT.GET.OBJ_{BUNDLE_BUCKET}.>",
     ]
-    return {
-        "publish": {"allow": publish},
-        "subscribe": {"allow": [f"{inbox_of(machine)}.>", ANNOUNCE]},
-    }
+    return {"publish": {"allow": publish}, "subscribe": {"allow": [f"{inbox_of(machine)}.>", ANNOUNCE]}}
 
 
-JOIN_MAY = {
-    "publish": {"allow": [ENROL]},
-    "subscribe": {"allow": ["_INBOX_join.>"]},
-}
+JOIN_MAY = {"publish": {"allow": [ENROL]}, "subscribe": {"allow": ["_INBOX_join.>"]}}
 """What a machine may do that has only a token: ask to be enrolled."""

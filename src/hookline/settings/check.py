@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,16 +16,18 @@ from hookline.core.hooks.actions import AgentCheck, Cedar, Command, Http, McpToo
 from hookline.core.hooks.condition import advice
 from hookline.core.hooks.hook import Hook
 from hookline.core.hooks.tools import CLAUDE_TOOLS
-from hookline.core.shell import parse_line
+from hookline.core.shell import ShellLine, SimpleCommand, parse_line
+from hookline.core.shell.folders import placed
+from hookline.core.shell.programs.languages import language_of
+from hookline.core.shell.programs.table import SHELL_VALUED, SHELLS
 from hookline.errors import did_you_mean
 from hookline.events import CATALOG, spec_of
-from hookline.settings.check_commands import missing_from
 from hookline.settings.fields import default_timeout
 from hookline.settings.files import read_bytes
 from hookline.settings.load import LoadedSettings
-from hookline.settings.locate import keys_of, position
 from hookline.settings.parse import parse_hooks
 from hookline.settings.problems import Problem
+from hookline.settings.trust.script_programs import CODE, OTHER_VALUED, PYTHON_VALUED
 
 _LARGEST = 4 * 1024 * 1024
 _LONG = 60.0
@@ -170,3 +175,198 @@ def _timeout(hook: Hook, _: str) -> Iterator[Problem]:
             f"timeout: {hook.timeout:g} s on a gate lets the agent wait for over a minute; write `{_LONG:g}` or less"
         )
         yield Problem(hook.source, problem, "warning")
+
+
+# -- where a key stands -----------------------------------------------------------------------------------------------
+
+_TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+)')
+_STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+
+
+def keys_of(path: str) -> tuple[str | int, ...]:
+    """The steps of a key path: `hooks.Stop[0]` is `("hooks", "Stop", 0)`."""
+    return tuple(int(found[1]) if found[1] else found[2] for found in _STEP.finditer(path))
+
+
+def position(text: str, keys: Sequence[str | int]) -> tuple[int, int] | None:
+    """Line and column, from 1, of the value that the keys lead to, or of the last one on the way that is there."""
+    at = _Walk(text).find(keys)
+    if at is None:
+        return None
+    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+
+
+class _Walk:
+    """Goes through the tokens of a text and notes where each step of the way begins."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = [(found.start(1), found[1]) for found in _TOKEN.finditer(text)]
+        self._at = 0
+
+    def find(self, keys: Sequence[str | int]) -> int | None:
+        """The offset of the deepest step that is there."""
+        best: int | None = None
+        for key in keys:
+            start = self._enter(key)
+            if start is None:
+                break
+            best = start
+        return best
+
+    def _enter(self, key: str | int) -> int | None:
+        """Go to a key's value or an item; the offset of the key, or of the item."""
+        opening = "{" if isinstance(key, str) else "["
+        if self._token() != opening:
+            return None
+        self._at += 1
+        index = 0
+        while self._token() not in ("}", "]", ""):
+            start, name = self._tokens[self._at]
+            if isinstance(key, str):
+                self._at += 2  # the key and its colon
+                if name[1:-1] == key:
+                    return start
+            elif index == key:
+                return start
+            self._skip()
+            index += 1
+            if self._token() == ",":
+                self._at += 1
+        return None
+
+    def _token(self) -> str:
+        return self._tokens[self._at][1] if self._at < len(self._tokens) else ""
+
+    def _skip(self) -> None:
+        """Past one value."""
+        depth = 0
+        while self._at < len(self._tokens):
+            token = self._token()
+            depth += (token in ("{", "[")) - (token in ("}", "]"))
+            self._at += 1
+            if depth <= 0:
+                return
+
+
+# -- programs and scripts that are not there --------------------------------------------------------------------------
+
+_BUILTINS = frozenset(
+    """
+    . : [ alias bg bind break builtin caller cd command compgen complete continue coproc declare dirs disown echo enable
+    eval exec exit export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd
+    read readarray readonly return select set shift shopt source suspend test time times trap true type typeset ulimit
+    umask unalias unset wait
+    """.split()  # noqa: SIM905 - reads better than a column of quotes
+)
+_LOOKS = {"command": ("-v", "-V"), "which": (), "hash": (), "type": ()}
+"""Commands that ask whether a program is there, and the option that makes them ask."""
+_TESTS = re.compile(r"""(?:\[\[?|\btest)\s+(?:!\s+)?-[a-zA-Z]\s+["']?([^\s"'\];]+)""")
+_FUNCTIONS = re.compile(r"(?:^|[\s;&|{(])(?:function\s+([\w-]+)|([\w-]+)\s*\(\s*\))")
+_NO_SCRIPT = re.compile(r"-(?:[a-zA-Z]*[cm]|e|-eval|p|-print)")
+_PROJECT, _PLUGIN, _HOME = "/:project:", "/:plugin:", "/:home:"
+
+
+def missing_from(action: Command, project: str) -> Iterator[str]:
+    """What is wrong with each program or script that the command needs, in the words of the user."""
+    if action.args is not None:
+        words = tuple(_Places(action, project).filled(word) for word in (action.command, *action.args))
+        line = ShellLine((SimpleCommand(name=words[0].rsplit("/", 1)[-1], words=words),))
+        yield from _Reader(action, project, line, "").problems()
+        return
+    text = _Places(action, project).marked(action.command)
+    yield from _Reader(action, project, parse_line(text), text).problems()
+
+
+class _Places:
+    """The folders that a command names by variables; as single words while it is read, since they may have blanks."""
+
+    def __init__(self, action: Command, project: str) -> None:
+        home = str(Path.home())
+        self._values = {_PROJECT: project, _PLUGIN: action.plugin_root or "", _HOME: home}
+        self._names = {"CLAUDE_PROJECT_DIR": _PROJECT, "CLAUDE_PLUGIN_ROOT": _PLUGIN, "HOME": _HOME}
+
+    def marked(self, text: str) -> str:
+        for name, mark in self._names.items():
+            text = re.sub(rf"\$\{{{name}(?::[-=?][^}}]*)?\}}|\${name}\b", mark, text)
+        return text
+
+    def filled(self, text: str) -> str:
+        text = self.marked(text)
+        for mark, value in self._values.items():
+            text = text.replace(mark, value)
+        return text
+
+
+class _Reader:
+    """One command, read for what it starts."""
+
+    def __init__(self, action: Command, project: str, line: ShellLine, text: str) -> None:
+        self._project, self._line = project, line
+        self._places = _Places(action, project)
+        self._tested = {self._places.filled(found[1]).removeprefix("./") for found in _TESTS.finditer(text)}
+        self._known = {name for found in _FUNCTIONS.finditer(text) for name in found.groups() if name}
+        self._own_path = "PATH" in action.env or re.search(r"\bPATH=", text) is not None
+        for command in line.commands:
+            if command.name in _LOOKS and set(_LOOKS[command.name]) <= {*command.words, *_LOOKS[command.name][1:]}:
+                self._known.update(command.words[1:])
+
+    def problems(self) -> Iterator[str]:
+        for command, bases in placed(self._line):
+            if not command.words or 0 in command.unknown:
+                continue
+            folders = [Path(self._project, self._places.filled(base)) for base in bases]
+            program = self._places.filled(command.words[0])
+            script = self._script(command)
+            if script is not None and _is_script(script) and not self._is_there(script, folders):
+                yield f"`{script}` does not exist"
+            if command.via and "/" not in program:  # `uv run check.py`, `npx tsx`: what it brings itself is its matter
+                if Path(program).suffix in CODE and not self._is_there(program, folders):
+                    yield f"`{program}` does not exist"
+                continue
+            problem = self._unrunnable(program, folders)
+            if problem:
+                yield f"`{program}` {problem}"
+
+    def _script(self, command: SimpleCommand) -> str | None:
+        """The script that a shell or an interpreter is given."""
+        language = language_of(command.name)
+        if command.name not in SHELLS and not language and command.name not in (".", "source"):
+            return None
+        valued = SHELL_VALUED if command.name in SHELLS else PYTHON_VALUED if language == "python" else OTHER_VALUED
+        valued = valued - {"-A"} if language == "deno" else valued
+        at, words = 1, command.words
+        while at < len(words) and (words[at][:1] in "-+" or words[at] == "run"):
+            if _NO_SCRIPT.fullmatch(words[at]) or words[at] == "-":
+                return None
+            at += 2 if words[at] in valued else 1
+        if at >= len(words) or at in command.unknown or at in command.globs:
+            return None
+        return self._places.filled(words[at])
+
+    def _is_there(self, name: str, folders: list[Path]) -> bool:
+        """Whether it may be there: also where the folder is not known, or where the line looks first."""
+        path = Path(name).expanduser()
+        return (
+            name.removeprefix("./") in self._tested
+            or (not folders and not path.is_absolute())
+            or any((folder / path).exists() for folder in folders or [Path(self._project)])
+        )
+
+    def _unrunnable(self, program: str, folders: list[Path]) -> str:
+        if "/" not in program:
+            known = program in _BUILTINS or program in self._known or self._own_path
+            return "" if known or shutil.which(program) else "was not found on PATH; install it or give its path"
+        if not self._is_there(program, folders):
+            return "does not exist"
+        found = [folder / Path(program).expanduser() for folder in folders]
+        path = next((one for one in found if one.exists()), None)
+        if path is None:
+            return ""
+        if path.is_dir():
+            return "is a folder; name a program"
+        return "" if os.access(path, os.X_OK) else f"is not executable; run `chmod +x {program}`"
+
+
+def _is_script(word: str) -> bool:
+    """Whether a word is a file's name, and not a task such as `bun run build`."""
+    return "/" in word or Path(word).suffix in CODE

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -21,17 +19,6 @@ class KeySpec(NamedTuple):
     want: str
     write: str
     otherwise: Otherwise = "default"
-
-    def schema(self) -> dict[str, Any]:
-        """What an editor may offer and check: the type of the example, and what to write."""
-        example = json.loads(self.write)
-        kind = "number" if isinstance(example, int) and not isinstance(example, bool) else _JSON_TYPES[type(example)]
-        choices = re.findall(r'`"?(\w+)"?`', self.want)
-        limits = {"enum": choices} if kind == "string" and len(choices) > 1 else {"type": kind}
-        return {"description": self.want, "examples": [example], **limits}
-
-
-_JSON_TYPES = {bool: "boolean", str: "string", list: "array", dict: "object", float: "number"}
 
 
 def _text(value: Any) -> bool:

@@ -66,14 +66,11 @@ def parse_hooks(table: object, source: SettingsSource, rules: HttpRules | None =
     return ParsedSettings(tuple(reader.hooks), tuple(reader.problems))
 
 
-_SPELLINGS = {
-    spelling: name
-    for name in CATALOG
-    for spelling in (
-        name[0].lower() + name[1:],
-        "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_"),
-    )
-}
+def _snake(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+
+
+_SPELLINGS = {spelling: name for name in CATALOG for spelling in (name[0].lower() + name[1:], _snake(name))}
 """`preToolUse` and `pre_tool_use`: how seeds/002 spells events."""
 
 
@@ -353,10 +350,6 @@ _EFFECT = {
     "drop": "; this hook does not run",
     "block": "; read as `block`, to be on the safe side",
 }
-
-
-def _snake(name: str) -> str:
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
 
 
 def _is_comment(key: str) -> bool:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hookline.cli.commands import audit
 from hookline.errors import HooklineError
-from hookline.fleet.audit_blocks import blocks_after
+from hookline.fleet.leaf import blocks_after
 from hookline.records.audit.chain import link_of
 from hookline.records.audit.log_file import AuditFile
 from hookline.records.audit.reader import Cursor, LogReader, logs_in

@@ -27,7 +27,6 @@ from hookline.hosts.table import HOSTS
 
 if TYPE_CHECKING:
     from hookline.api import Hooks
-    from hookline.hosts.install.entries import HookSource
 
 DEADLINE = 20.0
 """Seconds until the host is answered without the hooks, unless the command says otherwise."""
@@ -205,27 +204,18 @@ def _load(request: AnswerOptions) -> Hooks:
 
 
 def _own_hooks(request: AnswerOptions) -> Hooks:
+    from hookline.cli.options import hooks_from
     from hookline.hosts.install.entries import HookSource
 
     own = HookSource(request.hooks, request.settings)
-    hooks = _hooks_of(own)
+    hooks = hooks_from(own, trust="error")
     if request.scope == "project" and request.host.config.replaces:
         from hookline.hosts.install.survey import silenced_user_hooks
 
         for source in silenced_user_hooks(request.host, request.event, own):
-            hooks.add(*(msgspec.structs.replace(hook, name=f"{hook.name} (user)") for hook in _hooks_of(source).hooks))
+            more = hooks_from(source, trust="error").hooks
+            hooks.add(*(msgspec.structs.replace(hook, name=f"{hook.name} (user)") for hook in more))
     return hooks
-
-
-def _hooks_of(source: HookSource) -> Hooks:
-    from hookline.api import Hooks
-    from hookline.hook_file import load_hooks
-
-    if source.hooks:
-        return load_hooks(source.hooks)
-    if source.settings:
-        return Hooks.from_settings(".", settings=source.settings, setting_sources="", trust="all", watch=False)
-    return Hooks.from_settings(".", trust="error", watch=False)
 
 
 def _speaker(request: AnswerOptions, data: bytes) -> Host:

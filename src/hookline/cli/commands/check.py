@@ -10,7 +10,7 @@ import msgspec
 
 from hookline.cli.options import add_json, add_sources, from_python, load, parser
 from hookline.cli.runtime import TimeKeeper
-from hookline.cli.style import folded, paint
+from hookline.cli.style import counted, folded, paint
 from hookline.display import unsteered_json
 from hookline.errors import ConfigError
 from hookline.processes.stdout import borrowed_stdout
@@ -79,12 +79,8 @@ def _line(problem: Problem) -> str:
 def _summary(problems: Sequence[Problem]) -> str:
     """How many of each there are, the worst first."""
     counts = [(sum(problem.severity == kind for problem in problems), kind) for kind in _COLOURS]
-    return ", ".join(f"{count} {kind}{'s' if count != 1 else ''}" for count, kind in counts if count)
+    return ", ".join(counted(count, kind) for count, kind in counts if count)
 
 
 def _all_well(count: int) -> str:
-    return (
-        f"{count} hook{'s' if count != 1 else ''}, nothing wrong"
-        if count
-        else "no hooks; `hookline init` writes a first one"
-    )
+    return f"{counted(count, 'hook')}, nothing wrong" if count else "no hooks; `hookline init` writes a first one"

@@ -13,7 +13,7 @@ import msgspec
 
 from hookline.api import Hooks
 from hookline.cli.options import add_hosting, add_json, add_sources, cold, hooks_of, parser
-from hookline.cli.runtime import TimeKeeper, run
+from hookline.cli.runtime import TimeKeeper, hosted, run
 from hookline.cli.style import folded, painted, width
 from hookline.core.engine import Outcome, Status, Verdict
 from hookline.core.hooks import Hook
@@ -170,8 +170,6 @@ def _value(text: str) -> Any:
 
 
 async def _fire(hooks: Hooks, event: Event, args: argparse.Namespace) -> tuple[Verdict, list[str]]:
-    from hookline.cli.services import hosted
-
     async with hooks, hosted(hooks, model=args.model, mcp_config=args.mcp_config, cwd=event.cwd):
         verdict = await hooks.fire(event)
         late = await hooks.drain()

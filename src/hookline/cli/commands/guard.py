@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Callable
 from functools import cache
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 from msgspec import Struct
@@ -66,103 +67,15 @@ def _arguments(*argv: str) -> argparse.Namespace:
 def _parser() -> argparse.ArgumentParser:
     flags = parser("guard", "Judge the event on stdin with a guard and print the answer.", _EXAMPLES)
     kinds = flags.add_subparsers(dest="guard", required=True, metavar="GUARD")
-    _paths(kinds.add_parser("paths", help="stay inside the project's folder"))
-    _commands(kinds.add_parser("commands", help="commands that may not be run, or the only ones that may"))
-    _protect(kinds.add_parser("protect", help="ask before the files that switch guards off are written"))
-    _secrets(kinds.add_parser("secrets", help="stop credentials, or take them out"))
-    _approvals(kinds.add_parser("approvals", help="approve a safe-list without a prompt"))
-    _budget(kinds.add_parser("budget", help="limit what a session may spend"))
-    _branches(kinds.add_parser("branches", help="pushes that may not be made: to a branch, by force"))
-    _rate(kinds.add_parser("rate", help="limit how fast calls may come"))
-    for one in kinds.choices.values():
-        one.add_argument("--lines", action="store_true", help="stay, and answer one line per event line")
+    for name, (about, options, _) in _GUARDS.items():
+        one = kinds.add_parser(name, help=about)
+        for option, how in {**options, "--lines": _switch("stay, and answer one line per event line")}.items():
+            one.add_argument(option, **how)
     return flags
 
 
-def _undecided(flags: argparse.ArgumentParser, default: str) -> None:
-    flags.add_argument("--undecided", choices=["ask", "deny"], default=default, help="when a line cannot be read")
-
-
-def _confine(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument(
-        "--confine",
-        choices=["auto", "off"],
-        default="off",
-        help="`auto`: where the kernel can hold a shell line, run it confined instead of asking about it",
-    )
-
-
-def _paths(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("--root", metavar="DIR", help="the folder to stay in (default: the project)")
-    flags.add_argument("--also", action="append", default=[], metavar="DIR", help="one more folder to write in")
-    flags.add_argument("--read", action="store_true", help="keep reading inside, too")
-    _undecided(flags, "ask")
-    _confine(flags)
-    flags.add_argument("--temporary", action="store_true", help="the system's temporary folder may be written in, too")
-    flags.add_argument(
-        "--block", action="append", default=[], metavar="PATTERN", help="also refuse to run this, such as 'sudo *'"
-    )
-    flags.add_argument(
-        "--protect", action="store_true", help="also ask before files that switch guards off are written"
-    )
-
-
-def _protect(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("--also", action="append", default=[], metavar="FILE", help="one more file or folder")
-    flags.add_argument("--deny", action="store_true", help="deny instead of asking")
-
-
-def _commands(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("--block", action="append", default=[], metavar="PATTERN", help="such as 'rm -rf *'")
-    flags.add_argument("--only", action="append", default=[], metavar="PATTERN", help="nothing but these")
-    flags.add_argument("--containing", action="append", default=[], metavar="TEXT", help="a plain text to refuse")
-    _undecided(flags, "ask")
-    _confine(flags)
-
-
-def _secrets(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("--redact", action="store_true", help="take credentials out instead of stopping the call")
-
-
-def _approvals(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument(
-        "--allow", action="append", default=[], metavar="PATTERN", help="such as 'ls *' or 'Read(src/**)'"
-    )
-    flags.add_argument("--otherwise", choices=["block", "leave"], default="leave", help="what becomes of the rest")
-
-
-def _budget(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("--tool-calls", type=int, metavar="N", help="tool calls a session may make")
-    flags.add_argument("--seconds", type=float, metavar="S", help="seconds a session may last")
-    flags.add_argument("--per-tool", action="append", default=[], metavar="TOOL=N", help="calls of one tool")
-
-
-def _branches(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument(
-        "--protect",
-        action="append",
-        default=[],
-        metavar="BRANCH",
-        help="such as main or 'release/*' (default: main, master, unless --no-force-push is given)",
-    )
-    flags.add_argument(
-        "--no-force-push", action="store_true", help="refuse what may take commits away: --force, +main, --delete"
-    )
-    flags.add_argument("--with-lease", action="store_true", help="with it, let --force-with-lease through")
-    flags.add_argument("--delete", action="store_true", help="with it, let branches and tags be removed")
-    _undecided(flags, "ask")
-
-
-def _rate(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("--calls", type=int, required=True, metavar="N", help="calls that may come in that time")
-    flags.add_argument("--per", type=float, default=60.0, metavar="S", help="seconds (default: 60)")
-    flags.add_argument(
-        "--match", metavar="TOOLS", help="the tools that count, such as 'WebFetch|mcp__.*' (default: all)"
-    )
-
-
 def _guards(args: argparse.Namespace) -> list[Hook]:
-    return _MAKE[args.guard](args)
+    return _GUARDS[args.guard][2](args)
 
 
 def _make_paths(args: argparse.Namespace) -> list[Hook]:
@@ -218,17 +131,72 @@ def _make_rate(args: argparse.Namespace) -> list[Hook]:
     return [budget.rate(args.calls, args.per, match=args.match, state=state_folder() / "rates")]
 
 
-_MAKE = {
-    "paths": _make_paths,
-    "commands": _make_commands,
-    "protect": lambda args: [protect.own_files(args.also, answer="deny" if args.deny else "ask")],
-    "secrets": lambda args: secrets.redact() if args.redact else secrets.block(),
-    "approvals": lambda args: [approvals.auto(args.allow or approvals.SAFE, otherwise=args.otherwise)],
-    "budget": _make_budget,
-    "branches": _make_branches,
-    "rate": _make_rate,
-}
-"""Which guard each word makes."""
+def _switch(about: str) -> dict[str, Any]:
+    return {"action": "store_true", "help": about}
+
+
+def _several(metavar: str, about: str) -> dict[str, Any]:
+    return {"action": "append", "default": [], "metavar": metavar, "help": about}
+
+
+def _one_of(choices: str, default: str, about: str) -> dict[str, Any]:
+    return {"choices": choices.split(), "default": default, "help": about}
+
+
+_UNDECIDED = _one_of("ask deny", "ask", "when a line cannot be read")
+_CONFINE = _one_of(
+    "auto off", "off", "`auto`: where the kernel can hold a shell line, run it confined instead of asking about it"
+)
+_GUARDS: dict[str, tuple[str, dict[str, dict[str, Any]], Callable[[argparse.Namespace], list[Hook]]]] = {
+    "paths": ("stay inside the project's folder", {
+        "--root": {"metavar": "DIR", "help": "the folder to stay in (default: the project)"},
+        "--also": _several("DIR", "one more folder to write in"),
+        "--read": _switch("keep reading inside, too"),
+        "--undecided": _UNDECIDED,
+        "--confine": _CONFINE,
+        "--temporary": _switch("the system's temporary folder may be written in, too"),
+        "--block": _several("PATTERN", "also refuse to run this, such as 'sudo *'"),
+        "--protect": _switch("also ask before files that switch guards off are written"),
+    }, _make_paths),
+    "commands": ("commands that may not be run, or the only ones that may", {
+        "--block": _several("PATTERN", "such as 'rm -rf *'"),
+        "--only": _several("PATTERN", "nothing but these"),
+        "--containing": _several("TEXT", "a plain text to refuse"),
+        "--undecided": _UNDECIDED,
+        "--confine": _CONFINE,
+    }, _make_commands),
+    "protect": ("ask before the files that switch guards off are written", {
+        "--also": _several("FILE", "one more file or folder"),
+        "--deny": _switch("deny instead of asking"),
+    }, lambda args: [protect.own_files(args.also, answer="deny" if args.deny else "ask")]),
+    "secrets": ("stop credentials, or take them out", {
+        "--redact": _switch("take credentials out instead of stopping the call"),
+    }, lambda args: secrets.redact() if args.redact else secrets.block()),
+    "approvals": ("approve a safe-list without a prompt", {
+        "--allow": _several("PATTERN", "such as 'ls *' or 'Read(src/**)'"),
+        "--otherwise": _one_of("block leave", "leave", "what becomes of the rest"),
+    }, lambda args: [approvals.auto(args.allow or approvals.SAFE, otherwise=args.otherwise)]),
+    "budget": ("limit what a session may spend", {
+        "--tool-calls": {"type": int, "metavar": "N", "help": "tool calls a session may make"},
+        "--seconds": {"type": float, "metavar": "S", "help": "seconds a session may last"},
+        "--per-tool": _several("TOOL=N", "calls of one tool"),
+    }, _make_budget),
+    "branches": ("pushes that may not be made: to a branch, by force", {
+        "--protect": _several(
+            "BRANCH", "such as main or 'release/*' (default: main, master, unless --no-force-push is given)"
+        ),
+        "--no-force-push": _switch("refuse what may take commits away: --force, +main, --delete"),
+        "--with-lease": _switch("with it, let --force-with-lease through"),
+        "--delete": _switch("with it, let branches and tags be removed"),
+        "--undecided": _UNDECIDED,
+    }, _make_branches),
+    "rate": ("limit how fast calls may come", {
+        "--calls": {"type": int, "required": True, "metavar": "N", "help": "calls that may come in that time"},
+        "--per": {"type": float, "default": 60.0, "metavar": "S", "help": "seconds (default: 60)"},
+        "--match": {"metavar": "TOOLS", "help": "the tools that count, such as 'WebFetch|mcp__.*' (default: all)"},
+    }, _make_rate),
+}  # fmt: skip
+"""Each guard: what it is for, its options, and what makes it."""
 
 
 async def _serve(hooks: Hooks, stdout: BinaryIO, *, lines: bool) -> int:
@@ -260,8 +228,7 @@ class _HookOutput(Struct, frozen=True):
 class _OnceCodec:
     """Claude Code's words for a command that answers once; what cannot be judged is blocked with exit code 2."""
 
-    def decode(self, data: bytes) -> Event:
-        return claude.decode_event(data)
+    decode = staticmethod(claude.decode_event)
 
     def encode(self, reply: Reply, event: Event) -> _HookOutput:
         return _HookOutput(claude.encode_reply(reply, event).decode())
@@ -273,11 +240,8 @@ class _OnceCodec:
 class _LineCodec:
     """The same for a command that stays: each line is answered with one, also a line that cannot be read."""
 
-    def decode(self, line: bytes) -> Event:
-        return claude.decode_event(line)
-
-    def encode(self, reply: Reply, event: Event) -> bytes:
-        return claude.encode_reply(reply, event)
+    decode = staticmethod(claude.decode_event)
+    encode = staticmethod(claude.encode_reply)
 
     def refuse(self, problem: BaseException, line: bytes, event: Event | None) -> bytes:
         return msgspec.json.encode({"decision": "block", "reason": _REFUSAL.format(problem)})

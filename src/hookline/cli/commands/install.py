@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import signal
-import sys
 import textwrap
 import time
 from collections.abc import Sequence
@@ -13,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hookline.cli.commands.uninstall import take_out
-from hookline.cli.options import Once, add_json, default_project, from_python, parser
-from hookline.cli.style import paint
+from hookline.cli.options import Once, add_json, default_project, hooks_from, parser
+from hookline.cli.style import agreed, has_terminal, paint
 from hookline.display import one_line
 from hookline.errors import HooklineError
 from hookline.guards.sandboxing import unavailable
@@ -74,7 +73,8 @@ def main(argv: list[str]) -> int:
     done = []
     for host in chosen:
         _check_source(host, source)
-        trust = args.yes or (host.hook_trust is not None and _agreed(host))
+        question = f"{host.title} runs hooks only once they are trusted. Trust these now?"
+        trust = args.yes or (host.hook_trust is not None and has_terminal() and agreed(question))
         one = install(host, hooks, source, scope=scope, project=project, trust=trust,
                       replace=args.replace or args.until_exit, allow_subagents=args.allow_subagents)  # fmt: skip
         done.append(one._replace(notes=(*_version_notes(one.host), *one.notes)))
@@ -142,23 +142,15 @@ def add_source(flags: argparse.ArgumentParser) -> None:
 
 def load_source(args: argparse.Namespace) -> tuple[HookSource, list[Hook]]:
     """Where the hooks come from, as the configuration will say it, and the hooks themselves."""
-    from hookline.api import Hooks
-
-    if args.hooks:
-        hooks = from_python(args.hooks)
-        return HookSource(hooks=str(Path(args.hooks).resolve())), list(hooks.hooks)
-    if args.settings:
-        path = Path(args.settings).resolve()
-        if not path.is_file():
-            raise HooklineError(f"--settings: no such file `{args.settings}`")
-        loaded = Hooks.from_settings(".", settings=str(path), setting_sources="", trust="all", watch=False)
-        return HookSource(settings=str(path)), list(loaded.hooks)
-    loaded = Hooks.from_settings(".", trust="all", watch=False)
-    if not loaded.hooks:
+    if args.settings and not Path(args.settings).is_file():
+        raise HooklineError(f"--settings: no such file `{args.settings}`")
+    source = HookSource(*(str(Path(file).resolve()) if file else "" for file in (args.hooks, args.settings)))
+    hooks = list(hooks_from(source).hooks)
+    if not hooks and not source.flags:
         raise HooklineError(
             "there are no hooks here; name a Python file with --hooks or a settings file with --settings"
         )
-    return HookSource(), list(loaded.hooks)
+    return source, hooks
 
 
 def _check_source(host: Host, source: HookSource) -> None:
@@ -166,19 +158,6 @@ def _check_source(host: Host, source: HookSource) -> None:
         raise HooklineError(
             f"{host.title} reads these settings files itself; name other hooks with --hooks or --settings"
         )
-
-
-def _agreed(host: Host) -> bool:
-    """Ask whether our hooks may be trusted, if there is a terminal."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    print(
-        f"{host.title} runs hooks only once they are trusted. Trust these now? [y/N] ",
-        end="",
-        file=sys.stderr,
-        flush=True,
-    )
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 # -- showing --------------------------------------------------------------------------------------------------------

@@ -9,8 +9,7 @@ from typing import BinaryIO
 
 from hookline.api import Hooks
 from hookline.cli.options import add_hosting, add_sources, hooks_of, parser, record_refusal
-from hookline.cli.runtime import TimeKeeper, run
-from hookline.cli.services import hosted
+from hookline.cli.runtime import TimeKeeper, hosted, run
 from hookline.core.wire.dialects import DIALECTS
 from hookline.hosts.answer import answer
 from hookline.hosts.dialect_lines import MOST_BYTES, LineCodec, refused

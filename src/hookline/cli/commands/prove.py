@@ -7,20 +7,15 @@ import sys
 import textwrap
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from hookline.cli.options import add_json, from_python, parser
+from hookline.cli.options import add_json, hooks_from, parser
 from hookline.cli.style import paint
 from hookline.display import one_line
 from hookline.hosts.host import Host
-from hookline.hosts.install.entries import HookSource
 from hookline.hosts.install.survey import Proof, hooked, note_proof
 from hookline.hosts.prove.proof import ProofResult, prove
 from hookline.hosts.prove.trial import Finding
 from hookline.hosts.table import AGENTS, HOSTS, find
-
-if TYPE_CHECKING:
-    from hookline.core.hooks.hook import Hook
 
 _EXAMPLES = """examples:
   hookline prove                    every agent that is hooked here
@@ -58,24 +53,12 @@ def main(argv: list[str]) -> int:
 def _prove(host: Host, project: Path, *, quiet: bool) -> ProofResult:
     if not quiet:
         print(paint(host.title, "bold"), end=" ", flush=True)
-    found = prove(host, project, lambda source: _hooks(source, project))
+    found = prove(host, project, lambda source: list(hooks_from(source, project).hooks))
     if found.version and found.seconds:
         note_proof(host, Proof(found.version, datetime.now(UTC).date().isoformat(), found.holds))
     if not quiet:
         _show(found)
     return found
-
-
-def _hooks(source: HookSource, project: Path) -> list[Hook]:
-    """The hooks that an entry asks, loaded as `install` loads them."""
-    from hookline.api import Hooks
-
-    if source.hooks:
-        return list(from_python(source.hooks).hooks)
-    if source.settings:
-        loaded = Hooks.from_settings(project, settings=source.settings, setting_sources="", trust="all", watch=False)
-        return list(loaded.hooks)
-    return list(Hooks.from_settings(project, trust="all", watch=False).hooks)
 
 
 def _show(found: ProofResult) -> None:

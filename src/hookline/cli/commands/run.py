@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from hookline.agent.factory import AgentBundle
     from hookline.agent.session.results import Result
     from hookline.api import Hooks
-    from hookline.settings.trust.store import Policy
 
 Write = Callable[[bytes], None]
 FAILED, INTERRUPTED, TERMINATED = 1, 130, 143
@@ -92,12 +91,13 @@ async def _session(made: AgentBundle, options: RunOptions, write: Write) -> int:
         from hookline.agent.stream_json.host_session import serve
 
         return await serve(made, options, write)
-    from hookline.cli.repl import converse, is_terminal, permit
+    from hookline.cli.repl import converse, permit
+    from hookline.cli.style import has_terminal
 
-    if is_terminal() and not options.print:
+    if has_terminal() and not options.print:
         made.agent.session.policy.can_use_tool = permit
     prompt = options.prompt
-    if prompt is None and is_terminal() and not options.init_only:
+    if prompt is None and has_terminal() and not options.init_only:
         return await converse(made)
     await made.agent.start()
     if options.init_only:
@@ -116,12 +116,11 @@ async def _session(made: AgentBundle, options: RunOptions, write: Write) -> int:
 def make_hooks(options: RunOptions, cwd: str, env: Mapping[str, str]) -> Hooks:
     """The hooks of a Python file, or of the settings files once they are trusted."""
     from hookline.agent.factory import settings_hooks
-    from hookline.cli.options import ask, from_python, warn, with_fleet_policy
+    from hookline.cli.options import from_python, policy_for, warn, with_fleet_policy
 
     if options.hooks:
         return with_fleet_policy(from_python(options.hooks))
-    terminal = sys.stdin.isatty() and sys.stderr.isatty()
-    trust: Policy = "all" if options.trust else ask if terminal else "error"
+    trust = policy_for(trusted=options.trust)
     return with_fleet_policy(settings_hooks(options, cwd, env, trust=trust, on_problem=warn))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from hookline.cli.options import add_json, add_sources, load, parser
+from hookline.cli.style import counted
 from hookline.cli.trust_review import review, shown, trusted_by_command
 from hookline.display import one_line, unsteered_json
 from hookline.settings.trust.store import Status, Trust
@@ -47,7 +48,7 @@ def main(argv: list[str]) -> int:
 
 def _forget(trust: Trust, args: argparse.Namespace) -> int:
     gone = trust.forget(Path(args.project))
-    said = f"forgot {gone} file{'s' if gone != 1 else ''}"
+    said = f"forgot {counted(gone, 'file')}"
     print(unsteered_json(msgspec.json.encode({"forgot": gone})) if args.json else said)
     return 0
 

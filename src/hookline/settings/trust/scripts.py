@@ -23,6 +23,7 @@ from hookline.core.shell.programs.languages import language_of
 from hookline.core.shell.programs.table import SHELL_VALUED, SHELLS
 from hookline.settings.files import LARGEST, is_dir, is_file, read_bytes
 from hookline.settings.sources import absolute_path
+from hookline.settings.trust import script_programs as programs
 from hookline.settings.trust.code_imports import (
     Listing,
     code_beside,
@@ -34,23 +35,6 @@ from hookline.settings.trust.code_imports import (
     python_imports,
 )
 from hookline.settings.trust.dynamic_code import code_reach, python_reach
-from hookline.settings.trust.script_programs import (
-    ANSWERED,
-    CODE_OPTIONS,
-    CODE_VARIABLES,
-    HERE,
-    HOOKLINE_FILES,
-    HOOKLINE_FLAGS,
-    HOOKLINE_VERBS,
-    INLINE_FILES,
-    OTHER_VALUED,
-    PLAIN,
-    PLAIN_FLAGS,
-    PLAIN_VARIABLES,
-    PYTHON_VALUED,
-    RECIPES,
-    WITH_PROGRAM_FILE,
-)
 
 _LONGEST_NAME = 4096
 _MOST_SCRIPTS = 50
@@ -139,7 +123,7 @@ class _CommandReader:
             )
             self._read(msgspec.structs.replace(command, words=words, redirects=redirects), bases, where)
         for reason in line.undecidable:
-            if not ANSWERED.search(reason):
+            if not programs.ANSWERED.search(reason):
                 self._note(where, self._without_placeholder_marks(reason))
 
     # -- one command ---------------------------------------------------------------------------------------------
@@ -177,14 +161,16 @@ class _CommandReader:
 
     def _other(self, command: SimpleCommand, bases: tuple[Path, ...], where: str) -> None:
         name = command.name
-        for flag, value in _flag_values(command, WITH_PROGRAM_FILE.get(name, ())):
+        for flag, value in _flag_values(command, programs.WITH_PROGRAM_FILE.get(name, ())):
             self._add_word(command, value, bases, where, f"what `{name} {flag}` runs")
-        for file in RECIPES.get(name, ()):
+        for file in programs.RECIPES.get(name, ()):
             self._add(file, bases, where)
-        if name in RECIPES:
+        if name in programs.RECIPES:
             self._note(where, f"`{name}` runs what its recipes say")
-        elif name in PLAIN or name in WITH_PROGRAM_FILE:
-            if any(code_reach(name, word) or CODE_OPTIONS.match(f"{name} {word}") for word in command.words[1:]):
+        elif name in programs.PLAIN or name in programs.WITH_PROGRAM_FILE:
+            if any(
+                code_reach(name, word) or programs.CODE_OPTIONS.match(f"{name} {word}") for word in command.words[1:]
+            ):
                 self._note(where, f"the code that `{name}` is given may run files")
             return
         elif command.via:
@@ -192,7 +178,7 @@ class _CommandReader:
         for at, word in enumerate(command.words[1:], 1):  # it may run the code it is given
             if at not in command.unknown and any(is_code(base / word) for base in bases):
                 self._add(word, bases, where)
-        if "/" not in command.words[0] and name not in ("eval", "exec", *RECIPES):
+        if "/" not in command.words[0] and name not in ("eval", "exec", *programs.RECIPES):
             self._note(where, f"`{name}` may run files of the project, and which cannot be told")
 
     def _script_of(self, command: SimpleCommand, valued: frozenset[str], bases: tuple[Path, ...], where: str) -> None:
@@ -224,7 +210,7 @@ class _CommandReader:
     def _interpreted(self, command: SimpleCommand, bases: tuple[Path, ...], where: str) -> None:
         language, words, at = language_of(command.name), command.words, 1
         python = language in ("python", "pypy")
-        valued = PYTHON_VALUED if python else OTHER_VALUED
+        valued = programs.PYTHON_VALUED if python else programs.OTHER_VALUED
         while at < len(words) and words[at].startswith("-") and words[at] != "-":
             if python and words[at].startswith("-m"):
                 return self._module(command, at, bases, where)
@@ -232,7 +218,9 @@ class _CommandReader:
                 return self._python_code(command, at, bases, where)
             if python and "E" in words[at] and "I" not in words[at]:
                 self._note(where, f"`{command.name} {words[at]}` may run byte code that lies beside the script")
-            if (not python and words[at] not in PLAIN_FLAGS) or (words[at].startswith("-W") and "." in " ".join(words)):
+            if (not python and words[at] not in programs.PLAIN_FLAGS) or (
+                words[at].startswith("-W") and "." in " ".join(words)
+            ):
                 self._note(where, f"`{command.name} {words[at]}` may load other code")
             if not python and words[at] in ("-e", "-E", "--eval", "-p", "--print", "-r", "-c") and at + 1 < len(words):
                 return self._inline(command, at + 1, where)
@@ -247,7 +235,7 @@ class _CommandReader:
     def _note_variables(self, given: Mapping[str, str], where: str) -> None:
         """What the environment makes programs run besides."""
         for name, value in {**self._env, **given}.items():
-            if value and name not in PLAIN_VARIABLES and CODE_VARIABLES.fullmatch(name):
+            if value and name not in programs.PLAIN_VARIABLES and programs.CODE_VARIABLES.fullmatch(name):
                 self._note(where, f"`{name}` names places that code is taken from")
 
     def _module(self, command: SimpleCommand, at: int, bases: tuple[Path, ...], where: str) -> None:
@@ -288,16 +276,18 @@ class _CommandReader:
         verb = words[at] if at < len(words) else ""
         for index, word in enumerate(words[at:], at):
             flag, equals, value = word.partition("=")
-            if flag in HOOKLINE_FILES and equals:
+            if flag in programs.HOOKLINE_FILES and equals:
                 self._add(value, bases, where)
-            elif flag in HOOKLINE_FILES:
+            elif flag in programs.HOOKLINE_FILES:
                 self._add_word(command, index + 1, bases, where, f"what `hookline {verb}` runs")
-        plain = verb == "guard" or all(HOOKLINE_FLAGS.match(word) for word in words[at + 1 :] if word.startswith("-"))
-        if at in command.unknown or verb not in HOOKLINE_VERBS or not plain:
+        plain = verb == "guard" or all(
+            programs.HOOKLINE_FLAGS.match(word) for word in words[at + 1 :] if word.startswith("-")
+        )
+        if at in command.unknown or verb not in programs.HOOKLINE_VERBS or not plain:
             self._note(where, f"`hookline {verb}` may run files of the project, and which cannot be told")
 
     def _inline(self, command: SimpleCommand, at: int, where: str) -> None:
-        if at in command.unknown or INLINE_FILES.search(command.words[at]):
+        if at in command.unknown or programs.INLINE_FILES.search(command.words[at]):
             self._note(where, f"the code that `{command.name}` is given may run other files")
 
     # -- files ---------------------------------------------------------------------------------------------------
@@ -344,7 +334,7 @@ class _CommandReader:
     def _read_shell(self, path: Path) -> None:
         data = read_bytes(str(path), LARGEST)
         text = data.decode("utf-8", "replace") if isinstance(data, bytes) else ""
-        text = HERE.sub(lambda _: self._mark_for(path.parent), text)
+        text = programs.HERE.sub(lambda _: self._mark_for(path.parent), text)
         self.read_text(text, (self._project, path.parent), _shown(path, self._inside))
 
     def _mark_for(self, folder: Path) -> str:

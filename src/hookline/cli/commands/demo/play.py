@@ -14,12 +14,10 @@ from pathlib import Path
 
 from hookline.agent import Agent
 from hookline.cli.commands import audit as audit_command
-from hookline.cli.commands.demo.escape import attempt
 from hookline.cli.commands.demo.hooks import hooks
 from hookline.cli.commands.demo.project import run_tests, write_project
-from hookline.cli.commands.demo.script import OUTSIDE, PROMPT, model
-from hookline.cli.commands.demo.story import Played, missing, summary
-from hookline.cli.commands.demo.timeline import Show
+from hookline.cli.commands.demo.story import OUTSIDE, PROMPT, Played, missing, model, summary
+from hookline.cli.commands.demo.timeline import Show, attempt
 from hookline.guards.permissions import read_rules
 from hookline.records.audit.log import AuditLog
 from hookline.testing import Recorder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from textwrap import wrap
@@ -10,12 +11,13 @@ from typing import Any, Protocol
 
 import msgspec
 
-from hookline.cli.commands.demo.escape import Escape
 from hookline.cli.commands.demo.story import Summary
 from hookline.cli.style import colour_of, counted, paint, say
 from hookline.core.engine import Notice, Verdict
 from hookline.core.hooks import Hook
 from hookline.display import one_line
+from hookline.guards.sandboxing import launcher, unavailable
+from hookline.sandbox.policy import Policy
 
 MOST_COLUMNS = 110
 LEAST_ROOM = 20
@@ -221,3 +223,30 @@ class Told:
     def verified(self, said: str) -> None:
         """Print the object."""
         print(msgspec.json.encode({"steps": self._steps, **self._rest, "verified": said}).decode())
+
+
+# -- the escape -------------------------------------------------------------------------------------------------------
+
+LINE = "sh setup.sh"
+SCRIPT = "echo 'hello' > ../outside.txt\n"
+
+
+class Escape(msgspec.Struct, frozen=True):
+    """What the line was, what the kernel said to it, and whether anything got out; or why it was not tried."""
+
+    line: str = LINE
+    refused: str = ""
+    escaped: bool = False
+    skipped: str = ""
+
+
+def attempt(project: Path) -> Escape:
+    """Run the line confined to the project; a real process, a real refusal."""
+    if reason := unavailable():
+        return Escape(skipped=reason)
+    (project / "setup.sh").write_text(SCRIPT)
+    policy = Policy((str(project),), write_guard="paths.stay_inside")
+    command = [*launcher(), *policy.arguments(), "--", "bash", "-c", LINE]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    said = [line for line in done.stderr.splitlines() if line.startswith("hookline: ")]
+    return Escape(refused="\n".join(said), escaped=(project.parent / "outside.txt").exists())

@@ -21,9 +21,10 @@ def main(argv: list[str]) -> int:
     """Run one of the fleet's commands."""
     flags = parser("fleet", "One policy and one audit trail over many machines.", _EXAMPLES)
     kinds = flags.add_subparsers(dest="what", required=True, metavar="COMMAND")
-    for name, (about, configure, run) in COMMANDS.items():
+    for name, (about, run, options) in COMMANDS.items():
         command = kinds.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
-        configure(command)
+        for add in options:
+            add(command)
         command.set_defaults(run=run)
     args = flags.parse_args(argv)
     code: int = asyncio.run(args.run(args))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from hookline.cli.commands.fleet.machine import Command
 from hookline.cli.commands.fleet.waiting import until_asked_to_stop, until_one_ends
 from hookline.cli.export import add_export, export
-from hookline.cli.options import add_json, port
+from hookline.cli.options import add_json, option, port
 from hookline.cli.style import counted, paint
 from hookline.core.files import private_folder, state_folder
 from hookline.display import one_line, unsteered_json
@@ -22,23 +24,9 @@ if TYPE_CHECKING:
     from hookline.fleet.overview import MachineRow
 
 
-def _folder_flag(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument(
-        "--folder", type=Path, default=None, metavar="DIR", help="the hub's folder (default: in the state folder)"
-    )
-
-
 def _folder(args: argparse.Namespace) -> Path:
     folder: Path = args.folder or state_folder() / "hub"
     return folder
-
-
-def _hub_flags(flags: argparse.ArgumentParser) -> None:
-    _folder_flag(flags)
-    flags.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
-    flags.add_argument("--port", type=port, default=4222, metavar="N", help="the port to listen on (default: 4222)")
-    flags.add_argument("--nats", default="", metavar="URL", help="use this NATS cluster instead of a server of our own")
-    flags.add_argument("--durable", action="store_true", help="survive a loss of power: slower, every write is synced")
 
 
 async def _hub(args: argparse.Namespace) -> int:
@@ -61,24 +49,10 @@ async def _hub(args: argparse.Namespace) -> int:
     return 0
 
 
-def _token_flags(flags: argparse.ArgumentParser) -> None:
-    _folder_flag(flags)
-    flags.add_argument("--hours", type=float, default=24.0, metavar="N", help="how long it can be used (default: 24)")
-
-
 async def _token(args: argparse.Namespace) -> int:
     async with _running(args) as hub:
         print(hub.token(args.hours))
     return 0
-
-
-def _push_flags(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("policy", type=Path, metavar="FOLDER", help="the folder with `hooks.py`, `settings.json`, …")
-    _folder_flag(flags)
-    flags.add_argument("--canary", type=_share, default=1.0, metavar="SHARE", help="first only for this share, as 10%%")
-    flags.add_argument("-m", "--message", default="", help="what changes, in a line")
-    flags.add_argument("--no-replay", action="store_true", help="do not look at what it would have changed last week")
-    flags.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
 def _share(text: str) -> float:
@@ -137,13 +111,6 @@ def _agreed(question: str) -> bool:
     return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
 
 
-def _promote_flags(flags: argparse.ArgumentParser) -> None:
-    _folder_flag(flags)
-    flags.add_argument(
-        "share", nargs="?", type=_share, default=1.0, help="to this share of the machines (default: all)"
-    )
-
-
 async def _promote(args: argparse.Namespace) -> int:
     async with _running(args) as hub:
         rollout = await hub.promote(args.share)
@@ -156,11 +123,6 @@ async def _rollback(args: argparse.Namespace) -> int:
         rollout = await hub.rollback()
         print(f"{one_line(rollout.message)}, as version {rollout.version}, for all machines")
     return 0
-
-
-def _machines_flags(flags: argparse.ArgumentParser) -> None:
-    _folder_flag(flags)
-    add_json(flags)
 
 
 async def _machines(args: argparse.Namespace) -> int:
@@ -185,11 +147,6 @@ def _row_text(row: MachineRow) -> str:
     agents = f", {row.proven} of {counted(row.hooked, 'hooked agent')} proven" if row.hooked else ", no agent hooked"
     first = f"{mark} {one_line(row.name, 24):<24} {seen:<8} {policy:<20} {counted(row.records, 'record')}{agents}"
     return "\n".join([first, *(f"    {one_line(problem)}" for problem in row.problems)])
-
-
-def _revoke_flags(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("machine", help="its name or id")
-    _folder_flag(flags)
 
 
 async def _revoke(args: argparse.Namespace) -> int:
@@ -223,22 +180,11 @@ async def _verify(args: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-def _export_flags(flags: argparse.ArgumentParser) -> None:
-    _folder_flag(flags)
-    add_export(flags)
-
-
 async def _export(args: argparse.Namespace) -> int:
     from hookline.fleet.ledger import Ledger
 
     ledger = Ledger(_folder(args) / "audit")
     return export([(machine, ledger.mirror(machine).path) for machine in ledger.machines()], args)
-
-
-def _console_flags(flags: argparse.ArgumentParser) -> None:
-    _folder_flag(flags)
-    flags.add_argument("--port", type=port, default=0, metavar="N", help="the port (default: a free one)")
-    flags.add_argument("--no-open", action="store_true", help="do not open the browser, only print the address")
 
 
 async def _console(args: argparse.Namespace) -> int:
@@ -255,33 +201,53 @@ async def _console(args: argparse.Namespace) -> int:
     return 0
 
 
-class _running:  # noqa: N801 - reads as the function it stands for
+@asynccontextmanager
+async def _running(args: argparse.Namespace) -> AsyncIterator[Administrator]:
     """The hub of this folder, connected to for one command."""
+    from hookline.fleet.administrator import Administrator
 
-    def __init__(self, args: argparse.Namespace) -> None:
-        self._folder = _folder(args)
-
-    async def __aenter__(self) -> Administrator:
-        from hookline.fleet.administrator import Administrator
-
-        self._hub = await Administrator.connect(self._folder)
-        return self._hub
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._hub.close()
+    hub = await Administrator.connect(_folder(args))
+    try:
+        yield hub
+    finally:
+        await hub.close()
 
 
-Command = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[Any], Awaitable[int]]]
+_FOLDER = option("--folder", type=Path, metavar="DIR", help="the hub's folder (default: in the state folder)")
+_MACHINE = option("machine", help="its name or id")
 COMMANDS: dict[str, Command] = {
-    "hub": ("run a hub for a team", _hub_flags, _hub),
-    "token": ("make a token that lets one machine in", _token_flags, _token),
-    "push": ("check, replay, sign and roll out a policy", _push_flags, _push),
-    "promote": ("bring the newest policy to more machines", _promote_flags, _promote),
-    "rollback": ("give all machines the last stable policy again", _folder_flag, _rollback),
-    "machines": ("what is in force where, and what is wrong", _machines_flags, _machines),
-    "revoke": ("cut a machine off", _revoke_flags, _revoke),
-    "resume": ("let a machine in again that the hub has cut off", _revoke_flags, _resume),
-    "verify": ("prove that no mirrored audit log has a gap", _folder_flag, _verify),
-    "console": ("the fleet in the browser: machines, rollouts, every event", _console_flags, _console),
-    "export": ("every machine's records, for other systems", _export_flags, _export),
-}
+    "hub": ("run a hub for a team", _hub, [
+        _FOLDER,
+        option("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)"),
+        option("--port", type=port, default=4222, metavar="N", help="the port to listen on (default: 4222)"),
+        option("--nats", default="", metavar="URL", help="use this NATS cluster instead of a server of our own"),
+        option("--durable", action="store_true", help="survive a loss of power: slower, every write is synced"),
+    ]),
+    "token": ("make a token that lets one machine in", _token, [
+        _FOLDER,
+        option("--hours", type=float, default=24.0, metavar="N", help="how long it can be used (default: 24)"),
+    ]),
+    "push": ("check, replay, sign and roll out a policy", _push, [
+        option("policy", type=Path, metavar="FOLDER", help="the folder with `hooks.py`, `settings.json`, …"),
+        _FOLDER,
+        option("--canary", type=_share, default=1.0, metavar="SHARE", help="first only for this share, as 10%%"),
+        option("-m", "--message", default="", help="what changes, in a line"),
+        option("--no-replay", action="store_true", help="do not look at what it would have changed last week"),
+        option("-y", "--yes", action="store_true", help="do not ask"),
+    ]),
+    "promote": ("bring the newest policy to more machines", _promote, [
+        _FOLDER,
+        option("share", nargs="?", type=_share, default=1.0, help="to this share of the machines (default: all)"),
+    ]),
+    "rollback": ("give all machines the last stable policy again", _rollback, [_FOLDER]),
+    "machines": ("what is in force where, and what is wrong", _machines, [_FOLDER, add_json]),
+    "revoke": ("cut a machine off", _revoke, [_MACHINE, _FOLDER]),
+    "resume": ("let a machine in again that the hub has cut off", _resume, [_MACHINE, _FOLDER]),
+    "verify": ("prove that no mirrored audit log has a gap", _verify, [_FOLDER]),
+    "console": ("the fleet in the browser: machines, rollouts, every event", _console, [
+        _FOLDER,
+        option("--port", type=port, default=0, metavar="N", help="the port (default: a free one)"),
+        option("--no-open", action="store_true", help="do not open the browser, only print the address"),
+    ]),
+    "export": ("every machine's records, for other systems", _export, [_FOLDER, add_export]),
+}  # fmt: skip

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from hookline.cli.commands.fleet.waiting import until_asked_to_stop, until_eof, until_one_ends
+from hookline.cli.options import AddFlags, option
 from hookline.cli.style import paint
 from hookline.core.files import state_folder
 from hookline.display import one_line
 from hookline.errors import FleetError
 
 _NOBODY = "nothing keeps it connected now; `hookline service start` does, or `hookline fleet run`"
-
-
-def _join_flags(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("url", metavar="URL", help="the hub, as nats://host:4222")
-    flags.add_argument("--token", required=True, help="what `hookline fleet token` printed at the hub")
-    flags.add_argument("--name", default="", help="what this machine is called (default: its host name)")
-    flags.add_argument(
-        "--audit", type=Path, metavar="FILE", help="the audit log to send (default: in the state folder)"
-    )
-    flags.add_argument("--stale-hours", type=float, default=0.0, metavar="N", help="when the policy counts as stale")
-    flags.add_argument("--when-stale", choices=("keep", "ask", "deny"), default="keep", help="and what happens then")
 
 
 async def _join(args: argparse.Namespace) -> int:
@@ -53,10 +43,6 @@ def _connection_begins() -> str:
     return "the resident service is off here: run `hookline fleet run` to stay connected"
 
 
-def _no_flags(flags: argparse.ArgumentParser) -> None:
-    pass
-
-
 async def _status(_: argparse.Namespace) -> int:
     from hookline.fleet.machine import Machine
 
@@ -74,10 +60,6 @@ async def _status(_: argparse.Namespace) -> int:
         print(f"after {enrolment.stale_hours:g} hours without it, gates answer {enrolment.when_stale}")
     machine.verified_policy()
     return 0
-
-
-def _run_flags(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("--until-eof", action="store_true", help=argparse.SUPPRESS)
 
 
 async def _run(args: argparse.Namespace) -> int:
@@ -103,10 +85,19 @@ async def _leave(_: argparse.Namespace) -> int:
     return 0
 
 
-Command = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[Any], Awaitable[int]]]
+Command = tuple[str, Callable[[Any], Awaitable[int]], Sequence[AddFlags]]
 COMMANDS: dict[str, Command] = {
-    "join": ("enrol this machine", _join_flags, _join),
-    "status": ("how this machine stands", _no_flags, _status),
-    "run": ("stay connected to the hub, in the foreground", _run_flags, _run),
-    "leave": ("take this machine out of its fleet", _no_flags, _leave),
-}
+    "join": ("enrol this machine", _join, [
+        option("url", metavar="URL", help="the hub, as nats://host:4222"),
+        option("--token", required=True, help="what `hookline fleet token` printed at the hub"),
+        option("--name", default="", help="what this machine is called (default: its host name)"),
+        option("--audit", type=Path, metavar="FILE", help="the audit log to send (default: in the state folder)"),
+        option("--stale-hours", type=float, default=0.0, metavar="N", help="when the policy counts as stale"),
+        option("--when-stale", choices=("keep", "ask", "deny"), default="keep", help="and what happens then"),
+    ]),
+    "status": ("how this machine stands", _status, []),
+    "run": ("stay connected to the hub, in the foreground", _run, [
+        option("--until-eof", action="store_true", help=argparse.SUPPRESS),
+    ]),
+    "leave": ("take this machine out of its fleet", _leave, []),
+}  # fmt: skip

@@ -5,10 +5,12 @@ It describes what Hookline knows and allows everything else, because the same fi
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 from hookline.events import CATALOG
-from hookline.settings.fields import COMMON, KINDS, REQUIRED
+from hookline.settings.fields import COMMON, KINDS, REQUIRED, KeySpec
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 ADDRESS = "urn:hookline:settings"
@@ -62,9 +64,21 @@ def _hook(kind: str) -> dict[str, Any]:
     keys = {**COMMON, **KINDS[kind]}
     return {
         "type": "object",
-        "properties": {"type": {"const": kind}, **{key: field.schema() for key, field in keys.items()}},
+        "properties": {"type": {"const": kind}, **{key: _key(field) for key, field in keys.items()}},
         "required": ["type", *REQUIRED.get(kind, ())],
     }
+
+
+def _key(field: KeySpec) -> dict[str, Any]:
+    """What an editor may offer and check: the type of the example, and what to write."""
+    example = json.loads(field.write)
+    kind = "number" if isinstance(example, int) and not isinstance(example, bool) else _JSON_TYPES[type(example)]
+    choices = re.findall(r'`"?(\w+)"?`', field.want)
+    limits = {"enum": choices} if kind == "string" and len(choices) > 1 else {"type": kind}
+    return {"description": field.want, "examples": [example], **limits}
+
+
+_JSON_TYPES = {bool: "boolean", str: "string", list: "array", dict: "object", float: "number"}
 
 
 def _permissions() -> dict[str, Any]:

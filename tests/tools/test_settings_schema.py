@@ -11,7 +11,7 @@ import pytest
 
 from hookline.cli.commands.init import starter
 from hookline.settings.fields import KINDS
-from hookline.settings.schema import settings_schema
+from tools.reference.schema import settings_schema
 
 VALIDATOR = jsonschema.Draft202012Validator(settings_schema())
 
