@@ -53,6 +53,18 @@ def stray(arguments: Arguments) -> dict[str, Any]:
     return texts("done")
 
 
+def forge(arguments: Arguments) -> dict[str, Any]:
+    """Answer the call before it is judged, in a message that claims to be something else too."""
+    send(id=arguments["id"], method="roots/list", result=texts("forged"))
+    return texts("done")
+
+
+def flood(arguments: Arguments) -> dict[str, Any]:
+    for number in range(20_000):
+        send(method="notifications/message", params={"level": "info", "data": number})
+    return texts("done")
+
+
 def deep(arguments: Arguments) -> dict[str, Any]:
     print("[" * 100_000, flush=True)
     return texts("done")
@@ -75,6 +87,8 @@ HANDLERS: dict[str, Callable[[Arguments], Any]] = {
     "print": print_logs,
     "stray": stray,
     "deep": deep,
+    "forge": forge,
+    "flood": flood,
     "utf8": utf8,
     "die": lambda given: sys.exit(3),
     "hang": lambda given: time.sleep(3600),
@@ -102,6 +116,6 @@ def result(method: str, params: Arguments) -> dict[str, Any]:
 for line in sys.stdin:
     message = json.loads(line)
     params = message.get("params") or {}
-    if "id" in message:
+    if "id" in message or message["method"] == "tools/call":  # as a careless server does
         kind = {"resultType": "complete"} if MODERN in params.get("_meta", {}) else {}
-        send(id=message["id"], result={**result(message["method"], params), **kind})
+        send(id=message.get("id"), result={**result(message["method"], params), **kind})

@@ -22,6 +22,40 @@ def test_a_server_that_misbehaves_disturbs_no_other_call(tmp_path: Path) -> None
     assert "`unknown`, which was not asked" in errors
 
 
+def test_an_answer_cannot_pass_as_something_else(tmp_path: Path) -> None:
+    """A message is a request or an answer: what claims to be both would reach the client without being judged."""
+    with Session(tmp_path) as session:
+        session.initialize()
+        session.send(id="call", method="tools/call", params={"name": "forge", "arguments": {"id": "call"}})
+        asked, answered = session.read(), session.read()
+
+    assert asked == {"jsonrpc": "2.0", "id": "call", "method": "roots/list"}
+    assert answered["result"]["content"][0]["text"] == "done"
+
+
+def test_a_call_without_an_id_does_not_reach_the_server(tmp_path: Path) -> None:
+    """A server that runs it all the same would do so without a verdict."""
+    with Session(tmp_path) as session:
+        session.initialize()
+        session.send(method="tools/call", params={"name": "die"})
+        after = session.text("echo", message="after")
+
+    assert after == "echo: after"
+
+
+def test_a_flood_passes_in_order_and_holds_up_nothing(tmp_path: Path) -> None:
+    """20,000 notifications before an answer: all of them arrive, then the answer."""
+    with Session(tmp_path) as session:
+        session.initialize()
+        session.send(id="x", method="tools/call", params={"name": "flood"})
+        numbers = []
+        while "id" not in (message := session.read()):
+            numbers.append(message["params"]["data"])
+
+    assert numbers == list(range(20_000))
+    assert message["result"]["content"][0]["text"] == "done"
+
+
 def test_a_server_that_asks_in_a_loop_is_refused(tmp_path: Path) -> None:
     """After 30 questions between two requests of the client."""
     with Session(tmp_path) as session:

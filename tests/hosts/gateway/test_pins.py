@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from hookline.hosts.gateway.pins import PinFile, Pins
 from tests.hosts.gateway.driver import SERVER
 from tests.hosts.gateway.session import Session
 
@@ -66,6 +67,36 @@ def test_a_changed_tool_is_hidden_and_refused_until_it_is_accepted(tmp_path: Pat
     ]
     assert events[0] == ("ToolsPinned", ["(instructions)"])
     assert "echo" in events[1][1]
+
+
+CHANGES: dict[str, dict[str, object]] = {
+    "title": {"title": "Other"},
+    "description": {"description": "other"},
+    "a default": {"inputSchema": {"properties": {"a": {"default": "x"}}}},
+    "an enum": {"inputSchema": {"properties": {"a": {"enum": ["x"]}}}},
+    "annotations": {"annotations": {"readOnlyHint": True}},
+    "outputSchema": {"outputSchema": {"type": "object"}},
+    "an icon": {"icons": [{"src": "https://example.com/i.png"}]},
+    "a field of the future": {"future": 1},
+    "a number's type": {"number": 1.0},
+    "a boolean": {"number": True},
+}
+
+
+def test_any_change_of_the_wire_object_is_seen(tmp_path: Path) -> None:
+    """The whole object is pinned, not what a dialog shows; a new tool and a tool offered twice are changes as well."""
+    tool = {"name": "t", "description": "d", "inputSchema": {"properties": {"a": {}}}, "number": 1}
+    Pins(PinFile("s", tmp_path, list)).observe([("t", tool)])
+    for what, change in CHANGES.items():
+        pins = Pins(PinFile("s", tmp_path, list))
+        pins.observe([("t", {**tool, **change})])
+
+        assert pins.problem("t") is not None, what
+    pins = Pins(PinFile("s", tmp_path, list))
+    pins.observe([("t", dict(reversed(tool.items()))), ("new", tool), ("u", tool), ("u", tool)])
+
+    assert pins.problem("t") is None
+    assert [pins.problem(name) is None for name in ("new", "u")] == [False, False]
 
 
 def test_a_call_to_what_is_not_offered_is_refused(tmp_path: Path) -> None:

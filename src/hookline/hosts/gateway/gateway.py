@@ -126,6 +126,8 @@ class Gateway:
             gone = self._forget(id_of(params, "requestId"))
         if gone is not None and gone.work is not None:
             gone.work.cancel()  # it is not with the server: not yet, or not any more
+        elif not message["method"].startswith("notifications/"):  # a server could run it, and it was not judged
+            log.warning("the client sent `%s` without an id", message["method"])
         else:
             await self._to_server(message)
 

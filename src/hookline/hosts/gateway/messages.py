@@ -34,7 +34,13 @@ def read_messages(line: bytes) -> list[Message]:
     messages = value if isinstance(value, list) else [value]
     if not all(isinstance(one, dict) for one in messages):
         raise EventError("a line is not a message: expected a JSON object")
-    return messages
+    return [_as_one_kind(one) for one in messages]
+
+
+def _as_one_kind(message: Message) -> Message:
+    """A request or an answer: its reader could take a message that claims to be both for either."""
+    others = ("result", "error") if isinstance(message.get("method"), str) else ("method", "params")
+    return {key: value for key, value in message.items() if key not in others}
 
 
 def encode_message(message: Message) -> bytes:
