@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hookline.hosts.codex import CODEX
+from hookline.hosts.host import Host
+from hookline.hosts.install.entries import is_ours
+from hookline.hosts.install.formats import all_commands
 from hookline.hosts.install.hook_trust import HookHashes
 
 HERE = Path(__file__).parent
@@ -85,3 +88,8 @@ def replies(host: str, rewritten: Any) -> dict[str, dict[str, Any]]:
         "start:context": {"stdout": _specific("SessionStart", additionalContext=REASON)},
         "start:flat_context": {"stdout": {"additionalContext": REASON}},
     }
+
+
+def our_commands(host: Host, text: str) -> list[tuple[str, str]]:
+    """Our entries in a configuration file: the host's event, and the command."""
+    return [(event, command) for event, command in all_commands(host, text) if is_ours(command, host)]

@@ -9,6 +9,15 @@ from hookline.hosts.config_formats import FLAT, ConfigFormat, HookEntry
 from hookline.hosts.host import TEXT, VALUE, Config, Exit, Host, Plain, Tool
 
 _PRE = "PreToolUse"
+_BORROWED = {
+    _PRE: {"deny": shapes.permission(_PRE, "deny"), "ask": shapes.permission(_PRE, "ask"),
+           "allow": shapes.permission(_PRE, "allow"), "rewrite": shapes.rewritten(_PRE)},
+    "PostToolUse": {"deny": shapes.BLOCK, "context": shapes.context("PostToolUse")},
+    "UserPromptSubmit": {"deny": shapes.BLOCK},
+    "Stop": {"keep_going": shapes.BLOCK},
+    "SessionStart": {"context": shapes.context("SessionStart")},
+}  # fmt: skip
+"""The answers of hosts that took over Claude Code's words."""
 
 
 def _cursor(payload: dict[str, Any]) -> dict[str, Any]:
@@ -140,15 +149,7 @@ AUGMENT = Host(
     commands=("auggie",),
     events={**shapes.same(_PRE, "PostToolUse", "Stop", "SessionStart", "SessionEnd"),
             "PromptSubmit": "UserPromptSubmit"},
-    says={
-        _PRE: {"deny": shapes.permission(_PRE, "deny"), "ask": shapes.permission(_PRE, "ask"),
-               "allow": shapes.permission(_PRE, "allow"),
-               "rewrite": shapes.rewritten(_PRE)},
-        "PostToolUse": {"deny": shapes.BLOCK, "context": shapes.context("PostToolUse")},
-        "UserPromptSubmit": {"deny": shapes.BLOCK},
-        "Stop": {"keep_going": shapes.BLOCK},
-        "SessionStart": {"context": shapes.context("SessionStart")},
-    },
+    says=_BORROWED,
     names={"conversation_id": "session_id", "tool_output": "tool_response"},
     tools={"launch-process": shapes.BASH, "save-file": Tool("Write", {"path": "file_path", "file_content": "content"}),
            "str-replace-editor": Tool("Edit", {"path": "file_path"}), "view": Tool("Read", {"path": "file_path"})},
@@ -161,15 +162,7 @@ DROID = Host(
     commands=("droid",),
     events=shapes.same(_PRE, "PostToolUse", "UserPromptSubmit", "Stop", "SubagentStop", "SessionStart", "SessionEnd",
                 "PreCompact", "Notification"),
-    says={
-        _PRE: {"deny": shapes.permission(_PRE, "deny"), "ask": shapes.permission(_PRE, "ask"),
-               "allow": shapes.permission(_PRE, "allow"),
-               "rewrite": shapes.rewritten(_PRE)},
-        "PostToolUse": {"deny": shapes.BLOCK, "context": shapes.context("PostToolUse")},
-        "UserPromptSubmit": {"deny": shapes.BLOCK, "context": shapes.context("UserPromptSubmit")},
-        "Stop": {"keep_going": shapes.BLOCK},
-        "SessionStart": {"context": shapes.context("SessionStart")},
-    },
+    says={**_BORROWED, "UserPromptSubmit": {"deny": shapes.BLOCK, "context": shapes.context("UserPromptSubmit")}},
     tools={"Execute": shapes.BASH, "Create": shapes.WRITE, "Edit": Tool("Edit", {"old_str": "old_string",
            "new_str": "new_string"}),
            "Read": shapes.READ, "Grep": shapes.GREP, "Glob": shapes.GLOB, "LS": Tool("LS"),

@@ -20,9 +20,8 @@ from hookline.hosts.host import Host
 from hookline.hosts.install.commands import InstallResult, install, program, seconds_for, uninstall
 from hookline.hosts.install.enforcement import Status, enforcing, kinds, report, worst
 from hookline.hosts.install.entries import CommandTemplate, HookSource, asks, config_path, entries
-from hookline.hosts.install.formats import our_commands
 from hookline.hosts.table import HOSTS, find
-from tests.hosts.battery import CODEX_HASHES
+from tests.hosts.battery import CODEX_HASHES, our_commands
 
 EVERY = list(HOSTS.values())
 by_name = pytest.mark.parametrize("host", EVERY, ids=lambda host: host.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from hookline.errors import HooklineError
@@ -10,7 +11,8 @@ from hookline.hosts.config_formats import HookEntry
 from hookline.hosts.host import Host
 from hookline.hosts.install import jsonc, toml_edit
 from hookline.hosts.install.entries import is_ours
-from hookline.hosts.install.text_form import keep_form, without_mark
+
+_MARK = "\ufeff"
 
 
 def with_entries(host: Host, text: str, entries: list[HookEntry]) -> str:
@@ -29,11 +31,6 @@ def _without(host: Host, text: str) -> str:
     if host.config.format.kind == "plugin":
         return "" if "// hookline: " in text else text
     return _cut_json(host, text)
-
-
-def our_commands(host: Host, text: str) -> list[tuple[str, str]]:
-    """Our entries in a configuration file: the host's event, and the command."""
-    return [(event, command) for event, command in all_commands(host, text) if is_ours(command, host)]
 
 
 def all_commands(host: Host, text: str) -> list[tuple[str, str]]:
@@ -63,6 +60,23 @@ def _commands(value: Any, event: str = "") -> list[tuple[Any, Any]]:
         for inner in value:
             found += _commands(inner, event)
     return found
+
+
+# -- byte order marks and line ends stay as they are -----------------------------------------------------------------
+
+
+def keep_form(text: str, edit: Callable[[str], str]) -> str:
+    """The edited text, with the mark it began with and the line ends it had; where they are mixed, ours are plain."""
+    mark = _MARK if text.startswith(_MARK) else ""
+    body = text.removeprefix(_MARK)
+    windows = "\r\n" in body and body.count("\r\n") == body.count("\n")
+    made = edit(body.replace("\r\n", "\n") if windows else body)
+    return mark + (made.replace("\n", "\r\n") if windows else made)
+
+
+def without_mark(text: str) -> str:
+    """The text as parsers want it."""
+    return text.removeprefix(_MARK)
 
 
 # -- JSON -----------------------------------------------------------------------------------------------------------

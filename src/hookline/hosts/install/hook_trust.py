@@ -15,7 +15,7 @@ from hookline.hosts.host import HookTrust, Host
 from hookline.hosts.install import apply as files
 from hookline.hosts.install import jsonc, toml_edit
 from hookline.hosts.install.entries import config_path, is_ours
-from hookline.hosts.install.text_form import keep_form, without_mark
+from hookline.hosts.install.formats import keep_form, without_mark
 
 
 class HookHashes(NamedTuple):

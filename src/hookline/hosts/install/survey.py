@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,8 +12,8 @@ import msgspec
 from hookline.core.files import private_folder, state_folder, write_atomically
 from hookline.errors import HooklineError
 from hookline.hosts.host import ABILITIES, Host, able
-from hookline.hosts.install.entries import HookSource, Scope, config_path, source_of
-from hookline.hosts.install.formats import our_commands
+from hookline.hosts.install.entries import HookSource, Scope, config_path, is_ours, source_of
+from hookline.hosts.install.formats import all_commands
 from hookline.hosts.install.installed import find_binary
 from hookline.hosts.table import HOSTS
 
@@ -83,12 +84,24 @@ def scopes(host: Host, project: Path | None = None) -> tuple[Scope, ...]:
 def configured(host: Host, scope: Scope, project: Path | None = None) -> list[tuple[str, str]]:
     """Our entries in a host's files: its event and the command; a file that cannot be read has none."""
     path = config_path(host, scope, project=project)
+    return [(event, command) for event, command in commands_in(host, path) if is_ours(command, host)]
+
+
+def commands_in(host: Host, path: Path) -> list[tuple[str, str]]:
+    """Every command in a host's hook file, ours or not; of a folder of scripts, those of ours."""
     try:
         if host.config.format.kind == "scripts":
-            return _scripts(host, path)
-        return our_commands(host, path.read_text())
-    except (OSError, UnicodeDecodeError, HooklineError):
+            return [(event, line) for event in host.events for line in _script_lines(path / event)]
+        return all_commands(host, path.read_text())
+    except (OSError, UnicodeDecodeError, HooklineError, json.JSONDecodeError):
         return []
+
+
+def _script_lines(path: Path) -> list[str]:
+    """What our script for an event runs; another one's is its own affair."""
+    text = path.read_text() if path.is_file() else ""
+    lines = text.splitlines() if "# hookline: " in text else ()
+    return [line for line in lines if " answer " in line and not line.startswith("#")]
 
 
 def silenced_user_hooks(host: Host, event: str, own: HookSource) -> list[HookSource]:
@@ -97,15 +110,6 @@ def silenced_user_hooks(host: Host, event: str, own: HookSource) -> list[HookSou
         return []
     found = (source_of(command) for theirs, command in configured(host, "user") if theirs == event)
     return [source for source in dict.fromkeys(found) if source != own]
-
-
-def _scripts(host: Host, folder: Path) -> list[tuple[str, str]]:
-    found = []
-    for event in host.events:
-        path = folder / event
-        if path.is_file() and "# hookline: " in (text := path.read_text()):
-            found.append((event, next(line for line in text.splitlines() if " answer " in line)))
-    return found
 
 
 # -- proofs ---------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
@@ -15,9 +14,8 @@ from hookline.errors import HooklineError
 from hookline.hosts import subagents
 from hookline.hosts.host import Host
 from hookline.hosts.install.entries import HookSource, Scope, config_path, source_of
-from hookline.hosts.install.formats import all_commands
 from hookline.hosts.install.hook_trust import HookHashes, hashes_for
-from hookline.hosts.install.survey import configured, scopes
+from hookline.hosts.install.survey import commands_in, configured, scopes
 from hookline.hosts.prove.trial import Finding
 
 LoadHooks = Callable[[HookSource], Iterable[Hook]]
@@ -104,25 +102,10 @@ _SHELL_WORDS = frozenset("if for while case { ( ! [ [[ . source exec cd test exp
 
 def missing_programs(host: Host, path: Path) -> Iterator[tuple[str, str]]:
     """Each command of a hook file, ours or not, whose program cannot be found: the event and the program."""
-    for event, command in _commands(host, path):
+    for event, command in commands_in(host, path):
         program = _program(command)
         if program and not _there(program):
             yield event, program
-
-
-def _commands(host: Host, path: Path) -> list[tuple[str, str]]:
-    try:
-        if host.config.format.kind == "scripts":
-            return [(event, line) for event in host.events for line in _script_lines(path / event)]
-        return all_commands(host, path.read_text())
-    except (OSError, UnicodeDecodeError, HooklineError, json.JSONDecodeError):
-        return []
-
-
-def _script_lines(path: Path) -> list[str]:
-    """What our script for an event runs; another one's is its own affair."""
-    text = path.read_text() if path.is_file() else ""
-    return [line for line in text.splitlines() if " answer " in line and not line.startswith("#")]
 
 
 def _program(command: str) -> str:
