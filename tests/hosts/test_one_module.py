@@ -22,6 +22,7 @@ EXCEPTIONS = {
     "hosts/prove/model.py": "the names of models that it offers",
     "hosts/prove/protocols.py": "Gemini's is also a protocol of models",
     "hosts/dialect_lines.py": "`claude` is also the name of a dialect",
+    "hosts/gateway": "a `cursor` of MCP says where a list goes on",
     "hosts/answer.py": "why a stop is a deny: what Claude Code does",
     "cli": "`hookline attach` is for Claude Code, and examples in help texts name a host",
 }
