@@ -82,6 +82,7 @@ HANDLERS: dict[str, Callable[[Arguments], Any]] = {
     "hidden": lambda given: texts("seen\u200b \x1b]0;title\x07and \u202ehidden"),
     "big": lambda given: texts("x" * int(given["bytes"])),
     "ask": lambda given: texts(json.dumps(ask(given["message"]).get("result"))),
+    "task": lambda given: {"task": {"taskId": "t1", "status": "working"}},
     "loop": loop,
     "sample": sample,
     "print": print_logs,
@@ -110,7 +111,7 @@ def result(method: str, params: Arguments) -> dict[str, Any]:
         return {"tools": TOOLS}
     if method == "tools/call":
         return dict(HANDLERS[params["name"]](params.get("arguments") or {}))
-    return {"passed": method}
+    return texts("late") if method == "tasks/result" else {"passed": method}
 
 
 for line in sys.stdin:

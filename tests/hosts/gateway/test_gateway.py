@@ -59,6 +59,17 @@ def test_everything_else_passes_as_it_is(tmp_path: Path) -> None:
         assert session.ask("future/method", a=[1, {"b": None}])["result"] == {"passed": "future/method"}
 
 
+def test_the_result_of_a_task_is_judged_when_it_is_fetched(tmp_path: Path) -> None:
+    """A call may be answered with a task; what comes out of that is the call's result."""
+    with Session(tmp_path) as session:
+        session.initialize()
+        begun = session.call("task", message="REDACT")
+        fetched = session.ask("tasks/result", taskId="t1")["result"]
+
+    assert begun == {"task": {"taskId": "t1", "status": "working"}}
+    assert fetched == {"content": [{"type": "text", "text": "[redacted]"}]}
+
+
 def test_calls_run_at_once_and_one_that_is_cancelled_never_reaches_the_server(tmp_path: Path) -> None:
     """A hook that takes its time holds up its own call alone."""
     with Session(tmp_path) as session:

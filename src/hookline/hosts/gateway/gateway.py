@@ -32,10 +32,8 @@ from hookline.hosts.gateway.messages import (
     refused_call,
     request,
     result,
-    strip_text,
-    strip_tool,
 )  # fmt: skip
-from hookline.hosts.gateway.pins import INSTRUCTIONS, Pins
+from hookline.hosts.gateway.pins import Pins, definitions_in, offer
 from hookline.hosts.gateway.questions import Send, ServerQuestions
 from hookline.replies import Reply
 
@@ -268,7 +266,7 @@ class Gateway:
             elif waiting.call is not None:
                 message = await self._calls.judge_result(key, waiting.call, message)
             elif isinstance(value, dict) and waiting.method in ("initialize", "server/discover", "tools/list"):
-                message = {**message, "result": self._offer(value)}
+                message = {**message, "result": offer(self._pins, value)}
         except Exception as problem:  # noqa: BLE001 - what cannot be judged is withheld
             log.warning("an answer to `%s` is withheld: %s", waiting.method, problem)
             why = f"the result is withheld: it could not be judged: {problem}"
@@ -284,21 +282,6 @@ class Gateway:
             return refused_call(key, waiting.params, objection) if is_call else error(key, INVALID_REQUEST, objection)
         return result(key, value if call is None else self._calls.keep_approval(call, value))
 
-    def _offer(self, value: dict[str, Any]) -> dict[str, Any]:
-        """A server's description of itself without what is not pinned, or does not show."""
-        offered = dict(value)
-        if isinstance(value.get("instructions"), str):
-            self._pins.observe([(INSTRUCTIONS, value["instructions"])])
-            problem = self._pins.problem(INSTRUCTIONS)
-            note = "" if problem is None else f"(hookline withholds the server's instructions: {problem})"
-            offered["instructions"] = note or strip_text(value["instructions"])
-        if "tools" in value:
-            tools = definitions_in(value)
-            self._pins.observe(tools)
-            clean = [strip_tool(tool) for name, tool in tools if self._pins.problem(name) is None]
-            offered["tools"] = [tool for tool in clean if tool is not None]
-        return offered
-
     # -- the end -----------------------------------------------------------------------------------------------------
 
     async def end(self, why: str) -> None:
@@ -307,10 +290,3 @@ class Gateway:
             task.cancel()
         for key in list(self._requests):
             await self._answer(key, error(key, INTERNAL_ERROR, why))
-
-
-def definitions_in(listed: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The tools of a list, by name; what has none is left out."""
-    tools = listed.get("tools")
-    found = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
-    return [(tool["name"], tool) for tool in found if isinstance(tool.get("name"), str) and tool["name"]]

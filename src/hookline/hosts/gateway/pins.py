@@ -18,6 +18,7 @@ import msgspec
 from hookline.core.files import locked, write_atomically
 from hookline.display import lines
 from hookline.errors import ConfigError
+from hookline.hosts.gateway.messages import strip_text, strip_tool
 
 INSTRUCTIONS = ""
 """The name under which the instructions are pinned; a tool cannot have it."""
@@ -171,6 +172,29 @@ class Pins:
         """Note that a call was refused."""
         self._file.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._file.record("ToolRefused", [name])
+
+
+def offer(pins: Pins, value: dict[str, Any]) -> dict[str, Any]:
+    """A server's description of itself without what is not pinned, or does not show."""
+    offered = dict(value)
+    if isinstance(value.get("instructions"), str):
+        pins.observe([(INSTRUCTIONS, value["instructions"])])
+        problem = pins.problem(INSTRUCTIONS)
+        note = "" if problem is None else f"(hookline withholds the server's instructions: {problem})"
+        offered["instructions"] = note or strip_text(value["instructions"])
+    if "tools" in value:
+        tools = definitions_in(value)
+        pins.observe(tools)
+        clean = [strip_tool(tool) for name, tool in tools if pins.problem(name) is None]
+        offered["tools"] = [tool for tool in clean if tool is not None]
+    return offered
+
+
+def definitions_in(listed: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The tools of a list, by name; what has none is left out."""
+    tools = listed.get("tools")
+    found = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    return [(tool["name"], tool) for tool in found if isinstance(tool.get("name"), str) and tool["name"]]
 
 
 def diff(definitions: Definitions) -> Iterator[str]:
