@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hookline import Hooks, Verdict, deny, message
 from hookline.cli.main import main
-from hookline.display import block, lines, one_line
+from hookline.display import block, lines, one_line, strip_unseen
 from hookline.errors import ConfigError, HookFailed
 from hookline.events import PreToolUse
 from hookline.settings import Problem
@@ -170,3 +170,34 @@ def _project(folder: Path) -> None:
     settings = {"hooks": {"PreToolUse": groups, EVIL: groups}, f"hooks{EVIL}": 1, "env": {f"A{EVIL}": EVIL}}
     (folder / ".claude").mkdir()
     (folder / ".claude" / "settings.json").write_text(json.dumps(settings))
+
+
+STRIPPED = {
+    "plain\n\ttext\r\n": 0,
+    "می\u200cخواهم": 0,  # a joiner that Persian needs
+    "👩\u200d🚀 ❤\ufe0f": 0,
+    "a\u200db": 1,
+    "a\ufe0fb": 1,
+    "\ufeffa": 1,
+    "a\x1b[31;1mb\x1b[0m": 2,
+    "a\x1b]8;;https://example.com\x1b\\b\x1b]0;t\x07": 2,
+    "a\x1bPq\x1b\\": 1,
+    "a\x1b": 1,
+    "a\x9b31mb": 1,
+    "a\u202eb\u2066c\u2069": 3,
+    "a" + "".join(chr(0xE0000 + ord(letter)) for letter in "hi"): 2,
+    "a\U000e0100": 1,
+    "a\x00\x08": 2,
+    "a\xadb": 1,
+}
+"""A text, and how much of it does not show."""
+
+
+def test_what_does_not_show_is_removed_and_counted() -> None:
+    """Escape sequences go as a whole; what ordinary writing needs stays."""
+    for text, removed in STRIPPED.items():
+        clean, count = strip_unseen(text)
+
+        assert count == removed, repr(text)
+        assert (clean == text) == (removed == 0), repr(text)
+        assert strip_unseen(clean) == (clean, 0), repr(text)

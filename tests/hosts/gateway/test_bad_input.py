@@ -9,7 +9,7 @@ from tests.hosts.gateway.session import Session
 
 
 def test_a_server_that_misbehaves_disturbs_no_other_call(tmp_path: Path) -> None:
-    """Logs on stdout, answers nobody asked for, deep JSON, invalid UTF-8, and a result of 50 MB."""
+    """Logs on stdout, answers that were not asked for, deep JSON, invalid UTF-8, and a result of 50 MB."""
     with Session(tmp_path) as session:
         session.initialize()
         seen = [session.text(tool) for tool in ("print", "stray", "deep", "utf8")]
@@ -81,7 +81,7 @@ def test_a_server_that_dies_fails_what_is_under_way(tmp_path: Path) -> None:
 
 
 def test_a_server_that_hangs_is_ended_when_the_client_leaves(tmp_path: Path) -> None:
-    """What it was doing is no reason to stay."""
+    """What it was doing does not keep it alive."""
     with Session(tmp_path) as session:
         session.initialize()
         session.send(id="x", method="tools/call", params={"name": "hang"})

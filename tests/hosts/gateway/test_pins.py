@@ -132,4 +132,4 @@ def test_pin_before_the_first_use(tmp_path: Path) -> None:
     assert (tmp_path / "state" / "hookline" / "mcp" / "s.json").stat().st_mode & 0o777 == 0o600
     assert again[0] == 1
     assert "it is pinned" in again[1]
-    assert hookline(tmp_path, "diff", "nobody")[0] == 1
+    assert hookline(tmp_path, "diff", "unknown")[0] == 1

@@ -83,7 +83,7 @@ class PersonalApprovals:
         return state, answer, {**rest, "inputResponses": answers} if answers else rest
 
     def is_approved(self, state: State | None, answer: Any, call: str) -> bool | None:
-        """Whether a person approved this call; `None` if nobody was asked."""
+        """Whether a person approved this call; `None` if no one was asked."""
         if state is None:
             return None
         is_fresh = state.nonce not in self._used
