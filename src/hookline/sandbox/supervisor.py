@@ -37,9 +37,11 @@ class JudgedLine:
     """What the judges of one line share: its policy, where it may write, what was there before, and who is calling."""
 
     def __init__(self, policy: Policy, places: WritablePlaces | None, others: OutsideResources) -> None:
-        self.policy, self.places, self.others = policy, places, others
-        self.memory = kernel.Memory()
-        self.listener = -1
+        self.policy: Policy = policy
+        self.places: WritablePlaces | None = places
+        self.others: OutsideResources = others
+        self.memory: kernel.Memory = kernel.Memory()
+        self.listener: int = -1
 
     def waits(self, notice: Notice) -> bool:
         """Whether a call is still waited for: what was read of its process was that process's."""

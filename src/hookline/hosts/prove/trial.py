@@ -41,10 +41,12 @@ class Trial:
     def __init__(
         self, host: Host, agent: ProofRecipe, place: Workspace, events: Mapping[Scope, tuple[str, ...]]
     ) -> None:
-        self.host, self.agent, self.place = host, agent, place
-        self.events = events
-        self.ours = {host.ours(event) for found in events.values() for event in found}
-        self.seconds = 0.0
+        self.host: Host = host
+        self.agent: ProofRecipe = agent
+        self.place: Workspace = place
+        self.events: Mapping[Scope, tuple[str, ...]] = events
+        self.ours: set[str | None] = {host.ours(event) for found in events.values() for event in found}
+        self.seconds: float = 0.0
         self._notes = place.home / "hookline-proof.jsonl"
         self._notes.write_bytes(canary.HEADER)
 

@@ -120,7 +120,8 @@ class WorkerHandle(ForkServer):
     """The service's end of one worker."""
 
     def __init__(self, route: Route, pool: Pool) -> None:
-        self.route, self.pool = route, pool
+        self.route: Route = route
+        self.pool: Pool = pool
         self.running: dict[int, str] = {}
         env = {os.fsdecode(name): os.fsdecode(value) for name, _, value in (e.partition(b"=") for e in route.startup)}
         argv = python_argv(BOOT, pool.entry, options=route.options, python=route.executable, home=route.home)
@@ -188,7 +189,8 @@ class Pool(ServerPool[tuple[object, ...], WorkerHandle]):
 
     def __init__(self, entry: str, log: Log) -> None:
         super().__init__(limit=LIMIT, idle=IDLE, retry=RETRY)
-        self.entry, self.log = entry, log
+        self.entry: str = entry
+        self.log: Log = log
         self.tallies: dict[str, Tally] = {}
         self.numbers: itertools.count[int] = itertools.count()
 

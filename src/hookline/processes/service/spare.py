@@ -51,9 +51,9 @@ class Spare:
 
     def __init__(self, worker: template.Template, slots: int, run: event_process.Run) -> None:
         self.worker, self.slots, self.run = worker, slots, run
-        self.slot = -1
-        self.answered = 0
-        self.modules = 0
+        self.slot: int = -1
+        self.answered: int = 0
+        self.modules: int = 0
         self.pure: bool = False
 
     def serve(self, asked: list[str]) -> NoReturn:
