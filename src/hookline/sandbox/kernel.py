@@ -277,10 +277,10 @@ def still_waiting(listener: int, notice: int) -> bool:
     return True
 
 
-def respond(listener: int, notice: int, error: int | None = None) -> None:
-    """Let a call go on, or answer it: with 0 or an error. A process that has ended meanwhile does not mind."""
+def respond(listener: int, notice: int, error: int | None = None, value: int = 0) -> None:
+    """Let a call go on, or answer it: with a result or an error. A process that has ended meanwhile does not mind."""
     try:
-        fcntl.ioctl(listener, _SEND, RESPONSE.pack(notice, 0, -(error or 0), _CONTINUE if error is None else 0))
+        fcntl.ioctl(listener, _SEND, RESPONSE.pack(notice, value, -(error or 0), _CONTINUE if error is None else 0))
     except OSError:
         return
 
