@@ -33,10 +33,15 @@ LINES = (
     "echo x > .cl*/settings.json", "git config core.fsmonitor ./x", "git config --global core.pager ./x",
     "git config alias.st '!x'", "git config --edit", "python3 -c \"open('.claude/settings.json', 'w')\"",
     "bash -c 'echo x > .git/hooks/pre-commit'", "echo x > tools/git", "truncate -s 0 .gemini/settings.json",
+    "hookline mcp accept files", "cd sub; env -i /x/bin/hookline inbox approve A-1", "python -m hookline trust --yes",
+    "setsid script -qc 'hookline mcp accept s' /dev/null", "sh -c 'hookline uninstall claude'", "hookline service off",
+    "python3 -c \"import os; os.system('hookline mcp accept s')\"", "rm -rf ~/.local/state", "mv ~/.local x",
+    "echo {} > ~/.local/state/hookline/mcp/s.json",
 )  # fmt: skip
 HARMLESS_LINES = (
     "cat .claude/settings.json", "git status", "git commit -m x", "git add .gitignore", "cp a.py sub/", "cp a.py .",
     "ls -la .git", "grep -r x .vscode", "git config user.name Me", "git config --get core.pager", "rm -rf build",
+    "hookline mcp diff files", "hookline list", "git commit -m 'hookline mcp accept needs a person'",
     "git remote add origin https://example.com/x.git", "echo x > notes.txt",
 )  # fmt: skip
 

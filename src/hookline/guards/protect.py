@@ -36,6 +36,11 @@ from hookline.replies import Reply, ask, deny
 
 _LIBRARY = os.path.join(os.path.dirname(os.__file__), "")
 _COPIES = frozenset({"cp", "mv", "rsync", "install", "ln"})
+_ADMINISTERS = re.compile(
+    r"\bhookline\b(?:\.cli\.main|/__main__\.py)?\W+"
+    r"(?:mcp\W+(?:accept|pin)|inbox\W+approve|trust|uninstall|service\W+off)\b"
+)
+"""Commands that accept, approve or switch off: for the user alone."""
 
 
 def own_files(also: Iterable[str | Path] = (), *, answer: Undecided = "ask", name: str = "protect.own_files") -> Hook:
@@ -96,6 +101,8 @@ class ProtectedFiles:
             *mentioned,
             *(one for one in brought if modes.brings_protected(one, folders)),
         ]
+        if _ADMINISTERS.search(line.translate(modes.NO_QUOTES)) and (found.undecidable or _administers(line)):
+            return "the line runs a command of Hookline's that decides for the user"
         return next((f"the line may write to `{one}`" for one in named if one), "") or _sets_git(line)
 
     def problem(self, path: Any, cwd: str, places: tuple[str, ...], *, folder: bool = False) -> str:
@@ -109,7 +116,8 @@ class ProtectedFiles:
                 return f"`{path}` is a file that sets up what guards this agent"
             if other_names(spelt):
                 return f"`{path}` is a hard link, and its other name may be that of a file that guards this agent"
-            if folder and any(inside_any(place, (spelt,)) for place in _hook_files(len(sys.modules)) + self._also):
+            below = (*_hook_files(len(sys.modules)), *self._also, str(state_folder()))
+            if folder and any(inside_any(place, (spelt,)) for place in below):
                 return f"`{path}` holds a file that guards this agent"
         return ""
 
@@ -134,6 +142,14 @@ def _fixed_places(project: str, path: str) -> tuple[str, ...]:
     entries = [os.path.realpath(entry) for entry in path.split(os.pathsep) if entry]
     own = [f"{PACKAGES}/hookline", off_switch(), *([sys.prefix] if sys.prefix != sys.base_prefix else [])]
     return (*own, *(entry for entry in entries if inside_any(entry, (inside,)) and entry != inside))
+
+
+def _administers(line: str) -> bool:
+    """Whether a command of the line, not a text in it, is one of those."""
+    texts = (
+        " ".join(word if word.split() == [word] else "-" for word in one.words) for one in parse_line(line).commands
+    )
+    return any(map(_ADMINISTERS.search, texts))
 
 
 def _sets_git(line: str) -> str:

@@ -11,7 +11,9 @@ from urllib.parse import urlsplit
 
 from hookline.api import Hooks
 from hookline.cli.options import USAGE, add_sources, hooks_of, parser
+from hookline.cli.person import find_agent, require_person
 from hookline.cli.runtime import run
+from hookline.cli.style import agreed
 from hookline.core.files import state_folder
 from hookline.core.wire.json_text import write
 from hookline.display import one_line
@@ -79,6 +81,8 @@ def _pin(words: list[str], command: list[str]) -> int:
     if not command:
         print("hookline mcp pin: name the server; end with `-- COMMAND …` or `-- URL`", file=sys.stderr)
         return USAGE
+    if found := find_agent():
+        raise ConfigError("mcp pin", f"this is for a person or a script, not for an agent: {found}")
     file = pin_file(args.name)
     if file.read() is not None:
         raise ConfigError(args.name, f"it is pinned; see `hookline mcp diff {args.name}`, or remove `{file.path}`")
@@ -108,11 +112,17 @@ def _diff(words: list[str], command: list[str]) -> int:
 
 
 def _accept(words: list[str], command: list[str]) -> int:
-    """Pin what a server offers now."""
+    """Show what a server offers now, and pin it if the person at the terminal says so."""
     args = _parse("accept", words, command)
+    require_person("mcp accept")
     file = pin_file(args.name)
-    _pinned(file)
-    accepted = file.accept(args.tool)
+    definitions = _pinned(file)
+    for line in diff(definitions, args.tool):
+        print(line)
+    if definitions.offered and not agreed(f"Let `{args.name}` offer this from now on?"):
+        print("nothing was accepted", file=sys.stderr)
+        return 1
+    accepted = file.accept(args.tool, definitions.offered)
     print("\n".join(f"accepted {one_line(name) or '(instructions)'}" for name in accepted) or "nothing has changed")
     return 0
 

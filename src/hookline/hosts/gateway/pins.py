@@ -77,11 +77,13 @@ class PinFile:
         tools = [name or "(instructions)" for name in names]
         self._log({"time": now, "event": event, "server": self.server, "tools": tools})
 
-    def accept(self, names: Sequence[str]) -> list[str]:
-        """Pin what the server offers now, all of it or these tools; which they were."""
+    def accept(self, names: Sequence[str], shown: dict[str, Any]) -> list[str]:
+        """Pin what the server offers now, all of it or these tools, if it is what was shown; which they were."""
         with self.lock():
             stored = self.read() or Definitions()
             chosen = [name for name in stored.offered if not names or name in names]
+            if any(name not in shown or _canonical(stored.offered[name]) != _canonical(shown[name]) for name in chosen):
+                raise ConfigError(self.server, "the server has changed its tools again; look at them once more")
             if missing := set(names) - set(chosen):
                 raise ConfigError(self.server, f"nothing to accept for `{'`, `'.join(sorted(missing))}`")
             if chosen:
@@ -197,11 +199,13 @@ def definitions_in(listed: dict[str, Any]) -> list[tuple[str, Any]]:
     return [(tool["name"], tool) for tool in found if isinstance(tool.get("name"), str) and tool["name"]]
 
 
-def diff(definitions: Definitions) -> Iterator[str]:
-    """What the server offers instead of what was pinned, line by line, safe to show."""
+def diff(definitions: Definitions, names: Sequence[str] = ()) -> Iterator[str]:
+    """What the server offers instead of what was pinned (of these tools alone), line by line, safe to show."""
     from difflib import unified_diff
 
     for name, offered in definitions.offered.items():
+        if names and name not in names:
+            continue
         before = _shown(definitions.pinned[name]) if name in definitions.pinned else []
         title = name or "(instructions)"
         yield from unified_diff(before, _shown(offered), f"{title} (pinned)", f"{title} (offered)", lineterm="")
