@@ -25,7 +25,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("core.patches",),
     ("events", "core.files", "replies", "core.shell"),
-    ("guards.detect", "core.hooks", "core.wire"),
+    ("guards.detect", "core.calls", "core.hooks", "core.wire"),
     ("core.engine",),
     ("guards.permissions", "processes"),
     ("guards", "records.audit", "records.replay", "records.telemetry", "runners", "settings"),

@@ -16,6 +16,7 @@ from importlib.machinery import (
 )
 from pathlib import Path
 from types import CodeType
+from typing import ClassVar
 from zlib import crc32
 
 from hookline.api import Hooks
@@ -27,10 +28,16 @@ class _CompileAlways(SourceFileLoader):
 
     sources: Mapping[str, bytes] | None = None
     """What the files hold, if they were read already: nothing is read from the disk then."""
+    loaded: ClassVar[dict[str, bytes]] = {}
+    """What was run when the hook file was loaded: `policy_digest` is over these bytes."""
+    loading = True
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
-        return self.source_to_code(self.get_data(path), path)
+        data = self.get_data(path)
+        if self.loading:
+            self.loaded[path] = data
+        return self.source_to_code(data, path)
 
     def get_data(self, path: str) -> bytes:
         if self.sources is None:
@@ -55,7 +62,7 @@ def load_hooks(file: str | Path, sources: Mapping[str, bytes] | None = None) -> 
     own = f"{_package(folder)}.{path.stem.replace('.', '_')}"
     if path.suffix not in SOURCE_SUFFIXES:
         raise ConfigError(name, "not a Python file; its name must end in `.py`")
-    make = _CompileAlways if sources is None else type("_Given", (_CompileAlways,), {"sources": sources})
+    make: type[_CompileAlways] = type("_Loader", (_CompileAlways,), {"sources": sources, "loaded": {}})
     loader = make(own, str(folder / path.name) if sources is not None else str(path))
     spec = ModuleSpec(own, loader, origin=str(path))
     spec.has_location = True
@@ -68,6 +75,7 @@ def load_hooks(file: str | Path, sources: Mapping[str, bytes] | None = None) -> 
         loader.exec_module(module)
     except (Exception, SystemExit) as error:  # a file that leaves has not said what its hooks are
         raise ConfigError(name, f"cannot be imported: {type(error).__name__}: {error}") from error
+    make.loading = False
     found = getattr(module, "hooks", None)
     if not isinstance(found, Hooks):
         raise ConfigError(name, "defines no `hooks`; write `hooks = Hooks()` and register hooks on it")

@@ -11,11 +11,14 @@ from typing import Any, Literal
 import pytest
 
 from hookline import Hooks
+from hookline.core.calls import call_notes, observed_effect
 from hookline.core.engine import Verdict
 from hookline.errors import HookError
 from hookline.events import PostToolUse, PreToolUse
 from hookline.guards import commands, paths, sandboxing
+from hookline.records.audit.log import AuditLog, read
 from hookline.replies import Decision
+from hookline.sandbox.reports import Reporter
 
 pytestmark = pytest.mark.skipif(bool(sandboxing.unavailable()), reason=sandboxing.unavailable() or "lines can be held")
 
@@ -113,7 +116,7 @@ async def test_nothing_is_told_where_nothing_was_refused(project: Path) -> None:
     run(verdict, project)
     after = await told(hooks, project, verdict)
 
-    assert (after.context, list((project.parent / "state/hookline/confine").iterdir())) == ((), [])
+    assert (after.context, [*(project.parent / "state/hookline/confine").glob("*[!t]")]) == ((), [])
 
 
 async def test_the_shell_follows_a_line_that_changes_its_folder(project: Path) -> None:
@@ -160,6 +163,49 @@ async def test_what_nobody_asked_about_afterwards_is_dropped_after_a_day(project
     await asked(hooks, project, "make", "newer")
 
     assert sorted(path.name for path in folder.glob("*.policy")) == ["new.policy", "newer.policy"]
+
+
+async def test_the_record_of_a_call_has_what_the_kernel_saw_of_it(project: Path, tmp_path: Path) -> None:
+    """Programs, files, hosts, refusals, as they were, and not what the line's text says; a later call has its own."""
+    hooks, log = guarded(project), AuditLog(tmp_path / "audit.jsonl", user="ada")
+    hooks.observe(log, inline=True)
+    code = 'import socket; socket.socket().connect_ex(("127.0.0.1", 9)); open("../out" + "side", "w")'
+    for call, line in (("one", f"w=touch; $w made; python3 -c '{code}'"), ("two", "exec env true")):
+        verdict = await asked(hooks, project, line, call)
+        run(verdict, project)
+        await told(hooks, project, verdict, call)
+    assert log.flush()
+    first, second = (line["observed"] for line in read(log.file.path) if line["event"] == "PostToolUse")
+
+    assert first["programs"][0].startswith("bash -c")
+    assert "touch made" in first["programs"]
+    assert str(project / "made") in first["written"]
+    assert first["hosts"] == ["127.0.0.1:9"]
+    assert [what.partition(":")[0] for what in first["refused"]] == [f"to write `{tmp_path}/outside`"]
+    assert second == {"programs": ["bash -c 'exec env true'", "env true", "true"]}
+
+
+async def test_what_ran_unconfined_has_no_effect_on_record(project: Path, tmp_path: Path) -> None:
+    """That nothing is known is not the same as that nothing was done."""
+    hooks, log = Hooks(), AuditLog(tmp_path / "audit.jsonl", user="ada")
+    hooks.observe(log, inline=True)
+    await told(hooks, project, await asked(hooks, project, "true"))
+    assert log.flush()
+
+    assert all("observed" not in line for line in read(log.file.path))
+
+
+def test_effects_beyond_the_limit_are_counted_as_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The note stays small whatever a line does, and says that it is not all."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    reporter = Reporter(str(call_notes("s", "t1", "")))
+    for number in range(2_000):
+        reporter.saw("written", f"/f{number}\n")
+    reporter.saw("host", "10.0.0.1:443")
+    effect = observed_effect("s", "t1", "")
+
+    assert effect is not None
+    assert (effect["written"][:2], len(effect["written"]), effect["more"]) == (["/f0\\x0a", "/f1\\x0a"], 100, True)
 
 
 async def test_a_line_that_is_held_is_judged_at_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -292,7 +292,10 @@ class GovernedHooks(Hooks):
             team = msgspec.structs.replace(second_judgement(team, second.reply), input=second.reply.input)
             outcomes += tuple(map(_second, second.outcomes))
         evaluated = mine.evaluated if team == NOTHING else None
-        return Verdict(event, said | team, known=outcomes, evaluated=evaluated)
+        return Verdict(
+            event, said | team, chosen=(*first.chosen, *mine.chosen), known=outcomes, evaluated=evaluated,
+            approval=mine.approval or first.approval,
+        )  # fmt: skip
 
     async def aclose(self, limit: float = 5.0) -> list[Outcome]:
         """End both sets."""

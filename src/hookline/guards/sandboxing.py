@@ -8,16 +8,14 @@ opened. What was refused there is told after the call, as the guard's answer to 
 
 from __future__ import annotations
 
-import hashlib
 import shlex
-import time
-from contextlib import suppress
 from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from hookline.core.files import private, private_folder, state_folder
+from hookline.core.calls import call_notes
+from hookline.core.files import private
 from hookline.core.interpreter import hookline_argv, shell_command
 from hookline.core.shell import parse_line
 from hookline.errors import HookError
@@ -61,7 +59,6 @@ _MOVES = frozenset({"cd", "pushd", "popd"})
 _FOLLOW = ("{ d=$(", ' 9>&1 1>&8 8>&-); } 8>&1; s=$?; cd "${d:-.}"; (exit $s)')
 """Put around a line that changes the folder, so that the shell it came from follows."""
 _MOST_LINES = 20
-_KEPT = 24 * 3600.0
 
 
 def checked(confine: Confine) -> Confine:
@@ -170,24 +167,7 @@ def _canonical(words: list[str], policy: Policy, inner: list[str], command: str)
 
 def call_file(event: PreToolUse | PostToolUse | PostToolUseFailure, line: str) -> str:
     """Where a call's policies and refusals are noted, without an ending; outside of what the line may write to."""
-    name = "".join(char for char in event.tool_use_id if char.isalnum() or char in "_-")[:128]
-    name = name or hashlib.sha256(f"{event.session_id}\0{line}".encode("utf-8", "replace")).hexdigest()[:32]
-    folder = private_folder(state_folder() / "confine")
-    _tidy(folder)
-    return str(folder / name)
-
-
-def _tidy(folder: Path) -> None:
-    """Once a day, drop the notes of calls that were not asked about afterwards."""
-    mark, now = folder.with_suffix(".tidied"), time.time()
-    with suppress(OSError):
-        if now - mark.stat().st_mtime < _KEPT:
-            return
-    mark.touch(0o600)
-    for path in folder.iterdir():
-        with suppress(OSError):
-            if now - path.stat().st_mtime > _KEPT:
-                path.unlink()
+    return str(call_notes(event.session_id, event.tool_use_id, line))
 
 
 def note_policy(call: str, policy: Policy) -> None:

@@ -42,6 +42,8 @@ class FileChanges:
                 return None  # the kernel answers an empty path itself
             place = real(thread, at, text, follow=call.follow)
             if self._line.places.hold(place) and not self._line.others.own(place):
+                if not place.startswith("/dev/"):
+                    self._line.saw("written", place)
                 continue
             return None if self._fails_anyway(name, notice, position, place) else self._outside(name, place)
         return None

@@ -10,7 +10,7 @@ from hookline.sandbox import kernel
 from hookline.sandbox.outside import OutsideResources
 from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.policy import Policy
-from hookline.sandbox.reports import Refusal
+from hookline.sandbox.reports import Refusal, Reporter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,11 +40,13 @@ class JudgedLine:
     """What the judges of one line share: its policy, where it may write, what was there before, and who is calling."""
 
     def __init__(
-        self, policy: Policy, places: WritablePlaces | None, others: OutsideResources, temporary: str = ""
-    ) -> None:
+        self, policy: Policy, places: WritablePlaces | None, others: OutsideResources, reporter: Reporter,
+        temporary: str = "",
+    ) -> None:  # fmt: skip
         self.policy: Policy = policy
         self.places: WritablePlaces | None = places
         self.others: OutsideResources = others
+        self.saw = reporter.saw
         self.temporary: str = temporary
         self.memory: kernel.Memory = kernel.Memory()
         self.listener: int = -1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 _MOST_LINES = 30
+_MOST_EFFECTS = 500
 _QUIET_NAMES = ("__pycache__", ".package-cache", ".package-cache-mutate", ".global-cache", ".lesshst", ".viminfo")
 _QUIET_PLACES = ("/tmp/hsperfdata_", "/var/cache/man/")
 """Files and folders that programs try to write on the side, and do without when they cannot."""
@@ -30,16 +31,26 @@ class Refusal:
 
 
 class Reporter:
-    """Says each refusal once, and notes it with the call it belongs to, by guard."""
+    """Says each refusal once, and notes it with the call it belongs to, by guard; notes there, too, what was done."""
 
     def __init__(self, call: str) -> None:
         self._said: set[str] = set()
+        self._seen: set[tuple[str, str]] = set()
         self._left_out = 0
         self._call = call
+
+    def saw(self, kind: str, what: str) -> None:
+        """Note what the line did, for the call's record (`core.calls`): each `program`, `written` and `host` once."""
+        if not self._call or (kind, what) in self._seen or len(self._seen) > _MOST_EFFECTS:
+            return
+        self._seen.add((kind, what))
+        line = f"{kind} {printable(what)}" if len(self._seen) <= _MOST_EFFECTS else "more"
+        _append(f"{self._call}.effect", line, os.O_TRUNC if len(self._seen) == 1 else 0)
 
     def say(self, refusal: Refusal) -> None:
         """One line on stderr, unless it has been said or there were too many."""
         line = printable(str(refusal))
+        self.saw("refused", f"{refusal.what}: {refusal.reason} ({refusal.guard})")
         if refusal.quiet or line in self._said:
             return
         if len(self._said) >= _MOST_LINES:
@@ -69,9 +80,9 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
 
 
-def _append(path: str, line: str) -> None:
+def _append(path: str, line: str, flags: int = 0) -> None:
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | flags, 0o600)
     except OSError as error:
         _write(2, f"hookline: cannot note this in `{path}`: {error.strerror}")
         return

@@ -46,7 +46,10 @@ class Sockets:
 
     def _address(self, thread: int, address: int, length: int) -> Refusal | None:
         data = self._line.memory.block(thread, address, min(length, 110)) if address and length else b""
-        return self.refuse(thread, data)
+        refusal = self.refuse(thread, data)
+        if refusal is None and (host := host_in(data)):
+            self._line.saw("host", host)
+        return refusal
 
     def _send(self, name: str, notice: Notice) -> Refusal | None:
         thread, arguments = notice[1], notice[6:]
@@ -94,6 +97,16 @@ class Sockets:
             return True
         inside = self._line.places is not None and self._line.places.hold(path)
         return not inside and not any(matches_glob(pattern, path) for pattern in _HARMLESS)
+
+
+def host_in(address: bytes) -> str:
+    """The host and port of an Internet address as the kernel has it; nothing for any other."""
+    family = struct.unpack("H", address[:2])[0] if len(address) >= 8 else 0
+    if family == _INTERNET:
+        return f"{'.'.join(map(str, address[4:8]))}:{struct.unpack('>H', address[2:4])[0]}"
+    if family != _INTERNET_6 or len(address) < 24:
+        return ""
+    return f"[{':'.join(f'{part:x}' for part in struct.unpack('>8H', address[8:24]))}]:{address[2] << 8 | address[3]}"
 
 
 def _loopback(family: int, address: bytes) -> bool:

@@ -50,6 +50,8 @@ class ProgramStarts:
             refusal = self._blocked(start)
             if refusal is None and self._line.policy.block:
                 self._approvals.note(start)
+            if refusal is None:
+                self._line.saw("program", start.line)
             return refusal
 
     def _started(self, _name: str, notice: Notice) -> Refusal | None:

@@ -26,7 +26,7 @@ class Supervisor:
         reporter: Reporter,
         temporary: str = "",
     ) -> None:
-        self._line, self._reporter = JudgedLine(policy, places, others, temporary), reporter
+        self._line, self._reporter = JudgedLine(policy, places, others, reporter, temporary), reporter
         self._starts = ProgramStarts(self._line)
         column = syscalls.MACHINES[kernel.machine()][1]
         self._names = {numbers[column]: name for name, numbers in syscalls.NUMBERS.items()}

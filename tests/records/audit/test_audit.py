@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from hookline import Hooks, allow, deny, rewrite, stop
 from hookline.core.engine import Verdict
+from hookline.core.engine.policy import policy_digest
 from hookline.errors import AuditError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse, SessionEnd, SessionStart, Stop
 from hookline.guards.detect import redact as default_redactor
@@ -81,6 +82,7 @@ async def test_a_line_says_when_who_what_and_why(tmp_path: Path) -> None:
         "reasons": ["never that"],
         "mode": "default",
         "input": {"command": "rm -rf /"},
+        "policy_digest": policy_digest(hooks.hooks),
     }
 
 

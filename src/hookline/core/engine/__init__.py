@@ -7,9 +7,10 @@ from hookline.core.engine.hook_set import HookSet
 from hookline.core.engine.observers import HookProgress, HookResponse, HookStarted, Notice, Observer
 from hookline.core.engine.outcome import Answer, Outcome, RunnerResult, Status
 from hookline.core.engine.runner import Runner, RunnerFactory
-from hookline.core.engine.verdict import Verdict
+from hookline.core.engine.verdict import Approval, Verdict
 
 __all__ = [
-    "Answer", "Cancelled", "Context", "Engine", "HookProgress", "HookResponse", "HookSet", "HookStarted", "Mode",
-    "Notice", "Observer", "OnAsk", "Order", "Outcome", "Runner", "RunnerFactory", "RunnerResult", "Status", "Verdict",
+    "Answer", "Approval", "Cancelled", "Context", "Engine", "HookProgress", "HookResponse", "HookSet", "HookStarted",
+    "Mode", "Notice", "Observer", "OnAsk", "Order", "Outcome", "Runner", "RunnerFactory", "RunnerResult", "Status",
+    "Verdict",
 ]  # fmt: skip

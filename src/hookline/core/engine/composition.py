@@ -12,7 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from hookline.core.engine.outcome import Outcome
-from hookline.core.engine.verdict import Verdict
+from hookline.core.engine.verdict import Approval, Verdict
 from hookline.errors import HookError, did_you_mean
 from hookline.replies import NOTHING, Decision, Reply, allow, deny
 
@@ -26,9 +26,9 @@ Order = Literal[
 Mode = Literal["enforce", "evaluate_only"]
 """Whether verdicts count, or are only made and recorded."""
 
-Resolution = Reply | bool | None
+Resolution = Reply | Approval | bool | None
 OnAsk = Callable[[Verdict], Resolution | Awaitable[Resolution]]
-"""A function that can say yes: gets the verdict of `ask`, answers `True`, `False` or a reply: `deny("not today")`."""
+"""A function that can say yes: gets the verdict of `ask`, answers `True`, `False`, who it was, or a reply."""
 
 RUN_ALL: Final = "sequential/run_all"
 UNANIMOUS: Final = "parallel/unanimous"
@@ -78,6 +78,9 @@ async def lifted(verdict: Verdict, on_ask: OnAsk, seconds: float | None = None) 
     except Exception as problem:
         log.exception("on_ask failed")
         answer = deny(f"on_ask failed: {type(problem).__name__}: {problem}")
+    if isinstance(answer, Approval):
+        verdict.approval = answer
+        answer = allow() if answer.granted else deny(answer.reason)
     if answer is True:
         answer = allow()
     if not isinstance(answer, Reply) or (answer.decision is not Decision.ALLOW or answer.stop):
@@ -90,7 +93,7 @@ def _resolved(verdict: Verdict, answer: Reply) -> Verdict:
     """The verdict with the answer in place of its question; what else the hooks said stays."""
     asked = msgspec.structs.replace(verdict.reply, decision=Decision.PASS, reasons=())
     outcome = Outcome(hook="on_ask", source="", event=verdict.event.event_name, reply=answer)
-    return Verdict(verdict.event, asked | answer, known=(*verdict.outcomes, outcome))
+    return msgspec.structs.replace(verdict, reply=asked | answer, known=(*verdict.outcomes, outcome))
 
 
 def unenforced(verdict: Verdict) -> Verdict:

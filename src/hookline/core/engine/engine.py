@@ -127,6 +127,7 @@ class Engine:
                 return await path(event)
         run = EventRun(event, chosen, among, None if deadline is None else self.clock() + deadline)
         verdict = await self.dispatcher.dispatch(run, self.order)
+        verdict.chosen = chosen
         if self.mode == "evaluate_only":
             verdict.evaluated = verdict.reply  # observers are told what it would be
             return unenforced(self.notify(verdict) if self.observers else verdict)

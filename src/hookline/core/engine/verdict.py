@@ -106,6 +106,20 @@ class JointReply(msgspec.Struct):
         return _identity(target if self.reply.output is msgspec.UNSET else self.reply.output)
 
 
+class Approval(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A person's answer to an `ask`: who, over what (`page`, `terminal`, `mail`), to which question, on which call.
+
+    `on_ask` may answer with one instead of `True` or `False`; it is in the audit log's record.
+    """
+
+    by: str
+    how: str = ""
+    question: str = ""
+    call: str = ""
+    granted: bool = True
+    reason: str = ""
+
+
 class Verdict(JointReply):
     """The merged reply to one event.
 
@@ -119,6 +133,8 @@ class Verdict(JointReply):
     known: tuple[Outcome, ...] | None = None
     evaluated: Reply | None = None
     """What the hooks said, in a set that only evaluates: nothing of it counts."""
+    approval: Approval | None = None
+    """Who answered what the hooks asked, where that is known."""
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:

@@ -13,9 +13,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from hookline.core.calls import observed_effect
 from hookline.core.engine import Outcome, Verdict
+from hookline.core.engine.policy import policy_digest
 from hookline.core.engine.render import Word, decision_word
-from hookline.events import Event
+from hookline.events import Event, PostToolUse, PostToolUseFailure
 from hookline.guards.detect.assignments import names_a_secret
 from hookline.replies import Decision
 
@@ -123,13 +125,23 @@ def record(
         "stop": verdict.stop or None,
         "keep_going": verdict.keep_going or None,
         "replaced": verdict.reply.output is not msgspec.UNSET or None,
+        "policy_digest": policy_digest(verdict.chosen) if verdict.chosen else None,
+        "approval": None if verdict.approval is None else msgspec.to_builtins(verdict.approval),
+        "observed": _observed(event),
     }
     for name, value in (kept(verdict) if said is None else said).items():
         body[f"{name}_" if name in body else name] = value
     cleaner = _Cleaner(redact)
     body["hooks"] = [cleaner.row(row, {"status", "decision"}) for row in body["hooks"]]
     said_at_all = {name: value for name, value in body.items() if value not in (None, "", [], {})}
-    return cleaner.row(said_at_all, {"time", "event", "decision", "hooks", *IDENTITIES})
+    return cleaner.row(said_at_all, {"time", "event", "decision", "hooks", "policy_digest", *IDENTITIES})
+
+
+def _observed(event: Event) -> dict[str, Any] | None:
+    """What a confined line did, as the kernel's judge saw it; nothing where none was confined."""
+    if not isinstance(event, (PostToolUse, PostToolUseFailure)) or not isinstance(event.tool_input.get("command"), str):
+        return None
+    return observed_effect(event.session_id, event.tool_use_id, event.tool_input["command"])
 
 
 def decision_word_of(entry: Mapping[str, Any]) -> Word | Literal[""]:

@@ -1,0 +1,56 @@
+"""Notes on one call of a tool: the process that runs a confined line leaves them for those who ask afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from hookline.core.files import private_folder, state_folder
+
+_KEPT = 24 * 3600.0
+_KINDS = {"program": "programs", "written": "written", "host": "hosts", "refused": "refused"}
+_MOST = 100
+
+
+def call_notes(session_id: str, tool_use_id: str, line: str) -> Path:
+    """Where a call's notes are, without an ending; outside of what a confined line may write to."""
+    name = "".join(char for char in tool_use_id if char.isalnum() or char in "_-")[:128]
+    name = name or hashlib.sha256(f"{session_id}\0{line}".encode("utf-8", "replace")).hexdigest()[:32]
+    folder = private_folder(state_folder() / "confine")
+    _tidy(folder)
+    return folder / name
+
+
+def _tidy(folder: Path) -> None:
+    """Once a day, drop the notes of calls that were not asked about afterwards."""
+    mark, now = folder.with_suffix(".tidied"), time.time()
+    with suppress(OSError):
+        if now - mark.stat().st_mtime < _KEPT:
+            return
+    mark.touch(0o600)
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if now - path.stat().st_mtime > _KEPT:
+                path.unlink()
+
+
+def observed_effect(session_id: str, tool_use_id: str, line: str) -> dict[str, Any] | None:
+    """What the kernel's judge saw a line do: `programs` started, files `written`, `hosts` reached, what was `refused`.
+
+    `None` where the line was not confined: that it is not known is not the same as nothing. What it saw beyond 100 of
+    a kind is left out, and then there is `more`.
+    """
+    notes = call_notes(session_id, tool_use_id, line)
+    try:
+        lines = notes.with_name(f"{notes.name}.effect").read_text(errors="replace").splitlines()
+    except OSError:
+        return None
+    found: dict[str, list[str]] = {}
+    for kind, _, what in (one.partition(" ") for one in lines):
+        found.setdefault(_KINDS.get(kind, "more"), []).append(what)
+    shown = {kind: found[kind][:_MOST] for kind in _KINDS.values() if kind in found}
+    left_out = len(lines) - sum(map(len, shown.values()))
+    return {**shown, "more": True} if left_out else shown
