@@ -44,6 +44,14 @@ FOUND: dict[str, tuple[dict[str, Any], str]] = {
         one("PreToolUse", TRUE, matcher="(Bash"),
         f"error {AT}.PreToolUse[0].matcher: matcher `(Bash`: not a regular expression: ",
     ),
+    "a rule in the place of a tool": (
+        one("PreToolUse", TRUE, matcher="Bash(git *)"),
+        f"warning {AT}.PreToolUse[0].hooks[0]: matcher `Bash(git *)` never matches, as it is a rule; write `Bash`, and ",
+    ),
+    "a server in the place of its tools": (
+        one("PreToolUse", TRUE, matcher="Bash|mcp__github"),
+        "is a server's name, not a tool's, and never matches; write `mcp__github__.*`",
+    ),
     "a missing script": (
         one("PreToolUse", command("./gone.sh --all")),
         f"error {AT}.PreToolUse[0].hooks[0]: command: `./gone.sh` does not exist",

@@ -108,7 +108,8 @@ def test_hooks_are_asked_until_it_is_stopped(tmp_path: Path) -> None:
         until(lambda: len(recorded(tmp_path)) == 2)  # the log is written after the answer
         last = command.stop()
 
-    assert command.said[:2] == ["Claude Code: hooked on PreToolUse\n", f"  in {tmp_path / HERE}\n"]
+    assert command.said[0].startswith("Claude Code: hooked on PreToolUse, PostToolUse, ")  # the log wants them all
+    assert command.said[1] == f"  in {tmp_path / HERE}\n"
     assert (denied, passed) == ("NO-RM here", "")
     assert recorded(tmp_path) == [("deny", ["NO-RM here"]), ("pass", [])]
     assert last == f"Claude Code: removed {tmp_path / HERE}\n"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from hookline.api import Hooks
 from hookline.cli.style import has_terminal
-from hookline.core.files import in_fleet
+from hookline.core.files import default_log, in_fleet, private_folder
 from hookline.core.hooks.actions import Command
 from hookline.display import one_line
 from hookline.errors import AuditError, ConfigError, EventError
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from hookline.settings.trust.store import Policy, Status
 
 
+_LOG_BYTES = 64 * 1024 * 1024
+"""How large a log of `install --audit` grows before a new file begins."""
 USAGE = 64
 """The exit code of a command line that cannot be understood; 2 would say that something was blocked."""
 
@@ -252,10 +254,21 @@ def warn(problem: Problem) -> None:
 def hooks_from(source: HookSource, project: str | Path = ".", *, trust: Policy = "all") -> Hooks:
     """The hooks that an entry in a host's configuration asks; `trust` counts where it names no file."""
     if source.hooks:
-        return from_python(source.hooks)
-    if source.settings:
-        return Hooks.from_settings(project, settings=source.settings, setting_sources="", trust="all", watch=False)
-    return Hooks.from_settings(project, trust=trust, watch=False)
+        hooks = from_python(source.hooks)
+    elif source.settings:
+        hooks = Hooks.from_settings(project, settings=source.settings, setting_sources="", trust="all", watch=False)
+    elif source.audit:
+        hooks = Hooks()
+    else:
+        return Hooks.from_settings(project, trust=trust, watch=False)
+    if source.audit:
+        from hookline.hosts.install.entries import DEFAULT_LOG
+        from hookline.records import AuditLog
+
+        path = default_log() if source.audit == DEFAULT_LOG else Path(source.audit)
+        private_folder(path.parent)
+        hooks.observe(AuditLog(path, sync="line", max_bytes=_LOG_BYTES))
+    return hooks
 
 
 def from_python(file: str) -> Hooks:

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from hookline.cli.style import agreed, paint
 from hookline.display import lines as lines_of
 from hookline.display import one_line
 from hookline.settings.files import HookScript
-from hookline.settings.trust.store import Item, Status, TrustChange
+from hookline.settings.load import load
+from hookline.settings.trust.store import Item, Status, Trust, TrustChange
+
+
+@contextmanager
+def keep_trust(project: Path) -> Iterator[list[str]]:
+    """What a command of ours writes to a project's settings inside is trusted; yields what was not before, and is not.
+
+    A file that already held something that is not trusted stays so.
+    """
+    trust = Trust.load()
+    unseen = {item.path: item.label for item in trust.status(load(project)).untrusted}
+    yield list(unseen.values())
+    trust.record([item for item in trust.status(load(project)).untrusted if item.path not in unseen])
 
 
 def review(status: Status) -> bool:

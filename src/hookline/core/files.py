@@ -136,6 +136,11 @@ def state_folder(env: Mapping[str, str] | None = None) -> Path:
     return (Path(base) if base and Path(base).is_absolute() else home / ".local" / "state") / "hookline"
 
 
+def default_log() -> Path:
+    """The audit log that `install --audit` writes and `console` opens, if no other is named."""
+    return state_folder() / "log" / "audit.jsonl"
+
+
 def in_fleet() -> bool:
     """Whether this machine belongs to a fleet: one look at one file."""
     return (state_folder() / "fleet" / "machine.json").exists()

@@ -25,9 +25,14 @@ LASTING = (
     "KIMI_CODE_HOME", "VIBE_HOME", "HOOKLINE_MANAGED_SETTINGS", "SSL_CERT_FILE", "SSL_CERT_DIR",
 )  # fmt: skip
 """Variables of the user's that an entry keeps as they were when it was written, besides HOME where it was moved."""
-PROJECT, _SET_BY = "CLAUDE_PROJECT_DIR", ("claude", "gemini", "qwen", "copilot", "grok", "droid")
+PROJECT, SET_BY = "CLAUDE_PROJECT_DIR", ("claude", "gemini", "qwen", "copilot", "grok", "droid")
 """The variable for the project's folder, and the hosts that set it for their hooks, whatever it was before."""
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")
+SYSTEM = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin"
+"""Where a project's entries look for `hookline` after `~/.local/bin`, whatever PATH and HOME say."""
+_STARTUP = ("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONPYCACHEPREFIX", "PYTHONPLATLIBDIR", "PYTHONWARNINGS",
+            "COVERAGE_PROCESS_START")  # fmt: skip
+"""What chooses code while Python starts without `-I`, as the script that pip writes does."""
 _KEPT = {"HOOKLINE_SERVICE", "HOOKLINE_PROVE", "HOOKLINE_HOOK_ID"}
 """Of ours: a service's name, looked up in a folder of this user alone; a proof's file, checked; a process's marker."""
 _NAMES = frozenset({
@@ -67,6 +72,23 @@ def shell_command(argv: list[str]) -> str:
     return f"{' '.join(f'{name}=' for name in HEEDED)} {join(argv)}"
 
 
+def shared_command() -> str:
+    """The words by which a shell finds and starts `hookline` on any machine, for a file that a team shares.
+
+    Its place is not the environment's: the account's own `~/.local/bin`, where pipx and uv put it, or the system's.
+    """
+    clear = " ".join(f"{name}=" for name in (*HEEDED, *_STARTUP))
+    home = '$(eval echo "~$(/usr/bin/id -un)")'
+    return f'hookline=$(PATH="{home}/.local/bin:{SYSTEM}" command -v hookline) && {clear} "$hookline"'
+
+
+def shared_program() -> str:
+    """What that finds here, or nothing."""
+    from shutil import which
+
+    return which("hookline", path=f"{os.path.join(account_home(), '.local', 'bin')}:{SYSTEM}") or ""
+
+
 def launch_argv() -> list[str]:
     """Start `hookline confine` without `site` and the rest of Hookline, which need not be read for it."""
     return [sys.executable, *ISOLATED, "-S", os.path.join(PACKAGES, "hookline", "sandbox", "launch.py")]
@@ -104,13 +126,15 @@ def shield(words: list[str]) -> None:
     """Before a gate runs: what of its environment could change the answer is gone, or is the entry's own.
 
     No variable switches a gate off; the file `off_switch` does. A gate that was started without `-I` keeps its folders,
-    as Python itself has taken the environment's word by then.
+    as Python itself has taken the environment's word by then; a shared entry, which cannot say `-I`, starts again.
     """
     if not words or words[0] not in GATES:
         return
+    if not sys.flags.isolated and "--scope shared" in " ".join(words):
+        os.execv(sys.executable, hookline_argv(*words))  # noqa: S606 - this very program
     if sys.flags.isolated:
         _isolate(os.environ)
-    foreign = words[0] == "answer" and words[1:2] != [] and words[1] not in _SET_BY
+    foreign = words[0] == "answer" and words[1:2] != [] and words[1] not in SET_BY
     for name in (*TEMPORARY, "HOOKLINE_ENABLED", *((PROJECT,) if foreign else ())):
         os.environ.pop(name, None)
     if sys.platform == "darwin":

@@ -101,9 +101,16 @@ def _matcher(hook: Hook, _: str) -> Iterator[Problem]:
 
 
 def _tool_names(hook: Hook, pattern: str) -> Iterator[Problem]:
+    rule = re.fullmatch(r"(\w+)\(.*\)", pattern)
+    if rule and rule[1] in CLAUDE_TOOLS and not any(map(hook.matcher.matches, CLAUDE_TOOLS)):
+        said = f'never matches, as it is a rule; write `{rule[1]}`, and `"if": "{pattern}"` in the hook'
+        yield Problem(hook.source, f"matcher `{pattern}` {said}", "warning")
     if not all(char.isalnum() or char in "_-,| " for char in pattern):
         return
     for name in (part.strip() for part in pattern.replace(",", "|").split("|")):
+        if re.fullmatch(r"mcp__(?:(?!__).)+", name):
+            said = f"`{name}` is a server's name, not a tool's, and never matches; write `{name}__.*`"
+            yield Problem(hook.source, f"matcher `{pattern}`: {said}", "warning")
         known = not name or name in CLAUDE_TOOLS or name.startswith("mcp__")
         near = "" if known else did_you_mean(name, CLAUDE_TOOLS)
         if near:

@@ -366,14 +366,14 @@ def test_both_scopes_ask_the_same_hooks_once(home: Path, tmp_path: Path) -> None
     project = tmp_path / "project"
     project.mkdir()
     host = find("codex")
-    assert not asks(host, "PreToolUse", hooks=SOURCE.hooks, settings="")
+    assert not asks(host, "PreToolUse", SOURCE)
     done(host)
 
     made = install(host, gates().hooks, SOURCE, scope="project", project=project)
 
-    assert asks(host, "PreToolUse", hooks=SOURCE.hooks, settings="")
-    assert not asks(host, "Stop", hooks=SOURCE.hooks, settings="")
-    assert not asks(host, "PreToolUse", hooks="/other.py", settings="")
+    assert asks(host, "PreToolUse", SOURCE)
+    assert not asks(host, "Stop", SOURCE)
+    assert not asks(host, "PreToolUse", HookSource("/other.py"))
     assert "nothing is judged twice" in made.notes[0]
     assert "--scope project" in made.path.read_text()
 

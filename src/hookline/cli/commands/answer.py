@@ -27,6 +27,7 @@ from hookline.hosts.table import HOSTS
 
 if TYPE_CHECKING:
     from hookline.api import Hooks
+    from hookline.hosts.install.entries import HookSource
 
 DEADLINE = 20.0
 """Seconds until the host is answered without the hooks, unless the command says otherwise."""
@@ -43,6 +44,7 @@ is the command that `hookline install` writes into an agent's configuration.
   --hooks FILE.py     the hooks of a Python file
   --settings FILE     the hooks of a settings file; without either, those of all
                       settings files that are found
+  --audit default     write an audit log in the state folder; or name a file
   --event NAME        the agent's name for the event
   --deadline SECONDS  answer by then, whatever happens (default: 20)
   --scope project     stay silent if the user's own file asks the same hooks
@@ -62,6 +64,14 @@ class AnswerOptions(NamedTuple):
     scope: str = "user"
     deadline: float = DEADLINE
     subagents: str = ""
+    audit: str = ""
+
+    @property
+    def source(self) -> HookSource:
+        """Where the hooks come from."""
+        from hookline.hosts.install.entries import HookSource
+
+        return HookSource(self.hooks, self.settings, self.audit)
 
 
 def main(argv: list[str]) -> int:
@@ -114,6 +124,8 @@ def parsed(host: Host, words: Sequence[str]) -> tuple[AnswerOptions, str]:
         deadline = math.nan
     if not deadline > 0:
         return AnswerOptions(host), f"--deadline: expected seconds, got `{given['deadline']}`"
+    if given.get("scope") == "shared":  # a project's entry that names no folder of a machine
+        given["scope"] = "project"
     given["deadline"] = min(deadline, host.config.longest)  # the host does not wait longer, whatever its file says
     return AnswerOptions(host, **given), ""
 
@@ -205,9 +217,8 @@ def _load(request: AnswerOptions) -> Hooks:
 
 def _own_hooks(request: AnswerOptions) -> Hooks:
     from hookline.cli.options import hooks_from
-    from hookline.hosts.install.entries import HookSource
 
-    own = HookSource(request.hooks, request.settings)
+    own = request.source
     hooks = hooks_from(own, trust="error")
     if request.scope == "project" and request.host.config.replaces:
         from hookline.hosts.install.survey import silenced_user_hooks
@@ -230,8 +241,8 @@ def _judged_elsewhere(request: AnswerOptions, host: Host, data: bytes) -> bool:
 
     if request.host.config.replaces and request.scope == "project":
         return False  # then the user's entry is never asked
-    asked = (host, request.event, request.hooks or request.settings, data)
+    asked = (host, request.event, request.hooks or request.settings or request.audit, data)
     if host is request.host and request.scope == "user":
         handled.mark_handled(*asked)
         return False
-    return asks(host, request.event, hooks=request.hooks, settings=request.settings) and handled.was_handled(*asked)
+    return asks(host, request.event, request.source) and handled.was_handled(*asked)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hookline.cli.options import add_sources, from_python, key_in, load, parser, port
+from hookline.core.files import default_log
 from hookline.errors import HooklineError
 
 if TYPE_CHECKING:
@@ -56,18 +57,25 @@ def _parser() -> argparse.ArgumentParser:
 
 def add_logs(flags: argparse.ArgumentParser) -> None:
     """Which logs, whose hooks, and whether hooks may run."""
-    flags.add_argument("files", nargs="*", metavar="AUDIT.jsonl|FOLDER", help="logs (default: those in this folder)")
+    flags.add_argument(
+        "files",
+        nargs="*",
+        metavar="AUDIT.jsonl|FOLDER",
+        help="logs (default: those in this folder, and that of `install --audit`)",
+    )
     flags.add_argument("--key-file", metavar="FILE", help="the key, if the logs were written with one")
     flags.add_argument("--replay", action="store_true", help="allow today's hooks to be run over the records")
     add_sources(flags)
 
 
 def logs(files: list[str]) -> list[str]:
-    """The logs that are meant: those named, else those that lie in this folder."""
-    found = files or [str(path) for path in (*Path().glob("*.jsonl"), *Path(".hookline").glob("*.jsonl"))]
+    """The logs that are meant: those named, else those that lie in this folder and what `install --audit` writes."""
+    usual = [default_log()] if default_log().exists() else []
+    here = (*Path().glob("*.jsonl"), *Path(".hookline").glob("*.jsonl"), *usual)
+    found = files or [str(path) for path in here]
     if not found:
         raise HooklineError(
-            "no audit log in this folder; name one, or write one with `hookline run --audit audit.jsonl`"
+            "no audit log in this folder; name one, or have one written: `hookline install claude --audit`"
         )
     return found
 

@@ -8,14 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hookline.cli.options import add_json, add_sources, load, parser
+from hookline.cli.options import add_json, parser
 from hookline.cli.style import paint
+from hookline.cli.trust_review import keep_trust
 from hookline.core.interpreter import entry_argv, shell_command
 from hookline.display import one_line
 from hookline.errors import ConfigError
 from hookline.hosts.install.entries import deny_by_exit
-from hookline.settings.sources import absolute_path
-from hookline.settings.trust.store import Trust
 
 _CONFINED = "guard paths --confine auto --temporary --protect --block 'rm -rf /' --block 'rm -rf ~' --block 'sudo *'"
 _INSIDE = "guard paths --temporary --protect"
@@ -55,27 +54,14 @@ def main(argv: list[str]) -> int:
         )
         return 1
     merged = _merged(settings)
-    trust = Trust.load()
-    unseen = _unseen(trust, args)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(merged, indent=2) + "\n")
-    _trust_own(trust, args, path, unseen)
+    with keep_trust(Path(args.project)) as unseen:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(merged, indent=2) + "\n")
     print(json.dumps({"wrote": str(path), "hooks": NAMES}) if args.json else _next_steps(path))
     if unseen:
-        labels = ", ".join(map(one_line, unseen.values()))
+        labels = ", ".join(map(one_line, unseen))
         print(f"not trusted, because it was there before: {labels}; run `hookline trust` to look", file=sys.stderr)
     return 0
-
-
-def _unseen(trust: Trust, args: argparse.Namespace) -> dict[str, str]:
-    """What was there before and is not trusted: its path and its name."""
-    return {item.path: item.label for item in trust.status(load(args)).untrusted}
-
-
-def _trust_own(trust: Trust, args: argparse.Namespace, path: Path, unseen: dict[str, str]) -> None:
-    """Trust the file that was just written, unless it already held something that is not trusted."""
-    items = trust.status(load(args)).items
-    trust.record([item for item in items if Path(item.path) == absolute_path(path) and item.path not in unseen])
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -83,8 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_argument("--local", action="store_true", help="write settings.local.json, which is not shared")
     flags.add_argument("--force", action="store_true", help="add the guards to a file that has hooks")
     add_json(flags)
-    add_sources(flags)
-    flags.set_defaults(project=".")  # a new file is written where one stands
+    flags.add_argument("--project", default=".", metavar="DIR", help="the project's folder (default: this one)")
     return flags
 
 

@@ -8,12 +8,15 @@ import signal
 import textwrap
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hookline.cli.commands.uninstall import take_out
 from hookline.cli.options import Once, add_json, default_project, hooks_from, parser
 from hookline.cli.style import agreed, has_terminal, paint
+from hookline.cli.trust_review import keep_trust
+from hookline.core.files import default_log
 from hookline.display import one_line
 from hookline.errors import HooklineError
 from hookline.guards.sandboxing import unavailable
@@ -21,15 +24,16 @@ from hookline.hosts.host import ABILITIES, Host, able
 from hookline.hosts.install.apply import installation
 from hookline.hosts.install.commands import InstallResult, install
 from hookline.hosts.install.enforcement import Enforcement, Status, enforcing, report, worst
-from hookline.hosts.install.entries import HookSource, Scope, config_path
-from hookline.hosts.install.survey import HostRow, survey
+from hookline.hosts.install.entries import DEFAULT_LOG, HookSource, Scope, config_path, source_of
+from hookline.hosts.install.survey import HostRow, configured, survey
 from hookline.hosts.table import HOSTS, find
 
 if TYPE_CHECKING:
-    from hookline.core.hooks.hook import Hook
+    from hookline.api import Hooks
 
 _EXAMPLES = """examples:
   hookline install --list                   which agents are here?
+  hookline install claude --audit           log everything, then: hookline console
   hookline install codex --hooks hooks.py   a Python file, for all your sessions
   hookline install gemini qwen --settings .claude/settings.json
   hookline install claude --hooks hooks.py --scope project --strict
@@ -58,8 +62,9 @@ def main(argv: list[str]) -> int:
     if args.list or not args.host:
         return _list(project, as_json=args.json)
     chosen = [find(name) for name in args.host]
-    source, hooks = load_source(args)
-    reports = {host.name: report(hooks, host, unavailable()) for host in chosen}
+    sources = {host.name: _source(args, host, scope, project) for host in chosen}
+    loaded = {source: load_source(source) for source in sources.values()}
+    reports = {host.name: report(loaded[sources[host.name]].hooks, host, unavailable()) for host in chosen}
     if args.strict and any(worst(losses) >= Status.OBSERVED for losses in map(enforcing, reports.values())):
         for host in chosen:
             print_losses(host, reports[host.name])
@@ -72,12 +77,16 @@ def main(argv: list[str]) -> int:
         return 0
     done = []
     for host in chosen:
+        source = sources[host.name]
         _check_source(host, source)
+        hooks = loaded[source]
         question = f"{host.title} runs hooks only once they are trusted. Trust these now?"
         trust = args.yes or (host.hook_trust is not None and has_terminal() and agreed(question))
-        one = install(host, hooks, source, scope=scope, project=project, trust=trust,
-                      replace=args.replace or args.until_exit, allow_subagents=args.allow_subagents)  # fmt: skip
-        done.append(one._replace(notes=(*_version_notes(one.host), *one.notes)))
+        with keep_trust(project) if host.own_rules and scope != "user" else nullcontext():
+            one = install(host, hooks.hooks, source, scope=scope, project=project, trust=trust,
+                          observed=hooks.engine.observers.wanted, replace=args.replace or args.until_exit,
+                          allow_subagents=args.allow_subagents)  # fmt: skip
+        done.append(one._replace(notes=(*_log_notes(source), *_version_notes(one.host), *one.notes)))
         if not args.json:
             _show(done[-1])
     if args.json:
@@ -105,6 +114,25 @@ def _hold(chosen: Sequence[Host], project: Path) -> None:
 
 def _interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
+
+
+def _source(args: argparse.Namespace, host: Host, scope: Scope, project: Path) -> HookSource:
+    """What is asked for; a log is added to the hooks that are installed there, and hooks to a log."""
+    audit = args.audit if args.audit in ("", DEFAULT_LOG) else str(Path(args.audit).resolve())
+    files = (str(Path(file).resolve()) if file else "" for file in (args.hooks, args.settings))
+    source = HookSource(*files)._replace(audit=audit)
+    there = {source_of(command, project) for _, command in configured(host, scope, project)}
+    if len(there) != 1 or args.replace:
+        return source
+    [old] = there
+    if source[:2] == ("", "") and audit:
+        return old._replace(audit=audit)
+    return source._replace(audit=audit or (old.audit if old[:2] in (("", ""), source[:2]) else ""))
+
+
+def _log_notes(source: HookSource) -> list[str]:
+    where = default_log() if source.audit == DEFAULT_LOG else source.audit
+    return [f"everything is logged in {where}; `hookline console` shows it"] if source.audit else []
 
 
 def _version_notes(host: Host) -> list[str]:
@@ -138,19 +166,21 @@ def add_source(flags: argparse.ArgumentParser) -> None:
     group = flags.add_mutually_exclusive_group()
     group.add_argument("--hooks", action=Once, metavar="FILE.py", help="a Python file that defines `hooks`")
     group.add_argument("--settings", action=Once, metavar="FILE", help="a settings file in Claude Code's format")
+    flags.add_argument("--audit", nargs="?", const=DEFAULT_LOG, default="", metavar="FILE",
+                       help="log everything; alone, nothing else (default: a file that `console` finds)")  # fmt: skip
 
 
-def load_source(args: argparse.Namespace) -> tuple[HookSource, list[Hook]]:
-    """Where the hooks come from, as the configuration will say it, and the hooks themselves."""
-    if args.settings and not Path(args.settings).is_file():
-        raise HooklineError(f"--settings: no such file `{args.settings}`")
-    source = HookSource(*(str(Path(file).resolve()) if file else "" for file in (args.hooks, args.settings)))
-    hooks = list(hooks_from(source).hooks)
-    if not hooks and not source.flags:
+def load_source(source: HookSource) -> Hooks:
+    """The hooks that a configuration will ask."""
+    if source.settings and not Path(source.settings).is_file():
+        raise HooklineError(f"--settings: no such file `{source.settings}`")
+    hooks = hooks_from(source)
+    if not hooks.hooks and not source.flags:
         raise HooklineError(
-            "there are no hooks here; name a Python file with --hooks or a settings file with --settings"
+            "there are no hooks here; name a Python file with --hooks or a settings file with --settings, "
+            "or write `--audit` to log what happens"
         )
-    return source, hooks
+    return hooks
 
 
 def _check_source(host: Host, source: HookSource) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from hookline.core.hooks.hook import Hook
-from hookline.core.interpreter import entry_argv, shell_command
+from hookline.core.interpreter import SET_BY, entry_argv, shared_command, shared_program, shell_command
 from hookline.errors import HooklineError
+from hookline.events import CATALOG
 from hookline.guards.sandboxing import unavailable
 from hookline.hosts import subagents
 from hookline.hosts.host import Host
@@ -44,9 +45,13 @@ def program() -> str:
     return shell_command(entry_argv())
 
 
-def seconds_for(hooks: Iterable[Hook]) -> dict[str, float]:
-    """Our events that hooks listen to, with the time they may take: what a hook asks for itself, else the usual."""
-    found: dict[str, float] = {}
+def seconds_for(hooks: Iterable[Hook], observed: Collection[str] = ()) -> dict[str, float]:
+    """Our events that hooks listen to, with the time they may take: what a hook asks for itself, else the usual.
+
+    What is `observed` comes besides: an audit log wants to be told even if no hook is asked.
+    """
+    wanted = {*observed, *(("SessionStart", "SessionEnd") if observed else ())}
+    found: dict[str, float] = {name: DEADLINE for name in CATALOG if name in wanted}
     for hook in hooks:
         own = own_timeout(hook)
         for event in hook.events:
@@ -56,7 +61,7 @@ def seconds_for(hooks: Iterable[Hook]) -> dict[str, float]:
 
 def install(
     host: Host, hooks: Iterable[Hook], source: HookSource, *, scope: Scope = "user", project: Path | None = None,
-    trust: bool = False, replace: bool = False, allow_subagents: bool = False,
+    observed: Collection[str] = (), trust: bool = False, replace: bool = False, allow_subagents: bool = False,
 ) -> InstallResult:  # fmt: skip
     """Write a host's configuration so that it asks these hooks; what is wrong with the old one is raised first."""
     hooks = list(hooks)
@@ -64,15 +69,19 @@ def install(
         raise HooklineError(f"{host.title} has no hooks of a project; write `--scope user`")
     if scope == "local" and not host.config.local:
         raise HooklineError(f"{host.title} has no settings of your own in a project; leave out `--until-exit`")
+    named, starter, root = source, program(), (project or Path.cwd()).resolve()
+    shared = scope == "project" and host.name in SET_BY and not host.config.expands and source.in_project(root)
+    if shared:
+        source, starter = source.shared(root), shared_command()
     if host.config.expands and "$" in program() + source.hooks + source.settings:
-        named = source.hooks or source.settings or program()
+        path = source.hooks or source.settings or program()
         raise HooklineError(
-            f"{host.title} replaces `$NAME` in commands and would not find `{named}`; choose a path without `$`"
+            f"{host.title} replaces `$NAME` in commands and would not find `{path}`; choose a path without `$`"
         )
-    seconds = seconds_for(hooks)
+    seconds = seconds_for(hooks, observed)
     if scope == "project" and host.config.replaces:
         seconds = {host.ours(event) or event: DEADLINE for event, _ in configured(host, "user")} | seconds
-    made = entries(CommandTemplate(host, program(), source, scope, allow_subagents), seconds)
+    made = entries(CommandTemplate(host, starter, source, scope, allow_subagents, shared), seconds)
     if not made:
         raise HooklineError(f"{host.title} has none of the events that these hooks listen to; nothing to install")
     if not replace:
@@ -81,18 +90,15 @@ def install(
     record = files.InstallRecord(
         host=host.name, scope=scope, project=files.place(scope, project), hooks=source.hooks, settings=source.settings
     )
-    notes = list(filter(None, [subagents.note(host, allowed=allow_subagents), *host.notes]))
+    reach = _reach(shared=shared) if scope == "project" else ""
+    notes = list(filter(None, [reach, subagents.note(host, allowed=allow_subagents), *host.notes]))
     hashes = hashes_for(host)
     if hashes:
         old = files.load_record(host.name, scope, record.project)
         more, record.trust, told = plan_trust(hashes, changes[0], old, agreed=trust)
         changes += more
         notes.insert(0, told)
-    if (
-        scope == "project"
-        and not host.config.replaces
-        and asks(host, made[0].event, hooks=source.hooks, settings=source.settings)
-    ):
+    if scope == "project" and not host.config.replaces and asks(host, made[0].event, source=named):
         notes.insert(
             0, "the user's own file asks the same hooks already: here they stay silent, nothing is judged twice"
         )
@@ -102,10 +108,24 @@ def install(
     return InstallResult(host, changes[0].path, events, tuple(kept), losses, tuple(notes))
 
 
+def _reach(*, shared: bool) -> str:
+    """On which machines a project's entries work, and what is missing for it on this one."""
+    if not shared:
+        return "these entries name folders of this machine and refuse every call on another: do not share the file"
+    if shared_program():
+        return "these entries hold for everyone who has Hookline in ~/.local/bin, /usr/local/bin or /usr/bin"
+    return (
+        "these entries look for Hookline in ~/.local/bin, /usr/local/bin and /usr/bin, where it is not yet, and "
+        f"refuse every call until it is: run `pipx install hookline`, or `ln -s {entry_argv()[-1]} ~/.local/bin/`"
+    )
+
+
 def _refuse_to_drop(host: Host, source: HookSource, scope: Scope, project: Path | None) -> None:
     """Entries that ask other hooks would be replaced by ours: that takes the user's word."""
     others = dict.fromkeys(source_of(command) for _, command in configured(host, scope, project))
-    dropped = [one.hooks or one.settings or "the settings files" for one in others if one != source]
+    kept = {*source.flags}
+    dropped = [one.hooks or one.settings or one.audit or "the settings files" for one in others
+               if one != source and not (one.flags and kept.issuperset(one.flags))]  # fmt: skip
     if dropped:
         raise HooklineError(
             f"{host.title} asks {' and '.join(f'`{name}`' for name in dropped)} already, which this would replace; "

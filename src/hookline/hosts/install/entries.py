@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from hookline.core.interpreter import PROJECT
 from hookline.events import spec_of
 from hookline.hosts.config_formats import MARGIN, HookEntry
 from hookline.hosts.encode import refuse
@@ -22,30 +23,52 @@ DEADLINE = 20.0
 """Seconds in which the hooks must have answered, unless one of them asks for more."""
 
 NOT_STARTED = "hookline could not be started; this fails closed"
+NOT_HERE = (
+    "this project's hooks need Hookline, which did not start here: run `pipx install hookline` "
+    "or `uv tool install hookline`, which put it into ~/.local/bin"
+)
+"""What a colleague reads who has not installed it."""
+DEFAULT_LOG = "default"
+"""The word for the audit log in the user's state folder, wherever that is."""
+_IN_PROJECT = f"${PROJECT}/"
 _COMMAND = re.compile(r"""hookline(?:\.exe|/__main__\.py)?['"]?\s+answer\s+(\w+)\b""")
 
 
 class HookSource(NamedTuple):
-    """Where the hooks come from: a Python file, a settings file, or the settings files that are found."""
+    """Where the hooks come from: a Python file, a settings file, or those that are found; and a log of everything."""
 
     hooks: str = ""
     settings: str = ""
+    audit: str = ""
 
     @property
     def flags(self) -> tuple[str, ...]:
         """As the command line says it."""
-        given = (("--hooks", self.hooks), ("--settings", self.settings))
-        return tuple(word for flag, value in given if value for word in (flag, value))
+        return tuple(word for name, value in self._asdict().items() if value for word in (f"--{name}", value))
+
+    def shared(self, project: Path) -> HookSource:
+        """The same for everyone who has a copy of the project: its files are named from its folder on."""
+        inside = {name: f"{_IN_PROJECT}{Path(value).relative_to(project)}" for name, value in self._named().items()}
+        return self._replace(**inside)
+
+    def in_project(self, project: Path) -> bool:
+        """Whether everyone who has a copy of the project has these files."""
+        return all(Path(value).is_relative_to(project) for value in self._named().values())
+
+    def _named(self) -> dict[str, str]:
+        files = {"hooks": self.hooks, "settings": self.settings, "audit": self.audit}
+        return {name: value for name, value in files.items() if value not in ("", DEFAULT_LOG)}
 
 
-def source_of(command: str) -> HookSource:
-    """Where the hooks come from that one of our commands asks."""
+def source_of(command: str, project: Path | None = None) -> HookSource:
+    """Where the hooks come from that one of our commands asks; with `project`, by their paths on this machine."""
     try:
         words = shlex.split(command)
     except ValueError:  # it was edited
         return HookSource()
     after = dict(pairwise(words))
-    return HookSource(hooks=after.get("--hooks", ""), settings=after.get("--settings", ""))
+    found = (after.get(f"--{name}", "") for name in HookSource._fields)
+    return HookSource(*(value.replace(_IN_PROJECT, f"{project}/") if project else value for value in found))
 
 
 class CommandTemplate(NamedTuple):
@@ -57,6 +80,8 @@ class CommandTemplate(NamedTuple):
     scope: Scope = "user"
     subagents: bool = False
     """Whether agents may be started in which hooks do not hold."""
+    shared: bool = False
+    """Whether the entries are to work on every machine that has a copy of the project."""
 
 
 def entries(wiring: CommandTemplate, events: Mapping[str, float]) -> list[HookEntry]:
@@ -69,13 +94,19 @@ def _entry(wiring: CommandTemplate, event: str, seconds: float, *, gate: bool) -
     host = wiring.host
     deadline = min(seconds, host.config.seconds(event))
     patience = host.config.cut_to.get(event, deadline + MARGIN)
-    scope = ("--scope", wiring.scope) if wiring.scope == "project" else ()
+    scope = ("--scope", "shared" if wiring.shared else "project") if wiring.scope == "project" else ()
     allowed = ("--subagents", "allow") if wiring.subagents else ()
     words = [*wiring.source.flags, "--event", event, "--deadline", f"{deadline:.3g}", *scope, *allowed]
-    command = f"{wiring.program} answer {host.name} {' '.join(map(shlex.quote, words))}"
+    command = f"{wiring.program} answer {host.name} {' '.join(map(_quote, words))}"
     if gate:
-        command += f" || {_without_us(host, event)}"
+        command += f" || {_without_us(host, event, NOT_HERE if wiring.shared else NOT_STARTED)}"
     return HookEntry(event, command, math.ceil(patience) * host.config.second, gate)
+
+
+def _quote(word: str) -> str:
+    """A word for the shell; the project's folder is the one part of it that the shell fills in."""
+    inside = word.removeprefix(_IN_PROJECT)
+    return shlex.quote(word) if inside == word else f'"${PROJECT}"/{shlex.quote(inside)}'
 
 
 def deny_by_exit(reason: str = NOT_STARTED) -> str:
@@ -83,9 +114,9 @@ def deny_by_exit(reason: str = NOT_STARTED) -> str:
     return f"{{ [ $? = 2 ] || echo {shlex.quote(reason)} >&2; exit 2; }}"
 
 
-def _without_us(host: Host, event: str) -> str:
+def _without_us(host: Host, event: str, reason: str) -> str:
     """The host's deny in a few words of shell, for the day Hookline is moved or removed and the entry is not."""
-    response = refuse(host, NOT_STARTED, host.ours(event) or "")
+    response = refuse(host, reason, host.ours(event) or "")
     if response.exit_code:
         return deny_by_exit(response.stderr.decode())
     return f"printf %s {shlex.quote(response.stdout.decode())}" if response.stdout else "true"
@@ -110,7 +141,7 @@ def config_path(host: Host, scope: Scope, *, project: Path | None = None, env: M
     return home / host.config.user
 
 
-def asks(host: Host, event: str, *, hooks: str, settings: str, env: Mapping[str, str] | None = None) -> bool:
+def asks(host: Host, event: str, source: HookSource, env: Mapping[str, str] | None = None) -> bool:
     """Whether the user's own file of a host has the same hooks asked on an event.
 
     It is read as a text, for this is every hook's cost: the command is there, with the same source, or it is not.
@@ -120,6 +151,6 @@ def asks(host: Host, event: str, *, hooks: str, settings: str, env: Mapping[str,
         text = path.read_text()
     except (OSError, UnicodeDecodeError):
         return False
-    wanted = " ".join(map(shlex.quote, HookSource(hooks, settings).flags))
+    wanted = " ".join(map(shlex.quote, source.flags))
     lines = (line for line in text.splitlines() if _COMMAND.search(line) and f"--event {event} " in line)
     return any(is_ours(line, host) and wanted in line.replace("\\\\", "\\") for line in lines)

@@ -32,18 +32,18 @@ def static_problems(host: Host, project: Path, load: LoadHooks) -> Iterator[Find
         path = config_path(host, scope, project=project)
         for event, program in missing_programs(host, path):
             yield Finding(event, "silent", f"{path}: `{program}` does not exist, so this hook is never asked")
-        yield from _entries(host, path, configured(host, scope, project), load, skipped=scope in skipped)
+        found = [(event, command, source_of(command, project)) for event, command in configured(host, scope, project)]
+        yield from _entries(host, path, found, load, skipped=scope in skipped)
 
 
 def _entries(
-    host: Host, path: Path, entries: list[tuple[str, str]], load: LoadHooks, *, skipped: bool
+    host: Host, path: Path, entries: list[tuple[str, str, HookSource]], load: LoadHooks, *, skipped: bool
 ) -> Iterator[Finding]:
     """What our entries in one file ask for, beside what their hooks listen to."""
     by_source: dict[HookSource, set[str]] = {}
-    for event, command in entries:
-        source = source_of(command)
+    for event, command, source in entries:
         by_source.setdefault(source, set()).add(event)
-        yield from _entry(host, path, event, command, skipped=skipped)
+        yield from _entry(host, path, event, command, source, skipped=skipped)
     for source, events in by_source.items():
         file = source.hooks or source.settings
         if file and not Path(file).is_file():
@@ -59,8 +59,7 @@ def _entries(
                 yield Finding(event, "silent", f"{told}; install again")
 
 
-def _entry(host: Host, path: Path, event: str, command: str, *, skipped: bool) -> Iterator[Finding]:
-    source = source_of(command)
+def _entry(host: Host, path: Path, event: str, command: str, source: HookSource, *, skipped: bool) -> Iterator[Finding]:
     file = source.hooks or source.settings
     if file and not Path(file).is_file():
         so = "and is not asked for either" if skipped else "so every call is denied"
