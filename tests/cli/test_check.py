@@ -46,7 +46,7 @@ FOUND: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a rule in the place of a tool": (
         one("PreToolUse", TRUE, matcher="Bash(git *)"),
-        f"warning {AT}.PreToolUse[0].hooks[0]: matcher `Bash(git *)` never matches, as it is a rule; write `Bash`, and ",
+        f"warning {AT}.PreToolUse[0].hooks[0]: matcher `Bash(git *)` never matches, as it is a rule; write `Bash`,",
     ),
     "a server in the place of its tools": (
         one("PreToolUse", TRUE, matcher="Bash|mcp__github"),

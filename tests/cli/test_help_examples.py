@@ -36,6 +36,7 @@ EXIT_CODES = {
     "hookline trust --yes": 0,
     "hookline trust --forget": 0,
     "hookline install --list": 0,
+    "hookline install claude --audit": 0,
     "hookline install codex --hooks hooks.py": 0,
     "hookline install gemini qwen --settings .claude/settings.json": 0,
     "hookline install claude --hooks hooks.py --scope project --strict": 0,
@@ -218,5 +219,6 @@ def test_the_examples_run_and_end_as_they_should(project: Path) -> None:
             wrong.append(f"{line}: exit {done.returncode}\n{done.stdout[-300:]}{done.stderr[-300:]}")
 
     assert wrong == []
+    assert run(project, "hookline uninstall claude --scope project").returncode == 0  # no account here has Hookline
     assert run(project, "hookline fire --bash 'git push'").returncode == 0
     assert run(project, """hookline fire PreToolUse --tool Write --input '{"file_path": "a"}'""").returncode == 0
