@@ -3,7 +3,7 @@
 import asyncio
 
 from hookline import Hooks, ask, deny
-from hookline.events import Elicitation, PostToolUse, PreToolUse
+from hookline.events import Elicitation, ElicitationResult, PostToolUse, PreToolUse, SessionEnd, SessionStart
 from hookline.replies import Reply, context, replace_output, rewrite
 
 hooks = Hooks()
@@ -44,3 +44,13 @@ def after(event: PostToolUse) -> Reply | None:
 @hooks.on(Elicitation)
 def never_a_password(event: Elicitation) -> Reply | None:
     return deny("no passwords") if "password" in event.message else None
+
+
+@hooks.on(ElicitationResult)
+def never_a_secret(event: ElicitationResult) -> Reply | None:
+    return deny("no secrets") if "SECRET" in str(event.content) else None
+
+
+@hooks.on(SessionStart, SessionEnd)
+def tell(event: SessionStart | SessionEnd) -> None:
+    print(f"a session: {event.event_name}")

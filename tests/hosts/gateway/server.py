@@ -108,7 +108,7 @@ def result(method: str, params: Arguments) -> dict[str, Any]:
         about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "small", "version": "1"}}
         return {"protocolVersion": params["protocolVersion"], "instructions": "be kind", **about}
     if method == "tools/list":
-        return {"tools": TOOLS}
+        return {"tools": TOOLS, **({"ttlMs": 0, "cacheScope": "private"} if MODERN in params.get("_meta", {}) else {})}
     if method == "tools/call":
         return dict(HANDLERS[params["name"]](params.get("arguments") or {}))
     return texts("late") if method == "tasks/result" else {"passed": method}

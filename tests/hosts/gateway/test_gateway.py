@@ -165,3 +165,32 @@ def test_what_does_not_show_is_removed_with_a_note(tmp_path: Path) -> None:
     assert tools["sly"]["description"] == f"harmless text\n\n{note}"
     assert not [name for name in tools if name.startswith("veiled")]
     assert result == f"seen and hidden\n{note}"
+
+
+def test_answers_to_a_servers_questions_are_judged_in_every_request(tmp_path: Path) -> None:
+    """In the retry scheme `prompts/get` and `resources/read` come back with answers, as calls do."""
+    given = {"q": {"action": "accept", "content": {"text": "SECRET"}}}
+    with Session(tmp_path) as session:
+        refused = [
+            session.ask(method, inputResponses=given, _meta=MODERN)["error"]["message"]
+            for method in ("prompts/get", "resources/read")
+        ]
+        given["q"]["content"] = {"text": "fine"}
+        passed = session.ask("prompts/get", inputResponses=given, _meta=MODERN)["result"]["passed"]
+
+    assert refused == [
+        f"`{method}` was refused: a hook refused an answer to the server"
+        for method in ("prompts/get", "resources/read")
+    ]
+    assert passed == "prompts/get"
+
+
+def test_a_session_begins_and_ends(tmp_path: Path) -> None:
+    """Hooks are told once each; what they print goes to stderr."""
+    with Session(tmp_path) as session:
+        session.initialize()
+        _, errors = session.close()
+
+    assert [line for line in errors.splitlines() if line.startswith("a session")] == [
+        "a session: SessionStart", "a session: SessionEnd",
+    ]  # fmt: skip

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -104,3 +107,56 @@ def test_headers_come_from_the_environment_and_are_not_sent_in_the_clear(tmp_pat
 
     assert (unset[0], "a variable that is set" in unset[1]) == (1, True)
     assert (clear[0], "not sent in the clear" in clear[1]) == (1, True)
+
+
+class Recording(BaseHTTPRequestHandler):
+    """A server that notes each request and does not answer one that it is told to keep waiting."""
+
+    seen: SimpleQueue[str]
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        params, method = asked.get("params") or {}, asked["method"]
+        self.seen.put(method)
+        if params.get("name") == "wait":
+            self.rfile.read(1)  # until the client hangs up
+            self.seen.put("hung up")
+            return
+        found = {"tools": [{"name": "wait", "inputSchema": {"type": "object"}}], "resultType": "complete"}
+        answer = {"jsonrpc": "2.0", "id": asked.get("id"), "result": found}
+        self.send_response(200 if "id" in asked else 202)
+        self.send_header("Content-Type", "application/json")
+        if method == "initialize":
+            answer["result"] = {"protocolVersion": "2025-06-18", "capabilities": {}}
+            self.send_header("Mcp-Session-Id", "the-session")
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode() if "id" in asked else b"")
+
+    def do_DELETE(self) -> None:
+        self.seen.put(f"DELETE {self.headers['mcp-session-id']}")
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_a_cancelled_request_hangs_up_and_a_session_is_deleted(tmp_path: Path) -> None:
+    """In the stateless era a closed connection is the cancellation; a session ends by `DELETE`."""
+    seen = Recording.seen = SimpleQueue[str]()
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+    with ThreadingHTTPServer(("127.0.0.1", 0), Recording) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with Session(tmp_path, command=[f"http://127.0.0.1:{server.server_port}/mcp"]) as session:
+            session.send(id="x", method="tools/call", params={"name": "wait", "_meta": meta})
+            before = [seen.get(), seen.get()]
+            session.send(method="notifications/cancelled", params={"requestId": "x"})
+            cancelled = seen.get()
+        with Session(tmp_path, command=[f"http://127.0.0.1:{server.server_port}/mcp"]) as session:
+            session.initialize()
+            session.close()
+        after = [seen.get() for _ in range(3)]
+        server.shutdown()
+
+    assert (before, cancelled) == (["tools/list", "tools/call"], "hung up")
+    assert after == ["initialize", "notifications/initialized", "DELETE the-session"]

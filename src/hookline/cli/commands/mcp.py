@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import secrets
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from hookline.api import Hooks
@@ -21,7 +24,8 @@ from hookline.errors import ConfigError, EventError
 from hookline.hosts.gateway.gateway import Gateway
 from hookline.hosts.gateway.messages import request
 from hookline.hosts.gateway.pins import Definitions, PinFile, Pins, diff
-from hookline.hosts.gateway.transport import ServerProgram, Upstream
+from hookline.hosts.gateway.questions import Send
+from hookline.hosts.gateway.transport import ServerConnection, ServerProgram, Upstream
 from hookline.hosts.gateway.transport import run as serve
 from hookline.processes.stdout import claim_stdout
 from hookline.records.audit.log_file import AuditFile
@@ -29,31 +33,32 @@ from hookline.records.audit.log_file import AuditFile
 _EXAMPLES = """examples:
   hookline mcp --hooks hooks.py -- npx -y some-server .
   hookline mcp --name docs -- https://example.com/mcp
+  hookline mcp serve --port 8765 -- npx -y some-server .
   hookline mcp pin files -- npx -y some-server .
   hookline mcp diff files                what changed since it was pinned
   hookline mcp accept files write_file   pin that; without a tool, all of it
 
 exit codes: 0 the client left; 1 the server ended, or the pins are damaged"""
 _LAUNCHERS = {"npx", "uvx", "node", "python", "python3", "uv", "run", "tool", "docker", "bun", "bunx", "deno", "env"}
+NOT_LOGGED_IN: Mapping[str, str] = MappingProxyType({})
 _VERSION = "2025-06-18"
 _CLIENT = {"name": "hookline", "version": "0"}
 
 
 def main(argv: list[str]) -> int:
-    """Stand between a client on stdio and a server, or look after a server's pins."""
+    """Stand between a client and a server, on stdio or at an address, or look after a server's pins."""
     cut = argv.index("--") if "--" in argv else len(argv)
     words, command = argv[:cut], argv[cut + 1 :]
     if words[:1] in (["pin"], ["diff"], ["accept"]):
         return _ADMINISTRATION[words[0]](words[1:], command)
-    flags = parser("mcp", "Put hooks and pins in front of an MCP server; `-- COMMAND …` or `-- URL`.", _EXAMPLES)
-    flags.add_argument("--name", help="the server's name in `mcp__NAME__TOOL` (default: from the command)")
-    add_headers(flags)
-    flags.add_argument("--ask-seconds", type=float, default=120.0, metavar="S", help="how long an `ask` waits")
-    add_sources(flags)
-    args = flags.parse_args(words)
+    at_address = words[:1] == ["serve"]
+    flags = _parser(at_address=at_address)
+    args = flags.parse_args(words[1:] if at_address else words)
     if not command:
         flags.error("nothing to put hooks in front of; end with `-- COMMAND …` or `-- URL`")
     args.name = args.name or name_of(command)
+    if at_address:
+        return run(_listen(hooks_of(args), args, command))
     source = os.dup(0)
     if not sys.stdin.isatty():  # hooks that read stdin must not take the client's messages
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -61,18 +66,60 @@ def main(argv: list[str]) -> int:
         return run(_serve(hooks_of(args), args, command, source, sink.fileno()))
 
 
+def _parser(*, at_address: bool) -> argparse.ArgumentParser:
+    what = "Put hooks and pins in front of an MCP server; `-- COMMAND …` or `-- URL`."
+    flags = parser("mcp serve" if at_address else "mcp", what, _EXAMPLES)
+    flags.add_argument("--name", help="the server's name in `mcp__NAME__TOOL` (default: from the command)")
+    add_headers(flags)
+    flags.add_argument("--ask-seconds", type=float, default=120.0, metavar="S", help="how long an `ask` waits")
+    if at_address:
+        flags.add_argument("--port", type=int, default=0, metavar="N", help="where to listen (default: any port)")
+        flags.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help="another address; needs --token")
+        flags.add_argument("--token", metavar="VARIABLE", help="the token that clients must send (default: a new one)")
+        flags.add_argument("--login", action="store_true",
+                           help="no token: the client's Authorization is for the URL")  # fmt: skip
+    add_sources(flags)
+    return flags
+
+
 async def _serve(hooks: Hooks, args: argparse.Namespace, command: list[str], source: int, sink: int) -> int:
-    name = args.name
-    pins = Pins(pin_file(name))
     async with hooks:
+        pins = Pins(pin_file(args.name))
         upstream = await connect(command, args.header)
         has_left = await serve(
-            lambda to_client, to_server: Gateway(
-                hooks, name, pins, to_client, to_server, ask_seconds=args.ask_seconds
-            ),
-            upstream, source, sink,
-        )  # fmt: skip
+            lambda to_client, to_server: _gateway(hooks, args, pins, to_client, to_server), upstream, source, sink
+        )
     return 0 if has_left else 1
+
+
+async def _listen(hooks: Hooks, args: argparse.Namespace, command: list[str]) -> int:
+    """Serve clients at an address; one that cannot be protected is refused."""
+    from hookline.hosts.gateway.listen import PATH, Listener
+
+    if args.login and ("://" not in command[0] or args.token or args.header or args.bind != "127.0.0.1"):
+        raise ConfigError("--login", "is for a URL, on this machine, without --token and --header")
+    if args.bind not in ("127.0.0.1", "::1", "localhost") and not args.token:
+        raise ConfigError("--bind", "other machines can reach this; name a variable with a token: --token VARIABLE")
+    token = None if args.login else _variable("--token", args.token) if args.token else secrets.token_urlsafe(32)
+
+    async def open_one(to_client: Send, headers: Mapping[str, str]) -> ServerConnection:
+        login = {"Authorization": headers["authorization"]} if args.login and "authorization" in headers else {}
+        pins, upstream = Pins(pin_file(args.name)), await connect(command, args.header, login)
+        return await ServerConnection.open(
+            lambda to_server: _gateway(hooks, args, pins, to_client, to_server), upstream
+        )
+
+    def ready(port: int) -> None:
+        shown = "" if args.token or token is None else f"\nAuthorization: Bearer {token}"
+        print(f"http://{args.bind}:{port}{PATH}{shown}", flush=True)
+
+    async with hooks:
+        await Listener(open_one, token, args.bind).serve(args.port, ready)
+    return 0
+
+
+def _gateway(hooks: Hooks, args: argparse.Namespace, pins: Pins, to_client: Send, to_server: Send) -> Gateway:
+    return Gateway(hooks, args.name, pins, to_client, to_server, ask_seconds=args.ask_seconds)
 
 
 def _pin(words: list[str], command: list[str]) -> int:
@@ -161,12 +208,12 @@ def add_headers(into: argparse.ArgumentParser) -> None:
                       help="a header for a URL, its value from an environment variable")  # fmt: skip
 
 
-async def connect(command: list[str], headers: list[str]) -> Upstream:
+async def connect(command: list[str], headers: list[str], login: Mapping[str, str] = NOT_LOGGED_IN) -> Upstream:
     """The server behind a command or a URL."""
     if "://" in command[0]:
         from hookline.hosts.gateway.http import ServerAddress
 
-        return ServerAddress(command[0], dict(map(_header, headers)))
+        return ServerAddress(command[0], {**dict(map(_header, headers)), **login})
     if headers:
         raise ConfigError("--header", "a program has no headers; name a URL")
     return await ServerProgram.start(command)
@@ -175,9 +222,13 @@ async def connect(command: list[str], headers: list[str]) -> Upstream:
 def _header(text: str) -> tuple[str, str]:
     """A header whose value is in an environment variable, so that no secret is in a command line."""
     name, _, variable = text.partition("=")
-    if variable not in os.environ:
-        raise ConfigError("--header", f"expected NAME=VARIABLE with a variable that is set, got `{one_line(text)}`")
-    return name, os.environ[variable]
+    return name, _variable("--header", variable, f"NAME=VARIABLE with a variable that is set, got `{one_line(text)}`")
+
+
+def _variable(flag: str, name: str, expected: str = "a variable that is set") -> str:
+    if not os.environ.get(name):
+        raise ConfigError(flag, f"expected {expected}")
+    return os.environ[name]
 
 
 def name_of(command: list[str]) -> str:

@@ -20,7 +20,9 @@ Id = str | int
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32602, -32603
+HEADER_MISMATCH = -32020
 REFUSED = -1
 """The code with which a client refuses what a server asks of it."""
 

@@ -7,6 +7,7 @@ the empty name. A file that is damaged is refused, never written again. What hap
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -16,10 +17,12 @@ from typing import Any
 import msgspec
 
 from hookline.core.files import locked, write_atomically
-from hookline.display import lines
+from hookline.display import lines, one_line
 from hookline.errors import ConfigError
 from hookline.hosts.gateway.messages import strip_text, strip_tool
+from hookline.hosts.gateway.scan import signs
 
+log: logging.Logger = logging.getLogger("hookline.mcp")
 INSTRUCTIONS = ""
 """The name under which the instructions are pinned; a tool cannot have it."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -141,10 +144,14 @@ class Pins:
             stored.offered |= {name: self._seen[name] for name in events["ToolsChanged"]}
             for name in events["ToolsRestored"]:
                 stored.offered.pop(name, None)
-            for event, names in events.items():
+            new = [*events["ToolsPinned"], *events["ToolsChanged"]]
+            suspicious = {name: found for name in new if (found := signs(self._seen[name]))}
+            for event, names in {**events, "ToolsSuspicious": list(suspicious)}.items():
                 if names:
                     self._file.write(stored, event, names)
             self._stored = stored
+        for name, found in suspicious.items():
+            log.warning("`%s` reads like orders to the model: %s", one_line(name) or "(instructions)", ", ".join(found))
 
     def problem(self, name: str) -> str | None:
         """Why a tool is not offered, or the instructions are not shown; `None` if they are what was pinned."""
@@ -209,6 +216,8 @@ def diff(definitions: Definitions, names: Sequence[str] = ()) -> Iterator[str]:
         before = _shown(definitions.pinned[name]) if name in definitions.pinned else []
         title = name or "(instructions)"
         yield from unified_diff(before, _shown(offered), f"{title} (pinned)", f"{title} (offered)", lineterm="")
+        if found := signs(offered):
+            yield f"warning: this reads like orders to the model: {', '.join(found)}"
 
 
 def _shown(value: Any) -> list[str]:

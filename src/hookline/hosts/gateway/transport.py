@@ -14,6 +14,7 @@ from typing import Protocol
 
 from hookline.display import one_line
 from hookline.errors import ConfigError, EventError
+from hookline.events import SessionStart
 from hookline.hosts.gateway.gateway import Gateway
 from hookline.hosts.gateway.messages import PARSE_ERROR, Message, encode_message, error, read_messages
 from hookline.hosts.gateway.questions import Send
@@ -126,27 +127,59 @@ def _copy(source: int, sink: int) -> None:
             os.write(sink, data)
 
 
+class ServerConnection:
+    """A gateway with the server behind it: what the server sends is taken until it is gone, or `close` ends it."""
+
+    def __init__(self, gateway: Gateway, upstream: Upstream) -> None:
+        self.gateway, self._upstream = gateway, upstream
+        self._pump = asyncio.create_task(_each(upstream.receive(), gateway.from_server))
+        self._end: asyncio.Task[str] | None = None
+
+    @classmethod
+    async def open(cls, gateway_for: Callable[[Send], Gateway], upstream: Upstream) -> ServerConnection:
+        """Begin; the hooks are told first."""
+        gateway = gateway_for(upstream.send)
+        await gateway.tell(SessionStart)
+        return cls(gateway, upstream)
+
+    def when_gone(self, then: Callable[[], object]) -> None:
+        """What is to happen when the server is gone; it should `close` this."""
+        self._pump.add_done_callback(lambda _: then())
+
+    async def until_gone(self, other: asyncio.Task[None]) -> bool:
+        """Wait until the server is gone or `other` is done; whether it is the server."""
+        await asyncio.wait({other, self._pump}, return_when=asyncio.FIRST_COMPLETED)
+        return self._pump.done()
+
+    async def close(self) -> str:
+        """End the server and answer what is under way; how it ended. A second call waits for the first."""
+        self._end = self._end or asyncio.create_task(self._close())
+        return await asyncio.shield(self._end)
+
+    async def _close(self) -> str:
+        how = await self._upstream.close()
+        await asyncio.wait({self._pump}, timeout=_GRACE)
+        await self.gateway.end(how)
+        self._pump.cancel()
+        return how
+
+
 async def run(gateway_for: Callable[[Send, Send], Gateway], upstream: Upstream, source: int, sink: int) -> bool:
     """Serve a client on two descriptors until it leaves or the server is gone; whether it was the client."""
     client = Pipe(sink)
-    gateway = gateway_for(client.send, upstream.send)
-    from_client = asyncio.create_task(_serve_client(gateway, client, source))
-    from_server = asyncio.create_task(_each(upstream.receive(), gateway.from_server))
+    connection = await ServerConnection.open(lambda to_server: gateway_for(client.send, to_server), upstream)
+    from_client = asyncio.create_task(_serve_client(connection.gateway, client, source))
     try:
-        await asyncio.wait({from_client, from_server}, return_when=asyncio.FIRST_COMPLETED)
-        has_left = from_client.done() and not from_server.done()
+        has_left = not await connection.until_gone(from_client)
         if has_left:
-            await _within(_LAST_ANSWERS, gateway.idle.wait())
-        how = await upstream.close()
+            await _within(_LAST_ANSWERS, connection.gateway.idle.wait())
+        how = await connection.close()
         if not has_left:
             log.error("%s", how)
-        await asyncio.wait({from_server}, timeout=_GRACE)
-        await gateway.end(how)
         return has_left
     finally:
         from_client.cancel()
-        from_server.cancel()
-        await upstream.close()
+        await connection.close()
 
 
 async def _serve_client(gateway: Gateway, client: Pipe, source: int) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hmac
 import secrets
 import threading
-from collections.abc import Mapping
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -56,16 +55,3 @@ class Gatekeeper:
     def knows(self, authorization: str) -> bool:
         """Whether a request's `Authorization` header carries the token."""
         return hmac.compare_digest(authorization.encode("utf-8", "replace"), f"Bearer {self._token}".encode())
-
-
-def foreign(headers: Mapping[str, str], port: int) -> str:
-    """Why a request does not come from the console's own page; empty if nothing says so."""
-    hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
-    if headers.get("host", "") not in hosts:
-        return "the Host header names another machine"
-    origin = headers.get("origin")
-    if origin is not None and origin not in {f"http://{host}" for host in hosts}:
-        return "the request comes from another origin"
-    if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-        return "the request comes from another site"
-    return ""
