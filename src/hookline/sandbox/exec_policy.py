@@ -4,40 +4,73 @@ from __future__ import annotations
 
 import os
 
+from hookline.sandbox.judged_line import number_in
 from hookline.sandbox.kernel import content
-from hookline.sandbox.path_access import real
+from hookline.sandbox.path_access import real, resolve_in_process
 from hookline.sandbox.patterns import STAR, CommandPattern, shortest
-from hookline.sandbox.programs import MANY_IN_ONE, Library, Originals, ProgramFile, is_loader, loaded
+from hookline.sandbox.programs import (
+    MANY_IN_ONE,
+    Library,
+    Originals,
+    ProgramFile,
+    interpreter_of,
+    is_loader,
+    loaded,
+    script_words,
+)  # fmt: skip
 from hookline.sandbox.syscalls import AT_FDCWD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hookline.sandbox.path_access import WritablePlaces
+
+    Reading = tuple[str, list[str]]
+    """A command that a start may be: a name, and the words behind it."""
 
 _MOST_INTERPRETERS = 5
 _PUSHES = ("send-pack", "http-push")
 _SHOWN = 200
 _MOST_NOTED = 10_000
+_MOST_SCRIPTS = 64
+_CODE = ("LD_PRELOAD", "LD_AUDIT", "GCONV_PATH", "LD_LIBRARY_PATH")
+"""Variables by which the loader or the C library puts code of others into a program."""
 
 
 class Start:
     """A program about to start: the path it was called by, where that leads, its words, its folder and its thread.
 
     `opened` is a path by which the file can be opened from here, also where it has no name of its own any more.
+    `variables` are read only where they matter; `environ` are those that have been.
     """
 
-    __slots__ = ("argv", "cwd", "given", "opened", "path", "thread", "variables")
+    __slots__ = ("_read", "argv", "cwd", "environ", "given", "opened", "path", "thread")
 
     argv: list[str]
     cwd: str
+    environ: list[str] | None
     given: str
+    opened: str
     path: str
     thread: int
-    opened: str
-    variables: list[str]
 
     def __init__(
         self, given: str, path: str, argv: list[str], cwd: str, thread: int, *,
-        opened: str = "", variables: tuple[str, ...] = (),
+        opened: str = "", variables: Callable[[], list[str]] | None = None,
     ) -> None:  # fmt: skip
         self.given, self.path, self.argv, self.cwd, self.thread = given, path, argv, cwd, thread
-        self.opened, self.variables = opened or path, list(variables)
+        self.opened, self.environ, self._read = opened or path, None, variables
+
+    def variables(self) -> list[str]:
+        """The variables it starts with."""
+        if self.environ is None:
+            self.environ = self._read() if self._read is not None else []
+        return self.environ
+
+    def as_program(self, given: str, path: str, argv: list[str]) -> Start:
+        """The same start, of another program in its place."""
+        return Start(given, path, argv, self.cwd, self.thread, variables=self.variables)
 
     @property
     def line(self) -> str:
@@ -57,11 +90,11 @@ def quoted(word: str) -> str:
 class StartJudge:
     """Holds starting programs against patterns."""
 
-    def __init__(self, patterns: list[str], library: Library) -> None:
+    def __init__(self, patterns: list[str], library: Library, places: WritablePlaces | None) -> None:
         self._patterns = [CommandPattern(text) for text in patterns]
-        self._library = library
+        self._library, self._places = library, places
         names = [pattern.name for pattern in self._patterns if STAR not in pattern.name and "/" not in pattern.name]
-        self._originals = Originals(list(dict.fromkeys(names)), library) if names else None
+        self._originals = Originals(list(dict.fromkeys(names)), library, self._writable) if names else None
 
     def look_around(self) -> None:
         """Find the programs that patterns name."""
@@ -69,82 +102,175 @@ class StartJudge:
             self._originals.look()
 
     def blocks(self, start: Start, depth: int = 0) -> str | None:
-        """The pattern that blocks a start, or None."""
+        """Why a start is blocked, or None."""
         file = self._library.look(start.opened)
-        for name, words in self._readings(start, file):
+        readings = self._readings(start, file)
+        for name, words in readings:
             for pattern in self._patterns:
                 if _taken(pattern, name, words, start.cwd):
-                    return pattern.text
+                    return f"the pattern `{pattern.text}`"
+        if reason := self._tampered(start, file, readings) or self._forced_push(start, readings):
+            return reason
         if file is not None and file.interpreter and depth < _MOST_INTERPRETERS:
             return self.blocks(_interpreted(start, file), depth + 1)
-        return self._forced_push(start)
+        return None
 
-    def _forced_push(self, start: Start) -> str | None:
-        """The pattern that blocks a push which only the repository's configuration makes a forced one."""
-        if not pushes(start.given, start.argv):
+    def names(self, path: str, opened: str) -> str | None:
+        """The pattern that names the program of a file, whatever its words are; None if there is none."""
+        file = self._library.look(opened)
+        return self._named(self._readings(Start(path, path, [], "/", 0, opened=opened), file))
+
+    def _named(self, readings: list[Reading]) -> str | None:
+        names = {name for name, _ in readings}
+        for pattern in self._patterns:
+            if pattern.name.strip(STAR) and any(pattern.names(name) for name in names):
+                return pattern.text
+        return None
+
+    def _tampered(self, start: Start, file: ProgramFile | None, readings: list[Reading]) -> str | None:
+        """Why a program that a pattern names may not be what it seems: its words say nothing about other code in it."""
+        pattern = self._named(readings)
+        if pattern is None:
             return None
-        from hookline.sandbox import git_config
+        _, added = loaded(start.argv) if any(is_loader(name) for name, _ in readings) else ([], [])
+        for variable in (*start.variables(), *added):
+            name, _, value = variable.partition("=")
+            if name in _CODE and value and self._foreign(name, value):
+                return f"{name} puts other code into a program that the pattern `{pattern}` names"
+        if file is not None and file.loader and not self._is_system_loader(start, file.loader):
+            return f"its loader `{file.loader}` is not the system's, and the pattern `{pattern}` names it"
+        if start.thread and _is_traced(start.thread):
+            return f"it is traced, and the pattern `{pattern}` names it"
+        return None
 
-        words = [*start.argv[1:], "--force"]
-        pattern = next((one for one in self._patterns if one.takes("git", words)), None)
-        return pattern.text if pattern and git_config.forces(start.cwd, words, start.variables) else None
+    def _foreign(self, name: str, value: str) -> bool:
+        """Whether a variable brings code that the caller had not asked for, or that a line can have written."""
+        if name in _CODE[:2] and value != os.environ.get(name):
+            return True
+        parts = value.replace(";", ":").replace(" ", ":").split(":")
+        return any(not part.startswith("/") or self._writable(os.path.realpath(part)) for part in parts)
 
-    def _readings(self, start: Start, file: ProgramFile | None) -> list[tuple[str, list[str]]]:
-        """Every command that a start may be: by each of the program's names, and as what a multi-call program runs."""
+    def _writable(self, path: str) -> bool:
+        return os.access(path, os.W_OK) and (self._places is None or self._places.hold(path))
+
+    def _is_system_loader(self, start: Start, loader: str) -> bool:
+        path = _leads(start.thread, loader) if start.thread else os.path.realpath(loader)
+        return is_loader(_base(path)) and not self._writable(path.rpartition("/")[0])
+
+    def _forced_push(self, start: Start, readings: list[Reading]) -> str | None:
+        """The pattern that blocks a push which only the repository's configuration makes a forced one."""
+        for name, words in readings:
+            if name != "git" or "push" not in words:
+                continue
+            pattern = next((one for one in self._patterns if one.takes("git", [*words, "--force"])), None)
+            if pattern is None:
+                continue
+            from hookline.sandbox import git_config
+
+            if git_config.forces(start.cwd, words, start.variables()):
+                return f"the pattern `{pattern.text}`"
+        return None
+
+    def _readings(self, start: Start, file: ProgramFile | None) -> list[Reading]:
+        """Every command that a start may be: by each of the program's names, and as what it runs in its turn."""
         names = dict.fromkeys([_base(start.path), _base(start.given), start.given, *map(_base, start.argv[:1])])
         if file is not None and self._originals is not None:
             names |= dict.fromkeys(self._originals.names_of(start.path, start.opened, file))
+        if file is not None and file.loader and not is_loader(_base(file.loader)):
+            names[_base(_leads(start.thread, file.loader))] = None  # which the kernel starts instead of this file
         found = [(name, start.argv[1:]) for name in names if name]
         for name in names:
             if name.startswith(MANY_IN_ONE) and len(start.argv) > 1:
                 found.append((_base(start.argv[1]), start.argv[2:]))
-            elif is_loader(name) and (words := loaded(start.argv)):
-                found += self._loaded(words, start)
+            elif is_loader(name):
+                found += self._loaded(start)
             elif name.startswith("git-"):
                 found.append(("git", [name[4:], *start.argv[1:]]))
+            elif interpreter := interpreter_of(name):
+                found += self._scripts(interpreter, start)
         return [*found, *(_as_push(words) for name, words in found if name == "git")]
 
-    def _loaded(self, words: list[str], start: Start) -> list[tuple[str, list[str]]]:
+    def _loaded(self, start: Start) -> list[Reading]:
+        words, _ = loaded(start.argv)
+        if not words:
+            return []
         path = _leads(start.thread, words[0])
-        return self._readings(Start(words[0], path, words, start.cwd, start.thread), self._library.look(path))
+        return self._readings(start.as_program(words[0], path, words), self._library.look(path))
+
+    def _scripts(self, interpreter: str, start: Start) -> list[Reading]:
+        """What an interpreter runs: by the name of the script, and by the files among its words and on its input."""
+        words = start.argv[1:]
+        found = script_words(interpreter, words)
+        if self._originals is None or not self._originals.has_scripts or not start.thread:
+            return found
+        for at, word in enumerate(words[:_MOST_SCRIPTS]):
+            try:
+                with resolve_in_process(start.thread, AT_FDCWD, word) as place:
+                    found += [(name, words[at + 1 :]) for name in self._script_names(place.opened)]
+            except OSError:
+                continue  # not a file
+        return [*found, *((name, words) for name in self._script_names(f"/proc/{start.thread}/fd/0"))]
+
+    def _script_names(self, opened: str) -> list[str]:
+        file = self._library.look(opened)
+        if file is None or self._originals is None:
+            return []
+        return self._originals.same_as(opened, file, scripts=True)
 
 
 class Approvals:
-    """What was let go, until it has started: the file and the words that the kernel should make of it."""
+    """What was let go, until it has started: the file, the words and the folder that the kernel should make of it."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
-        self._noted: dict[int, tuple[tuple[int, int], list[str]]] = {}
+        self._noted: dict[int, tuple[tuple[int, int], list[str], str, list[str] | None]] = {}
 
     def note(self, start: Start) -> None:
         """Remember a start that was let go."""
         if len(self._noted) >= _MOST_NOTED:
             self._noted.clear()  # programs that never told of their start; the others are judged once more
-        file = self._library.look(start.opened)
+        file, environ = self._library.look(start.opened), start.environ
         for _ in range(_MOST_INTERPRETERS):
             if file is None or not file.interpreter:
                 break
             start = _interpreted(start, file)
             file = self._library.look(start.path)
         if file is not None:
-            self._noted[start.thread] = (file.identity, start.argv)
+            self._noted[start.thread] = (file.identity, start.argv, start.cwd, environ)
+
+    def awaits(self, thread: int) -> bool:
+        """Whether a start was let go that has not been seen yet."""
+        return thread in self._noted
 
     def surprises(self, thread: int) -> list[Start]:
-        """What runs in a thread where it is not what was noted: as a program, and as a script that it may have been."""
+        """What runs in a thread where it is not what was noted: as a program, and as a script that it may have been.
+
+        Where variables mattered, a debugger does, too: it may have come since.
+        """
         noted = self._noted.pop(thread, None)
         status = os.stat(f"/proc/{thread}/exe")
-        words = [os.fsdecode(word) for word in content(f"/proc/{thread}/cmdline").split(b"\0")[:-1]]
-        if noted == ((status.st_dev, status.st_ino), words):
-            return []
-        path, cwd = os.readlink(f"/proc/{thread}/exe"), real(thread, AT_FDCWD, "")
-        found = [Start(path, path, words, cwd, thread, opened=f"/proc/{thread}/exe")]
+        words = _texts(f"/proc/{thread}/cmdline")
+        cwd = real(thread, AT_FDCWD, "")
+        if noted is not None and noted[:3] == ((status.st_dev, status.st_ino), words, cwd):
+            environ = noted[3]
+            if environ is None or (environ == _texts(f"/proc/{thread}/environ") and not _is_traced(thread)):
+                return []
+        path = os.readlink(f"/proc/{thread}/exe")
+
+        def variables() -> list[str]:
+            return _texts(f"/proc/{thread}/environ")
+
+        found = [Start(path, path, words, cwd, thread, opened=f"/proc/{thread}/exe", variables=variables)]
         scripts = [words[at:] for at in (1, 2) if words[at:]]
-        return [*found, *(Start(each[0], _leads(thread, each[0]), each, cwd, thread) for each in scripts)]
+        return [*found, *(found[0].as_program(each[0], _leads(thread, each[0]), each) for each in scripts)]
 
 
-def pushes(given: str, argv: list[str]) -> bool:
-    """Whether a start is one of `git push`, by its words."""
-    return _base(given) == "git" and "push" in argv
+def _texts(path: str) -> list[str]:
+    return [os.fsdecode(text) for text in content(path).split(b"\0")[:-1]]
+
+
+def _is_traced(thread: int) -> bool:
+    return number_in(f"/proc/{thread}/status", "TracerPid:", 0) != 0
 
 
 def _base(path: str) -> str:
@@ -154,8 +280,7 @@ def _base(path: str) -> str:
 def _interpreted(start: Start, file: ProgramFile) -> Start:
     """The interpreter as the kernel starts it: with the argument of the first line, then the script and its words."""
     program = file.interpreter[0]
-    words = [*file.interpreter, start.given, *start.argv[1:]]
-    return Start(program, _leads(start.thread, program), words, start.cwd, start.thread)
+    return start.as_program(program, _leads(start.thread, program), [*file.interpreter, start.given, *start.argv[1:]])
 
 
 def _leads(thread: int, path: str) -> str:

@@ -76,6 +76,7 @@ def blocks(*, network: bool, scoped_signals: bool, starts: bool) -> dict[str, li
     found |= {name: [_answer(NOTIFY)] if at < 0 else _notify_unless_zero(at) for name, at in syscalls.SENDS.items()}
     if starts:
         found["set_tid_address"] = [_answer(NOTIFY)]
+        found["ptrace"] = _notify_if_any(0, syscalls.ATTACHING)
     if not network:
         found["socket"] = _socket()
     if not scoped_signals:

@@ -18,6 +18,8 @@ _PAGE = 4096
 _POINTER = 8
 _LAST_CAPABILITY = 63
 _MOST_BYTES = 131_072
+_MOST_WORDS = 6 * 1024 * 1024
+"""The kernel's limits of one word and of all words of a program; it counts pointers, too."""
 _MOST_DESCRIPTORS = 2**31 - 1
 NOTICE = struct.Struct("QIIiIQ6Q")
 RESPONSE = struct.Struct("QqiI")
@@ -30,7 +32,7 @@ class Unsupported(Exception):
     """The kernel or the container does not offer this."""
 
 
-_EPERM, _EACCES, _EBUSY, _ENOSYS = 1, 13, 16, 38
+_EPERM, _E2BIG, _EACCES, _EBUSY, _ENOSYS = 1, 7, 13, 16, 38
 _WHY = {
     _EBUSY: "this process is confined already, and only one supervisor can watch it",
     **dict.fromkeys(
@@ -354,10 +356,11 @@ class Memory:
             size += len(piece)
         return b"".join(parts)
 
-    def texts(self, thread: int, address: int, most: int) -> list[bytes]:
-        """A list of texts that ends with a null pointer."""
+    def texts(self, thread: int, address: int) -> list[bytes]:
+        """A list of texts that ends with a null pointer; E2BIG if there is more of it than the kernel takes."""
         found: list[bytes] = []
-        while address and len(found) < most:
+        size = 0
+        while address:
             piece = self.read(thread, address, _PAGE - address % _PAGE)
             if len(piece) < _POINTER:  # a pointer that lies across two pages
                 piece += self.read(thread, address + len(piece), _POINTER - len(piece))
@@ -366,6 +369,9 @@ class Memory:
                 if not pointer:
                     return found
                 found.append(self.text(thread, pointer))
+                size += len(found[-1]) + _POINTER
+                if size > _MOST_WORDS or len(found[-1]) >= _MOST_BYTES:
+                    raise OSError(_E2BIG, os.strerror(_E2BIG))
             address += _POINTER * len(pointers)
         return found
 

@@ -8,6 +8,10 @@ import struct
 from hookline.sandbox.kernel import content
 from hookline.sandbox.path_access import own_real
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 STANDARD = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/lib/git-core")
 """Where programs are looked for besides PATH."""
 LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib/ld-musl-x86_64.so.1",
@@ -17,16 +21,32 @@ MANY_IN_ONE = ("busybox", "toybox", "coreutils", "uutils", "sbase-box", "ubase-b
 """Programs that are many programs; which one they are is their first argument, or their name."""
 _HEAD = 4096
 _BUILD_ID = b"\x04\x00\x00\x00\x14\x00\x00\x00\x03\x00\x00\x00GNU\x00"
-_MOST_BYTES = 32 * 1024 * 1024
+_MOST_BYTES = 1024 * 1024
+_SAMPLES, _SAMPLE = 48, 512
+"""How many places of two programs are compared, and how many bytes of each."""
 _LOADER_TAKES_VALUE = ("--library-path", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask", "--inhibit-rpath", "--audit",
                        "--preload", "--argv0")  # fmt: skip
+LOADER_OPTIONS = {"--preload": "LD_PRELOAD", "--audit": "LD_AUDIT", "--library-path": "LD_LIBRARY_PATH"}
+"""Options of a loader that put code into the program it loads, and the variables that do the same."""
 _MACHINES = {"x86_64": (2, 62), "aarch64": (2, 183)}
+_ELF, _LOADER_SEGMENT = b"\x7fELF", 3
+INTERPRETERS = {
+    **dict.fromkeys(("sh", "bash", "rbash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "python", "pypy"), "c"),
+    "node": "ep", "nodejs": "ep", "deno": "", "bun": "e", "perl": "eE", "ruby": "e", "php": "rBRE", "lua": "e",
+    "luajit": "e", "tclsh": "", "Rscript": "e", "pwsh": "c",
+}  # fmt: skip
+"""Programs that run scripts, and the letters of the options by which they are given code instead."""
+_PACKAGES = ("node_modules", "nodejs", "site-packages", "dist-packages")
+"""Folders whose entries are programs by the name of the entry, whichever file of it is run."""
 
 
 class ProgramFile:
-    """What the first bytes of a file say: its interpreter line, its build, whether this machine's calls are its own."""
+    """What the first bytes of a file say: its interpreter line, its build, whether this machine's calls are its own.
 
-    __slots__ = ("build", "foreign", "head", "identity", "interpreter", "size")
+    `loader` is the program that the kernel starts in its place, to load it.
+    """
+
+    __slots__ = ("build", "foreign", "head", "identity", "interpreter", "loader", "size")
 
     identity: tuple[int, int]
     head: bytes
@@ -34,13 +54,20 @@ class ProgramFile:
     interpreter: list[str]
     build: bytes
     foreign: bool
+    loader: str
 
     def __init__(self, head: bytes, status: os.stat_result, machine: str) -> None:
         self.identity = (status.st_dev, status.st_ino)
         self.size, self.head = status.st_size, head
         self.interpreter = _interpreter(head)
         self.build = _build(head)
-        self.foreign = head.startswith(b"\x7fELF") and not _native(head, machine)
+        self.foreign = self.is_binary and not _native(head, machine)
+        self.loader = _loader(head) if self.is_binary and not self.foreign else ""
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether the kernel runs it itself, without an interpreter."""
+        return self.head.startswith(_ELF)
 
 
 def _interpreter(head: bytes) -> list[str]:
@@ -50,6 +77,20 @@ def _interpreter(head: bytes) -> list[str]:
     line = head[2:].partition(b"\n")[0].strip(b" \t")
     program, _, argument = line.replace(b"\t", b" ").partition(b" ")
     return [os.fsdecode(part.strip(b" ")) for part in (program, argument) if part.strip(b" ")]
+
+
+def _loader(head: bytes) -> str:
+    """The loader that a binary names; `?` where it is not among the first bytes, as no linker would put it."""
+    if len(head) < 64:
+        return ""
+    first, size, count = (*struct.unpack_from("<Q", head, 32), *struct.unpack_from("<HH", head, 54))
+    for at in range(first, first + size * count, size or 1):
+        if at + 56 > len(head):
+            return "?"
+        if struct.unpack_from("<I", head, at)[0] == _LOADER_SEGMENT:
+            start, length = struct.unpack_from("<Q", head, at + 8)[0], struct.unpack_from("<Q", head, at + 32)[0]
+            return os.fsdecode(head[start : start + length].rstrip(b"\0")) if start + length <= len(head) else "?"
+    return ""
 
 
 def _build(head: bytes) -> bytes:
@@ -93,12 +134,16 @@ def _head(path: str) -> bytes:
 
 
 class Originals:
-    """The files behind the names that patterns block, so that a copy is told by what it is."""
+    """The files behind the names that patterns block, so that a copy is told by what it is.
 
-    def __init__(self, names: list[str], library: Library) -> None:
-        self._names, self._library = names, library
+    `writable` says whether a line may write to a folder: what lies there may be a copy that a line has made.
+    """
+
+    def __init__(self, names: list[str], library: Library, writable: Callable[[str], bool]) -> None:
+        self._names, self._library, self._writable = names, library, writable
         self._files: list[tuple[str, str, ProgramFile]] = []
         self._folders: set[str] = set()
+        self._compared: dict[tuple[ProgramFile, ProgramFile], bool] = {}
 
     def look(self) -> None:
         """Find the files, unless that is done."""
@@ -118,33 +163,104 @@ class Originals:
         if file is not None and not real.rpartition("/")[2].startswith(MANY_IN_ONE):
             self._files.append((name, real, file))
 
-    def names_of(self, path: str, opened: str, file: ProgramFile) -> list[str]:
-        """The blocked names whose program this file is, or is a copy of; files in the system's own folders are not."""
-        folder = path.rpartition("/")[0]
-        if folder in STANDARD:
-            return []
+    @property
+    def has_scripts(self) -> bool:
+        """Whether one of the blocked programs is a script, which an interpreter may be told to run."""
         self.look()
-        if folder in self._folders:
+        return any(not file.is_binary for _, _, file in self._files)
+
+    def names_of(self, path: str, opened: str, file: ProgramFile) -> list[str]:
+        """The blocked names whose program this file is, or is a copy of; what the system has put there is not.
+
+        A script in a folder of PATH is what it is called: many scripts there are the same but for their names.
+        """
+        folder = path.rpartition("/")[0]
+        self.look()
+        if folder in self._folders and (not file.is_binary or not self._writable(folder)):
             return []
-        return [name for name, original, known in self._files if _same(opened, file, original, known)]
+        return self.same_as(opened, file)
+
+    def same_as(self, opened: str, file: ProgramFile, *, scripts: bool = False) -> list[str]:
+        """The blocked names whose program this very file is, or is a copy of; or only those that are scripts."""
+        self.look()
+        rows = [row for row in self._files if not (scripts and row[2].is_binary)]
+        return list(dict.fromkeys(name for name, original, known in rows if self._same(opened, file, original, known)))
+
+    def _same(self, path: str, file: ProgramFile, original: str, known: ProgramFile) -> bool:
+        if file.identity == known.identity:
+            return True
+        if file.is_binary != known.is_binary:
+            return False
+        if known.build and file.build == known.build:
+            return True
+        if (file, known) not in self._compared:
+            self._compared[file, known] = _similar(path, file, original, known)
+        return self._compared[file, known]
 
 
-def _same(path: str, file: ProgramFile, original: str, known: ProgramFile) -> bool:
-    if file.identity == known.identity:
-        return True
-    if known.build:
-        return file.build == known.build
-    if file.size < known.size or file.size > _MOST_BYTES or not file.head.startswith(known.head[: known.size]):
+def _similar(path: str, file: ProgramFile, original: str, known: ProgramFile) -> bool:
+    """Whether one file is the other, perhaps with something added at its end, or with a few bytes of it changed."""
+    if not known.size or file.size < known.size or (not known.is_binary and known.size > _MOST_BYTES):
         return False
-    return content(path).startswith(content(original))
+    if not known.is_binary:
+        return file.head.startswith(known.head[: known.size]) and content(path).startswith(content(original))
+    step = max(_SAMPLE, known.size // _SAMPLES)
+    with open(path, "rb", 0) as one, open(original, "rb", 0) as other:
+        pairs = [
+            (os.pread(one.fileno(), _SAMPLE, at), os.pread(other.fileno(), _SAMPLE, at))
+            for at in range(0, known.size, step)
+        ]
+    telling = [left == right for left, right in pairs if right.strip(b"\0")]
+    return bool(telling) and sum(telling) > len(telling) * 3 // 4
 
 
-def loaded(argv: list[str]) -> list[str]:
-    """What a dynamic loader that is started as a program runs: its words after the options."""
-    words = argv[1:]
+def script_names(path: str) -> list[str]:
+    """The names of the program that a script is: its own, also without an ending, and its package's."""
+    parts = path.split("/")
+    stem = parts[-1].partition(".")[0]
+    packages = [parts[at + 1] for at, part in enumerate(parts[:-1]) if part in _PACKAGES]
+    return [name for name in dict.fromkeys([parts[-1], stem, stem.removesuffix("-cli"), *packages]) if name]
+
+
+def script_words(name: str, words: list[str]) -> list[tuple[str, list[str]]]:
+    """What an interpreter runs, by its words: the script or module with the words behind it; code has no name."""
+    code = INTERPRETERS[name]
+    for at, word in enumerate(words):
+        if not word.startswith("-") or word == "-":
+            return [(each, words[at + 1 :]) for each in script_names(word)]
+        if word.startswith("--"):
+            continue
+        for index, letter in enumerate(word[1:], 2):
+            if letter == "m" and code == "c" and name in ("python", "pypy"):
+                module = word[index:] or "".join(words[at + 1 : at + 2])
+                top = module.partition(".")[0]
+                return [(each, words[at + 1 + (not word[index:]) :]) for each in (module, top, f"{top}3") if each]
+            if letter in code:
+                return []
+            if letter in "WX" and name in ("python", "pypy"):
+                break
+    return []
+
+
+def interpreter_of(name: str) -> str:
+    """The interpreter that a program is by its name, whatever its version; empty if it is none."""
+    bare = name.rstrip("0123456789.-")
+    return bare if bare in INTERPRETERS else ""
+
+
+def loaded(argv: list[str]) -> tuple[list[str], list[str]]:
+    """What a dynamic loader that is started as a program runs: its words after the options; and what it adds to it.
+
+    The latter as variables, which say the same.
+    """
+    words, added = argv[1:], []
     while words and words[0].startswith("--"):
-        words = words[2:] if words[0] in _LOADER_TAKES_VALUE else words[1:]
-    return words
+        option, given, value = words[0].partition("=")
+        takes = option in _LOADER_TAKES_VALUE
+        if option in LOADER_OPTIONS:
+            added.append(f"{LOADER_OPTIONS[option]}={value if given else ''.join(words[1:2])}")
+        words = words[2:] if takes and not given else words[1:]
+    return words, added
 
 
 def is_loader(name: str) -> bool:

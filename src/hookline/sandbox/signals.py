@@ -61,10 +61,30 @@ def _children() -> list[int]:
         return [int(name) for name in os.listdir("/proc") if name.isdigit() and parent(name) == me]
 
 
+def descendants(pid: int) -> set[int]:
+    """Every process that comes from another one."""
+    found: set[int] = set()
+    parents = {int(name): int(parent(name) or 0) for name in os.listdir("/proc") if name.isdigit()}
+    grown = {pid}
+    while grown:
+        grown = {child for child, its_parent in parents.items() if its_parent in grown} - found
+        found |= grown
+    return found
+
+
 def parent(pid: str) -> str:
     """The parent of a process; empty if there is no such process."""
+    return _stat(pid, 1)
+
+
+def started(pid: int) -> str:
+    """When a process was started, by which it is told from another one of the same number."""
+    return _stat(str(pid), 19)
+
+
+def _stat(pid: str, field: int) -> str:
     try:
         with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[1]
+            return file.read().rpartition(")")[2].split()[field]
     except (OSError, IndexError):
         return ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from hookline.sandbox import kernel, signals, syscalls
-from hookline.sandbox.exec_policy import Approvals, Start, StartJudge, pushes
-from hookline.sandbox.judged_line import JudgedLine, Notice
+from hookline.sandbox.exec_policy import Approvals, Start, StartJudge
+from hookline.sandbox.judged_line import EPERM, JudgedLine, Notice, number_in
 from hookline.sandbox.outside import signed
 from hookline.sandbox.path_access import real, resolve_in_process
 from hookline.sandbox.programs import Library
@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hookline.sandbox.judged_line import Table
 
-_MOST_WORDS = 1_000_000
-
 
 class ProgramStarts:
     """Programs that start."""
@@ -25,12 +23,14 @@ class ProgramStarts:
     def __init__(self, line: JudgedLine) -> None:
         self._line = line
         self._library = Library(kernel.machine())
-        self._judge = StartJudge(list(line.policy.block), self._library)
+        self._judge = StartJudge(list(line.policy.block), self._library, line.places)
         self._approvals = Approvals(self._library)
+        self._traced: set[tuple[int, str]] = set()
 
     def table(self) -> Table:
         """The calls that start a program."""
-        return {"execve": self._start, "execveat": self._start, "set_tid_address": self._started}
+        started = {"set_tid_address": self._started, "ptrace": self._trace}
+        return {"execve": self._start, "execveat": self._start, **started}
 
     def look_around(self) -> None:
         """See where programs are that patterns name."""
@@ -41,36 +41,63 @@ class ProgramStarts:
         at = 0 if name == "execve" else 1
         folder = syscalls.AT_FDCWD if name == "execve" else signed(arguments[0])
         given = os.fsdecode(self._line.memory.text(thread, arguments[at]))
-        argv = [os.fsdecode(word) for word in self._line.memory.texts(thread, arguments[at + 1], _MOST_WORDS)]
-        pairs = self._line.memory.texts(thread, arguments[at + 2], _MOST_WORDS) if pushes(given, argv) else ()
-        variables = tuple(os.fsdecode(pair) for pair in pairs)
+        argv = self._texts(thread, arguments[at + 1])
+
+        def variables() -> list[str]:
+            return self._texts(thread, arguments[at + 2])
+
         cwd = real(thread, syscalls.AT_FDCWD, "")
         with resolve_in_process(thread, folder, given) as place:
             start = Start(given, place.path, argv, cwd, thread, opened=place.opened, variables=variables)
-            refusal = self._blocked(start)
+            refusal = self._blocked(start) or self._traced_later(start)
             if refusal is None and self._line.policy.block:
                 self._approvals.note(start)
             if refusal is None:
                 self._line.saw("program", start.line)
             return refusal
 
+    def _texts(self, thread: int, address: int) -> list[str]:
+        return [os.fsdecode(word) for word in self._line.memory.texts(thread, address)]
+
     def _started(self, _name: str, notice: Notice) -> Refusal | None:
         """Look again at a program that has just started, since its words may have been changed after they were judged.
 
         Its memory is its own now, and none of its code has run: the loader makes this call. What should not have
-        started is ended here.
+        started is ended here, and so is what cannot be looked at.
         """
         thread = notice[1]
-        for start in self._approvals.surprises(thread):
-            refusal = self._blocked(start)
-            if refusal is not None and self._line.waits(notice):
-                os.kill(thread, signals.KILL)
-                return refusal
+        try:
+            refusals = (self._blocked(start) for start in self._approvals.surprises(thread))
+            return next((refusal for refusal in refusals if refusal is not None), None)
+        except (OSError, ValueError) as error:
+            reason = f"it cannot be looked at ({error})"
+            return Refusal(f"program {thread}", self._line.policy.block_guard, reason)
+
+    def _trace(self, _name: str, notice: Notice) -> Refusal | None:
+        """A debugger can make a program do anything: those that patterns name are left alone, then and later."""
+        target = signed(notice[6 + 1])
+        process = number_in(f"/proc/{target}/status", "Tgid:", target)
+        if self._approvals.awaits(process) or self._approvals.awaits(target):
+            raise PermissionError(EPERM, os.strerror(EPERM))
+        path = os.readlink(f"/proc/{process}/exe")
+        pattern = self._judge.names(path, f"/proc/{process}/exe")
+        if pattern is not None:
+            return Refusal(f"to trace `{path}`", self._line.policy.block_guard, f"the pattern `{pattern}` names it")
+        self._traced.add((process, signals.started(process)))
         return None
 
     def _blocked(self, start: Start) -> Refusal | None:
         file, guard = self._library.look(start.opened), self._line.policy.block_guard
         if file is not None and file.foreign:
             return Refusal(f"`{start.line}`", guard, "programs of another architecture cannot be confined")
-        pattern = self._judge.blocks(start)
-        return None if pattern is None else Refusal(f"`{start.line}`", guard, f"the pattern `{pattern}`")
+        reason = self._judge.blocks(start)
+        return None if reason is None else Refusal(f"`{start.line}`", guard, reason)
+
+    def _traced_later(self, start: Start) -> Refusal | None:
+        """Refuse what a pattern names where a debugger was let go that may not have attached yet."""
+        process = number_in(f"/proc/{start.thread}/status", "Tgid:", start.thread) if self._traced else 0
+        if (process, signals.started(process)) not in self._traced or self._judge.names(
+            start.path, start.opened
+        ) is None:
+            return None
+        return Refusal(f"`{start.line}`", self._line.policy.block_guard, "it is traced")

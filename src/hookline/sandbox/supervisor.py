@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hookline.sandbox import kernel, syscalls
+from hookline.sandbox import kernel, signals, syscalls
 from hookline.sandbox.judged_line import EACCES, EPERM, CallAnswered, CallMade, JudgedLine, Notice
 from hookline.sandbox.outside import OutsideResources
 from hookline.sandbox.path_access import WritablePlaces
@@ -66,6 +66,8 @@ class Supervisor:
             return
         if refusal is not None:
             self._reporter.say(refusal)
+            if name == "set_tid_address":  # by a program that has started
+                signals.send(notice[1], signals.KILL)
         kernel.respond(listener, notice[0], None if refusal is None else _error_of(name))
 
     def judge(self, name: str, notice: Notice) -> Refusal | None:

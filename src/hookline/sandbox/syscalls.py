@@ -41,7 +41,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118),
     "sched_setattr": (314, 274), "shmat": (30, 196), "shmctl": (31, 195), "semop": (65, 193), "semtimedop": (220, 192),
     "semctl": (66, 191), "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187), "add_key": (248, 217),
-    "keyctl": (250, 219),
+    "keyctl": (250, 219), "ptrace": (101, 117),
 }  # fmt: skip
 """Each call's number on x86-64 and on aarch64; -1 where the machine does not have it."""
 
@@ -110,6 +110,8 @@ ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
 
 SIGNALS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal")
 """Calls that reach other processes; Landlock holds them from version 6 on."""
+SIGNAL_AT = {"tgkill": 2, "rt_tgsigqueueinfo": 2}
+"""Where these have the signal; the others have it second."""
 
 SCHEDULING = ("prlimit64", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr")
 """Calls that change a process, named by their first argument; 0 is the caller."""
@@ -134,6 +136,8 @@ SENDS = {"sendto": 4, "sendmsg": -1, "sendmmsg": -1}
 MESSAGE, MOST_MESSAGES = 64, 1024
 """The size of a message's head in a list of them, and how many the kernel takes at once."""
 
+ATTACHING = (16, 0x4206)
+"""PTRACE_ATTACH and PTRACE_SEIZE; what traces a program from its start is seen when that starts."""
 NAMESPACES = 0x7E020080
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME: the flags that make a namespace."""
 TERMINAL_INPUT = (0x5412, 0x541C)

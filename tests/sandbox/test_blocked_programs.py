@@ -1,0 +1,230 @@
+"""Programs that a pattern names do not start in disguise: with other code in them, as copies, by their interpreter."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookline.sandbox import kernel
+from hookline.sandbox.exec_policy import Approvals, Start
+from hookline.sandbox.programs import Library
+from tests.sandbox import arena, tables
+
+pytestmark = [pytest.mark.skipif(bool(arena.possible()), reason=arena.possible() or "lines can be tried")]
+
+BIN = "/tmp/arena/bin"
+BLOCK = ("rm -rf *", "git push --force *", "deploy *", "forbidden *", "npm publish *", "pip uninstall *")
+SETUP = rf"""
+git init -q; git commit -qm first --allow-empty
+git init -q --bare {tables.REMOTE}; git remote add origin {tables.REMOTE}
+printf '#!/bin/sh\ntouch deployed\n' > {BIN}/deploy; chmod +x {BIN}/deploy
+python3 - <<'EOF'
+data = open('/bin/touch', 'rb').read()
+at = data.find(b'\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0')
+plain = data if at < 0 else data[:at + 12] + b'XXX' + data[at + 15:]
+open('{BIN}/forbidden', 'wb').write(plain + bytes(40 * 1024 * 1024))
+EOF
+chmod +x {BIN}/forbidden
+"""
+LOADER = "/lib64/ld-linux-x86-64.so.2"
+ATTACH = """
+import ctypes, os, subprocess
+one = subprocess.Popen(['git', 'cat-file', '--batch'], stdin=subprocess.PIPE)
+while os.readlink(f'/proc/{one.pid}/exe').rpartition('/')[2] != 'git': pass
+done = ctypes.CDLL(None, use_errno=True).ptrace(16, one.pid, 0, 0)
+print('attached' if done == 0 else 'held', flush=True); one.kill()
+"""
+EDIT = (
+    "import sys; d = open('/bin/rm', 'rb').read(); old, new = (w.encode() for w in sys.argv[1:]); "
+    "open('x', 'wb').write(d.replace(old, new + bytes(len(old) - len(new))))"
+)
+REBUILT = (
+    "d = open('/bin/rm', 'rb').read(); at = d.find(b'GNU' + bytes(1)); "
+    "open('x', 'wb').write(d[:at + 8] + b'zzz' + d[at + 11:])"
+)
+REFUSED = [
+    "LD_PRELOAD=/lib/x86_64-linux-gnu/libm.so.6 rm notes.txt",
+    "export LD_PRELOAD=./any.so; git status",
+    "LD_AUDIT=./any.so git status",
+    "LD_LIBRARY_PATH=. git status",
+    "GCONV_PATH=$PWD git log",
+    f"{LOADER} --preload ./any.so /usr/bin/git status",
+    f"{LOADER} --preload=./any.so /usr/bin/git status",
+    f"{LOADER} --audit ./any.so /usr/bin/git status",
+    f"{LOADER} --library-path . /usr/bin/git status",
+    "python3 -c 'import ctypes, os; ctypes.CDLL(None).ptrace(0, 0, 0, 0); os.execvp(\"git\", [\"git\", \"status\"])'",
+    f"python3 -c \"{ATTACH.strip()}\"",
+    f"python3 -c \"{EDIT}\" {LOADER} ./ld.so; chmod +x x; ./x notes.txt",
+f'python3 -c "{REBUILT}"; chmod +x x; ./x -rf victim',
+    "printf 'int main(void) { return 0; }' | gcc -x c -o x -Wl,--dynamic-linker=/usr/bin/rm -; ./x -rf victim",
+    f"cp /bin/rm {BIN}/x; x -rf victim",
+    f"cp {BIN}/forbidden x; ./x made",
+    f"cp {BIN}/forbidden {BIN}/x; x made",
+    "bash $(which deploy)",
+    "bash -e $(which deploy) production",
+    "bash < $(which deploy)",
+    "sh -s production < $(which deploy)",
+    "cp $(which deploy) d; dash ./d",
+    "cd $(dirname $(which deploy)) && bash ./deploy",
+    "python3 -m pip uninstall -y nothing",
+    "python3 -mpip uninstall -y nothing",
+    "python3 -Im pip uninstall -y nothing",
+    "python3 -W ignore -m pip.__main__ uninstall -y nothing",
+    "node $(readlink -f $(which npm)) publish",
+    "node $(dirname $(dirname $(readlink -f $(which npm)))) publish",
+    "node --no-warnings $(dirname $(dirname $(readlink -f $(which npm))))/index.js publish",
+    "ln -s $(which git) g; git config remote.origin.push +HEAD; ./g push origin",
+    "git config remote.origin.push +HEAD; $(git --exec-path)/git-push origin || git push origin",
+    "ln -s $(git --exec-path)/git-push p; git config remote.origin.push +HEAD; (exec -a git-push ./p origin)",
+    "git config alias.p push; git config remote.origin.push +HEAD; git p origin",
+    "git -c alias.p=push -c remote.origin.mirror p origin",
+]  # fmt: skip
+PASSED = [
+    "LD_PRELOAD=/lib/x86_64-linux-gnu/libm.so.6 ls",
+    "git status && git log -1 && rm notes.txt",
+    "LD_LIBRARY_PATH=/usr/lib git status",
+    "cat $(which deploy) && grep touch $(which deploy) && echo deploy",
+    "python3 -m json.tool --help && python3 -m pip --version",
+    "node -e 1 && npm --version",
+    "bash -c 'echo deploy' && bash -ec 'true deploy'",
+    "cp /bin/ls x && ./x && cp /bin/true y && PATH=$PWD:$PATH y",
+    "git push origin HEAD:refs/heads/other",
+    f"cp /bin/ls {BIN}/x; x",
+]
+
+
+def hold(lines: list[str], **policy: Any) -> list[dict[str, Any]]:
+    prefix = arena.confined(write=[arena.PROJECT, tables.REMOTE, BIN], block=BLOCK, **policy)
+    job = {"setup": SETUP, "only_files": True, "prefix": prefix}
+    return list(arena.tried({"line": line, **job} for line in lines))
+
+
+def test_a_program_that_a_pattern_names_does_not_start_in_disguise() -> None:
+    """Every line is refused, and says so."""
+    missing = [name for name in ("node", "gcc", "git") if shutil.which(name) is None]
+    lines = [line for line in REFUSED if not any(f"{name} " in line for name in missing)]
+
+    open_lines = [
+        (line, result["output"])
+        for line, result in zip(lines, hold(lines), strict=True)
+        if "hookline: refused" not in result["output"] and result["output"] != "held\n"
+    ]
+
+    assert open_lines == []
+
+
+def test_what_only_looks_alike_starts() -> None:
+    """Other programs may have other code in them, and the named ones their ordinary words."""
+    differ = [
+        (line, result["output"]) for line, result in zip(PASSED, hold(PASSED), strict=True) if result["code"] != 0
+    ]
+
+    assert differ == []
+
+
+def test_a_line_cannot_limit_its_supervisor() -> None:
+    """Its number is known, as the parent of the line's first program; it is not one of the line's own."""
+    lines = [
+        "prlimit --pid $PPID --nofile=3:3; rm -rf victim",
+        "prlimit --pid $PPID --as=1:1; rm -rf victim",
+        "renice 19 $PPID; ionice -c 3 -p $PPID; taskset -p 1 $PPID; chrt -i -p 0 $PPID; rm -rf victim",
+        "kill -9 $PPID; kill -STOP $PPID; rm -rf victim",
+    ]
+    results = hold(lines)
+
+    assert [result["commands"] for result in results] == [[], [], [], []]
+    assert ["the pattern `rm -rf *`" in result["output"] for result in results] == [True] * 4
+    assert all("refused to change process" in result["output"] for result in results[:3])
+
+
+def test_words_without_end_are_refused_at_once() -> None:
+    """A million pointers to one long word would take minutes to read; the kernel takes none of it."""
+    code = (
+        "import ctypes; w = ctypes.create_string_buffer(b'x' * 100000); n = 10 ** 6; "
+        "a = (ctypes.c_void_p * (n + 1))(*[ctypes.addressof(w)] * n, None); "
+        "c = ctypes.CDLL(None, use_errno=True); c.execve(b'/bin/true', a, None); print('error', ctypes.get_errno())"
+    )
+    [result] = hold([f'python3 -c "{code}"'])
+
+    assert result["output"] == "error 7\n"
+
+
+def test_a_start_is_looked_at_again_where_its_folder_or_variables_are_not_the_ones_judged() -> None:
+    """A thread may change both between the look and the start."""
+    library = Library(kernel.machine())
+    words = [os.fsdecode(word) for word in Path("/proc/self/cmdline").read_bytes().split(b"\0")[:-1]]
+    environ = [os.fsdecode(pair) for pair in Path("/proc/self/environ").read_bytes().split(b"\0")[:-1]]
+    exe, pid = str(Path("/proc/self/exe").readlink()), os.getpid()
+
+    def surprises(cwd: str, variables: list[str] | None) -> int:
+        approvals = Approvals(library)
+        start = Start(exe, exe, words, cwd, pid, variables=lambda: variables or [])
+        if variables is not None:
+            start.variables()
+        approvals.note(start)
+        return len(approvals.surprises(pid))
+
+    here = str(Path.cwd().resolve())
+    assert surprises(here, None) == 0
+    assert surprises(here, environ) == 0
+    assert surprises("/", None) > 0
+    assert surprises(here, [*environ, "LD_PRELOAD=x"]) > 0
+
+
+SECOND_LOOK = """
+import os, sys
+from hookline.sandbox import exec_policy
+from hookline.sandbox.policy import Policy
+from hookline.sandbox.run import run
+
+def fails(self, thread):
+    raise OSError(24, "too many open files")
+
+exec_policy.Approvals.surprises = fails
+sys.exit(run(Policy((), block=("rm *",)), ["/bin/sh", "-c", "echo ran"]))
+"""
+
+
+def test_a_program_that_cannot_be_looked_at_again_is_ended() -> None:
+    """A second look that fails is not one that finds nothing."""
+    done = subprocess.run([sys.executable, "-c", SECOND_LOOK], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (137, "")
+    assert "it cannot be looked at ([Errno 24] too many open files)" in done.stderr
+
+
+BEFORE = """
+import sys
+from hookline.sandbox import kernel
+kernel.landlock_version = lambda: 5
+from hookline.sandbox import rules
+from hookline.sandbox.policy import Policy
+from hookline.sandbox.run import run
+sys.exit(run(Policy((), block=("rm *",)), ["/bin/bash", "-c", sys.argv[1]]))
+"""
+
+
+def test_signals_stay_inside_on_kernels_whose_landlock_does_not_hold_them() -> None:
+    """The supervisor sends them itself: to what the line has started, and to nothing else of a group."""
+    with subprocess.Popen(["sleep", "60"], process_group=0) as other:
+        group = other.pid
+        line = (
+            f"trap 'echo group' USR1; kill -9 {other.pid}; kill -9 $PPID; kill -USR1 0; kill -USR1 -{group}; "
+            "sleep 60 & kill -0 $! && kill $!; wait $!; echo ended $?; (kill -9 $BASHPID); echo own $?; "
+            "kill -0 999999; echo none $?"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", BEFORE, line], capture_output=True, text=True, check=False, process_group=group
+        )
+        alive = other.poll() is None
+        other.kill()
+
+    assert alive
+    assert done.stdout.split("\n") == ["group", "group", "ended 143", "own 137", "none 1", ""]
+    assert done.returncode == 0
