@@ -61,7 +61,13 @@ def _socket() -> list[Instruction]:
     return [*block, _answer(NOTIFY)]
 
 
-def blocks(*, network: bool, scoped_signals: bool, starts: bool) -> dict[str, list[Instruction]]:
+def _clone() -> list[Instruction]:
+    """Hand over what makes a process or a namespace; threads pass."""
+    names = [_load_argument(0), (_SET, 0, 1, syscalls.NAMESPACES), _answer(NOTIFY)]
+    return [*names, (_SET, 0, 1, syscalls.THREAD), _answer(ALLOW), _answer(NOTIFY)]
+
+
+def blocks(*, network: bool, scoped_signals: bool, starts: bool, forks: bool = False) -> dict[str, list[Instruction]]:
     """What happens at each call that is looked at, by its name."""
     found = {name: [_answer(NOTIFY)] for name in (*syscalls.WRITES, *syscalls.METADATA, *syscalls.REFUSED)}
     found |= {name: [_answer(NOTIFY)] for name in ("execve", "execveat", "connect")}
@@ -77,6 +83,8 @@ def blocks(*, network: bool, scoped_signals: bool, starts: bool) -> dict[str, li
     if starts:
         found["set_tid_address"] = [_answer(NOTIFY)]
         found["ptrace"] = _notify_if_any(0, syscalls.ATTACHING)
+    if forks:
+        found |= {name: [_answer(NOTIFY)] for name in syscalls.FORKS} | {"clone": _clone()}
     if not network:
         found["socket"] = _socket()
     if not scoped_signals:
@@ -84,17 +92,21 @@ def blocks(*, network: bool, scoped_signals: bool, starts: bool) -> dict[str, li
     return found
 
 
-_MADE: dict[tuple[str, bool, bool, bool], bytes] = {}
+_MADE: dict[tuple[str | bool, ...], bytes] = {}
 
 
-def program(machine: str, *, network: bool = True, scoped_signals: bool = True, starts: bool = True) -> bytes:
+def program(
+    machine: str, *, network: bool = True, scoped_signals: bool = True, starts: bool = True, forks: bool = False
+) -> bytes:
     """The filter as the kernel takes it; programs of another architecture can call nothing at all.
 
-    With `starts` a program that has started is looked at once more, before its own code runs.
+    With `starts` a program that has started is looked at once more, before its own code runs; with `forks` processes
+    are counted.
     """
-    wanted = (machine, network, scoped_signals, starts)
+    wanted = (machine, network, scoped_signals, starts, forks)
     if wanted not in _MADE:
-        _MADE[wanted] = _program(machine, blocks(network=network, scoped_signals=scoped_signals, starts=starts))
+        found = blocks(network=network, scoped_signals=scoped_signals, starts=starts, forks=forks)
+        _MADE[wanted] = _program(machine, found)
     return _MADE[wanted]
 
 

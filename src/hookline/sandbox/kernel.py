@@ -106,6 +106,12 @@ def die_with_parent(signal: int) -> None:
     _prctl(_PR_SET_PDEATHSIG, signal)
 
 
+def limit(pid: int, resource: int, value: int) -> None:
+    """Limit what a process, and each that it starts, may use of a resource; it cannot undo that."""
+    new = struct.pack("QQ", value, value)
+    call("prlimit64", libc.c_int(pid), libc.c_int(resource), new, libc.c_void_p(0))
+
+
 def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent ends."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)

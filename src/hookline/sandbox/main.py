@@ -22,6 +22,10 @@ words before it runs. Children and daemons stay inside.
   --no-network       no network at all
   --loopback         no network but a loopback of its own
   --socket PATH      a Unix socket outside that may be connected to
+  --seconds N        end the line after so long
+  --cpu N            end it after so many seconds of processor time
+  --memory N         end it when it holds so much, such as 2G
+  --processes N      let it have no more processes than this at once
   --call FILE        the call this line is: narrower policies are read from
                      FILE.policy, and refusals are noted in FILE.GUARD
   --tell-folder FD   write the folder that a `bash -c` line ended in there
@@ -31,8 +35,9 @@ examples:
   hookline confine --write . -- npm test
   hookline confine --write . --block 'git push --force*' -- make release
 
-exit code: the command's; 64 for flags that cannot be understood, 125 if the
-line cannot be confined, 126 if it cannot be started, 127 if there is none"""
+exit code: the command's; 64 for flags that cannot be understood, 124 if a limit
+ended it, 125 if the line cannot be confined, 126 if it cannot be started, 127 if
+there is none"""
 
 _LISTS = {"--write": "write", "--read": "read", "--block": "block", "--socket": "sockets"}
 _TEXTS = {
@@ -41,6 +46,7 @@ _TEXTS = {
     "--write-guard": "write_guard",
     "--block-guard": "block_guard",
 }
+_LIMITS = {"--cpu": "cpu", "--memory": "memory", "--processes": "processes", "--seconds": "seconds"}
 _NETWORKS = {"--no-network": "none", "--loopback": "loopback"}
 
 
@@ -129,16 +135,22 @@ def _read(flags: list[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     name = ""
     for word in flags:
-        if word.startswith("--") and word.partition("=")[0] in (*_LISTS, *_TEXTS, *_NETWORKS, "--write-anywhere"):
+        if word.startswith("--") and word.partition("=")[0] in (
+            *_LISTS,
+            *_TEXTS,
+            *_LIMITS,
+            *_NETWORKS,
+            "--write-anywhere",
+        ):
             name, given, value = word.partition("=")
             found.setdefault(name, [])
             if given:
                 found[name].append(value)
-        elif name in _LISTS or (name in _TEXTS and not found[name]):
+        elif name in _LISTS or (name in (*_TEXTS, *_LIMITS) and not found[name]):
             found[name].append(word)
         else:
             raise UsageError(f"unknown argument `{word}`; put the command after `--`")
-    empty = next((flag for flag in (*_LISTS, *_TEXTS) if found.get(flag) == []), None)
+    empty = next((flag for flag in (*_LISTS, *_TEXTS, *_LIMITS) if found.get(flag) == []), None)
     if empty:
         raise UsageError(f"{empty}: a value is missing")
     return found
@@ -155,8 +167,19 @@ def _policy(found: dict[str, list[str]]) -> Policy:
             raise UsageError("--block: an empty pattern; write one such as `rm -rf *`")
     if "--write-anywhere" in found:
         given["write"] = None
+    given["limits"] = {_LIMITS[flag]: _limit(flag, found[flag][-1]) for flag in _LIMITS if flag in found}
     given["network"] = next((_NETWORKS[name] for name in ("--no-network", "--loopback") if name in found), "all")
     return Policy(**given)  # type: ignore[arg-type]  # the names and types of the two tables
+
+
+def _limit(flag: str, text: str) -> float:
+    from hookline.sandbox.limits import parse
+
+    try:
+        return parse(_LIMITS[flag], text)
+    except ValueError:
+        example = "512M" if flag == "--memory" else "60"
+        raise UsageError(f"{flag}: expected a number above 0, got `{text}`; write one such as `{example}`") from None
 
 
 def _folder(flag: str, path: str) -> str:

@@ -14,7 +14,7 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
     """
 
     __slots__ = (
-        "block", "block_guard", "call", "network", "read", "sockets", "tell_folder", "write", "write_guard",
+        "block", "block_guard", "call", "limits", "network", "read", "sockets", "tell_folder", "write", "write_guard",
     )  # fmt: skip
 
     block: tuple[str, ...]
@@ -22,6 +22,7 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
     read: tuple[str, ...] | None
     sockets: tuple[str, ...]
     write: tuple[str, ...] | None
+    limits: dict[str, float]
     call: str
     tell_folder: str
     block_guard: str
@@ -35,13 +36,14 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
         block: tuple[str, ...] = (),
         network: str = "all",
         sockets: tuple[str, ...] = (),
+        limits: dict[str, float] | None = None,
         call: str = "",
         tell_folder: str = "",
         write_guard: str = WRITE_GUARD,
         block_guard: str = BLOCK_GUARD,
     ) -> None:
         self.write, self.read, self.block, self.network, self.sockets = write, read, block, network, sockets
-        self.call, self.tell_folder = call, tell_folder
+        self.limits, self.call, self.tell_folder = limits or {}, call, tell_folder
         self.write_guard, self.block_guard = write_guard, block_guard
 
     def __eq__(self, other: object) -> bool:
@@ -57,6 +59,7 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
         words += [word for pattern in self.block for word in ("--block", pattern)]
         words += [word for path in self.sockets for word in ("--socket", path)]
         words += {"all": [], "loopback": ["--loopback"], "none": ["--no-network"]}[self.network]
+        words += [word for name, most in self.limits.items() for word in (f"--{name}", f"{most:.15g}")]
         words += ["--call", self.call] if self.call else []
         words += ["--write-guard", self.write_guard] if self.write_guard != WRITE_GUARD else []
         return [*words, *(["--block-guard", self.block_guard] if self.block_guard != BLOCK_GUARD else [])]
@@ -69,6 +72,7 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
             block=tuple(dict.fromkeys([*self.block, *other.block])),
             network=max(self.network, other.network, key=NETWORKS.index),
             sockets=tuple(path for path in self.sockets if path in other.sockets),
+            limits={**self.limits, **other.limits, **_lowest(self.limits, other.limits)},
             call=self.call or other.call,
             tell_folder=self.tell_folder or other.tell_folder,
             write_guard=other.write_guard if other.write_guard != WRITE_GUARD else self.write_guard,
@@ -84,6 +88,10 @@ def records(data: bytes) -> list[list[str]]:
     """The arguments of every policy that was recorded."""
     found = [part for part in data.split(b"\0\0") if part]
     return [part.decode("utf-8", "surrogateescape").split("\0") for part in found]
+
+
+def _lowest(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
+    return {name: min(first[name], second[name]) for name in first.keys() & second.keys()}
 
 
 def _both(first: tuple[str, ...] | None, second: tuple[str, ...] | None) -> tuple[str, ...] | None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hookline.sandbox.judged_line import Table
 
 
-ESRCH = 3
+ESRCH, EAGAIN = 3, 11
 
 
 class OtherProcesses:
@@ -26,6 +26,7 @@ class OtherProcesses:
     def table(self) -> Table:
         """The calls that reach another process."""
         table: Table = dict.fromkeys((*syscalls.SCHEDULING, *syscalls.OWNED_GROUPS), self._process)
+        table |= dict.fromkeys(syscalls.FORKS, self._fork)
         return table | dict.fromkeys(syscalls.SIGNALS, self._signal) | dict.fromkeys(syscalls.IPC, self._segment)
 
     def _segment(self, name: str, notice: Notice) -> Refusal | None:
@@ -33,6 +34,15 @@ class OtherProcesses:
             return None
         what = "to change System V memory, semaphores or queues"
         return Refusal(what, self._line.policy.write_guard, "they were there before this line")
+
+    def _fork(self, name: str, notice: Notice) -> Refusal | None:
+        """A new process, where they are counted; a new namespace, always."""
+        guard, most = self._line.policy.write_guard, self._line.policy.limits.get("processes")
+        if name == "clone" and notice[6] & syscalls.NAMESPACES:
+            return Refusal(syscalls.REFUSED[name], guard, "a confined line may not do this")
+        if most is not None and len(signals.descendants(os.getpid())) >= most:
+            raise BlockingIOError(EAGAIN, os.strerror(EAGAIN))
+        return None
 
     def _process(self, name: str, notice: Notice) -> Refusal | None:
         """What changes a process, or its group: only those that the line has started are its to change."""

@@ -15,6 +15,7 @@ import time
 
 from hookline.sandbox import filter as seccomp
 from hookline.sandbox import kernel, signals, writable_dirs
+from hookline.sandbox.limits import UsageLimits
 from hookline.sandbox.outside import OutsideResources
 from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.policy import Policy
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     Take = Callable[[], "ConfinedLine | int"]
     Follow = Callable[[], "ConfinedLine"]
 
-FAILED, CANNOT_START, NOT_FOUND = 125, 126, 127
-"""Exit codes: it could not be confined; it could not be started; there is no such program."""
+LIMITED, FAILED, CANNOT_START, NOT_FOUND = 124, 125, 126, 127
+"""Exit codes: a limit ended it; it could not be confined; it could not be started; there is no such program."""
 _DONE = b"."
 _MOMENT = 0.0005
 """How long the supervisor rests when it has told the owner, who is woken on the same processor, of the end."""
@@ -84,7 +85,7 @@ class PreparedCommand:
 
     def fits(self, policy: Policy) -> bool:
         """Whether a line can have what was made."""
-        usual = policy.network == self.policy.network and policy.read is None
+        usual = policy.network == self.policy.network and policy.read is None and "processes" not in policy.limits
         return usual and bool(policy.block) == bool(self.policy.block)
 
 
@@ -224,6 +225,7 @@ class _Watch:
         granted = line.room.granted
         places = None if granted is None else WritablePlaces([*granted, *DEVICES])
         self._supervisor = Supervisor(line.policy, places, OutsideResources(), self._caller, self._temporary)
+        self._limits = UsageLimits(line.policy.limits, command) if line.policy.limits else None
         self._running, self._settled = True, False
 
     def until_done(self, listener: int) -> int:
@@ -235,7 +237,12 @@ class _Watch:
             events.register(fd, select.POLLIN)
         alive = True
         while alive:
-            for fd, what in events.poll():
+            ready = events.poll(self._limits.patience if self._limits else None)
+            if self._limits and (reached := self._limits.exceeded()):
+                _say(f"the line was ended: {reached}")
+                self._end(LIMITED << 8)
+                break
+            for fd, what in ready:
                 if fd == listener:
                     alive = self._serve(listener, what) and alive
                     self._settle(listener, ends)
@@ -243,13 +250,16 @@ class _Watch:
                     events.unregister(ends)
                     self._tell_end()
                 elif not os.read(self._life, 1):
-                    signals.end_children()
-                    self._send(signals.KILL)
+                    self._end(signals.KILL)
                     alive = False
                 else:
                     events.unregister(self._life)
         self._finish()
         return 0
+
+    def _end(self, status: int) -> None:
+        signals.end_children()
+        self._send(status)
 
     def _serve(self, listener: int, what: int) -> bool:
         """Answer what is there; whether there is still a process to answer."""
@@ -352,6 +362,7 @@ def _hand_over(policy: Policy) -> int:
         network=policy.network != "none",
         scoped_signals=kernel.landlock_version() >= SCOPED_SINCE,
         starts=bool(policy.block),
+        forks="processes" in policy.limits,
     )
     listener = kernel.install_filter(program)
     kernel.drop_capabilities()

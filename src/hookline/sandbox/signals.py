@@ -74,17 +74,23 @@ def descendants(pid: int) -> set[int]:
 
 def parent(pid: str) -> str:
     """The parent of a process; empty if there is no such process."""
-    return _stat(pid, 1)
+    return _fact(pid, 1)
 
 
 def started(pid: int) -> str:
     """When a process was started, by which it is told from another one of the same number."""
-    return _stat(str(pid), 19)
+    return _fact(str(pid), 19)
 
 
-def _stat(pid: str, field: int) -> str:
+def facts(pid: str) -> list[str]:
+    """What the kernel says of a process, from its state on; nothing if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[field]
-    except (OSError, IndexError):
-        return ""
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _fact(pid: str, index: int) -> str:
+    found = facts(pid)
+    return found[index] if found else ""

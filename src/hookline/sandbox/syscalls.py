@@ -41,7 +41,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118),
     "sched_setattr": (314, 274), "shmat": (30, 196), "shmctl": (31, 195), "semop": (65, 193), "semtimedop": (220, 192),
     "semctl": (66, 191), "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187), "add_key": (248, 217),
-    "keyctl": (250, 219), "ptrace": (101, 117),
+    "keyctl": (250, 219), "ptrace": (101, 117), "fork": (57, -1), "vfork": (58, -1),
 }  # fmt: skip
 """Each call's number on x86-64 and on aarch64; -1 where the machine does not have it."""
 
@@ -136,6 +136,10 @@ SENDS = {"sendto": 4, "sendmsg": -1, "sendmmsg": -1}
 MESSAGE, MOST_MESSAGES = 64, 1024
 """The size of a message's head in a list of them, and how many the kernel takes at once."""
 
+FORKS = ("clone", "fork", "vfork")
+"""Calls that make a process, or a thread; `clone3` is absent."""
+THREAD = 0x00010000
+"""CLONE_THREAD: a thread of the caller's own process."""
 ATTACHING = (16, 0x4206)
 """PTRACE_ATTACH and PTRACE_SEIZE; what traces a program from its start is seen when that starts."""
 NAMESPACES = 0x7E020080
