@@ -51,7 +51,8 @@ def test_one_process_that_wants_too_much_memory_is_told_so() -> None:
 def test_a_line_has_no_more_processes_than_it_may() -> None:
     """A fork that is one too many fails like any other, and the line goes on; threads are not counted."""
     fork = (
-        "import os, threading\nend, mine = os.pipe()\nthreading.Thread(target=print, args=('thread',)).start()\nmade = 0\ntry:\n"
+        "import os, threading\nend, mine = os.pipe()\n"
+        "threading.Thread(target=print, args=('thread',)).start()\nmade = 0\ntry:\n"
         " for _ in range(50):\n  if os.fork() == 0: os.close(mine); os.read(end, 1); os._exit(0)\n  made += 1\n"
         "except BlockingIOError: print('made', made)"
     )
