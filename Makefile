@@ -14,7 +14,8 @@ TS_SDK := @anthropic-ai/claude-agent-sdk
 TS_SDK_VERSION := 0.3.325
 MCP_SERVERS_VERSION := 2026.8.31
 MCP_SERVERS := $(foreach name,filesystem everything,@modelcontextprotocol/server-$(name)@$(MCP_SERVERS_VERSION))
-NODE_READY := $(NODE_DIR)/.ready-$(TS_SDK_VERSION)-$(MCP_SERVERS_VERSION)
+SIGSTORE := @sigstore/verify@4.1.2
+NODE_READY := $(NODE_DIR)/.ready-$(TS_SDK_VERSION)-$(MCP_SERVERS_VERSION)-4.1.2
 PIP := -m pip install -qq --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile  # how many workers: tests/conftest.py
 
@@ -86,7 +87,7 @@ clean:  ## removes everything that make made
 frameworks: $(DEV_READY)  ## one environment per agent framework, for the adapters' tests; without the network they are skipped
 	@$(BIN)/python -m tools.frameworks || echo "not every framework could be installed: its adapter's tests will be skipped"
 
-# The TypeScript SDK, whose tests drive our command line, and MCP servers for the gateway; without npm their tests are
+# The TypeScript SDK, whose tests drive our command line, MCP servers for the gateway, and a verifier of our proofs; without npm their tests are
 # skipped, and say so.
 node_modules:
 	@if command -v $(NPM) >/dev/null 2>&1; then $(MAKE) -s --no-print-directory $(NODE_READY); \
@@ -96,7 +97,7 @@ $(NODE_READY):
 	@echo "setting up $(NODE_DIR)"
 	@mkdir -p $(NODE_DIR)
 	@echo '{"private": true}' > $(NODE_DIR)/package.json
-	@$(NPM) install --prefix $(NODE_DIR) --silent --no-audit --no-fund --no-package-lock --omit=optional $(TS_SDK)@$(TS_SDK_VERSION) $(MCP_SERVERS)
+	@$(NPM) install --prefix $(NODE_DIR) --silent --no-audit --no-fund --no-package-lock --omit=optional $(TS_SDK)@$(TS_SDK_VERSION) $(MCP_SERVERS) $(SIGSTORE)
 	@touch $@
 
 # What `pip install hookline` brings, and nothing else: enough for the demo.

@@ -95,7 +95,7 @@ def _enrolled(hub: Any, folder: Path) -> list[Path]:
 
     folders = []
     for number in range(MACHINES):
-        key, place = MachineKey.create(), folder / f"m{number}"
+        key, place = MachineKey.generate(), folder / f"m{number}"
         secret = hub.folder.registry.token(hub.folder.key.public).split(".")[1]
         member = hub.folder.registry.enrol(secret, key.public, f"machine {number}")
         enrolment = Enrolment(

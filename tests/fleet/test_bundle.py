@@ -134,7 +134,7 @@ def test_a_machines_key_is_what_the_official_library_makes_of_its_seed() -> None
     """NATS servers and we agree on the name of a machine."""
     import nkeys
 
-    key = MachineKey.create()
+    key = MachineKey.generate()
 
     assert nkeys.from_seed(key.seed.encode()).public_key.decode() == key.public
     assert is_machine_key(key.public)

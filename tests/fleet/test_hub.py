@@ -220,6 +220,22 @@ async def test_a_policy_that_was_changed_on_the_machine_is_fetched_again(hub: Hu
 # -- machines --------------------------------------------------------------------------------------------------------
 
 
+async def test_the_hub_cosigns_what_a_machine_signed(hub: Hub, tmp_path: Path) -> None:
+    """A machine reports a checkpoint over its log, and the hub, which has the same records, adds its name."""
+    machine = await enrolled(hub, tmp_path / "laptop")
+    log = AuditFile(tmp_path / "laptop.jsonl")
+    mirror = hub.folder.ledger.mirror(machine.enrolment().machine)
+    async with Connected(machine) as leaf:
+        log.append([{"event": "PreToolUse"}] * 3)
+        await until(lambda: mirror.last.seq == 3)
+        await leaf.report()
+        await leaf.report()
+        await until(mirror.cosigned_path.exists)
+
+    assert mirror.cosigned_path.read_text().count("\n— ") == 2
+    assert mirror.problems() == []
+
+
 async def test_a_revoked_machine_is_cut_off(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At once; what it writes afterwards does not reach the hub, and it is told what to do."""
     machine = await enrolled(hub, tmp_path / "laptop")
@@ -335,10 +351,10 @@ async def test_a_server_that_was_left_behind_is_ended(tmp_path: Path, monkeypatc
     folder = tmp_path / ("long-" * 20)
     folder.mkdir()
     left = Server(folder, port=free_port())
-    left.configure(MachineKey.create().public, {})
+    left.configure(MachineKey.generate().public, {})
     left.start()
     again = Server(folder, port=left.port)
-    again.configure(MachineKey.create().public, {})
+    again.configure(MachineKey.generate().public, {})
     again.start()
     try:
         assert not left.running

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import pytest
+
+from hookline.errors import AuditError
+from hookline.fleet.keys import MachineKey, TeamKey, log_origin, vkey_of, witness_name
 from hookline.fleet.ledger import Ledger
 from hookline.records.audit import AuditFile
+from hookline.records.audit.checkpoint import Checkpoints
+from hookline.records.audit.signing import COSIGNATURE, verified_note, vkey
 
 
 def lines(path: Path, count: int) -> list[bytes]:
@@ -104,3 +111,54 @@ def test_a_machine_that_goes_back_to_an_older_policy_is_named(tmp_path: Path) ->
         for block in (sent[:1], sent[1:]):  # the hub is started again in between
             found += Ledger(tmp_path / "hub").mirror(f"m{number}").take(b"".join(block))[1]
         assert [one.problem for one in found] == expected, versions
+
+
+# -- the hub as a witness --------------------------------------------------------------------------------------------
+
+MACHINE, TEAM = MachineKey(b"m" * 32), TeamKey(b"t" * 32)
+
+
+def checkpoint(log: Path, key: MachineKey = MACHINE) -> str:
+    return Checkpoints(log, key, origin=log_origin("m1")).update()
+
+
+def test_a_checkpoint_over_what_the_hub_has_is_cosigned(tmp_path: Path) -> None:
+    """The machine's signature and the hub's are under one note; each newer one takes its place."""
+    log, mirror = tmp_path / "audit.jsonl", Ledger(tmp_path / "hub").mirror("m1")
+    hub = vkey(witness_name(TEAM), TEAM.public_bytes, COSIGNATURE)
+    for count in (3, 2):
+        lines(log, count)
+        mirror.take(log.read_bytes())
+        note = checkpoint(log)
+
+        assert mirror.witness(note, MACHINE.public, TEAM) is None
+        cosigned = mirror.cosigned_path.read_text()
+        assert verified_note(cosigned, vkey_of("m1", MACHINE.public)) == verified_note(cosigned, hub)
+        assert cosigned.startswith(note)
+
+
+def test_a_checkpoint_ahead_of_the_mirror_waits(tmp_path: Path) -> None:
+    """The hub signs what it has seen, and nothing else; it is not a problem either."""
+    sent, mirror = lines(tmp_path / "audit.jsonl", 3), Ledger(tmp_path / "hub").mirror("m1")
+    mirror.take(b"".join(sent[:2]))
+
+    assert mirror.witness(checkpoint(tmp_path / "audit.jsonl"), MACHINE.public, TEAM) is None
+    assert not mirror.cosigned_path.exists()
+
+
+def test_a_machine_that_signs_another_log_than_it_sent_is_told(tmp_path: Path) -> None:
+    """A fork, a stranger's signature, and a text that is none: each is a problem, told once, and never cosigned."""
+    mirror = Ledger(tmp_path / "hub").mirror("m1")
+    mirror.take(b"".join(lines(tmp_path / "audit.jsonl", 3)))
+    lines(tmp_path / "other.jsonl", 3)
+    fork, stranger = (
+        checkpoint(tmp_path / "other.jsonl"),
+        checkpoint(tmp_path / "audit.jsonl", MachineKey(os.urandom(32))),
+    )
+    found = [mirror.witness(note, MACHINE.public, TEAM) for note in (fork, fork, stranger, "x")]
+
+    assert ["first 3 records are not those" in str(one) for one in found] == [True, True, False, False]
+    assert len(mirror.problems()) == 3
+    assert not mirror.cosigned_path.exists()
+    with pytest.raises(AuditError):
+        verified_note(stranger, vkey_of("m1", MACHINE.public))

@@ -81,7 +81,7 @@ def test_a_worker_that_gets_warm_leaves_no_record(desk: Desk) -> None:
     machine = Machine(desk.base / "home/.local/state/hookline/fleet")
     log = desk.base / "audit.jsonl"
     enrolment = Enrolment(machine="m1", name="laptop", hub="nats://127.0.0.1:1", team="", audit=str(log))
-    machine.enrol(enrolment, MachineKey.create().seed)
+    machine.enrol(enrolment, MachineKey.generate().seed)
 
     desk.warm()
 

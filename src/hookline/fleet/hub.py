@@ -148,7 +148,7 @@ class Hub:
         machine = message.subject.rpartition(".")[2]
         status = read_status(machine, message.data, None)
         if status is not None:
-            await asyncio.to_thread(self.mirroring.heard, machine, status.instance)
+            await asyncio.to_thread(self.mirroring.heard, machine, status)
 
     async def _follow_members(self) -> None:
         """Apply what other commands do to the list of machines, and see that the server is there and can write."""

@@ -44,7 +44,7 @@ class HubFolder:
     def hub_key(self) -> MachineKey:
         """The hub's own credentials; made at its first start."""
         if not self.seed_path.exists():
-            made = MachineKey.create()
+            made = MachineKey.generate()
             write_atomically(self.seed_path, made.seed.encode(), durable=True)
             write_atomically(self.path / "hub.key", made.raw, durable=True)
             return made

@@ -11,59 +11,23 @@ import binascii
 import os
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from hookline.core.files import private_folder, write_atomically
-from hookline.errors import FleetError, extra
-
-if TYPE_CHECKING:
-    from nacl.signing import SigningKey
+from hookline.errors import FleetError
+from hookline.records.audit.signing import SigningKey, holds, vkey
 
 _SEED = 18 << 3
 _USER = 20 << 3
 
 
-def _signing() -> Any:
-    with extra("a fleet", "fleet"):
-        from nacl import signing
-    return signing
-
-
-class TeamKey:
+class TeamKey(SigningKey):
     """The key that signs bundles; its holder decides what every machine enforces."""
 
-    def __init__(self, seed: bytes) -> None:
-        self._key: SigningKey = _signing().SigningKey(seed)
-
-    @classmethod
-    def create(cls, path: Path) -> TeamKey:
-        """A new key in a file that only its owner can read; an existing file is never replaced."""
-        if path.exists():
-            raise FleetError(f"{path}: there is a key already; move it away first if a new one is meant")
-        seed = os.urandom(32)
-        private_folder(path.parent)
-        write_atomically(path, base64.b64encode(seed) + b"\n", durable=True)
-        return cls(seed)
-
-    @classmethod
-    def load(cls, path: Path) -> TeamKey:
-        """The key in a file."""
-        try:
-            seed = base64.b64decode(path.read_bytes(), validate=False)
-        except (OSError, binascii.Error) as problem:
-            raise FleetError(f"{path}: cannot read the team's key: {problem}") from None
-        if len(seed) != 32:
-            raise FleetError(f"{path}: not a key: expected 32 bytes in base64, got {len(seed)}")
-        return cls(seed)
+    problem = FleetError
 
     @property
     def public(self) -> str:
         """What machines pin: the public half, in URL-safe base64."""
-        return base64.urlsafe_b64encode(bytes(self._key.verify_key)).decode().rstrip("=")
-
-    def sign(self, data: bytes) -> bytes:
-        """A signature of 64 bytes."""
-        return bytes(self._key.sign(data).signature)
+        return base64.urlsafe_b64encode(self.public_bytes).decode().rstrip("=")
 
 
 def verify(public: str, data: bytes, signature: bytes) -> bool:
@@ -72,36 +36,25 @@ def verify(public: str, data: bytes, signature: bytes) -> bool:
         key = base64.urlsafe_b64decode(public + "=" * (-len(public) % 4))
     except ValueError:
         return False
-    return _holds(key, data, signature)
+    return holds(key, data, signature)
 
 
-def _holds(key: bytes, data: bytes, signature: bytes) -> bool:
-    verifier = _signing().VerifyKey
-    from nacl.exceptions import BadSignatureError
-
-    try:
-        verifier(key).verify(data, signature)
-    except (BadSignatureError, ValueError, TypeError):
-        return False
-    return True
-
-
-class MachineKey:
+class MachineKey(SigningKey):
     """A machine's own key, made on the machine."""
 
     def __init__(self, raw: bytes) -> None:
+        super().__init__(raw)
         self.raw = raw
-        self._key: SigningKey = _signing().SigningKey(raw)
 
     @classmethod
-    def create(cls) -> MachineKey:
+    def generate(cls) -> MachineKey:
         """A new key."""
         return cls(os.urandom(32))
 
     @property
     def public(self) -> str:
         """The user name that a NATS server knows: `U…`."""
-        return _encode(bytes([_USER]) + bytes(self._key.verify_key))
+        return _encode(bytes([_USER]) + self.public_bytes)
 
     @classmethod
     def load(cls, path: Path) -> MachineKey:
@@ -114,16 +67,27 @@ class MachineKey:
             ) from None
         return cls(raw[2:])
 
-    def sign(self, data: bytes) -> bytes:
-        """A signature of 64 bytes."""
-        return bytes(self._key.sign(data).signature)
-
     @property
     def seed(self) -> str:
         """The private half: `SU…`."""
         first = _SEED | (_USER >> 5)
         second = (_USER & 31) << 3
         return _encode(bytes([first, second]) + self.raw)
+
+
+def log_origin(machine: str) -> str:
+    """What checkpoints call a machine's log."""
+    return f"hookline-fleet/{machine}"
+
+
+def witness_name(team: TeamKey) -> str:
+    """What a hub is called under the checkpoints that it cosigns."""
+    return f"hookline-hub/{team.public_bytes.hex()[:16]}"
+
+
+def vkey_of(machine: str, key: str) -> str:
+    """A machine's public key, for verifiers of its checkpoints."""
+    return vkey(log_origin(machine), _decode(key)[1:])
 
 
 def is_machine_key(text: str) -> bool:
@@ -137,7 +101,7 @@ def is_machine_key(text: str) -> bool:
 
 def signed_by(key: str, data: bytes, signature: bytes) -> bool:
     """Whether the machine with this public key signed exactly this."""
-    return is_machine_key(key) and _holds(_decode(key)[1:], data, signature)
+    return is_machine_key(key) and holds(_decode(key)[1:], data, signature)
 
 
 def _decode(text: str) -> bytes:

@@ -19,17 +19,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hookline.errors import FleetError
+from hookline.errors import AuditError, FleetError
 from hookline.fleet import subjects
 from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, fetch, unpack
 from hookline.fleet.check import check_in_process
 from hookline.fleet.connection import connect, end
-from hookline.fleet.keys import MachineKey, verify
+from hookline.fleet.keys import MachineKey, log_origin, verify
 from hookline.fleet.machine import CannotWrite, Current, Enrolment, Machine
 from hookline.fleet.registry import read_token
 from hookline.fleet.rollout import Rollout
 from hookline.fleet.status import Status
 from hookline.records.audit.chain import Link, link_before, link_of
+from hookline.records.audit.checkpoint import Checkpoints
 from hookline.records.audit.reader import Cursor, LogReader
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ async def join(
         known = machine.enrolment()
         raise FleetError(f"this machine is in a fleet already, as `{known.name}` at {known.hub}; leave it first")
     secret, team = read_token(token)
-    key = MachineKey.create()
+    key = MachineKey.generate()
     client = await connect(url, inbox="_INBOX_join", user="join", password="join")  # noqa: S106 - a door, not a secret
     try:
         ask = {"secret": secret, "key": key.public, "name": name or platform.node() or "machine"}
@@ -107,6 +108,7 @@ class Leaf:
         self._cursor: Cursor | None = None
         self._sent: Link = Link()
         self._sequence = 0
+        self._checkpoint = ""
         self._changed = asyncio.Event()
         self._client: Client | None = None
         self._key = MachineKey.load(self.machine.seed_path)
@@ -288,10 +290,20 @@ class Leaf:
     async def report(self) -> Status:
         """Tell the hub how this machine stands."""
         status = await asyncio.to_thread(self.status)
+        await asyncio.to_thread(self._sign_log)
         await self.client.jetstream().publish(
             f"$KV.{subjects.STATUS_BUCKET}.{self.enrolment.machine}", msgspec.json.encode(status), timeout=10
         )
         return status
+
+    def _sign_log(self) -> None:
+        """A checkpoint for the next report: the hub has the records by then, and can compare."""
+        if self.enrolment.audit and Path(self.enrolment.audit).exists():
+            try:
+                origin = log_origin(self.enrolment.machine)
+                self._checkpoint = Checkpoints(self.enrolment.audit, self._key, origin=origin).update()
+            except AuditError as problem:
+                log.warning("%s", problem)
 
     def status(self) -> Status:
         """How this machine stands."""
@@ -310,6 +322,7 @@ class Leaf:
             refused=self._refused[1],
             audit_seq=last.seq,
             audit_hash=last.hash,
+            checkpoint=self._checkpoint,
             instance=self._instance,
             hosts=self._hosts(),
         )

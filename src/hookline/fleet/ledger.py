@@ -7,6 +7,7 @@ A block is written, put on the disk, and only then acknowledged to the stream; o
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,9 +16,13 @@ from typing import Literal
 import msgspec
 
 from hookline.core.files import locked, private_folder, write_atomically
+from hookline.errors import AuditError
+from hookline.fleet.keys import TeamKey, vkey_of, witness_name
 from hookline.records.audit.anchor import Head, write_head
 from hookline.records.audit.chain import Link, follow, link_of
+from hookline.records.audit.checkpoint import LogTree, TreeHead
 from hookline.records.audit.log_file import last_line
+from hookline.records.audit.signing import signature_line, verified_note
 from hookline.records.audit.verification import lines_of
 
 Outcome = Literal["new", "known"]
@@ -112,6 +117,32 @@ class Mirror:
             return None
         self._policy = version, record  # one step back is one problem
         return f"judged with policy {version}, after policy {highest} was in force: the machine went back"
+
+    def witness(self, checkpoint: str, key: str, witness: TeamKey) -> ChainProblem | None:
+        """Cosign a machine's checkpoint if it is over the records that are here; a machine that signs two logs is told.
+
+        The newest cosigned one is `MACHINE.jsonl.checkpoint`. One that is ahead of the mirror is left for later.
+        """
+        try:
+            text = verified_note(checkpoint, vkey_of(self.machine, key))
+            head, tree = TreeHead.parse(text), LogTree(self.path)
+            known = [TreeHead.parse(self.cosigned_path.read_text())] if self.cosigned_path.exists() else []
+            if tree.grow(known).size < head.size or any(one.size >= head.size for one in known):
+                return None
+            tree.check(head)
+        except AuditError as why:
+            problem = self._problem(f"a checkpoint cannot be cosigned: {why}")
+            if problem.problem not in {one.problem for one in self.problems()}:
+                _append_durably(self.problems_path, msgspec.json.encode(problem) + b"\n")
+            return problem
+        line = signature_line(witness_name(witness), witness, text, int(time.time()))
+        write_atomically(self.cosigned_path, (checkpoint + line).encode(), durable=True)
+        return None
+
+    @property
+    def cosigned_path(self) -> Path:
+        """The newest checkpoint that this hub has cosigned."""
+        return self.path.with_name(f"{self.path.name}.checkpoint")
 
     def put_aside(self, block: bytes, place: int, why: str) -> ChainProblem:
         """Keep a block that cannot be mirrored beside the mirror, and note that."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from hookline.fleet.hub_folder import HubFolder
 from hookline.fleet.keys import signed_by
+from hookline.fleet.status import Status
 from hookline.fleet.subjects import AUDIT, AUDIT_STREAM, INSTANCE_HEADER, SIGNATURE_HEADER
 from hookline.records.audit.chain import link_of
 
@@ -157,10 +158,15 @@ class Mirroring:
         if self._sent[machine] > self._quota:
             self._cut_off(machine, f"it sent more than {self._quota:,} bytes of records within a day")
 
-    def heard(self, machine: str, instance: str) -> None:
-        """A status came in: a process said that it speaks for a machine."""
-        if self._speakers.is_shared(machine, instance):
+    def heard(self, machine: str, status: Status) -> None:
+        """A status came in: a process said that it speaks for a machine, and how its log stands."""
+        if self._speakers.is_shared(machine, status.instance):
             self._cut_off(machine, _SHARED)
+        member = self._folder.registry.members().get(machine)
+        if status.checkpoint and member is not None:
+            problem = self._folder.ledger.mirror(machine).witness(status.checkpoint, member.key, self._folder.key)
+            if problem is not None:
+                log.warning("%s", problem)
 
     def _cut_off(self, machine: str, why: str) -> None:
         if self._folder.registry.suspend(machine, why):

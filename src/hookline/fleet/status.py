@@ -25,6 +25,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Why the wanted policy is not in force, if it is not."""
     audit_seq: int = 0
     audit_hash: str = ""
+    checkpoint: str = ""
+    """A checkpoint over its audit log, for the hub to compare and to cosign."""
     instance: str = ""
     """Which process of the machine says this."""
     hosts: list[dict[str, Any]] = []

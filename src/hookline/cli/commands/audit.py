@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from hookline.cli.commands import evidence
 from hookline.cli.commands.console import add_logs, configured, logs, replay_job
 from hookline.cli.export import add_export, export
 from hookline.cli.options import add_json, key_in, parser
@@ -23,7 +24,7 @@ from hookline.core.wire.json_text import read_object
 from hookline.display import one_line, unsteered_json
 from hookline.errors import AuditError, HooklineError
 from hookline.records.audit.anchor import ExpectedAnchor
-from hookline.records.audit.chain import Link
+from hookline.records.audit.chain import Break, Link
 from hookline.records.audit.entry import decision_word_of
 from hookline.records.audit.log import AuditFile
 from hookline.records.audit.reader import Cursor, LogReader, logs_in
@@ -34,6 +35,7 @@ _EXAMPLES = """examples:
   hookline audit show -f logs/ | grep DENY   as they are written
   hookline audit report audit.jsonl -o report.html
   hookline audit export audit.jsonl --format ocsf
+  hookline audit prove audit.jsonl --record 12
   hookline audit verify audit.jsonl          0: whole, 1: changed, 2: unreadable"""
 _WORD = max(map(len, WORDS))
 _POLL_SECONDS = 0.2
@@ -45,14 +47,20 @@ _SPANS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 def main(argv: list[str]) -> int:
     """Show a log, verify it, or write it in another form."""
     flags = parser("audit", "Read audit logs, or make sure that nothing in one was changed.", _EXAMPLES)
-    kinds = flags.add_subparsers(dest="what", required=True, metavar="show|verify|report|export")
+    kinds = flags.add_subparsers(dest="what", required=True, metavar="WHAT")
     _show_flags(kinds.add_parser("show", help="print a readable timeline; -f goes on as the logs grow"))
     _verify_flags(kinds.add_parser("verify", help="find edited, removed and re-ordered lines"))
     _report_flags(kinds.add_parser("report", help="write one HTML file that needs no server and no network"))
     _export_flags(kinds.add_parser("export", help="write the records for other systems"))
+    evidence.checkpoint_flags(kinds.add_parser("checkpoint", help="sign the log as it is, for third parties"))
+    evidence.prove_flags(kinds.add_parser("prove", help="that a record is in it, or that nothing before was changed"))
     args = flags.parse_args(argv)
+    commands = {
+        "show": _show, "verify": _verify, "report": _report, "export": _export,
+        "checkpoint": evidence.checkpoint, "prove": evidence.prove,
+    }  # fmt: skip
     try:
-        return {"show": _show, "verify": _verify, "report": _report, "export": _export}[args.what](args)
+        return commands[args.what](args)
     except AuditError as problem:
         print(f"hookline audit: {one_line(str(problem))}", file=sys.stderr)
         return _CANNOT
@@ -85,6 +93,8 @@ def _verify_flags(flags: argparse.ArgumentParser) -> None:
     anchors = flags.add_mutually_exclusive_group()
     anchors.add_argument("--anchor", metavar="FILE", help="the anchor (default, with a key: the user's state folder)")
     anchors.add_argument("--expect", type=_link, metavar="SEQ:HASH", help="a record that an external sink was told of")
+    flags.add_argument("--checkpoint", type=Path, metavar="FILE", help="a checkpoint kept elsewhere; needs --vkey")
+    flags.add_argument("--vkey", default="", help="the public key that the checkpoint is signed or cosigned with")
     anchors.add_argument("--no-anchor", action="store_true", help="compare with no anchor, as for a copy")
     add_json(flags)
 
@@ -287,6 +297,12 @@ def _verify(args: argparse.Namespace) -> int:
     breaks = file.verify()
     if not breaks and not file.path.is_file() and not file.head_path.is_file():
         raise AuditError(f"{args.file}: no such file")
+    covered = ""
+    if args.checkpoint is not None:
+        try:
+            covered = evidence.verify_checkpoint(args.file, args.checkpoint, args.vkey)
+        except AuditError as problem:
+            breaks = [*breaks, Break(str(args.checkpoint), 1, str(problem))]
     if args.json:
         proof = {} if breaks else {"proves": _proof(file, key)}
         print(unsteered_json(msgspec.json.encode({"whole": not breaks, "breaks": breaks, **proof})))
@@ -294,7 +310,7 @@ def _verify(args: argparse.Namespace) -> int:
         print("\n".join(paint(one_line(str(one)), "red") for one in breaks))
     else:
         print(f"{one_line(args.file)} is whole: nothing was changed, removed or re-ordered")
-        print(paint(one_line(_proof(file, key)), "dim"))
+        print(paint(one_line(covered or _proof(file, key)), "dim"))
     return 1 if breaks else 0
 
 

@@ -29,6 +29,7 @@ from hookline.events import CATALOG
 from hookline.guards.detect import redact as redact_secrets
 from hookline.records.audit.anchor import AnchorSpec
 from hookline.records.audit.chain import Break, Link
+from hookline.records.audit.checkpoint import Checkpoints
 from hookline.records.audit.entry import IDENTITIES, Redactor, kept, record
 from hookline.records.audit.log_file import AuditFile
 from hookline.records.audit.verification import lines_of
@@ -64,7 +65,9 @@ class AuditLog:
     a `key` the chain cannot be made again without it. An `anchor` tells a log that was rolled back with its head: a
     file elsewhere, or a function that is told `(seq, hash)`; a log with a key has one in the user's state folder unless
     it is `False`. With `identities` each line has hashes of what was judged and of what was let through. `labels` gives
-    fields that every line has besides. Closing the set of hooks, or ending the program, writes what waits.
+    fields that every line has besides. `checkpoints` signs the log for third parties, at the end of each session and
+    after every so many records: a number, or `Checkpoints` with a key and a name of your own. Closing the set of hooks,
+    or ending the program, writes what waits.
     """
 
     events = WATCHED
@@ -85,11 +88,16 @@ class AuditLog:
         anchor: AnchorSpec = None,
         identities: bool = False,
         labels: Callable[[], Mapping[str, Any]] = dict,
+        checkpoints: Checkpoints | int | None = None,
     ) -> None:
         _one_of("sync", sync, ("batch", "line", "fsync"))
         _one_of("on_error", on_error, ("stop", "warn"))
         self.file: AuditFile = AuditFile(path, key=key, max_bytes=max_bytes, keep=keep, anchor=anchor)
         self.error: AuditError | None = None
+        if isinstance(checkpoints, int):
+            checkpoints = Checkpoints(path, every=checkpoints, anchor=self.file.anchor)
+        self.checkpoints: Checkpoints | None = checkpoints
+        self.file.before_deletion = self._checkpoint
         self._sync = sync
         self._on_error = on_error
         self._user = _user() if user is None else user
@@ -154,16 +162,28 @@ class AuditLog:
     def _write(self, entries: list[_Entry]) -> None:
         with self._writing:
             self._unwritten += [self._record(*entry) for entry in entries]
+            records = self._all()
             try:
-                self.file.append(self._all(), fsync=self._sync == "fsync")
+                last = self.file.append(records, fsync=self._sync == "fsync").seq
             except AuditError as problem:
                 self._failed(problem)
                 self._correct(entries)
                 return
+            ended = any(entry[0].event.event_name == "SessionEnd" for entry in entries)
+            if self.checkpoints is not None and (ended or self.checkpoints.is_due(last - len(records), last)):
+                self._checkpoint()
             self._unwritten, self._missing = [], 0
             if self.error is not None:
                 log.warning("%s: the audit log is written again", self.file.path)
             self.error = None
+
+    def _checkpoint(self) -> None:
+        """Sign the log as it is. It can be done later as well, so a failure stops no one; it is told each time."""
+        try:
+            if self.checkpoints is not None:
+                self.checkpoints.update()
+        except AuditError as problem:
+            log.warning("%s", problem)
 
     def _correct(self, entries: list[_Entry]) -> None:
         """Where `fire` waits for the line, it is blocked because this one could not be written: record that."""

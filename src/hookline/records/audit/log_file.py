@@ -13,7 +13,7 @@ import itertools
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -99,6 +99,7 @@ class AuditFile:
         self._keep = keep
         self._known: tuple[tuple[int, int, int], Link] | None = None
         self._warned = False
+        self.before_deletion: Callable[[], object] = lambda: None
 
     @property
     def head_path(self) -> Path:
@@ -255,6 +256,8 @@ class AuditFile:
             return head
         files = self.rotated()
         surplus = max(len(files) - self._keep, 0)
+        if surplus:
+            self.before_deletion()
         for path, following in zip(files[:surplus], [*files[1:], None], strict=False):
             head = head.since(_base_of(following) if following else head.last)
             write_head(head_fd, head, self._key)

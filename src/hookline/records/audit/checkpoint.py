@@ -1,0 +1,244 @@
+"""Checkpoints: an audit log as a C2SP transparency log, signed now and then, and proofs for third parties.
+
+Beside the log are three files. `.checkpoint` is the newest one, a C2SP signed note; `.leaves` has the hash of each raw
+line, 32 bytes each, so that proofs outlast a rotation that deletes lines; `.tree` is where the reading stands. All is
+made from the log itself, by any process, and never on the way of a tool call. Nothing is signed that does not follow
+from the checkpoint before: a log that was cut or changed has none from then on.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hookline.core.files import locked, read_at, state_folder, write_at, write_atomically
+from hookline.errors import AuditError
+from hookline.records.audit.anchor import Anchor
+from hookline.records.audit.chain import Link, link_of
+from hookline.records.audit.merkle import Frontier, consistency_proof, inclusion_proof, leaf_hash, root_of
+from hookline.records.audit.reader import Cursor, LogReader
+from hookline.records.audit.signing import SigningKey, signature_line, vkey
+
+EVERY = 1_000
+_LEAF = 32
+_STATE_BYTES = 4096
+
+
+class TreeHead(msgspec.Struct, frozen=True):
+    """What a checkpoint says: which log, how many records, and the hash over them."""
+
+    origin: str
+    size: int
+    root: bytes
+
+    @property
+    def text(self) -> str:
+        """As it is signed."""
+        return f"{self.origin}\n{self.size}\n{_base64(self.root)}\n"
+
+    @classmethod
+    def parse(cls, note: str) -> TreeHead:
+        """The head in a checkpoint, signed or not; `AuditError` if it is not one."""
+        origin, size, root, *_ = [*note.split("\n"), "", "", ""]
+        try:
+            return cls(origin, int(size), base64.b64decode(root, validate=True))
+        except ValueError:
+            raise AuditError("not a checkpoint: expected an origin, a size and a hash, a line each") from None
+
+
+class _State(msgspec.Struct):
+    """Where the tree stands, and where in the log."""
+
+    size: int = 0
+    roots: list[bytes] = []
+    cursor: Cursor = Cursor()
+    last: Link = Link()
+
+
+def default_key() -> SigningKey:
+    """The user's own key for checkpoints, in the state folder; made when it is first needed."""
+    path = state_folder() / "audit" / "checkpoint.key"
+    return SigningKey.load(path) if path.exists() else SigningKey.create(path)
+
+
+class LogTree:
+    """The Merkle tree over a log; it can be grown and asked by anyone who may write beside the log."""
+
+    def __init__(self, log: str | Path) -> None:
+        self.log: Path = Path(log)
+
+    def _beside(self, ending: str) -> Path:
+        return self.log.with_name(f"{self.log.name}.{ending}")
+
+    @property
+    def leaves_path(self) -> Path:
+        """The leaves, one after another."""
+        return self._beside("leaves")
+
+    def grow(self, known: list[TreeHead] | None = None) -> Frontier:
+        """Read what the log has more; raises `AuditError` if that does not follow from what was read, or is known."""
+        with locked(self._beside("tree")) as fd:
+            state, known = _decoded(read_at(fd, _STATE_BYTES, 0)), known or []
+            tree, reader = Frontier(state.size, state.roots), LogReader(self.log)
+            cursor = self._cursor(reader, state)
+            _compare(tree, known, self.log)
+            before, leaves = tree.size, []
+            for batch in reader.batches(cursor):
+                for line in batch.lines:
+                    leaves.append(leaf_hash(line))
+                    tree.add(leaves[-1])
+                    _compare(tree, known, self.log)
+                cursor, state.last = batch.cursor, link_of(batch.lines[-1]) or state.last
+            ahead = max((head.size for head in known), default=0)
+            if ahead > tree.size:
+                raise AuditError(f"{self.log}: it has {tree.size} records, and a checkpoint is known over {ahead}")
+            if leaves:
+                self._append(leaves, before)
+                state.size, state.roots, state.cursor = tree.size, tree.roots, cursor
+                write_at(fd, msgspec.json.encode(state).ljust(_STATE_BYTES), 0)
+            return tree
+
+    def _cursor(self, reader: LogReader, state: _State) -> Cursor:
+        """Where the reading goes on; found again by its last record where the files are others, as in a copy."""
+        if not state.size or not reader.read(state.cursor, most_lines=1).gap:
+            return state.cursor
+        found = reader.find(state.last)
+        if found is None:
+            raise AuditError(f"{self.log}: record {state.last.seq}, which the tree ends with, is not in it any more")
+        return found
+
+    def _append(self, leaves: list[bytes], before: int) -> None:
+        with os.fdopen(os.open(self.leaves_path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+            file.seek(before * _LEAF)
+            file.write(b"".join(leaves))
+
+    def leaves(self, size: int) -> list[bytes]:
+        """The first leaves; `AuditError` if there are not as many."""
+        try:
+            data = self.leaves_path.read_bytes()[: size * _LEAF]
+        except OSError as problem:
+            raise AuditError(f"{self.leaves_path}: {problem.strerror}; run `hookline audit checkpoint`") from None
+        if len(data) < size * _LEAF:
+            raise AuditError(f"{self.leaves_path}: it has {len(data) // _LEAF} leaves, {size} are needed")
+        return [data[start : start + _LEAF] for start in range(0, len(data), _LEAF)]
+
+    def check(self, head: TreeHead) -> None:
+        """Raise `AuditError` unless the log's first records are those that a checkpoint is over."""
+        if self.grow().size < head.size:
+            raise AuditError(f"{self.log}: it ends before record {head.size}, which the checkpoint covers")
+        if root_of(self.leaves(head.size)) != head.root:
+            raise AuditError(f"{self.log}: its first {head.size} records are not those that the checkpoint is over")
+
+
+def _compare(tree: Frontier, known: list[TreeHead], log: Path) -> None:
+    for head in known:
+        if head.size == tree.size and head.root != tree.root:
+            raise AuditError(f"{log}: its first {head.size} records are not those of the checkpoint over them")
+
+
+class Checkpoints(LogTree):
+    """Signs a log's tree: `update()` when `is_due`, at the end of a session, or whenever you like.
+
+    `origin` is the log's name for verifiers, such as `audit.example.org/laptop-7`; without one it is made of the names
+    of the machine and the file. The `anchor`'s folder has a copy of the newest checkpoint, if it is a file's.
+    """
+
+    def __init__(
+        self, log: str | Path, key: SigningKey | None = None, *, origin: str = "", every: int = EVERY,
+        anchor: Anchor | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(log)
+        self.key: SigningKey = key or default_key()
+        self.origin: str = origin or f"{platform.node() or 'localhost'}/{self.log.name}"
+        if not self.origin.isprintable() or set(self.origin) & set(" +"):
+            raise AuditError(f"origin: expected a name without spaces or `+`, got `{self.origin}`")
+        self.every = every
+        place: Path | None = getattr(anchor, "path", None)
+        self.paths: tuple[Path, ...] = (self._beside("checkpoint"), *_copies(place))
+
+    @property
+    def vkey(self) -> str:
+        """The public key, for verifiers."""
+        return vkey(self.origin, self.key.public_bytes)
+
+    def is_due(self, before: int, after: int) -> bool:
+        """Whether a checkpoint belongs between two records."""
+        return before // self.every != after // self.every
+
+    def newest(self) -> list[str]:
+        """The checkpoints beside the log and at the anchor, as far as there are any."""
+        return [path.read_text() for path in self.paths if path.exists()]
+
+    def update(self) -> str:
+        """A checkpoint over the log as it is now."""
+        try:
+            tree = self.grow([TreeHead.parse(note) for note in self.newest()])
+            head = TreeHead(self.origin, tree.size, tree.root)
+            note = f"{head.text}\n{signature_line(self.origin, self.key, head.text)}"
+            for path in self.paths:
+                write_atomically(path, note.encode())
+        except OSError as problem:
+            raise AuditError(f"{problem.filename or self.log}: no checkpoint: {problem.strerror}") from None
+        return note
+
+    # -- proofs --------------------------------------------------------------------------------------------------
+
+    def proof_of(self, record: int) -> dict[str, Any]:
+        """That a record is in the log that the newest checkpoint is over, with all that a verifier needs."""
+        note, head, leaves = self._signed()
+        line = next(self._lines(record), None)
+        if line is None:
+            raise AuditError(f"{self.log}: record {record} is not in it, or not any more")
+        leaf = leaf_hash(line)
+        if leaf not in leaves:
+            raise AuditError(f"{self.log}: record {record} is not as it was, or is newer than the checkpoint")
+        index = leaves.index(leaf)
+        path = map(_base64, inclusion_proof(index, leaves))
+        return {**self._about(note, head), "index": index, "leaf": _base64(line.removesuffix(b"\n")), "path": [*path]}
+
+    def proof_since(self, old: TreeHead) -> dict[str, Any]:
+        """That the log's first records are still those of an older checkpoint."""
+        note, head, leaves = self._signed()
+        if old.size > head.size or root_of(leaves[: old.size]) != old.root:
+            raise AuditError(f"{self.log}: it does not go on from that checkpoint: records were changed or removed")
+        path = map(_base64, consistency_proof(old.size, leaves))
+        return {**self._about(note, head), "from": old.size, "fromRoot": _base64(old.root), "path": [*path]}
+
+    def _signed(self) -> tuple[str, TreeHead, list[bytes]]:
+        """The newest checkpoint, and the leaves it is over."""
+        notes = self.newest()
+        if not notes:
+            raise AuditError(f"{self.log}: it has no checkpoint; run `hookline audit checkpoint {self.log}`")
+        head = TreeHead.parse(notes[0])
+        leaves = self.leaves(head.size)
+        if root_of(leaves) != head.root:
+            raise AuditError(f"{self.leaves_path}: it is not what the checkpoint is over")
+        return notes[0], head, leaves
+
+    def _about(self, note: str, head: TreeHead) -> dict[str, Any]:
+        return {"checkpoint": note, "vkey": self.vkey, "size": head.size, "root": _base64(head.root)}
+
+    def _lines(self, record: int) -> Iterator[bytes]:
+        for batch in LogReader(self.log).batches():
+            yield from (line for line in batch.lines if (link := link_of(line)) and link.seq == record)
+
+
+def _copies(anchor: Path | None) -> tuple[Path, ...]:
+    return () if anchor is None else (anchor.with_name(f"{anchor.name}.checkpoint"),)
+
+
+def _decoded(data: bytes) -> _State:
+    try:
+        return msgspec.json.decode(data, type=_State)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return _State()
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
