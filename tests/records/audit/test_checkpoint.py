@@ -160,11 +160,10 @@ async def test_a_log_signs_itself_every_so_many_records_and_at_the_end_of_a_sess
     """Beside the log, and beside the anchor if that is a file."""
     anchor = tmp_path / "elsewhere" / "anchor.json"
     log = AuditLog(tmp_path / "audit.jsonl", sync="line", anchor=anchor, checkpoints=3)
-    hooks, sizes = Hooks(), []
+    hooks, sizes, note = Hooks(), [], tmp_path / "audit.jsonl.checkpoint"
     hooks.observe(log, inline=True)
     for event in (*(bash("ls") for _ in range(4)), SessionEnd(session_id="s", reason="other"), bash("ls"), bash("ls")):
         await hooks.fire(event)
-        note = tmp_path / "audit.jsonl.checkpoint"
         sizes.append(TreeHead.parse(note.read_text()).size if note.exists() else 0)
 
     assert sizes == [0, 0, 3, 3, 5, 6, 6]
