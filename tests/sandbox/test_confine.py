@@ -119,7 +119,7 @@ def test_without_a_network_nothing_is_reached() -> None:
 def test_reading_can_be_kept_inside_too() -> None:
     """What the system needs to run programs can still be read."""
     project = "/tmp/arena/home/project"
-    line = "cat ~/.ssh/id; cat notes.txt; ls > listed; cat listed"
+    line = "cat ~/.bashrc; cat notes.txt; ls > listed; cat listed"
     open_ = run(line)
     held = run(line, extra=["--read", project])
 

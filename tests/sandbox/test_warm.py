@@ -129,7 +129,7 @@ def test_a_crew_that_waits_ends_with_its_owner(starter: WarmStarter, folder: Pat
     pidfds = [os.pidfd_open(pid) for pid in crew]
     starter.close()
 
-    assert len(crew) == 3
+    assert len(crew) == 2
     for pidfd in pidfds:
         assert select.select([pidfd], [], [], 30)[0]
         os.close(pidfd)
@@ -148,7 +148,7 @@ def test_a_line_goes_on_when_its_starter_is_closed(folder: Path) -> None:
     assert codes == [7] * 20
 
 
-@pytest.mark.parametrize("victim", [0, 1, 2], ids=["launcher", "supervisor", "command"])
+@pytest.mark.parametrize("victim", [0, 1], ids=["launcher", "supervisor"])
 def test_a_crew_that_was_killed_while_it_waited_is_replaced(starter: WarmStarter, folder: Path, victim: int) -> None:
     pid = next_crew(starter, ended(start(starter, folder, "true")))[victim]
     pidfd = os.pidfd_open(pid)
@@ -209,13 +209,12 @@ def ended(line: WarmLine) -> WarmLine:
 
 
 def next_crew(starter: WarmStarter, last: WarmLine) -> list[int]:
-    """The three processes that wait for the next line, once they are there and those of the last one are not."""
+    """The two processes that wait for the next line, once they are there and those of the last one are not."""
     assert starter.process is not None
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         for launcher in set(children(starter.process.pid)) - {last.pid}:
             for supervisor in children(launcher):
-                for command in children(supervisor):
-                    return [launcher, supervisor, command]
+                return [launcher, supervisor]
         os.sched_yield()
     raise AssertionError("no crew waits")

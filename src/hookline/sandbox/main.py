@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from hookline.sandbox.policy import Policy, records
+from hookline.sandbox.policy import LISTS, Policy, records
 
 USAGE_ERROR, FAILED = 64, 125
 HELP = """usage: hookline confine [--write DIR]… [--read DIR]… [--block PATTERN]…
@@ -26,6 +26,10 @@ words before it runs. Children and daemons stay inside.
   --cpu N            end it after so many seconds of processor time
   --memory N         end it when it holds so much, such as 2G
   --processes N      let it have no more processes than this at once
+  --hide PATH        not to be read, besides the places that hold secrets
+  --show PATH        to be read although it is one of those places
+  --protect PATH     not to be changed, besides the files that run later
+  --unprotect PATH   to be changed although it is one of those files
   --call FILE        the call this line is: narrower policies are read from
                      FILE.policy, and refusals are noted in FILE.GUARD
   --tell-folder FD   write the folder that a `bash -c` line ended in there
@@ -39,7 +43,7 @@ exit code: the command's; 64 for flags that cannot be understood, 124 if a limit
 ended it, 125 if the line cannot be confined, 126 if it cannot be started, 127 if
 there is none"""
 
-_LISTS = {"--write": "write", "--read": "read", "--block": "block", "--socket": "sockets"}
+_LISTS = {flag: name for name, flag in LISTS.items()}
 _TEXTS = {
     "--call": "call",
     "--tell-folder": "tell_folder",
@@ -159,7 +163,7 @@ def _read(flags: list[str]) -> dict[str, list[str]]:
 def _policy(found: dict[str, list[str]]) -> Policy:
     given: dict[str, object] = {_TEXTS[name]: found[name][-1] for name in _TEXTS if name in found}
     given |= {_LISTS[name]: tuple(found[name]) for name in _LISTS if name in found}
-    for name in ("write", "read"):
+    for name in ("write", "read", "hide", "show", "protect", "unprotect"):
         if name in given:
             given[name] = tuple(_folder(f"--{name}", path) for path in found[f"--{name}"])
     for pattern in found.get("--block", []):
@@ -184,7 +188,7 @@ def _limit(flag: str, text: str) -> float:
 
 def _folder(flag: str, path: str) -> str:
     place = os.path.realpath(os.path.expanduser(path))
-    if not os.path.exists(place):
+    if not os.path.exists(place) and flag in ("--write", "--read", "--hide"):
         raise UsageError(f"{flag}: `{path}` does not exist")
     return place
 

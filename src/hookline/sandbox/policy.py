@@ -5,16 +5,22 @@ from __future__ import annotations
 NETWORKS = ("all", "loopback", "none")
 """Everything; a loopback of its own; nothing."""
 WRITE_GUARD, BLOCK_GUARD = "--write", "--block"
+LISTS = {"write": "--write", "read": "--read", "block": "--block", "sockets": "--socket", "hide": "--hide",
+         "show": "--show", "protect": "--protect", "unprotect": "--unprotect"}  # fmt: skip
+"""What a policy lists, and the flag of `hookline confine` that adds to it."""
 
 
 class Policy:  # noqa: PLW1641 - it is compared, never a key
     """Folders that may be written to and read, patterns that may not be started, and the network.
 
-    `read` is None where reading is not restricted. The guards' names stand in what a refusal says.
+    `read` is None where reading is not restricted. `hide` and `protect` add to what is hidden and protected in any
+    line that may not write everywhere, `show` and `unprotect` take from it. The guards' names stand in what a refusal
+    says.
     """
 
     __slots__ = (
-        "block", "block_guard", "call", "limits", "network", "read", "sockets", "tell_folder", "write", "write_guard",
+        "block", "block_guard", "call", "hide", "limits", "network", "protect", "read", "show", "sockets", "tell_folder",
+        "unprotect", "write", "write_guard",
     )  # fmt: skip
 
     block: tuple[str, ...]
@@ -23,6 +29,10 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
     sockets: tuple[str, ...]
     write: tuple[str, ...] | None
     limits: dict[str, float]
+    hide: tuple[str, ...]
+    show: tuple[str, ...]
+    protect: tuple[str, ...]
+    unprotect: tuple[str, ...]
     call: str
     tell_folder: str
     block_guard: str
@@ -37,12 +47,17 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
         network: str = "all",
         sockets: tuple[str, ...] = (),
         limits: dict[str, float] | None = None,
+        hide: tuple[str, ...] = (),
+        show: tuple[str, ...] = (),
+        protect: tuple[str, ...] = (),
+        unprotect: tuple[str, ...] = (),
         call: str = "",
         tell_folder: str = "",
         write_guard: str = WRITE_GUARD,
         block_guard: str = BLOCK_GUARD,
     ) -> None:
         self.write, self.read, self.block, self.network, self.sockets = write, read, block, network, sockets
+        self.hide, self.show, self.protect, self.unprotect = hide, show, protect, unprotect
         self.limits, self.call, self.tell_folder = limits or {}, call, tell_folder
         self.write_guard, self.block_guard = write_guard, block_guard
 
@@ -54,10 +69,8 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
     def arguments(self) -> list[str]:
         """The flags of `hookline confine` that say the same."""
         words = ["--write-anywhere"] if self.write is None else []
-        words += [word for folder in self.write or () for word in ("--write", folder)]
-        words += [word for folder in self.read or () for word in ("--read", folder)]
-        words += [word for pattern in self.block for word in ("--block", pattern)]
-        words += [word for path in self.sockets for word in ("--socket", path)]
+        for name, flag in LISTS.items():
+            words += [word for value in getattr(self, name) or () for word in (flag, value)]
         words += {"all": [], "loopback": ["--loopback"], "none": ["--no-network"]}[self.network]
         words += [word for name, most in self.limits.items() for word in (f"--{name}", f"{most:.15g}")]
         words += ["--call", self.call] if self.call else []
@@ -73,11 +86,26 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
             network=max(self.network, other.network, key=NETWORKS.index),
             sockets=tuple(path for path in self.sockets if path in other.sockets),
             limits={**self.limits, **other.limits, **_lowest(self.limits, other.limits)},
+            hide=tuple(dict.fromkeys([*self.hide, *other.hide])),
+            protect=tuple(dict.fromkeys([*self.protect, *other.protect])),
+            show=self._shared("show", other),
+            unprotect=self._shared("unprotect", other),
             call=self.call or other.call,
             tell_folder=self.tell_folder or other.tell_folder,
             write_guard=other.write_guard if other.write_guard != WRITE_GUARD else self.write_guard,
             block_guard=other.block_guard if other.block_guard != BLOCK_GUARD else self.block_guard,
         )
+
+    def _shared(self, name: str, other: Policy) -> tuple[str, ...]:
+        """What both take from the defaults; a policy that holds no files has nothing to say about them."""
+        if self.write is None or other.write is None:
+            return getattr(other if self.write is None else self, name)  # type: ignore[no-any-return]
+        return tuple(path for path in getattr(self, name) if path in getattr(other, name))
+
+    @property
+    def holds_files(self) -> bool:
+        """Whether a line's files are held at all; without, nothing is hidden or protected."""
+        return self.write is not None or self.read is not None or bool(self.hide)
 
     def record(self) -> bytes:
         """The arguments as bytes that one append leaves whole."""

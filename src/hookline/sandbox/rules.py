@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 
 from hookline.sandbox import kernel
+from hookline.sandbox.secret_places import HiddenPlaces, around, folders_around
 from hookline.sandbox.syscalls import AT_FDCWD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 1 << 1, 1 << 2, 1 << 3
 _REMOVE = 1 << 4 | 1 << 5
 _MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
@@ -25,9 +28,27 @@ SCOPED_SINCE = 6
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts",
            "/dev/shm", "/dev/dri")  # fmt: skip
 """What programs write to as a matter of course; none of it is anybody's file."""
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/proc", "/sys", "/dev",
-          "/run", "/var", "/nix", "/snap")  # fmt: skip
+SYSTEM = (
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/proc", "/sys", "/nix", "/snap",
+    *(f"/etc/{name}" for name in (
+        "alternatives", "bash.bashrc", "bash_completion.d", "ca-certificates", "crypto-policies", "debian_version",
+        "default/locale", "environment", "fonts", "gai.conf", "gitattributes", "gitconfig", "group", "gss", "host.conf",
+        "hostname", "hosts", "inputrc", "issue", "ld.so.cache", "ld.so.conf",
+        "ld.so.conf.d", "ld.so.preload", "locale.alias", "locale.conf", "localtime", "lsb-release", "machine-id",
+        "magic", "mailcap", "manpath.config", "mime.types", "mtab", "nanorc", "networks", "nsswitch.conf",
+        "npmrc", "openssl", "os-release", "passwd", "perl", "pip.conf", "pki", "profile", "profile.d", "protocols",
+        "python3", "python3.11", "python3.12", "python3.13", "redhat-release", "resolv.conf", "rpc", "services",
+        "shells", "skel", "ssh/ssh_config", "ssh/ssh_config.d", "ssh/ssh_known_hosts", "ssl/certs", "ssl/openssl.cnf",
+        "static", "subgid", "subuid", "system-release", "terminfo", "timezone", "tmux.conf", "vim", "wgetrc",
+        "xattr.conf", "xdg", "zsh")),
+    *(f"/var/{name}" for name in ("cache/fontconfig", "cache/man", "lib/dpkg", "lib/ca-certificates", "lib/rpm")),
+    *(f"/run/{name}" for name in ("systemd/resolve/resolv.conf", "systemd/resolve/stub-resolv.conf", "resolvconf",
+                                  "NetworkManager/resolv.conf", "current-system", "opengl-driver")),
+)  # fmt: skip
 """What programs must read to run at all, where reading is restricted."""
+
+_OWN = (sys.prefix, sys.base_prefix, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+"""This interpreter and Hookline: the supervisor, which has the same rules, reads modules as it needs them."""
 
 
 class PathRights:
@@ -36,11 +57,11 @@ class PathRights:
     The rules may be made ahead: they bind the process that enforces them.
     """
 
-    def __init__(self, version: int, *, reading: bool) -> None:
+    def __init__(self, version: int, *, reading: bool, scoped: bool = True) -> None:
         self._newer = sum(right for since, right in _SINCE.items() if version >= since)
         self._writes = WRITE_FILE | _REMOVE | _MAKE | self._newer
         self._reads = EXECUTE | READ_FILE | READ_DIR if reading else 0
-        scopes = _SIGNALS_AND_ABSTRACT_SOCKETS if version >= SCOPED_SINCE else 0
+        scopes = _SIGNALS_AND_ABSTRACT_SOCKETS if scoped and version >= SCOPED_SINCE else 0
         handled = self._writes | _MAKE_CHAR | _MAKE_BLOCK | self._reads
         self._ruleset = kernel.landlock_ruleset(handled, 0, scopes, version)
         for path in DEVICES:
@@ -51,10 +72,21 @@ class PathRights:
         for path in paths:
             self._allow(path, self._writes | self._reads, links=False)
 
-    def allow_reading(self, paths: Iterable[str]) -> None:
-        """Grant reading beneath these, where reading is restricted."""
-        for path in paths:
-            self._allow(path, self._reads)
+    def allow_reading(self, paths: Iterable[tuple[str, bool]]) -> None:
+        """Grant reading of these, where it is restricted: real paths, each with whether it is a folder."""
+        for path, folder in paths:
+            try:
+                fd = os.open(path, _LOOK)
+            except OSError:
+                continue  # it has gone
+            try:
+                kernel.landlock_allow(self._ruleset, self._reads if folder else self._reads & ~READ_DIR, fd)
+            finally:
+                os.close(fd)
+
+    def allow_listing(self) -> None:
+        """Grant the names in every folder, where reading is restricted."""
+        self._allow("/", self._reads & READ_DIR)
 
     def enforce(self) -> None:
         """Hold this process, and all that it starts, to the rules. There is no way back."""
@@ -72,3 +104,42 @@ class PathRights:
             kernel.landlock_allow(self._ruleset, rights, fd)
         finally:
             os.close(fd)
+
+
+class ReadRules:
+    """What may be read, as Landlock's rules, which take the longest of all rules to make: they may be made ahead."""
+
+    def __init__(self, read: tuple[str, ...] | None, hidden: HiddenPlaces) -> None:
+        self._read, self._hidden = read, hidden
+        self._rights: PathRights | None = None
+        self._times: dict[str, int] = {}
+
+    def fits(self, other: ReadRules) -> bool:
+        """Whether these say what others say, and nothing has appeared in a folder that they list."""
+        same = (self._read, self._hidden.outside, self._hidden.shown) == (
+            other._read, other._hidden.outside, other._hidden.shown,
+        )  # fmt: skip
+        return same and self._times == _times(self._times)
+
+    def rights(self) -> PathRights | None:
+        """The rules, with those for devices; None where there is no Landlock."""
+        version = kernel.landlock_version()
+        if self._rights is None and version:
+            reading = self._read is not None or bool(self._hidden.outside)
+            self._rights = PathRights(version, reading=reading, scoped=False)
+            if reading:
+                self._grant(self._rights)
+        return self._rights
+
+    def _grant(self, rights: PathRights) -> None:
+        tops = ["/"] if self._read is None else [os.path.realpath(path) for path in (*self._read, *SYSTEM, *_OWN)]
+        if self._read is None:
+            rights.allow_listing()
+        hidden = [*self._hidden.outside, "/dev"]
+        self._times = _times(folders_around(hidden))
+        rights.allow_reading(around([*tops, *self._hidden.shown], hidden))
+
+
+def _times(folders: Iterable[str]) -> dict[str, int]:
+    """When something was last made or removed in each of some folders."""
+    return {folder: os.stat(folder).st_mtime_ns for folder in folders}

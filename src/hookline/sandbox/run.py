@@ -1,7 +1,8 @@
 """Running a line confined: three processes, so that nothing goes on unwatched.
 
-The *launcher* is what the caller waits for. It starts the *supervisor*, which starts the *command* with Landlock's
-rules and the filter in place and answers its notifications. If the supervisor is killed, the launcher ends the line;
+The *launcher* is what the caller waits for. It starts the *supervisor*, which enters Landlock's rules for the line
+itself, starts the *command* below them with the filter in place and answers its notifications: what it does in the
+line's name it does with the line's rights. If the supervisor is killed, the launcher ends the line;
 if the launcher is killed, the supervisor does; if both are, the kernel kills the command, and what it left behind can
 neither write outside nor start anything. When the command ends but something it started goes on, the supervisor stays
 with it.
@@ -20,7 +21,8 @@ from hookline.sandbox.outside import OutsideResources
 from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.reports import Reporter
-from hookline.sandbox.rules import DEVICES, SCOPED_SINCE, SYSTEM, PathRights
+from hookline.sandbox.rules import DEVICES, SCOPED_SINCE, PathRights, ReadRules
+from hookline.sandbox.secret_places import hidden_places
 from hookline.sandbox.writable_dirs import WritableDirs
 
 TYPE_CHECKING = False
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Take = Callable[[], "ConfinedLine | int"]
-    Follow = Callable[[], "ConfinedLine"]
 
 LIMITED, FAILED, CANNOT_START, NOT_FOUND = 124, 125, 126, 127
 """Exit codes: a limit ended it; it could not be confined; it could not be started; there is no such program."""
@@ -40,19 +41,24 @@ _MOMENT = 0.0005
 def run(policy: Policy, argv: list[str]) -> int:
     """Run a command confined; its exit code, 128 + n where signal n ended it."""
     line = ConfinedLine(policy, argv, dict(os.environ), WritableDirs.make(policy))
-    return Crew(lambda: line, lambda: line).wait()
+    return Crew(lambda: line).wait()
 
 
 class ConfinedLine:
-    """A command, its variables and its policy, with the room that it was given.
+    """A command, its variables and its policy, with the room that it was given and what is hidden from it.
 
-    `owner` is a descriptor on which the exit code is told at once, besides the launcher; -1 for none.
+    `owner` is a descriptor on which the exit code is told at once, besides the launcher; -1 for none. `ahead` are rules
+    for reading that were made before, and are used where they fit.
     """
 
     def __init__(
-        self, policy: Policy, argv: list[str], variables: dict[str, str], room: WritableDirs, owner: int = -1
-    ) -> None:
+        self, policy: Policy, argv: list[str], variables: dict[str, str], room: WritableDirs, *,
+        owner: int = -1, ahead: ReadRules | None = None,
+    ) -> None:  # fmt: skip
         self.policy, self.argv, self.variables, self.room, self.owner = policy, argv, variables, room, owner
+        self.hidden = hidden_places(policy, variables)
+        read = ReadRules(policy.read, self.hidden)
+        self.read = ahead if ahead is not None and ahead.fits(read) else read
 
     @property
     def environment(self) -> dict[str, str]:
@@ -61,42 +67,35 @@ class ConfinedLine:
             return self.variables
         return {**self.variables, **writable_dirs.variables(self.room.temporary, self.room.caches, self.variables)}
 
-    def rights(self) -> PathRights | None:
-        """Landlock's rules for this line; None where there is no Landlock."""
-        version, reading = kernel.landlock_version(), self.policy.read is not None
+    def enter_rules(self) -> None:
+        """Hold this process, and all that it starts, to what the line may read and write; once, as the supervisor.
+
+        It may also note refusals, and set up a namespace. The line itself may not: `own_rights`.
+        """
+        rights = self.read.rights()
+        if rights is not None:
+            notes = [os.path.dirname(os.path.realpath(self.policy.call))] if self.policy.call else []
+            rights.allow_writing([*self.room.places, "/proc", *notes])
+            kernel.no_new_privileges()
+            rights.enforce()
+
+    def own_rights(self) -> PathRights | None:
+        """The rules that only the line itself is held to, besides; None where there is no Landlock."""
+        version = kernel.landlock_version()
         if not version:
             return None
-        rights = PathRights(version, reading=reading)
+        rights = PathRights(version, reading=False)
         rights.allow_writing(self.room.places)
-        rights.allow_reading([*(self.policy.read or ()), *SYSTEM] if reading else [])
         return rights
 
 
-class PreparedCommand:
-    """What is made before the line is known: a command whose calls are handed over, and the rules for devices.
-
-    It fits lines that read everything and have the whole network, and whose programs are judged as expected.
-    """
-
-    def __init__(self, *, starts: bool) -> None:
-        version = kernel.landlock_version()
-        self.policy = Policy(None, block=("*",) if starts else ())
-        self.rights = PathRights(version, reading=False) if version else None
-
-    def fits(self, policy: Policy) -> bool:
-        """Whether a line can have what was made."""
-        usual = policy.network == self.policy.network and policy.read is None and "processes" not in policy.limits
-        return usual and bool(policy.block) == bool(self.policy.block)
-
-
 class Crew:
-    """The launcher's two others: forked, and each on its way as soon as it has been told its line.
+    """The launcher's two others.
 
-    The supervisor is told by `take`, which may give an exit code instead, and the command by `follow`, each in its own
-    process; a crew that was forked ahead waits there.
+    The supervisor is told its line by `take`, which may give an exit code instead; one that was forked ahead waits there.
     """
 
-    def __init__(self, take: Take, follow: Follow, ahead: PreparedCommand | None = None) -> None:
+    def __init__(self, take: Take) -> None:
         self._status, status = os.pipe()
         life, self._life = os.pipe()
         kernel.adopt_orphans()
@@ -105,7 +104,7 @@ class Crew:
             os.close(self._status)
             os.close(self._life)
             kernel.adopt_orphans()
-            os._exit(_supervise(take, _CommandProcess(follow, ahead), ahead, status, life))
+            os._exit(_supervise(take, status, life))
         os.close(status)
         os.close(life)
 
@@ -151,22 +150,22 @@ def tell(descriptor: int, code: int) -> None:
 # -- the supervisor --------------------------------------------------------------------------------------------------
 
 
-def _supervise(take: Take, command: _CommandProcess, ahead: PreparedCommand | None, status: int, life: int) -> int:
-    listener = command.listener() if ahead else -1
+def _supervise(take: Take, status: int, life: int) -> int:
     line = take()
     if isinstance(line, int):
-        command.end()
         tell(status, line)
         return line
-    if ahead and (listener < 0 or not ahead.fits(line.policy) or command.has_ended()):
-        command.end()
-        command, ahead = _CommandProcess(lambda: line, None), None
+    try:
+        line.enter_rules()
+    except (kernel.Unsupported, OSError) as error:
+        _say(kernel.why(error))
+        tell(status, FAILED)
+        return FAILED
+    command = _CommandProcess(line)
     watch = _Watch(line, command.pid, status, life)
-    if not ahead:
-        listener = command.listener()
+    listener = command.listener()
     if listener < 0:
         code = command.end()
-        writable_dirs.remove(line.room.temporary)
         if code < 0:  # it had not ended by itself, having said why
             _say(f"cannot watch the command: {command.problem}")
         tell(status, FAILED if code < 0 else code)
@@ -177,7 +176,7 @@ def _supervise(take: Take, command: _CommandProcess, ahead: PreparedCommand | No
 class _CommandProcess:
     """The process that turns into the command."""
 
-    def __init__(self, follow: Follow, ahead: PreparedCommand | None) -> None:
+    def __init__(self, line: ConfinedLine) -> None:
         self._ready, ready = os.pipe()
         self.problem: str | None = None
         supervisor = os.getpid()
@@ -186,7 +185,7 @@ class _CommandProcess:
             os.close(self._ready)
             kernel.die_with_parent(signals.KILL)
             if os.getppid() == supervisor:
-                _become(follow, ahead, ready)
+                _become(line, ready)
             os._exit(FAILED)
         os.close(ready)
 
@@ -202,10 +201,6 @@ class _CommandProcess:
             self.problem = error.strerror
             return -1
         return listener
-
-    def has_ended(self) -> bool:
-        """Whether it has, also where its exit code was not asked for yet."""
-        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def end(self) -> int:
         """End it; its exit code if it has ended by itself, else a negative number."""
@@ -323,7 +318,6 @@ class _Watch:
         if self._running:
             self._tell_end()
         self._reap()
-        writable_dirs.remove(self._temporary)
 
 
 def _to_null(fd: int) -> None:
@@ -369,32 +363,18 @@ def _hand_over(policy: Policy) -> int:
     return listener
 
 
-def _confined(follow: Follow, ahead: PreparedCommand | None, ready: int) -> ConfinedLine:
-    """Confine this process, ahead of its line or once it is known; where that is not possible it ends here."""
-    line = None
-    try:
-        if ahead is None:
-            line = follow()
-            policy, rights = line.policy, line.rights()
-        else:
-            policy, rights = ahead.policy, ahead.rights
-        os.write(ready, _hand_over(policy).to_bytes(4, "little"))
-        line = line or follow()
-        if rights is not None:
-            rights.enforce()
-    except (kernel.Unsupported, OSError) as error:
-        if line is not None:  # else it is tried again for the line that comes, and told there
-            _say(kernel.why(error))
-        os._exit(FAILED)
-    return line
-
-
-def _become(follow: Follow, ahead: PreparedCommand | None, ready: int) -> None:
+def _become(line: ConfinedLine, ready: int) -> None:
     """Confine this process and turn it into the command; never comes back."""
-    program = ""
+    program = line.argv[0]
     try:
-        line = _confined(follow, ahead, ready)
-        program = line.argv[0]
+        try:
+            rights = line.own_rights()  # made before its calls are handed over
+            os.write(ready, _hand_over(line.policy).to_bytes(4, "little"))
+            if rights is not None:
+                rights.enforce()
+        except (kernel.Unsupported, OSError) as error:
+            _say(kernel.why(error))
+            os._exit(FAILED)
         signals.default(signals.PIPE, signals.XFSZ)  # Python ignores these; a command expects to be ended by them
         _execute(line.argv, line.environment)
     except FileNotFoundError:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
+from _blake2 import blake2s  # without `hashlib`, which loads OpenSSL
 
+from hookline.core.paths import inside_any
 from hookline.sandbox.policy import Policy
 
 _TEMPORARY = "hookline-confine-"
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 CACHES = {
     "PIP_CACHE_DIR": "pip", "npm_config_cache": "npm", "UV_CACHE_DIR": "uv", "GOCACHE": "go-build",
     "YARN_CACHE_FOLDER": "yarn", "CCACHE_DIR": "ccache",
@@ -24,11 +25,12 @@ class WritableDirs:
 
     @classmethod
     def make(cls, policy: Policy) -> WritableDirs:
-        """Room for one line on this machine."""
+        """Room for one line on this machine: the same for every line that may write to the same folders."""
         if policy.write is None:
             return cls(None, "", "")
-        temporary = make()
-        caches = cache_folder(temporary)
+        key = blake2s("\0".join(sorted(policy.write)).encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
+        temporary = temporary_folder(key)
+        caches = cache_folder(key, temporary)
         given = [*policy.write, *worktree_folders(policy.write)]
         return cls([*given, caches, temporary, *open_files()], temporary, caches)
 
@@ -38,67 +40,43 @@ class WritableDirs:
         return ["/"] if self.granted is None else self.granted
 
 
-def make() -> str:
-    """A new temporary folder that is only ours."""
-    base = os.environ.get("TMPDIR") or "/tmp"
-    for _ in range(100):
-        path = os.path.join(os.path.realpath(base), _TEMPORARY + os.urandom(6).hex())
+def temporary_folder(key: str) -> str:
+    """The temporary folder of lines that share a key, which stays; a new one where something else lies in its place."""
+    base = os.path.realpath(os.environ.get("TMPDIR") or "/tmp")
+    for name in (f"{os.geteuid()}-{key}", *(os.urandom(6).hex() for _ in range(100))):
+        path = os.path.join(base, _TEMPORARY + name)
         try:
             os.mkdir(path, 0o700)
         except FileExistsError:
-            continue
+            if not _is_ours(path):
+                continue
         return path
     raise FileExistsError(17, os.strerror(17), base)
 
 
-def remove(path: str) -> None:
-    """Remove a temporary folder and all that is in it.
-
-    The line may have put a link in its place, or somewhere below: no link is followed, whatever is moved meanwhile.
-    """
-    if not path:
-        return
-    try:
-        _empty(os.open(path, _FOLDER))
-        os.rmdir(path)
-    except (OSError, RecursionError):
-        return
+def _is_ours(path: str) -> bool:
+    """Whether a path is a folder that no other user can write to, and not a link to one."""
+    status = os.lstat(path)
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
-def _empty(folder: int) -> None:
-    """Empty an open folder, and close it; what cannot be removed stays."""
-    try:
-        with os.scandir(folder) as entries:
-            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-        for name, is_folder in found:
-            try:
-                if is_folder:
-                    _empty(os.open(name, _FOLDER, dir_fd=folder))
-                    os.rmdir(name, dir_fd=folder)
-                else:
-                    os.unlink(name, dir_fd=folder)
-            except OSError:
-                continue
-    finally:
-        os.close(folder)
-
-
-def cache_folder(temporary: str) -> str:
+def cache_folder(key: str, temporary: str) -> str:
     """Where a line's caches lie: kept from line to line where the user has a cache folder, else with the line.
 
-    A folder on the way that is a link was put there by a line which may write to the user's caches.
+    Lines that may write to other folders have others: what one project's line puts there, no other installs. A folder
+    on the way that is a link was put there by a line which may write to the user's caches.
     """
     home = os.environ.get("HOME") or "/"
     folder = os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache"
     if not os.path.isdir(folder):
         return temporary
     folder = os.path.realpath(folder)
-    for name in ("hookline", "confined"):
+    for name in ("hookline", "confined", key):
         folder = f"{folder.rstrip('/')}/{name}"
         try:
             os.mkdir(folder, 0o700)
         except FileExistsError:
-            if os.path.islink(folder) or not os.path.isdir(folder):
+            if not _is_ours(folder):
                 return temporary
         except OSError:
             return temporary
@@ -124,23 +102,27 @@ def open_files() -> list[str]:
 
 
 def worktree_folders(folders: tuple[str, ...]) -> list[str]:
-    """The repositories behind folders that are git worktrees, where the repository says so, too."""
-    return [common for folder in folders if (common := _repository(folder))]
+    """What git writes to outside of folders that are worktrees: each one's own part, and what all of them share.
+
+    The pointer in a worktree may be a line's work, so that it counts only where the repository points back; and the
+    repository is the one that the own part lies in, whatever is written there.
+    """
+    return [part for folder in folders for part in _repository(folder, folders)]
 
 
-def _repository(folder: str) -> str:
+def _repository(folder: str, writable: tuple[str, ...]) -> list[str]:
     pointer = os.path.join(folder, ".git")
     if not os.path.isfile(pointer):
-        return ""
+        return []
     try:
-        own = _line(pointer).removeprefix("gitdir: ")
-        own = os.path.realpath(os.path.join(folder, own))
+        own = os.path.realpath(os.path.join(folder, _line(pointer).removeprefix("gitdir: ")))
         back = os.path.realpath(_line(os.path.join(own, "gitdir")))
-        common = os.path.realpath(os.path.join(own, _line(os.path.join(own, "commondir"))))
     except OSError:
-        return ""
-    points_back = back == os.path.realpath(pointer) and own.startswith(common + "/worktrees/")
-    return common if points_back and os.path.isdir(os.path.join(common, "objects")) else ""
+        return []
+    common, name = os.path.split(os.path.dirname(own))
+    if back != os.path.realpath(pointer) or name != "worktrees" or inside_any(own, writable):
+        return []
+    return [own, *(f"{common}/{part}" for part in ("objects", "refs", "logs") if os.path.isdir(f"{common}/{part}"))]
 
 
 def _line(path: str) -> str:

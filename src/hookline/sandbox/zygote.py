@@ -22,7 +22,8 @@ from hookline.sandbox.outside import OutsideResources
 from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.reports import Reporter
-from hookline.sandbox.rules import SCOPED_SINCE
+from hookline.sandbox.rules import SCOPED_SINCE, ReadRules
+from hookline.sandbox.secret_places import HiddenPlaces
 from hookline.sandbox.writable_dirs import WritableDirs
 
 TYPE_CHECKING = False
@@ -38,7 +39,6 @@ SETTLE = 0.05
 _WARM = (check, metadata, sockets, supervisor)
 """Read before the first line comes."""
 _STREAMS = 3
-_NO_STARTS = b"-"
 _USUAL = Policy(("/",), block=("true *",))
 
 
@@ -61,14 +61,23 @@ def serve(descriptor: int) -> NoReturn:
 
 
 class _Crews(template.Template):
-    """Forks the crews; most lines are like the one before."""
+    """Forks the crews; most lines are like the one before, so that the rules for what they read can be made ahead."""
 
     quiet = SETTLE
-    starts = True
+    last = b""
 
     def taken(self, data: bytes, fds: list[int]) -> template.Run:
-        self.starts = data != _NO_STARTS
+        self.last = template.read_file(fds.pop())
         return super().taken(data, fds)
+
+    def read_rules(self) -> ReadRules | None:
+        """The rules for reading that the last line had, made for the next one; None for the first."""
+        if not self.last:
+            return None
+        read, outside, shown = marshal.loads(self.last)  # noqa: S302 - written by us
+        rules = ReadRules(read, HiddenPlaces(outside, [], shown))
+        rules.rights()
+        return rules
 
     def close(self) -> None:
         super().close()
@@ -76,21 +85,19 @@ class _Crews(template.Template):
 
 
 class _WaitingCrew:
-    """The crew of the next line. Its supervisor takes the line and tells the others, since it has the most to do."""
+    """The crew of the next line: the launcher, and the supervisor, which takes the line."""
 
     def __init__(self, crews: _Crews) -> None:
         self._crews, self._pid = crews, os.getpid()
-        self._ahead = run.PreparedCommand(starts=crews.starts)
         self._launcher, self._to_launcher = _socket.socketpair()
-        self._command, self._to_command = _socket.socketpair()
 
     def work(self) -> NoReturn:
-        """Be the launcher: fork the others, and wait for the line."""
+        """Be the launcher: fork the supervisor, and wait for the line."""
         status, code = -1, template.GONE
         try:
             os.setsid()
             signals.default(signals.INT, signals.QUIT)
-            crew = run.Crew(self._take_or_report, self._follow, self._ahead)
+            crew = run.Crew(self._take_or_report)
             self._keep(self._launcher)
             message, descriptors = _receive(self._launcher)
             if message:
@@ -105,9 +112,9 @@ class _WaitingCrew:
             os._exit(code)
 
     def _keep(self, *kept: _socket.socket) -> None:
-        """Close what other processes of the crew use, so that each sees when another one has ended."""
+        """Close what the other process of the crew uses, so that each sees when the other one has ended."""
         outer = (self._crews.requests, self._crews.to_template)
-        for one in (*outer, self._launcher, self._to_launcher, self._command, self._to_command):
+        for one in (*outer, self._launcher, self._to_launcher):
             if one not in kept:
                 one.close()
 
@@ -120,16 +127,16 @@ class _WaitingCrew:
 
     def _take(self) -> run.ConfinedLine | int:
         """Take the line from the owner, as the supervisor; an exit code if it cannot be started."""
-        self._keep(self._crews.requests, self._crews.to_template, self._to_launcher, self._to_command)
+        self._keep(self._crews.requests, self._crews.to_template, self._to_launcher)
         kernel.die_with_parent(signals.KILL)
         if os.getppid() != self._pid:
             os._exit(run.FAILED)
         if not template.is_waiting(self._crews.requests):
             _rehearse()
+        ahead = self._crews.read_rules()
         descriptors = self._crews.next_request(1, FREE + 2)[1]
         kernel.die_with_parent(0)  # from here on the line has to be ended first
         status, order, *given = descriptors
-        self._tell_command([order, *given])
         os.write(status, self._pid.to_bytes(4, "little"))
         folder, words, variables, targets = _read(order)
         _install(given, targets)
@@ -140,36 +147,11 @@ class _WaitingCrew:
         if isinstance(found, int):
             return found
         policy, argv = found
-        room = WritableDirs.make(policy)
-        if self._ahead.fits(policy):
-            if self._ahead.rights is not None:
-                self._ahead.rights.allow_writing(room.places)
-            self._tell_command([_note(argv, room.granted, room.temporary, room.caches)])
+        line = run.ConfinedLine(policy, argv, variables, WritableDirs.make(policy), owner=status, ahead=ahead)
         with suppress(BrokenPipeError):  # the owner has let go of its lines, and there will be no next one
-            self._crews.note(template.TAKEN, b"+" if policy.block else _NO_STARTS)
+            self._crews.note(template.TAKEN, b"", _note(policy.read, line.hidden.outside, line.hidden.shown))
         gc.enable()
-        return run.ConfinedLine(policy, argv, variables, room, owner=status)
-
-    def _tell_command(self, descriptors: list[int]) -> None:
-        """Hand descriptors to the command; where it has ended, another one takes its place."""
-        with suppress(BrokenPipeError):
-            template.send(self._to_command, b".", descriptors)
-
-    def _follow(self) -> run.ConfinedLine:
-        """Have the line told, as the command: first its surroundings, then what it is and may do."""
-        self._keep(self._command)
-        message, descriptors = _receive(self._command)
-        if not message:
-            os._exit(run.FAILED)
-        order, *given = descriptors
-        folder, _, variables, targets = _read(order)
-        _install(given, targets)
-        os.chdir(folder)
-        message, descriptors = _receive(self._command)
-        if not message:
-            os._exit(run.FAILED)
-        argv, *room = _read(descriptors[0])
-        return run.ConfinedLine(self._ahead.policy, argv, variables, WritableDirs(*room))
+        return line
 
 
 def _rehearse() -> None:
@@ -179,10 +161,6 @@ def _rehearse() -> None:
     main.understood([*_USUAL.arguments(), "--", "true"])
     judge = supervisor.Supervisor(_USUAL, WritablePlaces(["/"]), OutsideResources(), Reporter(""))
     judge.look_around()
-    ours, theirs = _socket.socketpair()
-    template.send(ours, b".", [note := _note("")])
-    _read(_receive(theirs)[1][0])
-    os.close(note)
     path = libc.buffer(b"/bin/true\0")
     words = libc.buffer(struct.pack("QQ", libc.addressof(path), 0))
     arguments = (libc.addressof(path), libc.addressof(words), libc.addressof(words) + 8, 0, 0, 0)

@@ -1,0 +1,262 @@
+"""Places that hold secrets: a confined line does not read them, and guards let no file tool read them.
+
+One table for both. What is not there needs no hiding, and neither does what this user cannot read anyway.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from hookline.core.paths import inside_any
+from hookline.sandbox.policy import Policy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_TABLE = """\
+~/.ssh
+~/.gnupg
+~/.aws
+~/.azure
+~/.kube
+~/.config/gcloud
+~/.config/gh
+~/.config/hub
+~/.config/glab-cli
+~/.config/op
+~/.config/doctl
+~/.config/rclone
+~/.config/github-copilot
+~/.docker/config.json "auth"
+~/.netrc
+~/.git-credentials
+~/.config/git/credentials
+~/.npmrc _auth
+~/.yarnrc.yml AuthToken
+~/.pypirc
+~/.cargo/credentials
+~/.cargo/credentials.toml
+~/.gem/credentials
+~/.m2/settings.xml <password
+~/.m2/settings-security.xml
+~/.gradle/gradle.properties assword
+~/.terraform.d/credentials.tfrc.json
+~/.s3cfg
+~/.boto
+~/.pgpass
+~/.my.cnf
+~/.mylogin.cnf
+~/.vault-token
+~/.password-store
+~/.local/share/keyrings
+~/.local/share/kwalletd
+~/.mozilla
+~/.thunderbird
+~/.config/chromium
+~/.config/google-chrome
+~/.config/microsoft-edge
+~/.config/BraveSoftware
+~/.config/vivaldi
+~/.config/opera
+~/snap/firefox/common/.mozilla
+~/snap/chromium/common/chromium
+~/.bash_history
+~/.zsh_history
+~/.histfile
+~/.python_history
+~/.node_repl_history
+~/.psql_history
+~/.mysql_history
+~/.sqlite_history
+~/.local/share/fish/fish_history
+~/.claude/.credentials.json
+~/.codex/auth.json
+~/.gemini/oauth_creds.json
+~/.local/state/hookline
+/etc/shadow
+/etc/shadow-
+/etc/gshadow
+/etc/gshadow-
+/etc/ssl/private
+/etc/krb5.keytab
+/run/secrets
+/run/credentials
+/var/run/secrets
+"""
+_PLACES = [row.partition(" ")[::2] for row in _TABLE.splitlines()]
+"""Each place, and the text that a file must hold to count: without it, a tool's settings are only settings."""
+_PUBLIC = ("known_hosts", "known_hosts2", "known_hosts.old", "config", "config.d", "authorized_keys")
+"""What lies in `~/.ssh` and is no secret, besides `*.pub`: without it, no push over ssh finds its host."""
+_VARIABLES = ("AWS_SHARED_CREDENTIALS_FILE", "AZURE_CONFIG_DIR", "CLOUDSDK_CONFIG", "GH_CONFIG_DIR", "GNUPGHOME",
+              "GOOGLE_APPLICATION_CREDENTIALS", "HISTFILE", "KUBECONFIG", "NETRC", "PASSWORD_STORE_DIR", "PGPASSFILE",
+              )  # fmt: skip
+"""Variables that move such a place."""
+SHARED = ("/tmp", "/var/tmp")
+"""Folders that all programs put something into: a line has a temporary folder of its own."""
+_NOT_NAMED = ("TMPDIR", "TEMP", "TMP", "OLDPWD")
+
+_PRIVATE_KEY, _LONGEST_KEY = b"PRIVATE KEY", 65_536
+_KEY_FILES = (".pem", ".key", ".ppk")
+_SECRET_FILES = (".p12", ".pfx", ".jks", ".keystore", ".kdbx")
+_SECRET_NAMES = (".env", ".envrc.local", ".netrc", ".pypirc", ".git-credentials", ".htpasswd", "id_rsa", "id_dsa",
+                 "id_ecdsa", "id_ed25519")  # fmt: skip
+_SAMPLES = (".example", ".sample", ".template", ".dist", ".defaults", ".test", ".ci", ".schema", ".d.ts")
+"""Endings of `.env.…` that are committed and hold no secrets."""
+_NOT_SEARCHED = frozenset({
+    ".git", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".nox", "site-packages", "target", "dist", "build",
+    "vendor", "test", "tests", "testdata", "fixtures", "spec", "__tests__", "examples",
+})  # fmt: skip
+"""Folders of a project in which nothing is looked for: they hold what was installed or built, and keys for tests."""
+_MOST_FOLDERS = 200
+
+
+def default_places(environ: Mapping[str, str]) -> list[str]:
+    """The places of the table that are there and could be read, by where they really are."""
+    home = environ.get("HOME") or "/"
+    moved = {"~/.config": environ.get("XDG_CONFIG_HOME"), "~/.local/share": environ.get("XDG_DATA_HOME"),
+             "~/.local/state": environ.get("XDG_STATE_HOME"), "~/.cargo": environ.get("CARGO_HOME")}  # fmt: skip
+    found = [os.path.realpath(part) for name in _VARIABLES for part in environ.get(name, "").split(":") if part]
+    for place, text in _PLACES:
+        base = next((base for base, value in moved.items() if value and place.startswith(base + "/")), "~")
+        path = place.replace(base, moved.get(base) or home, 1)
+        if os.path.lexists(path) and _readable(path) and (not text or _holds(path, text.encode())):
+            found.append(os.path.realpath(path))
+    return list(dict.fromkeys(found))
+
+
+def _readable(path: str) -> bool:
+    return os.access(path, os.R_OK) or os.access(path, os.X_OK)
+
+
+def _holds(path: str, text: bytes) -> bool:
+    """Whether a file holds a text near its beginning; also where that cannot be told."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return True
+    try:
+        return stat.S_ISREG(os.fstat(fd).st_mode) and text in os.read(fd, _LONGEST_KEY)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+
+
+def is_project_secret(path: str) -> bool:
+    """Whether a file of a project holds secrets: by its name, and a key also by what it holds."""
+    name = path.rpartition("/")[2].lower()
+    if name in _SECRET_NAMES or name.endswith(_SECRET_FILES):
+        return True
+    if name.startswith(".env."):
+        return not name.endswith(_SAMPLES)
+    return (name.endswith(_KEY_FILES) and _holds(path, _PRIVATE_KEY)) or (name == ".npmrc" and _holds(path, b"_auth"))
+
+
+def project_secrets(folders: Iterable[str]) -> list[str]:
+    """The secrets in some folders, as far as a look at the folders near their top shows them."""
+    found: list[str] = []
+    waiting = list(folders)
+    for looked, folder in enumerate(waiting):  # which grows on the way: the folders nearest to the top come first
+        if looked >= _MOST_FOLDERS:
+            break
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        if entry.name not in _NOT_SEARCHED:
+                            waiting.append(entry.path)
+                    elif is_project_secret(entry.path) and entry.is_file():
+                        found.append(os.path.realpath(entry.path))
+        except OSError:
+            continue
+    return found
+
+
+class HiddenPlaces:
+    """What a line may not read: `outside` of the folders that it may write to, and `inside` of one of them.
+
+    Landlock holds what is outside; inside, where the line makes files of its own, the supervisor opens every file.
+    """
+
+    def __init__(self, outside: list[str], inside: list[str], shown: list[str]) -> None:
+        self.outside, self.inside, self.shown = outside, inside, shown
+
+    def __bool__(self) -> bool:
+        return bool(self.outside or self.inside)
+
+
+def hidden_places(policy: Policy, environ: Mapping[str, str]) -> HiddenPlaces:
+    """What is hidden from a line: the table's places, the projects' secrets and those given, without those shown.
+
+    In a folder that all programs share, what the line's variables name is shown: its home, programs and libraries.
+    """
+    if not policy.holds_files:
+        return HiddenPlaces([], [], [])
+    writable, shown = policy.write or (), policy.show
+    places = [*default_places(environ), *project_secrets(writable)]
+    places = [*(path for path in places if not inside_any(path, shown)), *policy.hide]
+    inside = [path for path in places if inside_any(path, writable)]
+    outside = [path for path in places if path not in inside]
+    known = [*shown, *(path for path in _public(outside) if policy.read is None or inside_any(path, policy.read))]
+    if policy.read is None:
+        outside += [path for path in SHARED if not inside_any(path, (*writable, *shown))]
+        named = [part for name, value in environ.items() if name not in _NOT_NAMED for part in value.split(":")]
+        known += [os.path.realpath(path) for path in named if path.startswith(SHARED)]
+    return HiddenPlaces(outside, inside, [path for path in known if path not in outside])
+
+
+def _public(places: Iterable[str]) -> list[str]:
+    """What may be read although it lies in a place that is hidden."""
+    found: list[str] = []
+    for place in places:
+        if place.endswith("/.ssh"):
+            names = _listed(place)
+            found += [f"{place}/{name}" for name in names if name in _PUBLIC or name.endswith(".pub")]
+    return found
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def around(tops: Iterable[str], hidden: Iterable[str]) -> list[tuple[str, bool]]:
+    """What to grant so that all below some folders can be read but for what is hidden: paths, and which are folders.
+
+    Landlock cannot subtract. At every folder on the way to a hidden place each entry that leads to none is granted.
+    What appears there later cannot be read; everything deeper can.
+    """
+    hidden = set(hidden)
+    way = folders_around(hidden)
+    granted: list[tuple[str, bool]] = []
+    waiting = [top for top in tops if top not in hidden]
+    while waiting:
+        top = waiting.pop()
+        if top not in way:
+            granted.append((top, os.path.isdir(top)))
+            continue
+        try:
+            with os.scandir(top) as entries:
+                for entry in entries:
+                    if entry.path in way:
+                        waiting.append(entry.path)
+                    elif entry.path not in hidden and not entry.is_symlink():
+                        granted.append((entry.path, entry.is_dir()))
+        except OSError:
+            continue
+    return granted
+
+
+def folders_around(hidden: Iterable[str]) -> set[str]:
+    """The folders on the way to hidden places."""
+    found = set()
+    for path in hidden:
+        folder = path
+        while folder not in ("/", ""):
+            folder = folder.rpartition("/")[0] or "/"
+            found.add(folder)
+    return {folder for folder in found if os.path.isdir(folder)}

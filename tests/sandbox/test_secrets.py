@@ -1,0 +1,111 @@
+"""Secrets that a confined line does not read, and what goes on being readable around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.sandbox import arena
+
+pytestmark = pytest.mark.skipif(bool(arena.possible()), reason=arena.possible() or "lines can be tried")
+
+CANARY = "CANARY-7"
+FILES = (
+    ".ssh/id_ed25519", ".gnupg/secring.gpg", ".aws/credentials", ".azure/accessTokens.json", ".kube/config", ".netrc",
+    ".config/gcloud/credentials.db", ".config/gh/hosts.yml", ".git-credentials", ".pypirc", ".cargo/credentials.toml",
+    ".docker/config.json", ".npmrc", ".m2/settings.xml", ".pgpass", ".vault-token", ".bash_history", ".zsh_history",
+    ".python_history", ".local/share/keyrings/login.keyring", ".mozilla/firefox/x/logins.json", ".password-store/a.gpg",
+    ".config/google-chrome/Default/Cookies", ".terraform.d/credentials.tfrc.json", ".claude/.credentials.json",
+)  # fmt: skip
+MARKED = f'{CANARY} "auth" _auth <password'
+MAKE = "cd ~; for f in {}; do mkdir -p $(dirname $f); echo '{}' > $f; done".format(" ".join(FILES), MARKED)
+READERS = (
+    "cat {0}", "head -c 99 {0}", "python3 -c 'print(open(\"{0}\").read())'", "cp {0} copy; cat copy", "ln {0} hard; cat hard",
+    "ln -s {0} soft; cat soft", "mv {0} moved; cat moved", "cd $(dirname {0}) && cat $(basename {0})", "tar c {0} | cat",
+    "cat /proc/self/root{0}", "exec 3<{0}; cat <&3", "(cat < {0})", "dd if={0}", "grep -r . $(dirname {0})",
+    "perl -pe '' {0}", "awk 1 {0}", "base64 -d < <(base64 {0})", "while read l; do echo $l; done < {0}", "bash {0}",
+    "git hash-object -w {0} && git cat-file -p $(git hash-object {0})", "git diff --no-index /dev/null {0}", "od -c {0}",
+)  # fmt: skip
+
+
+def outputs(lines: list[str], setup: str, **policy: Any) -> list[str]:
+    job = {"setup": setup, "prefix": arena.confined(by=arena.CREW, **policy), "only_files": True}
+    return [result["output"] for result in arena.tried({"line": line, **job} for line in lines)]
+
+
+def test_no_place_of_the_table_is_read_and_each_can_be_shown() -> None:
+    lines = [f"cat ~/{file}" for file in FILES]
+    hidden = outputs(lines, MAKE)
+    shown = outputs(lines[:3], MAKE, extra=["--show", "/tmp/arena/home"])
+
+    assert [file for file, said in zip(FILES, hidden, strict=True) if CANARY in said] == []
+    assert [CANARY in said for said in shown] == [True] * 3
+
+
+def test_no_way_to_read_a_file_reads_a_secret() -> None:
+    """Whichever program reads it, by whichever name."""
+    lines = [line.format("/tmp/arena/home/.ssh/id_ed25519") for line in READERS]
+    said = outputs(lines, f"{MAKE}; cd project; git init -q")
+
+    assert [line for line, each in zip(lines, said, strict=True) if CANARY in each] == []
+
+
+def test_what_lies_around_is_read_as_before() -> None:
+    """Settings without a secret in them, tools in the home folder, public keys, and what the line makes itself."""
+    setup = """
+        mkdir -p ~/.ssh ~/.pyenv/bin ~/.nvm ~/.cargo/bin ~/.config/tool ~/.docker; echo key > ~/.ssh/id_rsa.pub
+        echo host > ~/.ssh/known_hosts; echo 'registry = x' > ~/.npmrc; echo '{}' > ~/.docker/config.json
+        printf '#!/bin/sh\\necho ran' > ~/.cargo/bin/tool; chmod +x ~/.cargo/bin/tool; echo s > ~/.config/tool/settings
+    """
+    line = """
+        cat ~/.ssh/id_rsa.pub ~/.ssh/known_hosts ~/.npmrc ~/.docker/config.json ~/.config/tool/settings
+        ~/.cargo/bin/tool; ls ~ > listed && cat listed | grep -c . ; mkdir a && echo made > a/new && cat a/new
+        echo t > $TMPDIR/x; cat $TMPDIR/x; git config user.name; python3 -c 'import json, ssl; print("python")'
+    """
+    [said] = outputs([line], setup)
+
+    words = ["key", "host", "registry = x", "{}", "s", "ran", "2", "made", "t", "a", "python"]
+    assert said.splitlines() == words
+
+
+def test_a_place_can_be_hidden_and_reading_kept_to_folders() -> None:
+    """`--read` grants neither all of `/etc`, `/var` and `/run`, nor what is hidden in the folders that it names."""
+    setup = f"mkdir -p ~/data/deep /run/app; echo {CANARY} | tee ~/data/deep/key ~/data/open /run/app/token"
+    lines = ["cat ~/data/deep/key", "cat ~/data/open", "cat /run/app/token", "cat /etc/fstab /etc/crontab"]
+    hide = ["--hide", "/tmp/arena/home/data/deep"]
+    hidden = outputs(lines[:2], setup, extra=hide)
+    kept = outputs(lines, setup, extra=["--read", "/tmp/arena/home/data", *hide])
+
+    assert [CANARY in said for said in (*hidden, *kept[:3])] == [False, True, False, True, False]
+    assert kept[3].count("Permission denied") == kept[3].count("\n")
+
+
+def test_other_programs_temporary_files_are_not_read() -> None:
+    """A line has a temporary folder of its own, which the next line of the same project finds again."""
+    setup = f"echo {CANARY} > /tmp/other; echo {CANARY} > $OUT/file"
+    lines = ["cat /tmp/other $OUT/file; echo kept > $TMPDIR/note", "cat $TMPDIR/note; rm $TMPDIR/note"]
+    first, second = outputs(lines, setup)
+
+    assert CANARY not in first
+    assert second == "kept\n"
+
+
+def test_a_project_has_caches_that_no_other_project_s_line_writes_to() -> None:
+    """Nor can a worktree's pointer lead a line to another repository."""
+    setup = """
+        mkdir -p ~/.cache ~/other; git init -q ~/main && git -C ~/main commit -q --allow-empty -m x
+        git -C ~/main worktree add -q ~/tree; git init -q ~/victim
+    """
+    line = "echo $PIP_CACHE_DIR; echo x > $PIP_CACHE_DIR/../mark && ls $PIP_CACHE_DIR/.."
+    tree = "git -C ~/tree commit -q --allow-empty -m y && echo committed; echo x > ~/main/.git/hooks/post-commit"
+    forged = "echo 'gitdir: /tmp/arena/home/victim/.git' > ~/other/.git"
+    own, other = outputs([line], setup), outputs([line], setup, write=["/tmp/arena/home/other"])
+    worked = outputs([tree], setup, write=["/tmp/arena/home/tree"])
+    lost = outputs(["touch ~/victim/.git/new"], f"{setup}\n{forged}", write=["/tmp/arena/home/other"])
+
+    assert own[0].splitlines()[0] != other[0].splitlines()[0]
+    assert "mark" in own[0]
+    assert "committed" in worked[0]
+    assert "refused to write `/tmp/arena/home/main/.git/hooks/post-commit`" in worked[0]
+    assert "refused to write `/tmp/arena/home/victim/.git/new`" in lost[0]
