@@ -21,11 +21,12 @@ FILES = (
 MARKED = f'{CANARY} "auth" _auth <password'
 MAKE = "cd ~; for f in {}; do mkdir -p $(dirname $f); echo '{}' > $f; done".format(" ".join(FILES), MARKED)
 READERS = (
-    "cat {0}", "head -c 99 {0}", "python3 -c 'print(open(\"{0}\").read())'", "cp {0} copy; cat copy", "ln {0} hard; cat hard",
-    "ln -s {0} soft; cat soft", "mv {0} moved; cat moved", "cd $(dirname {0}) && cat $(basename {0})", "tar c {0} | cat",
-    "cat /proc/self/root{0}", "exec 3<{0}; cat <&3", "(cat < {0})", "dd if={0}", "grep -r . $(dirname {0})",
+    "cat {0}", "head -c 99 {0}", "python3 -c 'print(open(\"{0}\").read())'", "cp {0} copy; cat copy",
+    "ln {0} hard; cat hard", "ln -s {0} soft; cat soft", "mv {0} moved; cat moved", "cd $(dirname {0}) && cat $(basename {0})",
+    "tar c {0} | cat", "cat /proc/self/root{0}", "exec 3<{0}; cat <&3", "(cat < {0})", "dd if={0}", "grep -r . $(dirname {0})",
     "perl -pe '' {0}", "awk 1 {0}", "base64 -d < <(base64 {0})", "while read l; do echo $l; done < {0}", "bash {0}",
-    "git hash-object -w {0} && git cat-file -p $(git hash-object {0})", "git diff --no-index /dev/null {0}", "od -c {0}",
+    "git hash-object -w {0} && git cat-file -p $(git hash-object {0})", "git diff --no-index /dev/null {0}",
+    "od -c {0}",
 )  # fmt: skip
 
 
@@ -65,26 +66,34 @@ def test_what_lies_around_is_read_as_before() -> None:
     """
     [said] = outputs([line], setup)
 
-    words = ["key", "host", "registry = x", "{}", "s", "ran", "2", "made", "t", "a", "python"]
+    words = ["key", "host", "registry = x", "{}", "s", "ran", "1", "made", "t", "a", "python"]
     assert said.splitlines() == words
 
 
 def test_a_place_can_be_hidden_and_reading_kept_to_folders() -> None:
     """`--read` grants neither all of `/etc`, `/var` and `/run`, nor what is hidden in the folders that it names."""
     setup = f"mkdir -p ~/data/deep /run/app; echo {CANARY} | tee ~/data/deep/key ~/data/open /run/app/token"
-    lines = ["cat ~/data/deep/key", "cat ~/data/open", "cat /run/app/token", "cat /etc/fstab /etc/crontab"]
+    lines = [
+        "cat ~/data/deep/key",
+        "cat ~/data/open",
+        "cat /run/app/token",
+        "cat /etc/fstab /var/lib/apt/extended_states",
+    ]
     hide = ["--hide", "/tmp/arena/home/data/deep"]
     hidden = outputs(lines[:2], setup, extra=hide)
     kept = outputs(lines, setup, extra=["--read", "/tmp/arena/home/data", *hide])
 
     assert [CANARY in said for said in (*hidden, *kept[:3])] == [False, True, False, True, False]
-    assert kept[3].count("Permission denied") == kept[3].count("\n")
+    assert {each.rpartition(": ")[2] for each in kept[3].splitlines()} <= {
+        "Permission denied",
+        "No such file or directory",
+    }
 
 
 def test_other_programs_temporary_files_are_not_read() -> None:
     """A line has a temporary folder of its own, which the next line of the same project finds again."""
-    setup = f"echo {CANARY} > /tmp/other; echo {CANARY} > $OUT/file"
-    lines = ["cat /tmp/other $OUT/file; echo kept > $TMPDIR/note", "cat $TMPDIR/note; rm $TMPDIR/note"]
+    setup = f"echo {CANARY} > /tmp/other"
+    lines = ["cat /tmp/other; echo kept > $TMPDIR/note", "cat $TMPDIR/note; rm $TMPDIR/note"]
     first, second = outputs(lines, setup)
 
     assert CANARY not in first

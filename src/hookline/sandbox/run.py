@@ -92,7 +92,7 @@ class ConfinedLine:
 class Crew:
     """The launcher's two others.
 
-    The supervisor is told its line by `take`, which may give an exit code instead; one that was forked ahead waits there.
+    The supervisor is told its line by `take`, which may give an exit code instead; one forked ahead waits there.
     """
 
     def __init__(self, take: Take) -> None:

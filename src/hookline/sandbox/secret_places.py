@@ -242,9 +242,11 @@ def around(tops: Iterable[str], hidden: Iterable[str]) -> list[tuple[str, bool]]
         try:
             with os.scandir(top) as entries:
                 for entry in entries:
+                    if entry.path in hidden or entry.is_symlink():
+                        continue
                     if entry.path in way:
                         waiting.append(entry.path)
-                    elif entry.path not in hidden and not entry.is_symlink():
+                    else:
                         granted.append((entry.path, entry.is_dir()))
         except OSError:
             continue
