@@ -22,8 +22,10 @@ MARKED = f'{CANARY} "auth" _auth <password'
 MAKE = "cd ~; for f in {}; do mkdir -p $(dirname $f); echo '{}' > $f; done".format(" ".join(FILES), MARKED)
 READERS = (
     "cat {0}", "head -c 99 {0}", "python3 -c 'print(open(\"{0}\").read())'", "cp {0} copy; cat copy",
-    "ln {0} hard; cat hard", "ln -s {0} soft; cat soft", "mv {0} moved; cat moved", "cd $(dirname {0}) && cat $(basename {0})",
-    "tar c {0} | cat", "cat /proc/self/root{0}", "exec 3<{0}; cat <&3", "(cat < {0})", "dd if={0}", "grep -r . $(dirname {0})",
+    "ln {0} hard; cat hard", "ln -s {0} soft; cat soft", "mv {0} moved; cat moved",
+    "cd $(dirname {0}) && cat $(basename {0})",
+    "tar c {0} | cat", "cat /proc/self/root{0}", "exec 3<{0}; cat <&3", "(cat < {0})", "dd if={0}",
+    "grep -r . $(dirname {0})",
     "perl -pe '' {0}", "awk 1 {0}", "base64 -d < <(base64 {0})", "while read l; do echo $l; done < {0}", "bash {0}",
     "git hash-object -w {0} && git cat-file -p $(git hash-object {0})", "git diff --no-index /dev/null {0}",
     "od -c {0}",

@@ -19,8 +19,8 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
     """
 
     __slots__ = (
-        "block", "block_guard", "call", "hide", "limits", "network", "protect", "read", "show", "sockets", "tell_folder",
-        "unprotect", "write", "write_guard",
+        "block", "block_guard", "call", "hide", "limits", "network", "protect", "read", "show", "sockets",
+        "tell_folder", "unprotect", "write", "write_guard",
     )  # fmt: skip
 
     block: tuple[str, ...]
