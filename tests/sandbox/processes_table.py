@@ -17,6 +17,21 @@ until [ -e $OUT/ready ]; do sleep 0.02; done
 _P = "P=$(cat $OUT/pid); "
 _C = "python3 -c 'import ctypes, os, sys; l = ctypes.CDLL(None); p = int(sys.argv[1]); {}' $(cat $OUT/pid)"
 
+_SWAPPED = """python3 -c '
+import ctypes, os, socket, threading
+libc = ctypes.CDLL(None)
+own = socket.socket(1); own.bind("own-socket"); own.listen(4096)
+good, bad = (b"\\1\\0" + name.encode() + b"\\0" for name in ("own-socket", os.environ["OUT"] + "/streams"))
+memory, stop = ctypes.create_string_buffer(good, 110), []
+def swap():
+    while not stop: ctypes.memmove(memory, bad, len(bad)); ctypes.memmove(memory, good, len(good))
+thread = threading.Thread(target=swap); thread.start()
+for _ in range(1000):
+    s = socket.socket(1); s.setblocking(False); libc.connect(s.fileno(), memory, 110)
+stop.append(1)'
+"""
+"""The address of a connection is another one whenever it is read again."""
+
 LINES = [
     _P + "kill -STOP $P",
     _P + "kill -9 $P",
@@ -101,6 +116,12 @@ LINES = [
     "SSH_AUTH_SOCK=$OUT/streams ssh-add -D",
     "exec 9<> /dev/tcp/127.0.0.1/22; python3 -c 'import socket, os; socket.socket(1).connect(os.environ[\"OUT\"] + \"/streams\")'",
     "node -e 'require(\"net\").connect(process.env.OUT + \"/streams\")'",
+    "mv tmux-0 t; python3 -c 'import socket; socket.socket(1).connect(\"t/default\")'",
+    "python3 -c 'import socket, os; s = socket.socket(1); s.bind(\"a\"); s.listen(); os.rename(\"tmux-0/default\", \"a\"); socket.socket(1).connect(\"a\")'",
+    "python3 -c 'import socket, os; s = socket.socket(1); s.bind(\"a\"); s.listen(); os.unlink(\"a\"); os.link(os.environ[\"OUT\"] + \"/streams\", \"a\"); socket.socket(1).connect(\"a\")'",
+    "python3 -c 'import socket, os; socket.socketpair(1, 3)[0].sendto(b\"x\", os.environ[\"OUT\"] + \"/packets\")'",
+    "python3 -c 'import socket, os; s = socket.socket(1); s.setblocking(False); s.connect(\"/proc/self/root\" + os.environ[\"OUT\"] + \"/streams\")'",
+    _SWAPPED,
     "perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0); connect(S, sockaddr_un(\"$ENV{OUT}/streams\"))'",
 ]  # fmt: skip
 """Each has an effect on the watcher when it runs bare."""

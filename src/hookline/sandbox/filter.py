@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ALLOW, NOTIFY, ERRNO, KILL = 0x7FFF0000, 0x7FC00000, 0x00050000, 0x80000000
-EPERM, ENOSYS = 1, 38
-_LOAD, _EQUAL, _SET, _AT_LEAST, _JUMP, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x05, 0x06
+EPERM, ENOSYS, EOPNOTSUPP = 1, 38, 95
+_LOAD, _EQUAL, _SET, _AT_LEAST, _JUMP, _RETURN, _AND = 0x20, 0x15, 0x45, 0x35, 0x05, 0x06, 0x54
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
 _FEW = 3
-_LOCAL = (1, 16)  # AF_UNIX, AF_NETLINK
+_UNIX, _NETLINK, _INTERNET = 1, 16, (2, 10)
+_STREAM, _SEQPACKET, _KIND = 1, 5, 0xF
+_TCP = 6
 
 Instruction = tuple[int, int, int, int]
 
@@ -54,11 +56,8 @@ def _notify_unless_zero(argument: int) -> list[Instruction]:
     return [_load_argument(argument), (_EQUAL, 0, 2, 0), high, (_EQUAL, 1, 0, 0), _answer(NOTIFY), _answer(ALLOW)]
 
 
-def _socket() -> list[Instruction]:
-    block = [_load_argument(0)]
-    for family in _LOCAL:
-        block += [(_EQUAL, 0, 1, family), _answer(ALLOW)]
-    return [*block, _answer(NOTIFY)]
+def _if_equal(value: int, block: list[Instruction]) -> list[Instruction]:
+    return [(_EQUAL, 0, len(block), value), *block]
 
 
 def _clone() -> list[Instruction]:
@@ -67,10 +66,26 @@ def _clone() -> list[Instruction]:
     return [*names, (_SET, 0, 1, syscalls.THREAD), _answer(ALLOW), _answer(NOTIFY)]
 
 
-def blocks(*, network: bool, scoped_signals: bool, starts: bool, forks: bool = False) -> dict[str, list[Instruction]]:
-    """What happens at each call that is looked at, by its name."""
+def _streams() -> list[Instruction]:
+    """Unix streams only: a datagram names whom it is for in memory, where the filter cannot look."""
+    passes = [each for kind in (_STREAM, _SEQPACKET) for each in _if_equal(kind, [_answer(ALLOW)])]
+    return [_load_argument(1), (_AND, 0, 0, _KIND), *passes, _answer(NOTIFY)]
+
+
+def _socket(network: str) -> list[Instruction]:
+    """Families that are known, and of these the kinds that can be held."""
+    tcp = [each for protocol in (0, _TCP) for each in _if_equal(protocol, [_answer(ALLOW)])]
+    kinds = [_load_argument(1), (_AND, 0, 0, _KIND), *_if_equal(_STREAM, [_load_argument(2), *tcp, _answer(NOTIFY)])]
+    internet = {"all": [_answer(ALLOW)], "tcp": [*kinds, _answer(NOTIFY)], "none": [_answer(NOTIFY)]}[network]
+    route = [_load_argument(2), *_if_equal(0, [_answer(ALLOW)]), _answer(ALLOW if network == "all" else NOTIFY)]
+    families = [(_UNIX, _streams()), (_NETLINK, route), *((family, internet) for family in _INTERNET)]
+    return [_load_argument(0), *(each for row in families for each in _if_equal(*row)), _answer(NOTIFY)]
+
+
+def blocks(*, network: str, scoped_signals: bool, starts: bool, forks: bool = False) -> dict[str, list[Instruction]]:
+    """What happens at each call that is looked at, by its name; `network` is `all`, `tcp` or `none`."""
     found = {name: [_answer(NOTIFY)] for name in (*syscalls.WRITES, *syscalls.METADATA, *syscalls.REFUSED)}
-    found |= {name: [_answer(NOTIFY)] for name in ("execve", "execveat", "connect")}
+    found |= {name: [_answer(NOTIFY)] for name in ("execve", "execveat", "connect", "bind")}
     found |= {name: [_answer(ERRNO | ENOSYS)] for name in syscalls.ABSENT}
     found["open"] = _when_any_bit(1, syscalls.O_WRITES, NOTIFY)
     found["openat"] = _when_any_bit(2, syscalls.O_WRITES, NOTIFY)
@@ -79,14 +94,18 @@ def blocks(*, network: bool, scoped_signals: bool, starts: bool, forks: bool = F
     found["keyctl"] = _notify_if_any(0, syscalls.KEY_CHANGES)
     found |= {name: [_answer(NOTIFY)] for name in (*syscalls.OWNED_GROUPS, *syscalls.IPC)}
     found |= {name: _notify_unless_zero(0) for name in syscalls.SCHEDULING}
-    found |= {name: [_answer(NOTIFY)] if at < 0 else _notify_unless_zero(at) for name, at in syscalls.SENDS.items()}
+    found |= {name: _when_any_bit(at, syscalls.FAST_OPEN, ERRNO | EOPNOTSUPP) for name, at in syscalls.SENDS.items()}
+    found |= {
+        "socket": _socket(network),
+        "socketpair": [_load_argument(0), *_if_equal(_UNIX, _streams()), _answer(NOTIFY)],
+    }
     if starts:
         found["set_tid_address"] = [_answer(NOTIFY)]
         found["ptrace"] = _notify_if_any(0, syscalls.ATTACHING)
     if forks:
         found |= {name: [_answer(NOTIFY)] for name in syscalls.FORKS} | {"clone": _clone()}
-    if not network:
-        found["socket"] = _socket()
+    if network == "tcp":
+        found["listen"] = [_answer(NOTIFY)]
     if not scoped_signals:
         found |= {name: [_answer(NOTIFY)] for name in syscalls.SIGNALS}
     return found
@@ -96,7 +115,7 @@ _MADE: dict[tuple[str | bool, ...], bytes] = {}
 
 
 def program(
-    machine: str, *, network: bool = True, scoped_signals: bool = True, starts: bool = True, forks: bool = False
+    machine: str, *, network: str = "all", scoped_signals: bool = True, starts: bool = True, forks: bool = False
 ) -> bytes:
     """The filter as the kernel takes it; programs of another architecture can call nothing at all.
 

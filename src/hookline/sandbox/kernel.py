@@ -12,6 +12,8 @@ from hookline.sandbox.syscalls import MACHINES, NUMBERS
 _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 24, 36, 38
 _SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32
 _RECEIVE, _SEND, _ID_VALID, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082102, 0x40082104
+_ADD_DESCRIPTOR, _CLOSE_ON_EXEC = 0x40182103, 0o2000000
+_PIDFD_THREAD = 0o200
 _SYNC_WAKE_UP = 1
 _CONTINUE = 1
 _PAGE = 4096
@@ -249,9 +251,13 @@ def _set_filter(flags: int, head: _Program) -> int:
     return call("seccomp", libc.c_uint(_SET_FILTER), libc.c_uint(flags), libc.byref(head))
 
 
-def take_descriptor(pid: int, descriptor: int) -> int:
-    """A copy of another process's descriptor."""
-    pidfd = os.pidfd_open(pid)
+def take_descriptor(thread: int, descriptor: int) -> int:
+    """A copy of another thread's descriptor; before Linux 6.9 that of its process, which is nearly always the same."""
+    try:
+        pidfd = os.pidfd_open(thread, _PIDFD_THREAD)
+    except OSError:
+        status = content(f"/proc/{thread}/status")
+        pidfd = os.pidfd_open(int(status.partition(b"\nTgid:")[2].split(None, 1)[0]))
     try:
         return call("pidfd_getfd", libc.c_int(pidfd), libc.c_int(descriptor), libc.c_uint(0))
     finally:
@@ -291,6 +297,13 @@ def respond(listener: int, notice: int, error: int | None = None, value: int = 0
         fcntl.ioctl(listener, _SEND, RESPONSE.pack(notice, value, -(error or 0), _CONTINUE if error is None else 0))
     except OSError:
         return
+
+
+def add_descriptor(listener: int, notice: int, descriptor: int, *, inherit: bool) -> int:
+    """Give the process that waits a copy of a descriptor of ours; its number there."""
+    asked = bytearray(struct.pack("QIIII", notice, 0, descriptor, 0, 0 if inherit else _CLOSE_ON_EXEC))
+    number: int = fcntl.ioctl(listener, _ADD_DESCRIPTOR, asked)
+    return number
 
 
 def open_plainly(folder: int, path: str, flags: int, *, links: bool = True) -> int:
@@ -347,6 +360,13 @@ class Memory:
             parts.append(part)
             address, length = address + len(part), length - len(part)
         return b"".join(parts)
+
+    def write(self, thread: int, address: int, data: bytes) -> None:
+        """Put bytes where a call expects its result."""
+        memory = libc.buffer(data)
+        ours, theirs = _Range(libc.addressof(memory), len(data)), _Range(address, len(data))
+        one = libc.c_ulong(1)
+        call("process_vm_writev", libc.c_int(thread), libc.byref(ours), one, libc.byref(theirs), one, libc.c_ulong(0))
 
     def text(self, thread: int, address: int) -> bytes:
         """A text that ends with a zero byte."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from hookline.sandbox.kernel import content
 from hookline.sandbox.syscalls import BY_USER, IPC_CHANGES, NEW_LIMIT, OWNED_GROUPS, READ_ONLY_SEGMENT
@@ -44,6 +45,16 @@ class OutsideResources:
         if commands and arguments[position] & 0xFF not in commands:
             return False
         return arguments[0] & 0xFFFFFFFF in self._segments[_KINDS[name]]
+
+
+def keep_sockets() -> None:
+    """Do not hand on sockets that are connected outside to the command, standard streams apart."""
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if int(name) > 2 and stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                os.set_inheritable(int(name), False)
+        except OSError:
+            continue
 
 
 def target(name: str, arguments: tuple[int, ...], thread: int) -> int | None:

@@ -17,7 +17,7 @@ import time
 from hookline.sandbox import filter as seccomp
 from hookline.sandbox import kernel, signals, writable_dirs
 from hookline.sandbox.limits import UsageLimits
-from hookline.sandbox.outside import OutsideResources
+from hookline.sandbox.outside import OutsideResources, keep_sockets
 from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.reports import Reporter
@@ -353,7 +353,7 @@ def _hand_over(policy: Policy) -> int:
     kernel.limit_capabilities()
     program = seccomp.program(
         kernel.machine(),
-        network=policy.network != "none",
+        network="none" if policy.network == "none" else "all",
         scoped_signals=kernel.landlock_version() >= SCOPED_SINCE,
         starts=bool(policy.block),
         forks="processes" in policy.limits,
@@ -375,6 +375,7 @@ def _become(line: ConfinedLine, ready: int) -> None:
         except (kernel.Unsupported, OSError) as error:
             _say(kernel.why(error))
             os._exit(FAILED)
+        keep_sockets()
         signals.default(signals.PIPE, signals.XFSZ)  # Python ignores these; a command expects to be ended by them
         _execute(line.argv, line.environment)
     except FileNotFoundError:

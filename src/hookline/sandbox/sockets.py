@@ -1,118 +1,338 @@
-"""Sockets as doors: a program outside that takes orders would carry them out unconfined."""
+"""Sockets as doors: a program outside that takes orders would carry them out unconfined.
+
+Connections and names are made here, on a copy of the very socket and with the very address that was judged: were the
+kernel to go on after a look, it would read both again. A Unix socket is known by its file's inode: one that this line
+has made, or one that the user named.
+"""
 
 from __future__ import annotations
 
+import _socket
+import _thread
+import fcntl
 import os
+import select
+import stat
 import struct
+import time
 
-from hookline.sandbox.judged_line import JudgedLine, Notice
-from hookline.sandbox.path_access import real
+from hookline.sandbox import kernel, libc
+from hookline.sandbox.judged_line import EINVAL, CallAnswered, CallMade, JudgedLine, Notice
+from hookline.sandbox.metadata import Actor
+from hookline.sandbox.outside import signed
+from hookline.sandbox.path_access import resolve_in_process
 from hookline.sandbox.patterns import matches_glob
 from hookline.sandbox.reports import Refusal
-from hookline.sandbox.syscalls import AT_FDCWD, MESSAGE, MOST_MESSAGES, SENDS
+from hookline.sandbox.syscalls import AT_FDCWD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Self
+
     from hookline.sandbox.judged_line import Table
 
-_UNIX, _INTERNET, _INTERNET_6 = 1, 2, 10
-_HARMLESS = ("/run/nscd/*", "/var/run/nscd/*", "/run/systemd/resolve/*", "/run/systemd/userdb/*", "/dev/log",
-             "/run/systemd/journal/*", "*/S.gpg-agent*", "*/.s.PGSQL.*", "*/mysql*.sock", "*/mysqld.sock",
-             "*/redis*.sock", "/run/avahi-daemon/socket")  # fmt: skip
-"""Look-ups, logs, keys and databases: these answer, and start nothing in the caller's name."""
-_DOORS = (
-    "*/tmux-*/*", "*/.X11-unix/*", "*/screen/*", "*/.screen/*", "*/docker.sock", "*/podman.sock", "*/containerd.sock",
-    "*/emacs*/server", "*/dbus-*", "*/kitty*", "*/.vscode-*", "*/vscode-*.sock", "*/nvim*",
-)  # fmt: skip
-"""Programs that run what they are told, also where their socket lies in a folder that may be written to."""
+UNIX, INTERNET, INTERNET_6 = 1, 2, 10
+_SEQPACKET, _DATAGRAM, _RAW, _KIND = 5, 2, 3, 0xF
+_EINTR, _EAGAIN, _ECONNREFUSED, _EINPROGRESS = 4, 11, 111, 115
+_EAFNOSUPPORT = 97
+_LONGEST_ADDRESS = 128
+_SOCKET_LEVEL, _ERROR, _SEND_TIMEOUT = 1, 4, 21
+_MOMENT = 50  # milliseconds
+_ANY = ("0.0.0.0", "::")  # noqa: S104 - compared, never bound to
+_CLOCK = 10_000_000  # nanoseconds: how late the clock of file systems may be
+_LOOKUPS = ("/run/nscd/*", "/var/run/nscd/*", "/run/systemd/resolve/*", "/run/avahi-daemon/socket")
+"""What looks names up for programs: open with the network, closed without."""
+_ON_THE_SIDE = (*_LOOKUPS, "/run/systemd/userdb/*", "/dev/log", "/run/systemd/journal/*")
+"""What C libraries try first and do without."""
 _REMOTE_SHELLS = {22: "ssh", 23: "telnet", 2375: "docker", 2376: "docker"}
+_connect, _bind = libc.function("connect"), libc.function("bind")
 
 
 class Sockets:
-    """Whom a line may talk to on this machine."""
+    """Whom a line may talk to."""
 
     def __init__(self, line: JudgedLine) -> None:
         self._line = line
-        agent = os.environ.get("SSH_AUTH_SOCK", "")
-        self._allowed = tuple(os.path.realpath(path) for path in (*line.policy.sockets, agent) if path)
+        self._own: set[tuple[int, int]] = set()
+        self._abstract: dict[bytes, int] = {}
+        self._actor = Actor()
+        self._paths = tuple(os.path.realpath(path) for path in line.policy.sockets)
+        self._named = {_identity(os.stat(path)) for path in self._paths if os.path.exists(path)}
 
     def table(self) -> Table:
         """The calls that make a socket, or name whom it talks to."""
-        table: Table = dict.fromkeys(SENDS, self._send)
-        return table | {"connect": self._connect, "socket": self._socket}
+        return {"socket": self._kind, "socketpair": self._pair, "connect": self._connect, "bind": self._bind}
+
+    def _kind(self, _name: str, notice: Notice) -> Refusal | None:
+        """Say why there is no such socket; families that no program needs are unknown here."""
+        family = signed(notice[6])
+        if family == UNIX:
+            return Refusal("a Unix datagram socket", self._guard, "it could send to programs outside", quiet=True)
+        if family in (INTERNET, INTERNET_6) and self._line.policy.network == "none":
+            return Refusal("the network", "--no-network", "this line runs without one")
+        raise OSError(_EAFNOSUPPORT, os.strerror(_EAFNOSUPPORT))
+
+    def _pair(self, _name: str, notice: Notice) -> Refusal | None:
+        """Two ends that send packets to each other: made so that neither can be pointed elsewhere."""
+        family, kind, protocol = (signed(value) for value in notice[6:9])
+        if family != UNIX or kind & _KIND not in (_DATAGRAM, _RAW):
+            raise OSError(_EAFNOSUPPORT, os.strerror(_EAFNOSUPPORT))
+        ends = _socket.socketpair(UNIX, kind & ~_KIND | _SEQPACKET, protocol)
+        inherit = not kind & _socket.SOCK_CLOEXEC
+        try:
+            numbers = [
+                kernel.add_descriptor(self._line.listener, notice[0], end.fileno(), inherit=inherit) for end in ends
+            ]
+        finally:
+            for end in ends:
+                end.close()
+        self._line.memory.write(notice[1], notice[6 + 3], struct.pack("2i", *numbers))
+        raise CallMade
 
     def _connect(self, _name: str, notice: Notice) -> Refusal | None:
-        return self._address(notice[1], notice[6 + 1], notice[6 + 2])
-
-    def _address(self, thread: int, address: int, length: int) -> Refusal | None:
-        data = self._line.memory.block(thread, address, min(length, 110)) if address and length else b""
-        refusal = self.refuse(thread, data)
-        if refusal is None and (host := host_in(data)):
-            self._line.saw("host", host)
-        return refusal
-
-    def _send(self, name: str, notice: Notice) -> Refusal | None:
-        thread, arguments = notice[1], notice[6:]
-        if name == "sendto":
-            return self._address(thread, arguments[4], arguments[5])
-        count = min(arguments[2], MOST_MESSAGES) if name == "sendmmsg" else 1
-        for index in range(count):
-            head = self._line.memory.block(thread, arguments[1] + index * MESSAGE, 12)
-            refusal = self._address(thread, *struct.unpack("QI", head))
-            if refusal is not None:
-                return refusal
+        address = self._address(notice)
+        with self._copy(notice) as sock:
+            family = int.from_bytes(address[:2], "little")
+            if family == UNIX and sock.socket.family == UNIX:
+                return self._connect_unix(sock, notice, address[2:])
+            if family in (INTERNET, INTERNET_6) and sock.socket.family != UNIX:
+                refusal = self._remote_shell(family, address)
+                if refusal is not None:
+                    return refusal
+                self._line.saw("host", shown(family, address))
+            self._make(sock, notice, address)
         return None
 
-    def _socket(self, _name: str, _notice: Notice) -> Refusal | None:
-        return Refusal("the network", "--no-network", "this line runs without one")
+    def _address(self, notice: Notice) -> bytes:
+        return self._line.memory.block(notice[1], notice[6 + 1], min(notice[6 + 2] & 0xFFFFFFFF, _LONGEST_ADDRESS))
 
-    def refuse(self, thread: int, address: bytes) -> Refusal | None:
-        """Why a connection may not be made, if it may not; the kernel itself answers what is no address at all."""
-        family = struct.unpack("H", address[:2])[0] if len(address) > 2 else 0
-        if family == _UNIX:
-            return self._local(thread, address[2:])
-        port = struct.unpack(">H", address[2:4])[0] if len(address) >= 8 else 0
-        if port in _REMOTE_SHELLS and _loopback(family, address):
-            what = f"to connect to {_REMOTE_SHELLS[port]} on this machine"
-            return Refusal(what, self._line.policy.write_guard, "it would run commands outside")
+    def _copy(self, notice: Notice) -> SocketCopy:
+        """The socket itself, whatever becomes of its number."""
+        sock = SocketCopy(kernel.take_descriptor(notice[1], signed(notice[6])))
+        if not self._line.waits(notice):  # what was read may be another process's
+            sock.close()
+            raise CallAnswered
+        return sock
+
+    def _make(self, sock: SocketCopy, notice: Notice, address: bytes, file: int = -1) -> None:
+        """Connect, to an address or a Unix socket's open file, without waiting here; never comes back."""
+        address = address or _path_address(file)
+        error = sock.connect(address)
+        if sock.blocking and error in (_EINPROGRESS, _EAGAIN):
+            kept = os.dup(file) if file >= 0 else -1
+            waited = b"" if error == _EINPROGRESS else address if kept < 0 else _path_address(kept)
+            _thread.start_new_thread(_wait, (self._line.listener, notice, sock.keep(), waited, kept))
+            raise CallAnswered
+        if error:
+            raise OSError(error, os.strerror(error))
+        raise CallMade
+
+    def _remote_shell(self, family: int, address: bytes) -> Refusal | None:
+        port = int.from_bytes(address[2:4], "big")
+        if port not in _REMOTE_SHELLS or not is_own(family, address):
+            return None
+        what = f"to connect to {_REMOTE_SHELLS[port]} on this machine"
+        return Refusal(what, self._guard, "it would run commands outside")
+
+    # -- Unix sockets ----------------------------------------------------------------------------------------------
+
+    def _connect_unix(self, sock: SocketCopy, notice: Notice, name: bytes) -> Refusal | None:
+        if name.startswith(b"\0"):
+            if not self._is_own_name(notice[1], name):
+                raise OSError(_ECONNREFUSED, os.strerror(_ECONNREFUSED))
+            self._make(sock, notice, struct.pack("H", UNIX) + name)
+        with resolve_in_process(notice[1], AT_FDCWD, os.fsdecode(name.partition(b"\0")[0])) as place:
+            found = os.stat(place.fd if place.fd >= 0 else place.path)
+            if not stat.S_ISSOCK(found.st_mode):
+                raise OSError(_ECONNREFUSED, os.strerror(_ECONNREFUSED))
+            if not self._is_open(place.path, found):
+                advice = f"to allow it, add `--socket {place.path}`"
+                quiet = any(matches_glob(pattern, place.path) for pattern in _ON_THE_SIDE)
+                what = f"to connect to `{place.path}`"
+                return Refusal(what, self._guard, "its listener is outside", advice, quiet=quiet)
+            self._actor.act(notice[1], lambda: self._make(sock, notice, b"", place.fd))
         return None
 
-    def _local(self, thread: int, name: bytes) -> Refusal | None:
-        if self._line.places is None or name.startswith(b"\0"):
-            return None
-        path = real(thread, AT_FDCWD, os.fsdecode(name.partition(b"\0")[0]))
-        if path in self._allowed or not os.path.exists(path):
-            return None
-        if not self._is_door(path):
-            return None
-        return Refusal(
-            f"to connect to `{path}`", self._line.policy.write_guard, "its listener is outside",
-            f"to allow it, add `--socket {path}`",
-        )  # fmt: skip
-
-    def _is_door(self, path: str) -> bool:
-        if self._line.temporary and path.startswith(f"{self._line.temporary}/"):
-            return False  # its listener was started by this line
-        if any(matches_glob(pattern, path) for pattern in _DOORS):
+    def _is_open(self, path: str, found: os.stat_result) -> bool:
+        if _identity(found) in self._own or _identity(found) in self._named:
             return True
-        inside = self._line.places is not None and self._line.places.hold(path)
-        return not inside and not any(matches_glob(pattern, path) for pattern in _HARMLESS)
+        if path in self._paths:  # its listener was started again; a line cannot put another one there
+            return self._line.places is not None and not self._line.places.hold(path)
+        looks_up = self._line.policy.network == "all" and any(matches_glob(pattern, path) for pattern in _LOOKUPS)
+        return looks_up and (self._line.places is None or not self._line.places.hold(path))
+
+    def _is_own_name(self, thread: int, name: bytes) -> bool:
+        """Whether the socket that has an abstract name now is the one to which this line gave it."""
+        inode = self._abstract.get(name)
+        shown = b"@" + name[1:].replace(b"\0", b"@")
+        rows = [row.split(None, 7) for row in kernel.content(f"/proc/{thread}/net/unix").splitlines()[1:]]
+        return inode is not None and any(row[6:] == [b"%d" % inode, shown] for row in rows)
+
+    def _bind(self, _name: str, notice: Notice) -> Refusal | None:
+        address = self._address(notice)
+        with self._copy(notice) as sock:
+            name = address[2:].partition(b"\0")[0]
+            if sock.socket.family == UNIX and address[:2] == struct.pack("H", UNIX) and name:
+                return self._bind_path(sock, notice, os.fsdecode(name), address)
+            self._actor.act(notice[1], lambda: sock.bind(address))
+            if sock.socket.family == UNIX:
+                own = sock.socket.getsockname()
+                self._abstract[own] = os.fstat(sock.fd).st_ino
+        raise CallMade
+
+    def _bind_path(self, sock: SocketCopy, notice: Notice, name: str, address: bytes) -> Refusal | None:
+        """Bind with the words of the caller, which it may ask for later, from its folder.
+
+        A link on the way may change meanwhile; Landlock's rules, which hold for us, too, keep the file inside.
+        """
+        thread, places = notice[1], self._line.places
+        parent, _, last = name.rstrip("/").rpartition("/")
+        folder = parent or ("/" if name.startswith("/") else "")
+        with resolve_in_process(thread, AT_FDCWD, folder) as place:
+            path = f"{place.path.rstrip('/')}/{last}"
+            if places is not None and (not places.hold(path) or self._line.others.own(path)):
+                advice = f"to allow it, add `--write {place.path}`"
+                return Refusal(f"to write `{path}`", self._guard, "no folder that may be written to holds it", advice)
+            begin = time.time_ns() - _CLOCK
+            with resolve_in_process(thread, AT_FDCWD, "") as cwd:
+                os.fchdir(cwd.fd)
+            try:
+                self._actor.act(thread, lambda: sock.bind(address))
+            finally:
+                os.chdir("/")
+            made = os.stat(last, dir_fd=place.fd, follow_symlinks=False)
+            if stat.S_ISSOCK(made.st_mode) and made.st_nlink == 1 and made.st_ctime_ns >= begin:
+                self._own.add(_identity(made))
+        raise CallMade
+
+    @property
+    def _guard(self) -> str:
+        return self._line.policy.write_guard
 
 
-def host_in(address: bytes) -> str:
-    """The host and port of an Internet address as the kernel has it; nothing for any other."""
-    family = struct.unpack("H", address[:2])[0] if len(address) >= 8 else 0
-    if family == _INTERNET:
-        return f"{'.'.join(map(str, address[4:8]))}:{struct.unpack('>H', address[2:4])[0]}"
-    if family != _INTERNET_6 or len(address) < 24:
-        return ""
-    return f"[{':'.join(f'{part:x}' for part in struct.unpack('>8H', address[8:24]))}]:{address[2] << 8 | address[3]}"
+class SocketCopy:
+    """A copy of a caller's socket: what is done to it is done to the caller's. `with` closes it, unless it is kept."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        try:
+            self.socket = _socket.socket(fileno=fd)
+        except OSError:
+            os.close(fd)
+            raise
+        self._flags = fcntl.fcntl(fd, fcntl.F_GETFL)
+
+    @property
+    def blocking(self) -> bool:
+        """Whether the caller waits for its calls."""
+        return not self._flags & os.O_NONBLOCK
+
+    def connect(self, address: bytes) -> int:
+        """Connect without waiting; 0 or the error."""
+        if self.blocking:
+            fcntl.fcntl(self.fd, fcntl.F_SETFL, self._flags | os.O_NONBLOCK)
+        try:
+            return libc.get_errno() if _connect(self.fd, address, len(address)) else 0
+        finally:
+            if self.blocking:
+                fcntl.fcntl(self.fd, fcntl.F_SETFL, self._flags)
+
+    def bind(self, address: bytes) -> None:
+        """Give it a name."""
+        if _bind(self.fd, address, len(address)):
+            raise OSError(libc.get_errno(), os.strerror(libc.get_errno()))
+
+    def keep(self) -> int:
+        """A descriptor that stays."""
+        return os.dup(self.fd)
+
+    def close(self) -> None:
+        """Let go of it."""
+        self.socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
-def _loopback(family: int, address: bytes) -> bool:
-    if family == _INTERNET:
-        return address[4] in (0, 127)
-    if family != _INTERNET_6 or len(address) < 24:
-        return False
+def _wait(listener: int, notice: Notice, fd: int, address: bytes, file: int) -> None:
+    """Wait, in a thread, for a connection that is under way, or for a full Unix listener; and answer the caller."""
+    try:
+        made = address and _connect(fd, address, len(address))
+        error = libc.get_errno() if made else 0 if address else _finish(listener, notice, fd)
+        kernel.respond(listener, notice[0], error)
+    finally:
+        os.close(fd)
+        if file >= 0:
+            os.close(file)
+
+
+def _finish(listener: int, notice: Notice, fd: int) -> int:
+    sock = _socket.socket(fileno=fd)
+    seconds, fraction = struct.unpack("2l", sock.getsockopt(_SOCKET_LEVEL, _SEND_TIMEOUT, 16))
+    end = time.monotonic() + seconds + fraction / 1e6 if seconds or fraction else None
+    events = select.poll()
+    events.register(fd, select.POLLOUT)
+    try:
+        while not events.poll(_MOMENT):
+            if not kernel.still_waiting(listener, notice[0]) or _signalled(notice[1]):
+                return _EINTR
+            if end is not None and time.monotonic() > end:
+                return _EINPROGRESS
+        return sock.getsockopt(_SOCKET_LEVEL, _ERROR)
+    finally:
+        sock.detach()
+
+
+def _signalled(thread: int) -> bool:
+    """Whether a signal waits for a thread, which the kernel keeps back while a call is with us."""
+    try:
+        rows = dict(
+            row.split(b":\t", 1) for row in kernel.content(f"/proc/{thread}/status").splitlines() if b":\t" in row
+        )
+    except OSError:
+        return True
+    pending, blocked, ignored = (int(rows[name], 16) for name in (b"SigPnd", b"SigBlk", b"SigIgn"))
+    return bool((pending | int(rows[b"ShdPnd"], 16)) & ~blocked & ~ignored)
+
+
+def _path_address(file: int) -> bytes:
+    return struct.pack("H", UNIX) + b"/proc/self/fd/%d\0" % file
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def host_of(family: int, address: bytes) -> str:
+    """The host in an address, an IPv4 one also where it is written as IPv6."""
+    if len(address) < {INTERNET: 8, INTERNET_6: 24}[family]:
+        raise OSError(EINVAL, os.strerror(EINVAL))
+    if family == INTERNET:
+        return _socket.inet_ntop(INTERNET, address[4:8])
     host = address[8:24]
-    return host in (bytes(15) + b"\1", bytes(16)) or (host[:12] == bytes(10) + b"\xff\xff" and host[12] in (0, 127))
+    mapped = host[:12] == bytes(10) + b"\xff\xff"
+    return _socket.inet_ntop(INTERNET, host[12:]) if mapped else _socket.inet_ntop(INTERNET_6, host)
+
+
+def shown(family: int, address: bytes) -> str:
+    """An address as people write it."""
+    host, port = host_of(family, address), int.from_bytes(address[2:4], "big")
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_own(family: int, address: bytes) -> bool:
+    """Whether an address is one of this machine's: to reach those, the kernel sends from that address itself."""
+    host = host_of(family, address)
+    if host in _ANY:
+        return True
+    probe = _socket.socket(INTERNET_6 if ":" in host else INTERNET, _DATAGRAM)
+    try:
+        probe.connect((host, 9))
+        return bool(probe.getsockname()[0] == host or host.startswith("127."))
+    except OSError:
+        return False
+    finally:
+        probe.close()

@@ -81,4 +81,4 @@ class Supervisor:
 
 
 def _error_of(name: str) -> int:
-    return EACCES if name in syscalls.WRITES or name in ("execve", "execveat", "socket", "connect") else EPERM
+    return EACCES if name in syscalls.WRITES or name in ("execve", "execveat", "socket", "connect", "bind") else EPERM

@@ -22,7 +22,8 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "utimes": (235, -1), "futimesat": (261, -1), "utimensat": (280, 88), "setxattr": (188, 5), "lsetxattr": (189, 6),
     "fsetxattr": (190, 7), "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
     "setxattrat": (463, 463), "removexattrat": (466, 466), "file_setattr": (469, 469), "ioctl": (16, 29),
-    "connect": (42, 203), "socket": (41, 198), "sendto": (44, 206), "sendmsg": (46, 211), "sendmmsg": (307, 269),
+    "connect": (42, 203), "socket": (41, 198), "bind": (49, 200), "listen": (50, 201), "socketpair": (53, 199),
+    "sendto": (44, 206), "sendmsg": (46, 211), "sendmmsg": (307, 269),
     "clone": (56, 220), "clone3": (435, 435), "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40),
     "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "move_mount": (429, 429),
     "open_tree": (428, 428), "open_tree_attr": (467, 467), "fsopen": (430, 430), "fsconfig": (431, 431),
@@ -131,10 +132,11 @@ IPC_CHANGES: dict[str, tuple[int, tuple[int, ...]]] = {
 READ_ONLY_SEGMENT = 0x1000
 KEY_CHANGES = (2, 3, 4, 5, 7, 8, 9, 12, 13, 15, 19, 20, 21, 29, 30)
 """The commands of `keyctl` that change a key or a keyring."""
-SENDS = {"sendto": 4, "sendmsg": -1, "sendmmsg": -1}
-"""Calls that may name whom they send to: where the address is; in memory, where the filter cannot look, for -1."""
-MESSAGE, MOST_MESSAGES = 64, 1024
-"""The size of a message's head in a list of them, and how many the kernel takes at once."""
+SENDS = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}
+"""Calls that may name whom they send to, and where their flags are. What they could name is closed elsewhere: there are
+no Unix datagrams, and no UDP where the network is limited."""
+FAST_OPEN = 0x20000000
+"""MSG_FASTOPEN: a connection made by sending."""
 
 FORKS = ("clone", "fork", "vfork")
 """Calls that make a process, or a thread; `clone3` is absent."""
