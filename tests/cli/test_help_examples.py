@@ -32,6 +32,8 @@ EXIT_CODES = {
     'hookline fire UserPromptSubmit --field prompt="hello"': 0,
     "hookline list": 0,
     "hookline list --event PreToolUse --tool Bash": 0,
+    "hookline packs": 0,
+    "hookline packs git --json": 0,
     "hookline trust": 0,
     "hookline trust --yes": 0,
     "hookline trust --forget": 0,
@@ -53,6 +55,7 @@ EXIT_CODES = {
 }
 """The examples that are run here, in a project whose hooks deny a forced push and writing outside."""
 ELSEWHERE = {
+    "hookline init --pack git secrets": "tests/cli/test_init.py",
     "hookline install claude --hooks hooks.py --until-exit": "tests/cli/test_until_exit.py",
     "hookline audit show -f logs/ | grep DENY": "tests/cli/test_audit.py",
     "hookline replay ~/.claude/projects --hooks hooks.py": "tests/cli/test_replay.py",

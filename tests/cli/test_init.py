@@ -87,7 +87,7 @@ def test_local_and_json(place: Place) -> None:
     done = place.run("init", "--local", "--json")
 
     assert json.loads(done.stdout) == {
-        "wrote": ".claude/settings.local.json", "hooks": ["confined-shell", "stay-inside", "own-files"]
+        "wrote": [".claude/settings.local.json"], "hooks": ["confined-shell", "stay-inside", "own-files"]
     }  # fmt: skip
     assert (place.project / ".claude/settings.local.json").exists()
 
@@ -132,3 +132,45 @@ def test_a_tool_call_costs_one_process(place: Place) -> None:
 
     for tool in ("Bash", "Write", "Edit", "MultiEdit", "NotebookEdit"):
         assert len([hook for hook in hooks if hook.matcher.matches(tool)]) == 1
+
+
+def test_packs_are_switched_on_and_single_rules_off(place: Place, path: str) -> None:
+    """One line for each rule; another pack is added to the file, and what was edited in it stays."""
+
+    def denied(line: str) -> str:
+        return place.run("fire", "--bash", line, "--trust", PATH=path).stdout
+
+    policy = place.project / ".claude" / "hookline.toml"
+    assert place.run("init", "--pack", "git", "secrets").returncode == 0
+    assert "(git.no-clean)" in denied("env A=1 git clean -xdf")
+    assert "(secrets.no-env-files)" in denied("cat .env")
+    assert denied("git status").startswith("PreToolUse(Bash) → ALLOW") or "DENY" not in denied("git status")
+
+    policy.write_text(policy.read_text().replace("no-clean           = true", "no-clean           = false"))
+    done = place.run("init", "--pack", "terraform")
+    assert done.returncode == 0, done.stderr
+    assert "DENY" not in denied("git clean -xdf")
+    assert "(terraform.no-destroy)" in denied("terraform destroy")
+    assert len(json.loads((place.project / ".claude/settings.json").read_text())["hooks"]["PreToolUse"]) == 3
+
+
+def test_a_policy_that_cannot_be_read_denies(place: Place, path: str) -> None:
+    """A rule that is misspelt, a file that is gone: nothing runs until it is right again."""
+    assert place.run("init", "--pack", "git").returncode == 0
+    policy = place.project / ".claude" / "hookline.toml"
+    for text in ("[git]\nno-cleen = true\n", "[[[", None):
+        policy.write_text(text) if text else policy.unlink()
+        fired = place.run("fire", "--bash", "ls", "--trust", PATH=path)
+        assert fired.returncode == 2, text
+    assert place.run("init", "--pack", "gti").stderr.startswith(
+        "hookline init: no pack is called `gti`; there are ci, "
+    )
+
+
+def test_packs_are_listed(place: Place) -> None:
+    """With what each rule is for; `--json` says what it refuses."""
+    assert "no-force-push            no push that takes commits away" in place.run("packs").stdout
+    assert (
+        "git clean -f *" in json.loads(place.run("packs", "git", "--json").stdout)["git"]["rules"]["no-clean"]["block"]
+    )
+    assert place.run("packs", "gti").returncode == 1

@@ -17,7 +17,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "check": ("check", "what is wrong with the hook files"),
     },
     "guard an agent": {
-        "init": ("init", "write a starter settings file with guards"),
+        "init": ("init", "write a starter settings file with guards and packs"),
+        "packs": ("packs", "list the rules that `init --pack` switches on"),
         "trust": ("trust", "review and trust a project's hooks"),
         "install": ("install", "put hooks into agent CLIs; `--list`: which there are"),
         "uninstall": ("uninstall", "take them out again"),

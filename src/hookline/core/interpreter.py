@@ -44,7 +44,7 @@ _PREFIXES = (
     "PERL", "LUA_", "COVERAGE_", "SETUPTOOLS_", "CONDA_", "UV_", "PIP_", "npm_config_", "NPM_CONFIG_",
 )  # fmt: skip
 """What makes Python, a shell, git, TLS or an interpreter that a hook starts run or read something else."""
-_MARK = "hookline."
+_MARK, _SHARED = "hookline.", "HOOKLINE_SHARED"
 
 
 def python_argv(
@@ -77,7 +77,7 @@ def shared_command() -> str:
 
     Its place is not the environment's: the account's own `~/.local/bin`, where pipx and uv put it, or the system's.
     """
-    clear = " ".join(f"{name}=" for name in (*HEEDED, *_STARTUP))
+    clear = " ".join([*(f"{name}=" for name in (*HEEDED, *_STARTUP)), f"{_SHARED}=1"])
     home = '$(eval echo "~$(/usr/bin/id -un)")'
     return f'hookline=$(PATH="{home}/.local/bin:{SYSTEM}" command -v hookline) && {clear} "$hookline"'
 
@@ -130,7 +130,7 @@ def shield(words: list[str]) -> None:
     """
     if not words or words[0] not in GATES:
         return
-    if not sys.flags.isolated and "--scope shared" in " ".join(words):
+    if not sys.flags.isolated and os.environ.get(_SHARED):
         os.execv(sys.executable, hookline_argv(*words))  # noqa: S606 - this very program
     if sys.flags.isolated:
         _isolate(os.environ)

@@ -8,7 +8,7 @@ it is asked about, or denied, as the user chose.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -41,6 +41,8 @@ class GuardPattern(msgspec.Struct, frozen=True):
     mention: re.Pattern[str]
     needle: str
     """What any command that is meant must contain, in small letters."""
+    label: str = ""
+    """What stands behind the pattern in a reason."""
 
     def names(self, name: str) -> bool:
         """Whether a program of this name is meant."""
@@ -109,7 +111,7 @@ _NAME_COMMANDS = frozenset({"SlashCommand", "Skill"})
 
 
 def block(
-    patterns: Iterable[str],
+    patterns: Iterable[str] | Mapping[str, str],
     *,
     undecided: Undecided = "ask",
     confine: Confine = None,
@@ -119,9 +121,12 @@ def block(
     """Deny any line that would run one of these commands: `commands.block(["rm -rf *", "sudo *"])`.
 
     With `confine="auto"` a line that reading cannot decide is not asked about where the kernel can hold it: it runs
-    confined, and each program is judged as it starts. Hookline's own agent does that unless `confine="off"`.
+    confined, and each program is judged as it starts. Hookline's own agent does that unless `confine="off"`. A mapping
+    has for each pattern what is said behind it.
     """
-    known = [pattern_of(text) for text in _some(patterns, "pattern")]
+    labels = patterns if isinstance(patterns, Mapping) else {}
+    known = [msgspec.structs.replace(pattern_of(text), label=labels.get(text, ""))
+             for text in _some(patterns, "pattern")]  # fmt: skip
     policy = Policy(None, block=tuple(each.text for each in known), block_guard=name)
     check_undecided(undecided)
 
@@ -219,7 +224,7 @@ def judged(line: str, patterns: Sequence[GuardPattern], undecided: Undecided | N
         for pattern in _worth_a_look(patterns, part):
             caught = matches_command(pattern, part)
             if caught is RuleMatch.YES:
-                return deny(f"`{part.text[:200]}` is blocked by the pattern `{pattern.text}`")
+                return deny(f"`{part.text[:200]}` is blocked by the pattern `{pattern.text}`{pattern.label}")
             if caught is RuleMatch.MAYBE:
                 doubts.append(f"`{part.raw or part.text}` may be `{pattern.text}`, depending on what is expanded")
             elif _looks_like_match(pattern, part):

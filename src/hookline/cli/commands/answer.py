@@ -124,8 +124,6 @@ def parsed(host: Host, words: Sequence[str]) -> tuple[AnswerOptions, str]:
         deadline = math.nan
     if not deadline > 0:
         return AnswerOptions(host), f"--deadline: expected seconds, got `{given['deadline']}`"
-    if given.get("scope") == "shared":  # a project's entry that names no folder of a machine
-        given["scope"] = "project"
     given["deadline"] = min(deadline, host.config.longest)  # the host does not wait longer, whatever its file says
     return AnswerOptions(host, **given), ""
 

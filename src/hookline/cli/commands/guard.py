@@ -83,7 +83,15 @@ def _make_paths(args: argparse.Namespace) -> list[Hook]:
     made = paths.stay_inside(args.root, also, read=args.read, undecided=args.undecided, confine=args.confine)
     if args.block:
         made.append(commands.block(args.block, undecided=args.undecided, confine=args.confine))
-    return [*made, protect.own_files()] if args.protect else made
+    return [*made, *([protect.own_files()] if args.protect else []), *_make_packs(args)]
+
+
+def _make_packs(args: argparse.Namespace) -> list[Hook]:
+    if not args.packs:
+        return []
+    from hookline.guards.packs import from_file
+
+    return from_file(args.packs, confine=getattr(args, "confine", None))
 
 
 def _make_commands(args: argparse.Namespace) -> list[Hook]:
@@ -147,6 +155,7 @@ _UNDECIDED = _one_of("ask deny", "ask", "when a line cannot be read")
 _CONFINE = _one_of(
     "auto off", "off", "`auto`: where the kernel can hold a shell line, run it confined instead of asking about it"
 )
+_PACKS = {"metavar": "FILE", "help": "also the rules that this file switches on (`hookline packs`)"}
 _GUARDS: dict[str, tuple[str, dict[str, dict[str, Any]], Callable[[argparse.Namespace], list[Hook]]]] = {
     "paths": ("stay inside the project's folder", {
         "--root": {"metavar": "DIR", "help": "the folder to stay in (default: the project)"},
@@ -157,6 +166,7 @@ _GUARDS: dict[str, tuple[str, dict[str, dict[str, Any]], Callable[[argparse.Name
         "--temporary": _switch("the system's temporary folder may be written in, too"),
         "--block": _several("PATTERN", "also refuse to run this, such as 'sudo *'"),
         "--protect": _switch("also ask before files that switch guards off are written"),
+        "--packs": _PACKS,
     }, _make_paths),
     "commands": ("commands that may not be run, or the only ones that may", {
         "--block": _several("PATTERN", "such as 'rm -rf *'"),
@@ -168,7 +178,8 @@ _GUARDS: dict[str, tuple[str, dict[str, dict[str, Any]], Callable[[argparse.Name
     "protect": ("ask before the files that switch guards off are written", {
         "--also": _several("FILE", "one more file or folder"),
         "--deny": _switch("deny instead of asking"),
-    }, lambda args: [protect.own_files(args.also, answer="deny" if args.deny else "ask")]),
+        "--packs": _PACKS,
+    }, lambda args: [protect.own_files(args.also, answer="deny" if args.deny else "ask"), *_make_packs(args)]),
     "secrets": ("stop credentials, or take them out", {
         "--redact": _switch("take credentials out instead of stopping the call"),
     }, lambda args: secrets.redact() if args.redact else secrets.block()),

@@ -1,51 +1,74 @@
-"""`hookline init`: a first settings file, with guards, trusted because you just wrote it."""
+"""`hookline init`: a first settings file, with guards and packs of rules, trusted because you just wrote it."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from hookline.cli.commands.packs import known
 from hookline.cli.options import add_json, parser
 from hookline.cli.style import paint
 from hookline.cli.trust_review import keep_trust
-from hookline.core.interpreter import entry_argv, shell_command
+from hookline.core.interpreter import PROJECT, entry_argv, shared_command, shared_program, shell_command
 from hookline.display import one_line
 from hookline.errors import ConfigError
-from hookline.hosts.install.entries import deny_by_exit
+from hookline.guards.packs import packs
+from hookline.hosts.install.entries import NOT_HERE, NOT_STARTED, deny_by_exit
 
 _CONFINED = "guard paths --confine auto --temporary --protect --block 'rm -rf /' --block 'rm -rf ~' --block 'sudo *'"
 _INSIDE = "guard paths --temporary --protect"
 NAMES = ("confined-shell", "stay-inside", "own-files")
+POLICY = "hookline.toml"
+"""The file beside the settings that switches the rules of packs on and off."""
+_HEAD = "# `false` switches a rule off, a list takes the place of its own; `hookline packs` shows all there are\n"
 
 
-def _entry(name: str, words: str) -> dict[str, Any]:
-    command = f"{shell_command(entry_argv())} {words} || {deny_by_exit()}"
+def _entry(name: str, words: str, *, shared: bool) -> dict[str, Any]:
+    start, reason = (shared_command(), NOT_HERE) if shared else (shell_command(entry_argv()), NOT_STARTED)
+    command = f"{start} {words} || {deny_by_exit(reason)}"
     return {"type": "command", "command": command, "timeout": 10, "onFailure": "block", "name": name}
 
 
-def starter() -> dict[str, Any]:
+def starter(policy: str = "", *, shared: bool = False) -> dict[str, Any]:
     """What a new settings file says: shell lines run confined where the kernel can hold them, edits stay inside.
 
-    Before the files that set up the guards themselves are written, the user is asked.
+    Before the files that set up the guards themselves are written, the user is asked. `policy` is a file of packs.
 
     One process for each call: what the kernel refuses is on the line's own standard error, which the model reads.
     """
+    more = f' --packs "${PROJECT}"/.claude/{policy}' if policy else ""
+    edits, looks = "Write|Edit|MultiEdit|NotebookEdit", "mcp__.*|Read|Grep|Glob|LS" if policy else "mcp__.*"
+    rows = (("Bash", _CONFINED), (edits, _INSIDE), (looks, "guard protect"))
     return {
         "PreToolUse": [
-            {"matcher": "Bash", "hooks": [_entry(NAMES[0], _CONFINED)]},
-            {"matcher": "Write|Edit|MultiEdit|NotebookEdit", "hooks": [_entry(NAMES[1], _INSIDE)]},
-            {"matcher": "mcp__.*", "hooks": [_entry(NAMES[2], "guard protect")]},
+            {"matcher": match, "hooks": [_entry(name, words + more, shared=shared)]}
+            for name, (match, words) in zip(NAMES, rows, strict=True)
         ]
     }
+
+
+def _policy(text: str, names: Iterable[str]) -> str:
+    """A file of packs with every rule of some more switched on; what is there stays as it is."""
+    for name in names:
+        if name not in tomllib.loads(text):
+            rows = packs()[name].rules.items()
+            width = max(len(rule) for rule, _ in rows)
+            lines = [f"{rule:<{width}} = true   # {told.about}\n" for rule, told in rows]
+            text = "".join([text or _HEAD, f"\n[{name}]  # {packs()[name].about}\n", *lines])
+    return text
 
 
 def main(argv: list[str]) -> int:
     """Write `.claude/settings.json`; hooks that are already there stay as they are."""
     args = _parser().parse_args(argv)
+    chosen, shared = known(args.pack), not args.local and bool(shared_program())
     path = Path(args.project) / ".claude" / ("settings.local.json" if args.local else "settings.json")
+    policy = path.with_name(POLICY)
     settings = _existing(path)
     if settings.get("hooks") and not args.force:
         print(
@@ -53,11 +76,21 @@ def main(argv: list[str]) -> int:
             file=sys.stderr,
         )
         return 1
-    merged = _merged(settings)
+    try:
+        rules = _policy(policy.read_text() if policy.exists() else "", chosen)
+    except (OSError, ValueError) as error:
+        raise ConfigError(str(policy), f"cannot be read: {error}; fix or remove it first") from None
+    hooks = settings.get("hooks", {})
+    ours = {event: [*hooks.get(event, []), *groups]
+            for event, groups in starter(POLICY if rules else "", shared=shared).items()}  # fmt: skip
     with keep_trust(Path(args.project)) as unseen:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(merged, indent=2) + "\n")
-    print(json.dumps({"wrote": str(path), "hooks": NAMES}) if args.json else _next_steps(path))
+        if rules:
+            policy.write_text(rules)
+        path.write_text(json.dumps({**settings, "hooks": {**hooks, **ours}}, indent=2) + "\n")
+    wrote = [str(path), *([str(policy)] if rules else [])]
+    alone = not shared and not args.local
+    print(json.dumps({"wrote": wrote, "hooks": NAMES}) if args.json else _next_steps(wrote, alone=alone))
     if unseen:
         labels = ", ".join(map(one_line, unseen))
         print(f"not trusted, because it was there before: {labels}; run `hookline trust` to look", file=sys.stderr)
@@ -66,14 +99,18 @@ def main(argv: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     flags = parser("init", "Write a starter settings file with guards, for Claude Code and for Hookline alike.")
+    flags.add_argument(
+        "--pack", nargs="+", default=[], metavar="PACK", help="rules for git, python, …: `hookline packs`"
+    )
     flags.add_argument("--local", action="store_true", help="write settings.local.json, which is not shared")
     flags.add_argument("--force", action="store_true", help="add the guards to a file that has hooks")
-    add_json(flags)
     flags.add_argument("--project", default=".", metavar="DIR", help="the project's folder (default: this one)")
+    add_json(flags)
     return flags
 
 
 def _existing(path: Path) -> dict[str, Any]:
+    """The settings that are there, without what an earlier `init` has written."""
     if not path.exists():
         return {}
     try:
@@ -82,26 +119,27 @@ def _existing(path: Path) -> dict[str, Any]:
         raise ConfigError(str(path), f"cannot be read: {error}; fix or remove it first") from None
     if not isinstance(found, dict):
         raise ConfigError(str(path), "is not a JSON object; fix or remove it first")
-    return found
-
-
-def _merged(settings: dict[str, Any]) -> dict[str, Any]:
-    hooks = settings.get("hooks") or {}
-    if not isinstance(hooks, dict):
+    if not isinstance(found.get("hooks") or {}, dict):
         raise ConfigError("hooks", "is not an object; fix it first")
-    merged = {
-        event: [*hooks.get(event, []), *(group for group in groups if group not in hooks.get(event, []))]
-        for event, groups in starter().items()
-    }
-    return {**settings, "hooks": {**hooks, **merged}}
+    hooks = {event: [group for group in groups if not _is_ours(group)] if isinstance(groups, list) else groups
+             for event, groups in (found.pop("hooks", None) or {}).items()}  # fmt: skip
+    kept = {event: groups for event, groups in hooks.items() if groups}
+    return {**found, **({"hooks": kept} if kept else {})}
 
 
-def _next_steps(path: Path) -> str:
+def _is_ours(group: Any) -> bool:
+    rows = group.get("hooks") if isinstance(group, dict) else None
+    return isinstance(rows, list) and any(isinstance(row, dict) and row.get("name") in NAMES for row in rows)
+
+
+def _next_steps(wrote: list[str], *, alone: bool) -> str:
     steps = (
         "hookline check",
         "hookline list",
         """hookline fire PreToolUse --tool Bash --input '{"command": "rm -rf /"}'""",
     )
     lines = "\n".join(f"  {paint(step, 'cyan')}" for step in steps)
-    wrote = one_line(f"wrote {path}")
-    return f"{wrote}\nno writes outside this folder and the temporary one, no `sudo`\n\ntry next:\n{lines}"
+    files = "\n".join(one_line(f"wrote {path}") for path in wrote)
+    rules = "\none line for each rule there, true or false" if len(wrote) > 1 else ""
+    team = "\n\nfor your team: `pipx install hookline`, then `hookline init` once more" if alone else ""
+    return f"{files}{rules}\nno writes outside this folder and the temporary one, no `sudo`\n\ntry next:\n{lines}{team}"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """examples:
   hookline install --list                   which agents are here?
-  hookline install claude --audit           log everything, for `hookline console`
+  hookline install claude --audit           log all, for `hookline console`
   hookline install codex --hooks hooks.py   a Python file, for all your sessions
   hookline install gemini qwen --settings .claude/settings.json
   hookline install claude --hooks hooks.py --scope project --strict

@@ -28,6 +28,8 @@ from hookline.hosts.install.entries import (
 from hookline.hosts.install.hook_trust import hashes_for, plan_trust
 from hookline.hosts.install.survey import configured
 
+SEPARATE = "these entries name folders of this machine and refuse every call on another: do not share the file"
+
 
 class InstallResult(NamedTuple):
     """What an installation did."""
@@ -111,7 +113,7 @@ def install(
 def _reach(*, shared: bool) -> str:
     """On which machines a project's entries work, and what is missing for it on this one."""
     if not shared:
-        return "these entries name folders of this machine and refuse every call on another: do not share the file"
+        return SEPARATE
     if shared_program():
         return "these entries hold for everyone who has Hookline in ~/.local/bin, /usr/local/bin or /usr/bin"
     return (

@@ -94,7 +94,7 @@ def _entry(wiring: CommandTemplate, event: str, seconds: float, *, gate: bool) -
     host = wiring.host
     deadline = min(seconds, host.config.seconds(event))
     patience = host.config.cut_to.get(event, deadline + MARGIN)
-    scope = ("--scope", "shared" if wiring.shared else "project") if wiring.scope == "project" else ()
+    scope = ("--scope", wiring.scope) if wiring.scope == "project" else ()
     allowed = ("--subagents", "allow") if wiring.subagents else ()
     words = [*wiring.source.flags, "--event", event, "--deadline", f"{deadline:.3g}", *scope, *allowed]
     command = f"{wiring.program} answer {host.name} {' '.join(map(_quote, words))}"

@@ -1,0 +1,48 @@
+"""`hookline packs`: the rules that `hookline init --pack` switches on."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable
+
+import msgspec
+
+from hookline.cli.options import add_json, parser
+from hookline.cli.style import paint
+from hookline.errors import HooklineError
+from hookline.guards.packs import packs
+
+_EXAMPLES = """examples:
+  hookline packs                     every pack and its rules
+  hookline packs git --json          with what each refuses
+  hookline init --pack git secrets   switch them on in this project"""
+
+
+def main(argv: list[str]) -> int:
+    """List packs and their rules."""
+    args = _parser().parse_args(argv)
+    chosen = known(args.pack or packs())
+    if args.json:
+        print(json.dumps({name: msgspec.to_builtins(packs()[name]) for name in chosen}, indent=2))
+        return 0
+    for name in chosen:
+        print(f"{paint(name, 'bold')}: {packs()[name].about}")
+        for rule, told in packs()[name].rules.items():
+            print(f"  {rule:<24} {told.about}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    flags = parser("packs", "List the packs of rules: one line of a file switches each on or off.", _EXAMPLES)
+    flags.add_argument("pack", nargs="*", metavar="PACK", help=f"of {', '.join(packs())} (default: all)")
+    add_json(flags)
+    return flags
+
+
+def known(names: Iterable[str]) -> list[str]:
+    """The packs of these names."""
+    chosen = list(dict.fromkeys(names))
+    if missing := [name for name in chosen if name not in packs()]:
+        raise HooklineError(f"no pack is called `{missing[0]}`; there are {', '.join(packs())}")
+    return chosen

@@ -1,0 +1,187 @@
+"""Packs of small rules that many people want: `hooks.add(*packs.rules("git", "secrets"))`.
+
+A pack is a TOML file in this folder. Each of its rules says what it refuses (`block` commands, `write` or `read` files,
+push to `branches`, or a `guard`) and has the calls that its test tries. A project's own file switches rules on and off.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hookline.core.engine import Context
+from hookline.core.hooks import Hook, make_hook
+from hookline.core.hooks.condition import parse_rule
+from hookline.core.shell import writes
+from hookline.errors import ConfigError, HookError, did_you_mean
+from hookline.events import PreToolUse
+from hookline.guards import branches, commands, sandboxing, secrets
+from hookline.guards.line_reads import reads_of
+from hookline.guards.off_loop import run_off_loop
+from hookline.guards.paths import READERS, line_folder, paths_of
+from hookline.guards.permissions import Permission, Rules, decide
+from hookline.guards.sandboxing import Confine
+from hookline.replies import Reply, ask, deny
+
+NAME = "packs"
+Switches = Mapping[str, Mapping[str, bool | list[str]]]
+"""For each pack its rules: on, off, or on with another list than the pack's own."""
+
+
+class PackRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One rule: what it is for, what it refuses, and calls that it denies and lets pass."""
+
+    about: str
+    deny: list[str]
+    passes: list[str] = msgspec.field(name="pass")
+    block: list[str] = []
+    write: list[str] = []
+    read: list[str] = []
+    branches: list[str] = []
+    guard: str = ""
+
+    def with_list(self, given: list[str]) -> PackRule:
+        """The rule with another list in the place of its own."""
+        own = [name for name in ("branches", "block", "write", "read") if getattr(self, name)]
+        if not own:
+            raise HookError("has no list; write `true` or `false`")
+        return msgspec.structs.replace(self, **{own[0]: given})
+
+
+class Pack(msgspec.Struct, frozen=True):
+    """A pack: what it is about, and its rules by name."""
+
+    about: str
+    rules: dict[str, PackRule]
+
+
+@cache
+def packs() -> dict[str, Pack]:
+    """Every pack, by name."""
+    found = {}
+    for file in sorted(Path(__file__).parent.glob("*.toml")):
+        told = tomllib.loads(file.read_text(encoding="utf-8"))
+        found[file.stem] = Pack(told.pop("about"), msgspec.convert(told, dict[str, PackRule]))
+    return found
+
+
+def rules(*names: str, off: Iterable[str] = (), confine: Confine = None) -> list[Hook]:
+    """The hooks of some packs, or of all; `off` has rules that do not count, such as `git.no-clean`."""
+    without = set(off)
+    chosen = {name: dict.fromkeys(_known(packs(), name, "pack").rules, True) for name in names or packs()}
+    for pack, _, rule in (one.partition(".") for one in without):
+        _known(_known(packs(), pack, "pack").rules, rule, f"rule of `{pack}`")
+    on: Switches = {pack: {rule: f"{pack}.{rule}" not in without for rule in every} for pack, every in chosen.items()}
+    return made(on, confine=confine)
+
+
+def from_file(path: str | Path, *, confine: Confine = None) -> list[Hook]:
+    """The hooks that a file such as `.claude/hookline.toml` switches on; what is wrong with it is a `ConfigError`."""
+    try:
+        told = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return made(msgspec.convert(told, dict[str, dict[str, bool | list[str]]]), confine=confine)
+    except (OSError, ValueError, msgspec.ValidationError, HookError) as problem:
+        raise ConfigError(str(path), f"{problem}; `hookline packs` lists what there is") from None
+
+
+def made(switches: Switches, *, confine: Confine = None) -> list[Hook]:
+    """The hooks for what is switched on: one for all commands, one for all files, and the guards."""
+    on = dict(_switched_on(switches))
+    blocked = {text: f" ({name})" for name, rule in on.items() for text in rule.block}
+    hooks = [commands.block(blocked, confine=confine, name=NAME)] if blocked else []
+    if any(rule.write or rule.read for rule in on.values()):
+        judge = FileRules(on, confine).judge
+        hooks.append(make_hook((PreToolUse,), judge, name=f"{NAME}.files", priority=commands.PRIORITY))
+    for name, rule in on.items():
+        hooks += [branches.protect(rule.branches, name=name)] if rule.branches else []
+        hooks += [branches.no_force_push(name=name)] if rule.guard == "no_force_push" else []
+        hooks += secrets.block(prompts=False, outputs=False) if rule.guard == "credentials" else []
+    return hooks
+
+
+def _switched_on(switches: Switches) -> Iterator[tuple[str, PackRule]]:
+    for pack, chosen in switches.items():
+        known = _known(packs(), pack, "pack").rules
+        for name, value in chosen.items():
+            rule = _known(known, name, f"rule of `{pack}`")
+            if value is not False:
+                yield f"{pack}.{name}", rule if value is True else rule.with_list(value)
+
+
+def _known(table: Mapping[str, Any], name: str, what: str) -> Any:
+    if name not in table:
+        raise HookError(f"no {what} is called `{name}`{did_you_mean(name, table)}")
+    return table[name]
+
+
+class FileRules:
+    """Judges what a call reads and writes: a file tool by its paths, a shell line by the files that it reaches.
+
+    A line that hides what it does is asked about; where the kernel holds such lines, only if it names such a file.
+    """
+
+    def __init__(self, on: Mapping[str, PackRule], confine: Confine) -> None:
+        self._confine = confine
+        self._writing = {_rule("Edit", glob): name for name, rule in on.items() for glob in (*rule.write, *rule.read)}
+        self._reading = {_rule("Read", glob): name for name, rule in on.items() for glob in rule.read}
+        self._words = {glob.strip("*/~").rpartition("/")[2].strip("*") for glob in self._globs(on)} - {""}
+
+    def _globs(self, on: Mapping[str, PackRule]) -> list[str]:
+        return [glob for rule in on.values() for glob in (*rule.write, *rule.read)]
+
+    async def judge(self, event: PreToolUse, ctx: Context) -> Reply | None:
+        """Deny a call that reaches a file of a rule; ask where that cannot be told."""
+        project = ctx.project_dir or ctx.env.get("CLAUDE_PROJECT_DIR") or event.cwd
+        lines = [line.text for line in commands.shell_lines(event)]
+        if sandboxing.applies_to(event, self._confine):
+            lines = [sandboxing.line_of(event)]
+        return self._files(event, project) or await run_off_loop(
+            lines, lambda: next(filter(None, (self._line(line, event, project) for line in lines)), None), disk=True
+        )
+
+    def _files(self, event: PreToolUse, project: str) -> Reply | None:
+        reads = event.tool_name in READERS
+        if event.tool_name == "Bash":
+            return None
+        for _, path in paths_of(event, read=True):
+            if isinstance(path, str) and path:
+                said = self._said("Read" if reads else "Edit", {"file_path": path}, event.cwd, project)
+                if said is not None:
+                    return said
+        return None
+
+    def _line(self, line: str, event: PreToolUse, project: str) -> Reply | None:
+        folder = line_folder(event)
+        said = self._said("Bash", {"command": line}, folder, project)
+        if said is not None:
+            return said
+        hidden = [*writes(line).undecidable, *(reads_of(line).undecidable if self._reading else ())]
+        if not hidden:
+            return None
+        named = next((word for word in self._words if word in line), "")
+        if sandboxing.applies_to(event, self._confine) and not named:
+            return None
+        about = f"`{named}`, which a rule is about, and " if named else ""
+        return ask(f"the line names {about}hides what it does: {hidden[0]}" if named else f"cannot tell: {hidden[0]}")
+
+    def _said(self, tool: str, given: Mapping[str, Any], cwd: str, project: str) -> Reply | None:
+        """What the rules say of one call of a tool that they know."""
+        known = self._writing if tool == "Edit" else self._reading if tool == "Read" else self._reading | self._writing
+        found = decide(tool, given, rules=Rules(deny=tuple(map(parse_rule, known))), mode="bypassPermissions",
+                       edits=tool == "Edit", cwd=cwd, home=str(Path.home()), project_dir=project)  # fmt: skip
+        return self._reply(found, known) if found.rule is not None else None
+
+    def _reply(self, found: Permission, known: Mapping[str, str]) -> Reply:
+        assert found.rule is not None
+        why = f"{found.reason} ({known[found.rule.text]})"
+        return deny(why) if found.behaviour == "deny" else ask(why)
+
+
+def _rule(tool: str, glob: str) -> str:
+    """A path rule: a glob that begins with `**` is meant in every folder of the machine."""
+    return f"{tool}({'//' if glob.startswith('**') else ''}{glob})"
