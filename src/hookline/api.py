@@ -39,6 +39,14 @@ RunnerFor = Callable[[type[Any], Callable[[], Services]], Runner]
 """Makes the runner of one kind of action, which may ask for the services of its set."""
 
 
+async def ask_inbox(verdict: Verdict, host: str = "", *, able: bool = False) -> Any:
+    """Put an `ask` to the people in `approvals` of the user's settings, if there are any."""
+    from hookline.records.approvals import Inbox
+
+    inbox = Inbox.configured(host=host, able=able)
+    return NotImplemented if inbox is None else await inbox(verdict)
+
+
 class Hooks:
     """A set of hooks and their engine: `on`, `add`, `fire`.
 
@@ -118,6 +126,7 @@ class Hooks:
         reloader = Reloader(read, policy=trust, trust=trusted or Trust.load(env=env, home=home))
         folder = str(reloader.loaded.places.project_dir)
         made = cls(order=order, timeout=timeout, runners=runners, project_dir=folder, mode=mode, on_ask=on_ask)
+        made.engine.fallback = ask_inbox
         made.settings = LiveSettings(made.engine, reloader, env, on_problem)
         if watch:
             made.engine.refresh_with(made.settings.refresh)

@@ -3,6 +3,7 @@
 A CLI that is not on this machine is a skip that says how to get it; the slow ones run with HOOKLINE_HOSTS=all.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -44,16 +45,18 @@ class Lab(NamedTuple):
         *kinds: str,
         others: Sequence[tuple[str, dict[str, Any]]] = (),
         agent: ProofRecipe | None = None,
+        served: bool = False,
     ) -> ProgramRun:
         """Let the CLI work on a prompt.
 
         The model asks for one command of each kind, which prints `OUTPUT_<kind>`, then for the other tools. An `agent`
-        is one that was told more than `AGENTS` tells it.
+        is one that was told more than `AGENTS` tells it; with `served`, the service answers its hooks.
         """
         agent = agent or AGENTS[self.name]
         commands = [f"printf 'OUTPUT_%s' {kind}; touch {self.place.project}/mark-{kind}" for kind in kinds]
         turns = [ModelTurn(tools=(call,)) for call in (*map(agent.bash, commands), *others)]
-        return run(agent, self.place, prompt, turns, env=self._env, limit=400)
+        env = {"HOOKLINE_SERVICE": self.service} if served else self._env
+        return run(agent, self.place, prompt, turns, env=env, limit=400)
 
     def run_subagent(self, *kinds: str) -> ProgramRun:
         """Let the CLI start an agent that runs one command of each kind, and wait for the last of them."""
@@ -118,14 +121,19 @@ def own_python(program: Path) -> Path:
 
 
 @contextmanager
-def laid_out(name: str, program: Path, tmp_path: Path, text: str, service: str) -> Iterator[Lab]:
-    """A hook file, installed for a CLI that is on this machine."""
+def laid_out(
+    name: str, program: Path, tmp_path: Path, text: str, service: str, settings: dict[str, Any] | None = None
+) -> Iterator[Lab]:
+    """A hook file, installed for a CLI that is on this machine; `settings` are the user's own."""
     binary = find_binary(find(name))
     if binary is None:
         pytest.skip(f"{name} is not on this machine; run tools/hosts/install {name}")
     hooks = tmp_path / "hooks.py"
     hooks.write_text(text)
     with folders() as (home, project):
+        if settings is not None:
+            (home / ".claude").mkdir()
+            (home / ".claude" / "settings.json").write_text(json.dumps(settings))
         lab = Lab(name, Workspace(binary, home, project), service)
         installed(lab, program, hooks)
         trust_folder(name, home, project)

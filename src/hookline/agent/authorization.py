@@ -18,6 +18,7 @@ from hookline.agent.session.results import TurnEnd, fail_turn
 from hookline.agent.session.session import Conversation
 from hookline.agent.tools import Tool
 from hookline.core.engine import Verdict
+from hookline.core.engine.hook_set import ask_people
 from hookline.errors import ToolInputInvalid
 from hookline.events import Notification, PermissionDenied, PermissionRequest
 from hookline.guards.off_loop import run_off_loop
@@ -57,6 +58,9 @@ async def may_run(
     # All PermissionRequest hooks first, the strictest of them decides; only if none does is anyone else asked: a host
     # that says yes at once must not outrun a hook that says no, and where a hook says yes no prompt appears.
     reply = None if alone else await _hooks_say(conversation, tool, ask) or await _host_says(conversation, ask)
+    if alone:
+        said = await ask_people(conversation.session.hooks, verdict)
+        reply = said if isinstance(said, Reply) else None
     return _answered(conversation, tool, use, ask, reply)
 
 

@@ -28,6 +28,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "run": ("run", "run the agent; takes the Claude CLI's flags"),
     },
     "see what happened": {
+        "inbox": ("inbox", "the questions that hooks ask people; approve or deny"),
         "audit": ("audit", "show, follow, verify, export or report audit logs"),
         "console": ("console", "look at audit logs in the browser, live"),
         "replay": ("replay", "run today's hooks against what was recorded"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Coroutine, Mapping
 from contextvars import ContextVar
@@ -13,7 +12,7 @@ from uuid import uuid4
 
 from hookline.core.engine import Verdict
 from hookline.core.engine.composition import OnAsk, Resolution
-from hookline.core.engine.hook_set import Fires
+from hookline.core.engine.hook_set import Fires, ask_people
 from hookline.core.engine.loop_thread import run_sync
 from hookline.events import Event, spec_of
 from hookline.replies import NOTHING, deny
@@ -148,11 +147,8 @@ class HookClient:
 
     async def ask(self, verdict: Verdict) -> Resolution:
         """The answer to a verdict of `ask`; `None` if there is no one to ask."""
-        if self.on_ask is None:
-            return None
         try:
-            answer = self.on_ask(verdict)
-            return await answer if inspect.isawaitable(answer) else answer
+            return await ask_people(self.hooks, verdict, self.on_ask)
         except (Exception, SystemExit) as problem:
             log.exception("on_ask failed")
             return deny(f"on_ask failed: {type(problem).__name__}: {problem}")

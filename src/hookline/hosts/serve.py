@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Iterable, Mapping
 from functools import reduce
 from operator import or_
@@ -40,7 +41,11 @@ async def serve(
 
     async def judge(events: tuple[Event, ...]) -> Reply:
         _tell_guards(host)
-        replies = [_within_rules(host, (await hooks.fire(each, deadline=deadline)).reply, each) for each in events]
+        until = None if deadline is None else time.monotonic() + deadline
+        replies = []
+        for each in events:
+            left = None if until is None else max(until - time.monotonic(), 0.01)
+            replies.append(_within_rules(host, (await hooks.fire(each, deadline=left)).reply, each))
         return _joined(replies, events)
 
     return await respond(data, _HostCodec(host, event, cwd), judge)

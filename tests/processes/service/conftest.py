@@ -159,6 +159,11 @@ def _new_name() -> str:
     return f"test-{os.getpid()}-{next(_numbers)}"
 
 
+def desk_for(base: Path) -> contextlib.AbstractContextManager[Desk]:
+    """A service that is not running yet, for one test."""
+    return _ended(Desk(base, _new_name()))
+
+
 @contextlib.contextmanager
 def _ended(made: Desk) -> Iterator[Desk]:
     yield made

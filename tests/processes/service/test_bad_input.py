@@ -305,7 +305,7 @@ def test_the_socket_lies_in_a_private_folder(guest: Desk) -> None:
     }
 
     assert address.is_private(str(guest.socket.parent))
-    assert modes == {"sock": 0, "lock": 0, "log": 0}
+    assert modes == {"sock": 0, "inbox.sock": 0, "lock": 0, "log": 0}
 
 
 def test_a_folder_that_is_not_private_is_not_used(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from hookline.core.wire.json_text import read_object
 from hookline.display import one_line
 from hookline.errors import HooklineError
 from hookline.hosts.answer import refusal
-from hookline.hosts.host import Host, Response
+from hookline.hosts.host import NO_WORDS, Host, Response
 from hookline.hosts.serve import peek, refused, speaker
 from hookline.hosts.table import HOSTS
 
@@ -201,11 +201,17 @@ async def _ask(
 
 def _load(request: AnswerOptions) -> Hooks:
     """The hooks that the command names, under the fleet's policy and audit."""
+    from functools import partial
+
+    from hookline.api import ask_inbox
     from hookline.cli.options import with_fleet_policy
     from hookline.hosts.subagents import refuse_unasked
 
     hooks = with_fleet_policy(_own_hooks(request))
     refuse_unasked(hooks, request.host, request.subagents)
+    words = request.host.says.get(request.host.ours(request.event) or "PreToolUse", NO_WORDS)
+    if hooks.engine.on_ask is None and "deny" in words:
+        hooks.engine.on_ask = partial(ask_inbox, host=request.host.title, able="ask" in words)
     if _PROVING in os.environ:
         from hookline.hosts.prove.canary import attach
 

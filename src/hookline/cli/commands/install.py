@@ -27,6 +27,7 @@ from hookline.hosts.install.enforcement import Enforcement, Status, enforcing, r
 from hookline.hosts.install.entries import DEFAULT_LOG, HookSource, Scope, config_path, source_of
 from hookline.hosts.install.survey import HostRow, configured, survey
 from hookline.hosts.table import HOSTS, find
+from hookline.records.approvals import Inbox
 
 if TYPE_CHECKING:
     from hookline.api import Hooks
@@ -85,7 +86,7 @@ def main(argv: list[str]) -> int:
         with keep_trust(project) if host.own_rules and scope != "user" else nullcontext():
             one = install(host, hooks.hooks, source, scope=scope, project=project, trust=trust,
                           observed=hooks.engine.observers.wanted, replace=args.replace or args.until_exit,
-                          allow_subagents=args.allow_subagents)  # fmt: skip
+                          allow_subagents=args.allow_subagents, hold=_ask_hold(hooks, host))  # fmt: skip
         done.append(one._replace(notes=(*_log_notes(source), *_version_notes(one.host), *one.notes)))
         if not args.json:
             _show(done[-1])
@@ -168,6 +169,12 @@ def add_source(flags: argparse.ArgumentParser) -> None:
     group.add_argument("--settings", action=Once, metavar="FILE", help="a settings file in Claude Code's format")
     flags.add_argument("--audit", nargs="?", const=DEFAULT_LOG, default="", metavar="FILE",
                        help="log everything; alone, nothing else (default: a file that `console` finds)")  # fmt: skip
+
+
+def _ask_hold(hooks: Hooks, host: Host) -> float:
+    """How long a call may wait for a person's answer."""
+    asked = (hooks.engine.on_ask, Inbox.configured(able=able(host, "ask")))
+    return max((one.hold for one in asked if isinstance(one, Inbox)), default=0.0)
 
 
 def load_source(source: HookSource) -> Hooks:

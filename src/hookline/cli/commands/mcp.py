@@ -8,11 +8,12 @@ import re
 import secrets
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
-from hookline.api import Hooks
+from hookline.api import Hooks, ask_inbox
 from hookline.cli.options import USAGE, add_sources, hooks_of, parser
 from hookline.cli.person import find_agent, require_person
 from hookline.cli.runtime import run
@@ -119,6 +120,7 @@ async def _listen(hooks: Hooks, args: argparse.Namespace, command: list[str]) ->
 
 
 def _gateway(hooks: Hooks, args: argparse.Namespace, pins: Pins, to_client: Send, to_server: Send) -> Gateway:
+    hooks.engine.fallback = partial(ask_inbox, host=f"MCP server {args.name}")
     return Gateway(hooks, args.name, pins, to_client, to_server, ask_seconds=args.ask_seconds)
 
 

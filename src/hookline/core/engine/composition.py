@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -29,6 +30,9 @@ Mode = Literal["enforce", "evaluate_only"]
 Resolution = Reply | Approval | bool | None
 OnAsk = Callable[[Verdict], Resolution | Awaitable[Resolution]]
 """A function that can say yes: gets the verdict of `ask`, answers `True`, `False`, who it was, or a reply."""
+
+answer_seconds: ContextVar[float | None] = ContextVar("answer_seconds", default=None)
+"""How long `on_ask` may take, for one that can wait: after that the answer is no."""
 
 RUN_ALL: Final = "sequential/run_all"
 UNANIMOUS: Final = "parallel/unanimous"
@@ -68,7 +72,11 @@ def disagreement(outcomes: Sequence[Outcome]) -> Reply:
 
 
 async def lifted(verdict: Verdict, on_ask: OnAsk, seconds: float | None = None) -> Verdict:
-    """The verdict of `ask` as it was resolved: let through, or denied; who does not answer has denied."""
+    """The verdict of `ask` as it was resolved: let through, or denied; who does not answer has denied.
+
+    An `on_ask` that has no one to ask answers `NotImplemented`: then it stays an `ask`.
+    """
+    limit = answer_seconds.set(seconds)
     try:
         async with asyncio.timeout(seconds):
             answer = on_ask(verdict)
@@ -78,18 +86,26 @@ async def lifted(verdict: Verdict, on_ask: OnAsk, seconds: float | None = None) 
     except Exception as problem:
         log.exception("on_ask failed")
         answer = deny(f"on_ask failed: {type(problem).__name__}: {problem}")
+    finally:
+        answer_seconds.reset(limit)
+    if answer is NotImplemented:
+        return verdict
     if isinstance(answer, Approval):
-        verdict.approval = answer
-        answer = allow() if answer.granted else deny(answer.reason)
+        verdict.approval, answer = answer, reply_of(answer)
     if answer is True:
         answer = allow()
     if not isinstance(answer, Reply) or (answer.decision is not Decision.ALLOW or answer.stop):
         reason = answer.reason if isinstance(answer, Reply) else ""
-        return _resolved(verdict, deny(f"not approved: {reason or verdict.reason or 'a hook asked'}"))
-    return _resolved(verdict, answer)
+        return resolved(verdict, deny(f"not approved: {reason or verdict.reason or 'a hook asked'}"))
+    return resolved(verdict, answer)
 
 
-def _resolved(verdict: Verdict, answer: Reply) -> Verdict:
+def reply_of(approval: Approval) -> Reply:
+    """What a person's answer lets happen."""
+    return allow(approval.reason) if approval.granted else deny(approval.reason)
+
+
+def resolved(verdict: Verdict, answer: Reply) -> Verdict:
     """The verdict with the answer in place of its question; what else the hooks said stays."""
     asked = msgspec.structs.replace(verdict.reply, decision=Decision.PASS, reasons=())
     outcome = Outcome(hook="on_ask", source="", event=verdict.event.event_name, reply=answer)

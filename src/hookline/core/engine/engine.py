@@ -12,7 +12,17 @@ from typing import Any
 import msgspec
 
 from hookline.core.engine.background import Background
-from hookline.core.engine.composition import Mode, OnAsk, Order, checked_mode, checked_order, lifted, unenforced
+from hookline.core.engine.composition import (
+    Mode,
+    OnAsk,
+    Order,
+    checked_mode,
+    checked_order,
+    lifted,
+    reply_of,
+    resolved,
+    unenforced,
+)
 from hookline.core.engine.dispatch import Dispatcher, EventRun
 from hookline.core.engine.fast_path import FastPaths, Fire
 from hookline.core.engine.observers import Observers
@@ -20,12 +30,12 @@ from hookline.core.engine.outcome import Outcome
 from hookline.core.engine.registry import Registry
 from hookline.core.engine.runner import RunnerFactory, RunnerPool
 from hookline.core.engine.select import EventHooks, HookIndex, applies_to, class_of, select_from
-from hookline.core.engine.verdict import Verdict
+from hookline.core.engine.verdict import Approval, Verdict
 from hookline.core.hooks.hook import Hook, check_seconds
 from hookline.core.wire.dialects import detect, dialect
 from hookline.errors import Closed
 from hookline.events import Event
-from hookline.replies import NOTHING, Decision
+from hookline.replies import NOTHING, Decision, Reply
 
 log: logging.Logger = logging.getLogger("hookline")
 _warned_off = False
@@ -57,6 +67,8 @@ class Engine:
         self.order = checked_order(order)
         self.mode = checked_mode(mode)
         self.on_ask = on_ask
+        self.fallback: OnAsk | None = None
+        """Asked instead by a host, a framework or a gateway that has no way to ask a person."""
         self.timeout = timeout
         self.env = env
         self.grace = grace
@@ -154,6 +166,13 @@ class Engine:
         """The verdict, once the observers know it and have added what they must."""
         added = self.observers.notify(verdict)
         return verdict if added is NOTHING else msgspec.structs.replace(verdict, reply=verdict.reply | added)
+
+    def record_approval(self, verdict: Verdict, approval: Approval) -> Reply:
+        """What a person's answer to a verdict of `ask` lets happen; the observers are told who answered."""
+        reply = reply_of(approval)
+        if self.observers:
+            self.notify(resolved(msgspec.structs.replace(verdict, approval=approval), reply))
+        return reply
 
     def applies_to(self, hook: Hook, event: Event) -> bool:
         """Whether `hook` would be asked about `event`."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Coroutine, Mapping
 from typing import Any, Protocol
 
+from hookline.core.engine.composition import OnAsk, Resolution
 from hookline.core.engine.engine import Engine
 from hookline.core.engine.observers import Observer
 from hookline.core.engine.outcome import Outcome
-from hookline.core.engine.verdict import Verdict
+from hookline.core.engine.verdict import Approval, Verdict
 from hookline.core.hooks.hook import Hook
 from hookline.events import Event
+from hookline.replies import Reply
 
 
 class FiresAsync(Protocol):
@@ -24,6 +27,20 @@ def has_no_listeners(hooks: object, kind: type[Event]) -> bool:
     """Whether no hook or observer would hear of such an event, as far as is known: then it need not be made."""
     engine = getattr(hooks, "engine", None)
     return engine is not None and kind in engine.unheard
+
+
+async def ask_people(hooks: object, verdict: Verdict, on_ask: OnAsk | None = None) -> Resolution:
+    """The answer to a verdict of `ask`, from `on_ask` or the set's own fallback; `None` if there is no one to ask."""
+    engine = getattr(hooks, "engine", None)
+    on_ask = on_ask or getattr(engine, "fallback", None)
+    if on_ask is None:
+        return None
+    answer = on_ask(verdict)
+    answer = await answer if inspect.isawaitable(answer) else answer
+    if isinstance(answer, Approval) and engine is not None:
+        reply: Reply = engine.record_approval(verdict, answer)
+        return reply
+    return None if answer is NotImplemented else answer
 
 
 class Fires(FiresAsync, Protocol):

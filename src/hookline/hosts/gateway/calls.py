@@ -76,7 +76,7 @@ class AsReply:
 
 
 class CallJudge:
-    """Judges the calls of one server; `elicit` asks the person in the older protocol era."""
+    """Judges the calls of one server; `elicit` asks the person in the older era, `people` where the client cannot."""
 
     def __init__(
         self,
@@ -86,9 +86,11 @@ class CallJudge:
         questions: ServerQuestions,
         elicit: Callable[[dict[str, Any], float], Awaitable[Message]],
         *,
+        people: Callable[[dict[str, Any], Reply], Awaitable[Reply | None]],
         ask_seconds: float,
     ) -> None:
         self._judge, self._name, self._pins, self._questions, self._elicit = judge, server, pins, questions, elicit
+        self._people = people
         self._approvals = PersonalApprovals(ask_seconds)
         self._tasks: dict[str, ServerCall] = {}
         self.declared: dict[str, Any] = {}
@@ -136,7 +138,10 @@ class CallJudge:
                 why = permission.reason or why
         if approved is None:
             if not can_ask(call.params, self.declared):
-                return f"`{call.tool}` needs approval, and this client has no way to ask a person: {why}"
+                said = await self._people({**event, "tool_input": call.judged}, reply)
+                if said is None:
+                    return f"`{call.tool}` needs approval, and this client has no way to ask a person: {why}"
+                return None if said.decision is Decision.ALLOW else f"`{call.tool}` was not approved: {said.reason}"
             asked = question(mcp_name(self._name, call.tool), call.judged, why)
             if is_stateless(call.params):
                 return self._approvals.ask(asked, call.identity, call.params.get("requestState"))

@@ -13,8 +13,10 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
-from hookline.core.engine.hook_set import FiresAsync
-from hookline.events import Event, SessionEnd, SessionStart
+from hookline.core.engine import Verdict
+from hookline.core.engine.composition import answer_seconds
+from hookline.core.engine.hook_set import FiresAsync, ask_people
+from hookline.events import Event, PreToolUse, SessionEnd, SessionStart
 from hookline.hosts.answer import answer
 from hookline.hosts.gateway.calls import AsReply, CallJudge, ServerCall
 from hookline.hosts.gateway.messages import (
@@ -55,12 +57,26 @@ class Gateway:
         self._tools = ToolList(self._own, to_server, pins, name)
         self._questions = ServerQuestions(self._judge, to_client, to_server, name)
         elicit = partial(self._own.ask, to_client, "elicitation/create")
-        self._calls = CallJudge(self._judge, name, pins, self._questions, elicit, ask_seconds=ask_seconds)
+        self._ask_seconds = ask_seconds
+        self._calls = CallJudge(
+            self._judge, name, pins, self._questions, elicit, people=self._ask_people, ask_seconds=ask_seconds
+        )
         self._work: set[asyncio.Task[None]] = set()
         self.idle: asyncio.Event = self._requests.idle
 
     async def _judge(self, kind: type[Event], /, **fields: Any) -> Reply:
         return await answer(self._hooks, kind(session_id=self.session_id, cwd=self._cwd, **fields), AsReply())
+
+    async def _ask_people(self, fields: dict[str, Any], reply: Reply) -> Reply | None:
+        """The answer of a person who is asked elsewhere; `None` if there is no one."""
+        event = PreToolUse(session_id=self.session_id, cwd=self._cwd, **fields)
+        hooks = getattr(self._hooks, "hooks", ())
+        seconds = answer_seconds.set(self._ask_seconds)
+        try:
+            said = await ask_people(self._hooks, Verdict(event, reply, chosen=hooks, known=()))
+        finally:
+            answer_seconds.reset(seconds)
+        return said if isinstance(said, Reply) else None
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)

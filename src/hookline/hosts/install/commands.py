@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hookline.core.hooks.hook import Hook
 from hookline.core.interpreter import SET_BY, entry_argv, shared_command, shared_program, shell_command
 from hookline.errors import HooklineError
-from hookline.events import CATALOG
+from hookline.events import CATALOG, spec_of
 from hookline.guards.sandboxing import unavailable
 from hookline.hosts import subagents
 from hookline.hosts.host import Host
@@ -47,23 +47,26 @@ def program() -> str:
     return shell_command(entry_argv())
 
 
-def seconds_for(hooks: Iterable[Hook], observed: Collection[str] = ()) -> dict[str, float]:
+def seconds_for(hooks: Iterable[Hook], observed: Collection[str] = (), hold: float = 0.0) -> dict[str, float]:
     """Our events that hooks listen to, with the time they may take: what a hook asks for itself, else the usual.
 
     What is `observed` comes besides: an audit log wants to be told even if no hook is asked.
+    `hold` is how long a gate may wait for a person's answer.
     """
     wanted = {*observed, *(("SessionStart", "SessionEnd") if observed else ())}
     found: dict[str, float] = {name: DEADLINE for name in CATALOG if name in wanted}
     for hook in hooks:
         own = own_timeout(hook)
         for event in hook.events:
-            found[event.event_name] = max(found.get(event.event_name, DEADLINE), own + 1 if own else 0)
+            waits = hold if spec_of(event).gate else 0.0
+            found[event.event_name] = max(found.get(event.event_name, DEADLINE), waits, own + 1 if own else 0)
     return found
 
 
 def install(
     host: Host, hooks: Iterable[Hook], source: HookSource, *, scope: Scope = "user", project: Path | None = None,
     observed: Collection[str] = (), trust: bool = False, replace: bool = False, allow_subagents: bool = False,
+    hold: float = 0.0,
 ) -> InstallResult:  # fmt: skip
     """Write a host's configuration so that it asks these hooks; what is wrong with the old one is raised first."""
     hooks = list(hooks)
@@ -80,7 +83,7 @@ def install(
         raise HooklineError(
             f"{host.title} replaces `$NAME` in commands and would not find `{path}`; choose a path without `$`"
         )
-    seconds = seconds_for(hooks, observed)
+    seconds = seconds_for(hooks, observed, hold)
     if scope == "project" and host.config.replaces:
         seconds = {host.ours(event) or event: DEADLINE for event, _ in configured(host, "user")} | seconds
     made = entries(CommandTemplate(host, starter, source, scope, allow_subagents, shared), seconds)

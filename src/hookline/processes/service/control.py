@@ -65,7 +65,7 @@ def _clean() -> bool:
     lock = start.take_lock(name)
     if lock is None:
         return False
-    for ending in ("sock", "lock"):
+    for ending in ("sock", "lock", "inbox.sock"):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{address.folder()}/{name}.{ending}")
     os.close(lock)

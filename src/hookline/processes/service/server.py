@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from hookline.processes.service import address, frames
+from hookline.processes.service.inbox_keeper import InboxKeeper
 from hookline.processes.service.leaf_keeper import LeafKeeper, keepers
 from hookline.processes.service.pool import END_LIMIT, Log, Pool, Route, WorkerHandle
 from hookline.processes.stamps import Inspection, Stamps
@@ -47,11 +48,12 @@ class Service:
     log: Log
     name: str
 
-    def __init__(self, name: str, log: Log, entry: str, state: str) -> None:
+    def __init__(self, name: str, log: Log, entry: str, state: str, home: str) -> None:
         self.name, self.log = name, log
         self.path: str = f"{name}.sock"
         self.pool: Pool = Pool(entry, log)
         self.leaves: list[LeafKeeper] = keepers(state, log)
+        self.inbox: InboxKeeper = InboxKeeper(name, home, state, log)
         self.began: float = time.time()
         self.used: float = time.monotonic()
         self.declined: int = 0
@@ -71,7 +73,7 @@ class Service:
         try:
             self.log(f"started, pid {os.getpid()}, protocol {frames.PROTOCOL}, {sys.executable}")
             loop.add_reader(listener, self._accept, listener)
-            keeping = [loop.create_task(leaf.run()) for leaf in self.leaves]
+            keeping = [loop.create_task(run()) for run in (*(leaf.run for leaf in self.leaves), self.inbox.run)]
             await self._until_done()
         finally:
             for task in keeping:
@@ -99,7 +101,12 @@ class Service:
     async def _until_done(self) -> None:
         while not self.stopping.is_set():
             left = IDLE - (time.monotonic() - self.used)
-            if left <= 0 and not self.pool.busy and not any(leaf.wanted for leaf in self.leaves):
+            if (
+                left <= 0
+                and not self.pool.busy
+                and not self.inbox.running
+                and not any(leaf.wanted for leaf in self.leaves)
+            ):
                 self.log(f"no event in {IDLE / 60:.0f} minutes")
                 return
             with contextlib.suppress(TimeoutError):
@@ -218,6 +225,7 @@ class Service:
             "declined": self.declined,
             "python": sys.executable,
             "socket": os.path.abspath(self.path),
+            "inbox": self.inbox.status(),
             "fleet": [leaf.status() for leaf in self.leaves if leaf.wanted],
             **self.pool.status(),
         }
@@ -248,7 +256,7 @@ async def _exactly(connection: socket.socket, size: int) -> bytes:
     return data
 
 
-def main(name: str, lock: int, entry: str, state: str = "") -> None:
+def main(name: str, lock: int, entry: str, state: str = "", home: str = "") -> None:
     """Run the service that holds the lock; its file goes when the service does. Workers import the module `entry`."""
     os.set_inheritable(lock, False)
     import_module("hookline.__main__")  # compiled once, also for clients that are told to write no bytecode
@@ -256,7 +264,7 @@ def main(name: str, lock: int, entry: str, state: str = "") -> None:
     _enter(address.folder())
     log = Log(f"{name}.log")
     try:
-        asyncio.run(Service(name, log, entry, state).run())
+        asyncio.run(Service(name, log, entry, state, home).run())
     except Exception as problem:
         log(f"failed: {type(problem).__name__}: {problem}")
         raise

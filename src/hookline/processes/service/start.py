@@ -91,7 +91,7 @@ def _just_tried(lock: int) -> bool:
 
 def _launch(name: str, lock: int, entry: str) -> None:
     """Start the service as a child of `init`, with no descriptor of ours but the lock."""
-    argv = python_argv(BOOT, name, entry, str(state_folder()), options=(*ISOLATED, "-S"))
+    argv = python_argv(BOOT, name, entry, str(state_folder()), os.environ.get("HOME", ""), options=(*ISOLATED, "-S"))
     child = os.fork()
     if child:
         os.waitpid(child, 0)

@@ -1,0 +1,192 @@
+"""The questions that are open, and the answers that are not used up.
+
+What counts is in memory, with the key that tokens are made with. The file only brings open questions over a restart:
+an answer in it would be anybody's word, so one that was not used is asked for again.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from hookline.core.files import private_folder, write_atomically
+from hookline.records.approvals.binding import AskedCall, Grant, unbound
+
+log: logging.Logger = logging.getLogger("hookline.approvals")
+KEPT_SECONDS = 24 * 3600.0
+"""How long an answer is still shown."""
+MOST_OPEN = 200
+"""More open questions than any person reads: what is asked beyond is denied."""
+
+State = Literal["open", "yes", "no", "used", "expired"]
+
+
+class TooManyQuestions(Exception):
+    """There is no room for another question."""
+
+
+def uptime() -> float:
+    """Seconds that no clock setting changes and that go on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+class AskedQuestion(msgspec.Struct, kw_only=True):
+    """One question to the people of this machine."""
+
+    id: str
+    call: AskedCall
+    why: str = ""
+    hooks: str = ""
+    host: str = ""
+    before: tuple[str, ...] = ()
+    made: float = 0.0
+    until: float = 0.0
+    state: State = "open"
+    by: str = ""
+    how: str = ""
+    at: float = 0.0
+    sent: dict[str, str] = {}
+    waiting: int = 0
+    """How many equal calls wait for the answer now."""
+
+
+class Questions:
+    """All questions of one user; `changed` is called after each change."""
+
+    def __init__(
+        self, file: Path, changed: Callable[[], None] = lambda: None, *, clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = uptime,
+    ) -> None:  # fmt: skip
+        self._file, self._changed, self._clock, self._steady = file, changed, clock, steady
+        self._key = secrets.token_bytes(32)
+        self._all: dict[str, AskedQuestion] = {}
+        self._ends: dict[str, float] = {}
+        self._grants: dict[str, Grant] = {}
+        for one in self._restored():
+            self._add(one)
+
+    # -- asking --------------------------------------------------------------------------------------------------
+
+    def ask(self, new: AskedQuestion, seconds: float) -> tuple[AskedQuestion, bool]:
+        """The open question about this very call, and whether it is a new one."""
+        for one in self.recent():
+            if one.state == "open" and one.call.identity == new.call.identity:
+                return one, False
+        if sum(one.state == "open" for one in self._all.values()) >= MOST_OPEN:
+            raise TooManyQuestions(f"{MOST_OPEN} questions are open already; answer some with `hookline inbox`")
+        now = self._clock()
+        made = msgspec.structs.replace(new, id=f"A-{secrets.token_hex(5)}", made=now, until=now + seconds, state="open")
+        self._add(made)
+        self._save()
+        return made, True
+
+    def take(self, call: AskedCall) -> AskedQuestion | None:
+        """An answered question whose yes is for this call; that uses it up."""
+        for name, grant in tuple(self._grants.items()):
+            one = self.get(name)
+            fits = grant.call.identity == call.identity and one is not None and one.state == "yes"
+            if one is not None and fits and not self._unbound(grant, call):
+                one.state = "used"
+                del self._grants[name]
+                self._save()
+                return one
+        return None
+
+    def _unbound(self, grant: Grant, call: AskedCall) -> str:
+        holds = grant.call.policy == call.policy if call.policy else None
+        issued = max(grant.issued, 0.0)
+        at = max(self._clock(), issued)  # a clock that went back does not make an answer invalid; `get` knows its end
+        return unbound(grant, call, at=at, keys={grant.by: self.key_id}, presented=self._grants.values(),
+                       policy_holds=holds)  # fmt: skip
+
+    # -- answering -----------------------------------------------------------------------------------------------
+
+    def answer(self, id: str, *, yes: bool, by: str, how: str) -> str:
+        """Count an answer; why not, if it does not count."""
+        one = self.get(id)
+        if one is None:
+            return "there is no such question"
+        if one.state != "open":
+            return f"it was answered before: {shown_state(one)}"
+        one.state, one.by, one.how, one.at = "yes" if yes else "no", by, how, self._clock()
+        if yes:
+            self._grants[id] = Grant(id=id, by=by, key=self.key_id, call=one.call, issued=one.at, expires=one.until)
+        self._save()
+        return ""
+
+    @property
+    def key_id(self) -> str:
+        """The name of the key of this process."""
+        return hmac.digest(self._key, b"id", "sha256").hex()[:16]
+
+    def token(self, one: AskedQuestion, person: str) -> str:
+        """What shows that a link was sent to this person, for this question."""
+        content = msgspec.json.encode([one.id, one.call.identity, person, one.until])
+        return hmac.digest(self._key, content, "sha256").hex()[:40]
+
+    def check(self, id: str, person: str, token: str) -> AskedQuestion | None:
+        """The question of a link, if its token is the person's."""
+        one = self.get(id)
+        expected = self.token(one or AskedQuestion(id=id, call=AskedCall(event="")), person)
+        return one if hmac.compare_digest(token.encode(), expected.encode()) and one is not None else None
+
+    # -- looking -------------------------------------------------------------------------------------------------
+
+    def get(self, id: str) -> AskedQuestion | None:
+        """A question as it is now."""
+        one = self._all.get(id)
+        if one is not None and one.state in ("open", "yes") and self._is_over(one):
+            one.state = "expired"
+            self._grants.pop(id, None)
+        return one
+
+    def recent(self) -> list[AskedQuestion]:
+        """Every question that is open or was answered lately, the oldest first."""
+        now = self._clock()
+        for name, one in tuple(self._all.items()):
+            if self.get(name) and one.state not in ("open", "yes") and now - one.until > KEPT_SECONDS:
+                del self._all[name], self._ends[name]
+        return sorted(self._all.values(), key=lambda one: one.made)
+
+    def _is_over(self, one: AskedQuestion) -> bool:
+        return self._clock() >= one.until or self._steady() >= self._ends[one.id]
+
+    # -- keeping -------------------------------------------------------------------------------------------------
+
+    def _add(self, one: AskedQuestion) -> None:
+        self._all[one.id] = one
+        self._ends[one.id] = self._steady() + max(one.until - self._clock(), 0.0)
+
+    def _restored(self) -> list[AskedQuestion]:
+        try:
+            found = msgspec.json.decode(self._file.read_bytes(), type=list[AskedQuestion])
+        except FileNotFoundError:
+            return []
+        except (OSError, msgspec.MsgspecError, ValueError) as problem:
+            log.warning("open questions could not be read: %s", problem)
+            return []
+        now = self._clock()
+        open_ones = [one for one in found if one.made <= now < one.until]  # else the clock went back meanwhile
+        return [msgspec.structs.replace(one, state="open", by="", how="", at=0.0, waiting=0) for one in open_ones]
+
+    def _save(self) -> None:
+        kept = [one for one in self.recent() if one.state in ("open", "yes")]
+        try:
+            private_folder(self._file.parent)
+            write_atomically(self._file, msgspec.json.encode(kept))
+        except OSError as problem:  # a full disk: they are asked again after a restart
+            log.warning("open questions are kept in memory only: %s", problem)
+        self._changed()
+
+
+def shown_state(one: AskedQuestion) -> str:
+    """What became of a question, in a few words."""
+    word = {"open": "open", "yes": "yes", "used": "yes, and it ran", "no": "no", "expired": "not answered in time"}
+    return word[one.state] + (f", by {one.by} ({one.how})" if one.by else "")

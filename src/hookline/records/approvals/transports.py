@@ -1,0 +1,127 @@
+"""Ways to people. Each only carries a link: what is asked is on the page, and only there it is answered."""
+
+from __future__ import annotations
+
+import json
+import smtplib
+import subprocess
+import urllib.request
+from collections.abc import Callable, Mapping
+from email.message import EmailMessage
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from hookline.errors import HooklineError, MissingExtra
+from hookline.records.approvals.config import (
+    AppriseChannel,
+    MailChannel,
+    NtfyChannel,
+    ProgramChannel,
+    SlackChannel,
+    reveal,
+)
+
+SECONDS = 10.0
+"""How long a server or a program may take."""
+
+
+class LinkMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """What is sent to one person; without a `link` there is nothing to answer."""
+
+    title: str
+    text: str
+    link: str = ""
+    question: str = ""
+    person: str = ""
+
+
+class NotSent(HooklineError):
+    """A message that a person did not get."""
+
+
+def send(channel: Any, message: LinkMessage) -> None:
+    """Send a message over a channel; `NotSent` says why it did not go."""
+    try:
+        _SEND[type(channel)](channel, message)
+    except (OSError, ValueError, smtplib.SMTPException, subprocess.SubprocessError, HooklineError) as problem:
+        raise NotSent(str(problem) or type(problem).__name__) from problem
+
+
+def _mail(channel: MailChannel, message: LinkMessage) -> None:
+    made = EmailMessage()
+    made["Subject"], made["From"], made["To"] = " ".join(message.title.split()), channel.sender, channel.to
+    made.set_content("\n\n".join(filter(None, (message.text, message.link))) + "\n")
+    host, _, port = channel.server.partition(":")
+    kind = smtplib.SMTP_SSL if channel.tls and port == "465" else smtplib.SMTP
+    with kind(host, int(port or 25), timeout=SECONDS) as server:
+        if channel.tls and kind is smtplib.SMTP:
+            server.starttls()
+        if channel.user:
+            server.login(channel.user, reveal(channel.password))
+        server.send_message(made)
+
+
+def _ntfy(channel: NtfyChannel, message: LinkMessage) -> None:
+    base, _, topic = reveal(channel.url).rpartition("/")
+    body: dict[str, Any] = {"topic": topic, "title": message.title, "message": message.text, "priority": 4}
+    if message.link:  # `view`, not `http`: a tap on a locked screen must not decide
+        body["actions"] = [{"action": "view", "label": "Look", "url": message.link}]
+    token = reveal(channel.token)
+    post(base, body, {"Authorization": f"Bearer {token}"} if token else {})
+
+
+def _slack(channel: SlackChannel, message: LinkMessage) -> None:
+    """A message to the channel, with a button; `slack` gives the link to whom it is for."""
+    section = {"type": "section", "text": {"type": "plain_text", "text": f"{message.title}\n{message.text}"[:2900]}}
+    button = {"type": "button", "text": {"type": "plain_text", "text": "Look"}, "action_id": "hookline",
+              "value": message.question}  # fmt: skip
+    blocks = [section, *([{"type": "actions", "elements": [button]}] if message.link else [])]
+    call_slack(channel, "chat.postMessage", {"channel": channel.channel, "text": message.title, "blocks": blocks})
+
+
+def call_slack(channel: SlackChannel, method: str, body: Mapping[str, Any], *, app: bool = False) -> dict[str, Any]:
+    """Call a method of Slack's Web API."""
+    token = reveal(channel.app_token if app else channel.bot_token)
+    found = post(f"{channel.api}/{method}", body, {"Authorization": f"Bearer {token}"})
+    if not found.get("ok"):
+        raise NotSent(f"Slack says `{found.get('error')}` to {method}")
+    return found
+
+
+def _apprise(channel: AppriseChannel, message: LinkMessage) -> None:
+    try:
+        import apprise
+    except ImportError as problem:
+        raise MissingExtra("a channel of type `apprise`", "notify") from problem
+    made = apprise.Apprise()
+    text = "\n\n".join(filter(None, (message.text, message.link)))
+    if not made.add(reveal(channel.url)) or not made.notify(title=message.title, body=text):
+        raise NotSent("apprise could not send it; is the URL right?")
+
+
+def _program(channel: ProgramChannel, message: LinkMessage) -> None:
+    body = msgspec.json.encode(message)
+    done = subprocess.run(channel.command, input=body, capture_output=True, timeout=SECONDS, check=False)
+    if done.returncode:
+        raise NotSent(f"`{channel.command[0]}` ended with exit code {done.returncode}")
+
+
+def post(url: str, body: Mapping[str, Any], headers: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+    """POST JSON; what comes back, if that is JSON."""
+    if not url.startswith(("https://", "http://")):
+        raise NotSent("a URL begins with https://")
+    made = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json", **headers})  # noqa: S310
+    with urllib.request.urlopen(made, timeout=SECONDS) as answer:  # noqa: S310 - checked above
+        data = answer.read(1 << 20)
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+_SEND: Mapping[type, Callable[[Any, LinkMessage], None]] = MappingProxyType({
+    MailChannel: _mail, NtfyChannel: _ntfy, SlackChannel: _slack, AppriseChannel: _apprise, ProgramChannel: _program,
+})  # fmt: skip
