@@ -8,15 +8,72 @@ import sys
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.syscalls import MACHINES
 
-_LANDLOCK = {
-    1: "writes and reads by folder (moving a file to another folder copies it)",
-    2: "moving files between folders",
-    3: "truncating files",
-    4: "TCP ports",
-    5: "devices",
-    6: "signals and abstract sockets",
-}
-"""What each version of Landlock added."""
+
+class Abilities:
+    """What a kernel, and the container around it, offers: what can be held follows from this alone."""
+
+    __slots__ = ("killable", "landlock", "namespaces", "notifications")
+
+    landlock: int
+    """Its version, 0 for none."""
+    notifications: bool
+    killable: bool
+    """Whether a call that the supervisor makes cannot be interrupted and made twice (Linux 5.19)."""
+    namespaces: bool
+    """Whether a network of one's own can be made."""
+
+    def __init__(self, landlock: int, *, notifications: bool, killable: bool, namespaces: bool) -> None:
+        self.landlock, self.notifications, self.killable, self.namespaces = (
+            landlock,
+            notifications,
+            killable,
+            namespaces,
+        )
+
+
+def found() -> Abilities:
+    """What is offered here, by asking and trying."""
+    from hookline.sandbox import kernel
+
+    return Abilities(
+        kernel.landlock_version(),
+        notifications=kernel.notifications(),
+        killable=kernel.waits_killable(),
+        namespaces=kernel.in_child(kernel.unshare_network),
+    )
+
+
+def held(has: Abilities) -> list[tuple[bool, str, str]]:
+    """Line by line: whether it is held, what, and by what; or what happens without."""
+    rules = f"Landlock {has.landlock}"
+    landlock = [
+        (1, "writes stay in the folders of `--write`", "cannot be held: `--write` does not run"),
+        (1, "secret places are not read, nor what lies outside of `--read`", "cannot be held: `--hide` does not run"),
+        (2, "files are moved between folders", "`mv` copies and removes instead"),
+        (3, "files outside are not emptied", "a file outside can be emptied by its path"),
+        (5, "devices take no orders but from their own users", "a device that can be opened can be given orders"),
+        (6, "abstract sockets outside are not reached", "those that do not ask who connects can be reached"),
+    ]
+    calls = "seccomp notifications"
+    rows = [
+        (has.landlock >= since, what, rules if has.landlock >= since else without) for since, what, without in landlock
+    ]
+    signals = rules if has.landlock >= 6 else "the supervisor, which sends them itself" if has.notifications else "no"
+    rows.append((has.landlock >= 6 or has.notifications, "signals stay inside", signals))
+    judged = (
+        "programs are judged as they start, on their real words (`--block`)",
+        "modes, owners, times and attributes outside are not changed",
+        "sockets, limits and shared memory of programs outside are not reached",
+        "there is no network (`--no-network`)",
+    )
+    how = calls if has.notifications else "no line runs without them (Linux 5.9)"
+    rows += [(has.notifications, what, how) for what in judged]
+    kept = has.notifications and has.killable
+    snapshot = "Linux 5.19 is needed to hold them; before, they are compared and put back when the line has ended"
+    rows.append((kept, "protected paths in writable folders are not changed", calls if kept else snapshot))
+    own = "a network namespace" if has.namespaces else "namespaces are not allowed here: the line does not run"
+    rows.append((has.namespaces, "a loopback of its own (`--loopback`)", own))
+    return [*rows, (True, "time, processor time, memory and processes are limited", "the supervisor")]
 
 
 def missing(policy: Policy) -> str:
@@ -45,16 +102,14 @@ def no_notifications() -> str:
 
 
 def report() -> int:
-    """Print what there is, and try it; 0 if lines can be confined."""
+    """Print what is held here, line by line, and try it; 0 if lines can be confined."""
     problem = missing(Policy())
     if sys.platform.startswith("linux"):
         from hookline.sandbox import kernel
 
-        version = kernel.landlock_version()
         print(f"kernel     {os.uname().release} on {kernel.machine()}")
-        print(f"landlock   {f'version {version}' if version else 'none'}")
-        for since, what in _LANDLOCK.items():
-            print(f"  {'yes' if version >= since else 'no ':3}  {what}")
+        for holds, what, how in [] if problem else held(found()):
+            print(f"  {'yes' if holds else 'no ':3}  {what}: {how}")
     problem = problem or _trial()
     print(f"confine    {problem or 'works: a write outside was refused, and so was a blocked program'}")
     return 1 if problem else 0

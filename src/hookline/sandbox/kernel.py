@@ -30,11 +30,16 @@ KEPT_CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 10)
 """What root keeps: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID and NET_BIND_SERVICE."""
 
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
 class Unsupported(Exception):
     """The kernel or the container does not offer this."""
 
 
-_EPERM, _E2BIG, _EACCES, _EBUSY, _ENOSYS = 1, 7, 13, 16, 38
+_EPERM, _E2BIG, _EACCES, _EFAULT, _EBUSY, _ENOSYS = 1, 7, 13, 14, 16, 38
 _WHY = {
     _EBUSY: "this process is confined already, and only one supervisor can watch it",
     **dict.fromkeys(
@@ -235,6 +240,28 @@ def notifications() -> bool:
     except (OSError, Unsupported):
         return False
     return True
+
+
+def waits_killable() -> bool:
+    """Whether a call that was handed over is interrupted by nothing but the end of its process, once it was taken."""
+    try:
+        call("seccomp", libc.c_uint(_SET_FILTER), libc.c_uint(_NEW_LISTENER | _WAIT_KILLABLE), libc.c_void_p(0))
+    except (OSError, Unsupported) as error:
+        return isinstance(error, OSError) and error.errno == _EFAULT  # it got as far as the filter, which is none
+    return True
+
+
+def in_child(attempt: Callable[[], object]) -> bool:
+    """Whether something that changes a process for good can be done, found out by a process that does only this."""
+    child = os.fork()
+    if child == 0:
+        try:
+            attempt()
+        except (OSError, Unsupported):
+            os._exit(1)
+        finally:
+            os._exit(0)
+    return os.waitpid(child, 0)[1] == 0
 
 
 def install_filter(program: bytes) -> int:

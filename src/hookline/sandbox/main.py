@@ -11,6 +11,7 @@ USAGE_ERROR, FAILED = 64, 125
 HELP = """usage: hookline confine [--write DIR]… [--read DIR]… [--block PATTERN]…
                         [--no-network] -- COMMAND…
        hookline confine --check
+       hookline confine --seatbelt FLAGS…
 
 Run a command so that the kernel holds it: it writes only below the given
 folders, and every program that it starts, however deep, is judged on its real
@@ -33,7 +34,9 @@ words before it runs. Children and daemons stay inside.
   --call FILE        the call this line is: narrower policies are read from
                      FILE.policy, and refusals are noted in FILE.GUARD
   --tell-folder FD   write the folder that a `bash -c` line ended in there
-  --check            say what this kernel offers, and try it
+  --check            say line by line what can be held here, and try it
+  --seatbelt         print the same as a profile for macOS's `sandbox-exec`,
+                     where it has not been run yet
 
 examples:
   hookline confine --write . -- npm test
@@ -67,12 +70,28 @@ def main(argv: list[str]) -> int:
         from hookline.sandbox.check import report
 
         return report()
+    if argv[0] == "--seatbelt":
+        return _print_profile(argv[1:])
     found = understood(argv)
     if isinstance(found, int):
         return found
     from hookline.sandbox.run import run
 
     return run(*found)
+
+
+def _print_profile(flags: list[str]) -> int:
+    from hookline.sandbox import seatbelt
+    from hookline.sandbox.secret_places import hidden_places
+
+    try:
+        policy = _policy(_read(flags))
+    except UsageError as error:
+        return _fail(str(error), USAGE_ERROR)
+    hidden = hidden_places(policy, os.environ)
+    writable = [*(policy.write or ()), os.environ.get("TMPDIR", "/private/tmp").rstrip("/")]
+    print(seatbelt.profile(policy, writable, [*hidden.outside, *hidden.inside], policy.protect), end="")
+    return 0
 
 
 def understood(argv: list[str]) -> tuple[Policy, list[str]] | int:

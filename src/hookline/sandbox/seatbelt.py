@@ -1,0 +1,105 @@
+"""The same policy for macOS: a Seatbelt profile, as `sandbox-exec -f` takes it. Generated only, and not yet run there.
+
+Where two rules match, the later one counts. What Seatbelt cannot hold stands in the profile as a comment.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hookline.sandbox.policy import Policy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_HEAD = """\
+(version 1)
+; made by `hookline confine --seatbelt`; not yet run on macOS
+(deny default)
+(allow process-fork process-exec*)
+(allow signal process-info* (target same-sandbox))
+(allow sysctl-read user-preference-read pseudo-tty ipc-posix-sem)
+(allow ipc-posix-shm-read* ipc-posix-shm-write* (ipc-posix-name-regex #"^/(tmp|psm_|sem|mp-)"))
+(allow file-ioctl (regex #"^/dev/(tty|pty|fd/)"))
+(allow mach-lookup
+  (global-name "com.apple.system.opendirectoryd.libinfo")
+  (global-name "com.apple.system.opendirectoryd.membership")
+  (global-name "com.apple.system.notification_center")
+  (global-name "com.apple.system.logger")
+  (global-name "com.apple.logd")
+  (global-name "com.apple.trustd.agent")
+  (global-name "com.apple.cfprefsd.daemon")
+  (global-name "com.apple.cfprefsd.agent")
+  (global-name "com.apple.bsd.dirhelper"))
+; no other service outside is asked for anything: launchd, Apple events, the pasteboard and keychains included"""
+_SYSTEM = (
+    "/usr", "/bin", "/sbin", "/System", "/Library", "/opt/homebrew", "/opt/local", "/private/etc",
+    "/private/var/db/timezone", "/private/var/select", "/dev", "/Applications/Xcode.app", "/nix",
+)  # fmt: skip
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
+_RESOLVER = "/private/var/run/mDNSResponder"
+_NETWORKS = {
+    "all": ["(allow network* system-socket)", '(deny network-outbound (subpath "/"))'],
+    "loopback": ["(allow system-socket)", '(allow network* (local ip "localhost:*") (remote ip "localhost:*"))'],
+    "none": [],
+}
+"""A loopback is the machine's own there, which has no other. A path is a Unix socket's: those outside are doors."""
+
+
+def profile(policy: Policy, writable: Iterable[str], hidden: Iterable[str] = (), protected: Iterable[str] = ()) -> str:
+    """The profile for a policy: `writable` is all that may be written to, `protected` are expressions for paths in it.
+
+    What is denied comes last.
+    """
+    lines = [_HEAD, *_reading(policy, writable), *_writing(policy, writable), *_network(policy)]
+    if found := [*hidden]:
+        lines.append(f"(deny file-read* file-write* {_below(found)})")
+    if found := [f"(regex #{_quoted(expression)})" for expression in protected]:
+        lines.append(f"(deny file-write* {' '.join(found)})")
+    for pattern in policy.block:
+        lines += _program(pattern)
+    if policy.limits:
+        named = ", ".join(f"--{name}" for name in policy.limits)
+        lines.append(f"; not held by Seatbelt: {named}")
+    return "\n".join(lines) + "\n"
+
+
+def _reading(policy: Policy, writable: Iterable[str]) -> list[str]:
+    """Names are seen everywhere, as a program that resolves a path needs them."""
+    granted = "" if policy.read is None else f" {_below([*_SYSTEM, *policy.read, *writable])}"
+    return ["(allow file-read-metadata file-test-existence)", f"(allow file-read*{granted})"]
+
+
+def _writing(policy: Policy, writable: Iterable[str]) -> list[str]:
+    granted = "" if policy.write is None else f" {_below(writable)}"
+    devices = f'(allow file-write* {_exactly(_DEVICES)} (regex #"^/dev/ttys[0-9]+$"))'
+    return [devices, f"(allow file-write*{granted})", "(deny file-write-setugid)"]
+
+
+def _network(policy: Policy) -> list[str]:
+    named = [*policy.sockets, *([_RESOLVER] if policy.network == "all" else [])]
+    return [*_NETWORKS[policy.network], *([f"(allow network-outbound {_exactly(named)})"] if named else [])]
+
+
+def _program(pattern: str) -> list[str]:
+    """A pattern that names a program and nothing more can be held, by the program's path; words are not seen."""
+    name, _, rest = pattern.partition(" ")
+    if rest.strip() not in ("", "*"):
+        return [f"; not held by Seatbelt, which sees no words: --block {_quoted(pattern)}"]
+    text = re.escape(name).replace(r"\*", "[^/]*").replace(r"\?", "[^/]")
+    return [f"(deny process-exec* (regex #{_quoted(f'^(.*/)?{text}$')}))"]
+
+
+def _below(paths: Iterable[str]) -> str:
+    return " ".join(f"(subpath {_quoted(path)})" for path in dict.fromkeys(paths)) or '(literal "/dev/null")'
+
+
+def _exactly(paths: Iterable[str]) -> str:
+    return " ".join(f"(literal {_quoted(path)})" for path in paths)
+
+
+def _quoted(text: str) -> str:
+    """A text of Seatbelt's language, in which a quote and a backslash are special."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,40 @@
+"""What can be held on which kernel, by a table of abilities; and what `--check` says of this one."""
+
+from __future__ import annotations
+
+import subprocess
+
+from hookline.sandbox.check import Abilities, held
+from tests.sandbox import arena
+
+KERNELS = {
+    "5.4": (Abilities(0, notifications=False, killable=False, namespaces=True), 2),
+    "5.9": (Abilities(0, notifications=True, killable=False, namespaces=True), 7),
+    "5.13": (Abilities(1, notifications=True, killable=False, namespaces=True), 9),
+    "5.19": (Abilities(2, notifications=True, killable=True, namespaces=True), 11),
+    "6.2": (Abilities(3, notifications=True, killable=True, namespaces=True), 12),
+    "6.10": (Abilities(5, notifications=True, killable=True, namespaces=True), 13),
+    "6.12": (Abilities(6, notifications=True, killable=True, namespaces=True), 14),
+    "6.12 in a container": (Abilities(6, notifications=True, killable=True, namespaces=False), 13),
+}
+
+
+def test_what_is_held_follows_from_what_a_kernel_offers() -> None:
+    """Every line says by what, or what happens without; newer kernels hold no less."""
+    counts = {name: sum(row[0] for row in held(abilities)) for name, (abilities, _) in KERNELS.items()}
+
+    assert counts == {name: count for name, (_, count) in KERNELS.items()}
+    assert all(how for abilities, _ in KERNELS.values() for _, _, how in held(abilities))
+    assert [row[2] for row in held(KERNELS["6.10"][0]) if row[1] == "signals stay inside"] == [
+        "the supervisor, which sends them itself"
+    ]
+
+
+def test_the_check_lists_what_this_kernel_holds_line_by_line() -> None:
+    """Found out by asking and trying, in processes of its own."""
+    done = subprocess.run([*arena.HOOKLINE, "--check"], capture_output=True, text=True, check=False)
+    rows = [line for line in done.stdout.splitlines() if line.startswith("  ")]
+
+    if done.returncode == 0:
+        assert len(rows) == 14
+        assert "  yes  writes stay in the folders of `--write`: Landlock" in done.stdout
