@@ -196,10 +196,10 @@ def _policy(found: dict[str, list[str]]) -> Policy:
 
 
 def _limit(flag: str, text: str) -> float:
-    from hookline.sandbox.limits import parse
+    from hookline.sandbox.processes import parse_limit
 
     try:
-        return parse(_LIMITS[flag], text)
+        return parse_limit(_LIMITS[flag], text)
     except ValueError:
         example = "512M" if flag == "--memory" else "60"
         raise UsageError(f"{flag}: expected a number above 0, got `{text}`; write one such as `{example}`") from None

@@ -16,7 +16,6 @@ import time
 
 from hookline.sandbox import filter as seccomp
 from hookline.sandbox import kernel, signals, writable_dirs
-from hookline.sandbox.limits import UsageLimits
 from hookline.sandbox.outside import OutsideResources, keep_sockets
 from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.policy import Policy
@@ -28,6 +27,8 @@ from hookline.sandbox.writable_dirs import WritableDirs
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from hookline.sandbox.processes import UsageLimits
 
     Take = Callable[[], "ConfinedLine | int"]
 
@@ -220,7 +221,11 @@ class _Watch:
         granted = line.room.granted
         places = None if granted is None else WritablePlaces([*granted, *DEVICES])
         self._supervisor = Supervisor(line.policy, places, OutsideResources(), self._caller, self._temporary)
-        self._limits = UsageLimits(line.policy.limits, command) if line.policy.limits else None
+        self._limits: UsageLimits | None = None
+        if line.policy.limits:
+            from hookline.sandbox.processes import UsageLimits
+
+            self._limits = UsageLimits(line.policy.limits, command)
         self._running, self._settled = True, False
 
     def until_done(self, listener: int) -> int:
