@@ -32,6 +32,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "audit": ("audit", "show, follow, verify, export or report audit logs"),
         "console": ("console", "look at audit logs in the browser, live"),
         "replay": ("replay", "run today's hooks against what was recorded"),
+        "learn": ("learn", "propose rules for what you always allow"),
     },
     "a team": {"fleet": ("fleet", "one policy and one audit trail over many machines")},
     "called by hosts, settings and scripts": {

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from hookline.core.engine import Context
 from hookline.core.hooks import Hook, make_hook
 from hookline.core.hooks.condition import PathContext, Rule, covers, parse_rule
-from hookline.core.shell import ShellLine, parse_line
+from hookline.core.shell import parse_line
 from hookline.core.shell.folders import join, placed
 from hookline.errors import HookError
 from hookline.events import PermissionRequest
@@ -40,7 +40,7 @@ def auto(safe: Iterable[str] = SAFE, *, otherwise: Otherwise = "leave", name: st
     rules = [parse_rule(text if _is_rule(text) else f"Bash({text})") for text in safe]
 
     async def judge(event: PermissionRequest, ctx: Context) -> Reply | None:
-        given = _without_confinement(event)
+        given = without_confinement(event)
         place = PathContext(event.cwd or "/", event.cwd or "/", "/")
         line = str(given.get("command", ""))
 
@@ -51,7 +51,10 @@ def auto(safe: Iterable[str] = SAFE, *, otherwise: Otherwise = "leave", name: st
             if safe is SAFE:
                 return rule if _only_reads(line, event.cwd, ctx) else None
             parsed = parse_line(line)
-            unknown = any(find_unknown_options(parsed, rules)) or _git_runs_something(parsed, event.cwd)
+            git = (row for row in placed(parsed) if row[0].name == "git")
+            here = event.cwd or str(Path.cwd())
+            unknown = any(find_unknown_options(parsed, rules))
+            unknown = unknown or any(runs_git_helper(part.words, bases, here) for part, bases in git)
             return None if unknown else rule
 
         rule = await run_off_loop([line], listed, disk=True)
@@ -62,7 +65,7 @@ def auto(safe: Iterable[str] = SAFE, *, otherwise: Otherwise = "leave", name: st
     return make_hook((PermissionRequest,), judge, name=name)
 
 
-def _without_confinement(event: PermissionRequest) -> Mapping[str, Any]:
+def without_confinement(event: PermissionRequest) -> Mapping[str, Any]:
     """The call as it was before a guard put a confinement around its line."""
     command = event.tool_input.get("command")
     found = sandboxing.unwrapped(command) if event.tool_name == sandboxing.TOOL and isinstance(command, str) else None
@@ -76,12 +79,10 @@ def _only_reads(line: str, cwd: str, ctx: Context) -> bool:
     return reads_only(line, cwd=here, dirs=[project], home=str(Path.home()))
 
 
-def _git_runs_something(line: ShellLine, cwd: str) -> bool:
+def runs_git_helper(words: Sequence[str], bases: Sequence[str], cwd: str) -> bool:
     """Whether git would run something else because of the repository it runs in, or be told to use another one."""
-    here = cwd or str(Path.cwd())
-    calls = [(part.words, bases) for part, bases in placed(line) if part.name == "git"]
-    told = any(words[1:2] and words[1].startswith("-") and words[1] != "--no-pager" for words, _ in calls)
-    return told or any(not bases or any(runs_something(join(here, base)) for base in bases) for _, bases in calls)
+    told = bool(words[1:2]) and words[1].startswith("-") and words[1] != "--no-pager"
+    return told or not bases or any(runs_something(join(cwd, base)) for base in bases)
 
 
 def _is_rule(text: str) -> bool:

@@ -38,7 +38,7 @@ _LIBRARY = os.path.join(os.path.dirname(os.__file__), "")
 _COPIES = frozenset({"cp", "mv", "rsync", "install", "ln"})
 _ADMINISTERS = re.compile(
     r"\bhookline\b(?:\.cli\.main|/__main__\.py)?\W+"
-    r"(?:mcp\W+(?:accept|pin)|inbox\W+approve|trust|uninstall|service\W+off)\b"
+    r"(?:mcp\W+(?:accept|pin)|inbox\W+approve|learn|trust|uninstall|service\W+off)\b"
 )
 """Commands that accept, approve or switch off: for the user alone."""
 

@@ -31,6 +31,7 @@ _EXAMPLES = """in .claude/settings.json, as a command hook:
   "command": "hookline guard paths --confine auto --temporary --block 'sudo *'"
   "command": "hookline guard secrets"
   "command": "hookline guard approvals --allow 'ls *'"    (on PermissionRequest)
+  "command": "hookline guard learned .claude/hookline.learned.toml"   (same)
   "command": "hookline guard protect"
   "command": "hookline guard budget --tool-calls 200 --per-tool Bash=50"
   "command": "hookline guard branches --protect main --protect 'release/*'"
@@ -105,6 +106,12 @@ def _make_commands(args: argparse.Namespace) -> list[Hook]:
     if not made:
         raise HooklineError("say what to judge: --block PATTERN, --only PATTERN or --containing TEXT")
     return made
+
+
+def _make_learned(args: argparse.Namespace) -> list[Hook]:
+    from hookline.guards import learned
+
+    return [learned.approve(args.file), protect.own_files(learned.read_policy(args.file).protect)]
 
 
 def _make_budget(args: argparse.Namespace) -> list[Hook]:
@@ -187,6 +194,9 @@ _GUARDS: dict[str, tuple[str, dict[str, dict[str, Any]], Callable[[argparse.Name
         "--allow": _several("PATTERN", "such as 'ls *' or 'Read(src/**)'"),
         "--otherwise": _one_of("block leave", "leave", "what becomes of the rest"),
     }, lambda args: [approvals.auto(args.allow or approvals.SAFE, otherwise=args.otherwise)]),
+    "learned": ("approve what `hookline learn` has learned", {
+        "file": {"metavar": "FILE", "help": "the policy that it wrote"},
+    }, _make_learned),
     "budget": ("limit what a session may spend", {
         "--tool-calls": {"type": int, "metavar": "N", "help": "tool calls a session may make"},
         "--seconds": {"type": float, "metavar": "S", "help": "seconds a session may last"},

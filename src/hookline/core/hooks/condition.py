@@ -250,10 +250,13 @@ def _enters_repository(line: ShellLine) -> bool:
 
 def harmless(part: SimpleCommand) -> bool:
     """A part that needs no rule of its own: a mere assignment, or a wrapper whose inner command is judged anyway."""
-    from hookline.core.shell.programs.table import names
+    from hookline.core.shell.programs.table import lists, names
 
     if any(redirect.writes for redirect in part.redirects):
         return False
+    writing = lists("writes").get(part.name, ())
+    if writing and any(word.startswith(writing) for word in part.words[1:]):
+        return False  # `time -o FILE` writes, whatever it runs
     return not part.words or (part.wraps and part.name in names("transparent") and part.words[0] == part.name)
 
 

@@ -42,7 +42,7 @@ FORMS: dict[str, str] = {
     "ps": r"((-[a-zA-DF-Z]+|[axu]+|\d+)( (-[a-zA-DF-Z]+|[axu]+|\d+))*)?",
     "python": r"--version",
     "python3": r"--version",
-    "sed": r"-n (\d+|\$)(,(\+?\d+|\$))?p( \w\S*)+",
+    "sed": r"-n (\d+|\$)(,(\+?\d+|\$))?p( [\w/~.]\S*)+",
     "sleep": r"[\d.]+[smh]?",
     "ss": r"(-[tulpnar46]+( -[tulpnar46]+)*)?",
     "tput": r"cols|lines|colors|bold|sgr0",

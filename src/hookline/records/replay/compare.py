@@ -82,13 +82,14 @@ class Piece(msgspec.Struct, frozen=True):
 
 def pieces(paths: Iterable[str | Path], size: int = CHUNK) -> Iterator[Piece]:
     """Files, and the `.jsonl` files in folders (rotated ones too), cut into ranges."""
-    for path in _files(paths):
+    for path in record_files(paths):
         length = path.stat().st_size
         for start in range(0, length, size):
             yield Piece(str(path), start, min(start + size, length))
 
 
-def _files(paths: Iterable[str | Path]) -> Iterator[Path]:
+def record_files(paths: Iterable[str | Path]) -> Iterator[Path]:
+    """Files as they are given, and those in folders that hold records."""
     for given in map(Path, paths):
         if given.is_dir():
             yield from sorted(

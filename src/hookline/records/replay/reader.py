@@ -45,6 +45,9 @@ class RecordedCall(msgspec.Struct, frozen=True):
     by: str = ""
     partial: bool = False
     rejected: bool = False
+    time: str = ""
+    ran: bool = False
+    """Whether a transcript has its result; an audit log says so in a record of its own (`PostToolUse`)."""
 
 
 class _Audit(msgspec.Struct):
@@ -56,6 +59,7 @@ class _Audit(msgspec.Struct):
     prompt: str = ""
     cwd: str = ""
     run: str = ""
+    time: str = ""
     by: str = ""
     tool_use_id: str = ""
     mode: str | None = None
@@ -79,8 +83,23 @@ class _Line(
     message: _Message | None = None
     cwd: str = ""
     session_id: str = ""
+    timestamp: str = ""
     denial: str | None = None
     permission: _Permission | None = None
+
+
+def finished(path: str | Path) -> set[str]:
+    """The ids of the calls that an audit log says have run."""
+    with Path(path).open("rb") as file:
+        records = (_record(line) for line in iter(lambda: file.readline(MOST_LINE), b"") if b'"PostToolUse"' in line)
+        return {said.tool_use_id for said in records if said is not None and said.event == "PostToolUse"}
+
+
+def _record(line: bytes) -> _Audit | None:
+    try:
+        return _audit.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 _audit = msgspec.json.Decoder(_Audit)
@@ -172,15 +191,13 @@ class _Reader:
         return self._message(number, entry, entry.message.content)
 
     def _audited(self, number: int, line: bytes) -> RecordedCall | None:
-        try:
-            said = _audit.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return None
-        event = _event(said)
-        if event is None:
+        said = _record(line)
+        event = _event(said) if said is not None else None
+        if said is None or event is None:
             return None
         decided = "deny" if said.blocked else {"ask": "ask", "defer": "ask"}.get(said.decision, "allow")
-        return RecordedCall(self._file, number, event, decided, said.by, any(mark in line for mark in _PARTIAL))
+        partial = any(mark in line for mark in _PARTIAL)
+        return RecordedCall(self._file, number, event, decided, said.by, partial, time=said.time)
 
     def _message(self, number: int, entry: _Line, blocks: list[dict[str, Any]]) -> list[RecordedCall]:
         done = []
@@ -202,7 +219,7 @@ class _Reader:
             session_id=entry.session_id, cwd=entry.cwd, tool_name=str(block.get("name")), tool_input=block["input"],
             tool_use_id=call_id,
         )  # fmt: skip
-        self._open[call_id] = RecordedCall(self._file, number, event, "allow")
+        self._open[call_id] = RecordedCall(self._file, number, event, "allow", time=entry.timestamp)
 
     def rest(self, file: BinaryIO) -> Iterator[RecordedCall]:
         """Calls whose results lie beyond the range: look a little ahead for them."""
@@ -244,7 +261,7 @@ _BY_A_PERSON = re.compile(
 
 def _decided(call: RecordedCall, entry: _Line, result: dict[str, Any]) -> RecordedCall:
     if not _denied(entry, result):
-        return call
+        return msgspec.structs.replace(call, ran=True)
     person = _BY_A_PERSON.match(_text(result).removeprefix("Error: ")) is not None
     by_user = person or (entry.denial or "").lower().startswith("user")
     if by_user or (entry.permission is not None and entry.permission.source.lower().startswith("user")):

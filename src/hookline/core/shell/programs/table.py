@@ -84,6 +84,12 @@ def names(tag: str) -> frozenset[str]:
 
 
 @cache
+def tags_of(name: str) -> frozenset[str]:
+    """The tags of a program; none if it has no row."""
+    return frozenset(tag for tag, programs in _TAGS.items() if name in programs)
+
+
+@cache
 def program(name: str) -> Program:
     """A program's options; of one that has no row, none is known."""
     options: dict[str, str] = {}

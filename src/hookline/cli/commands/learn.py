@@ -1,0 +1,171 @@
+"""`hookline learn`: from what was recorded to the smallest policy that asks less, accepted line by line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hookline.cli.commands.audit import add_range
+from hookline.cli.options import add_json, parser
+from hookline.cli.person import require_person
+from hookline.cli.style import agreed, counted, paint
+from hookline.core.files import write_atomically
+from hookline.display import one_line, unsteered_json
+from hookline.errors import HooklineError
+from hookline.guards.learned import UNUSED_DAYS, CommandRule, LearnedPolicy, ToolRule, read_policy
+from hookline.records.learn import Lesson, gather, joined, learn
+
+DEFAULT = Path(".claude", "hookline.learned.toml")
+_EXAMPLES = f"""examples:
+  hookline learn                       from Claude Code's transcripts
+  hookline learn audit.jsonl --since 30d
+  hookline learn logs/ --dry-run       show what would be learned
+then, in a hook file:   hooks.add(learned.approve("{DEFAULT}"))
+or in settings:         hookline guard learned {DEFAULT}"""
+_HEADER = f"""# What hookline learned from history: calls that a person let happen again and again are not asked about.
+# Delete a line to be asked again. A rule that stays unused for {UNUSED_DAYS} days is not applied any more.
+"""
+
+
+def main(argv: list[str]) -> int:
+    """Show each rule with its evidence, ask about it, write what was accepted."""
+    args = _parser().parse_args(argv)
+    if not args.dry_run and not args.json:
+        require_person("learn")
+    project, home = str(Path(args.project).resolve()), str(Path.home())
+    files = args.files or _transcripts(project)
+    missing = [file for file in files if not Path(file).exists()]
+    if missing or not files:
+        what = f"{missing[0]}: no such file or folder" if missing else f"{project}: no transcripts of this project"
+        raise HooklineError(f"{what}; name audit logs or transcripts")
+    ran, refused = gather(files, args.since)
+    lesson = learn(ran, refused, project=project, home=home, least=args.min)
+    out = Path(args.project, DEFAULT) if args.output is None else Path(args.output)
+    old = read_policy(out) if out.exists() else LearnedPolicy()
+    if args.json:
+        print(unsteered_json(msgspec.json.encode(_object(lesson))))
+        return 0
+    print(_summary(lesson, len(ran), args.min))
+    policy = LearnedPolicy(**dict(_accepted(lesson.policy, old, ask=not args.dry_run and not args.yes)))
+    if args.dry_run:
+        return 0
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(out, (_HEADER + "\n".join(_toml(joined(old, policy)))).encode())
+    print(f"written to {out}; use it with `learned.approve`, or `hookline guard learned {out}`")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    flags = parser(
+        "learn", "Propose the smallest policy that would have asked less, from what was recorded.", _EXAMPLES
+    )
+    flags.add_argument("files", nargs="*", metavar="FILE", help="audit logs, transcripts, or folders of them")
+    flags.add_argument("--project", default=".", metavar="DIR", help="the project it is for (default: this folder)")
+    flags.add_argument("--min", type=_count, default=3, metavar="N", help="how often something was seen (default: 3)")
+    flags.add_argument("-o", "--output", metavar="FILE", help=f"default: {DEFAULT} in the project")
+    flags.add_argument("--dry-run", action="store_true", help="show what would be learned, and write nothing")
+    flags.add_argument("--yes", action="store_true", help="accept every rule without asking")
+    add_range(flags)
+    add_json(flags)
+    return flags
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"expected a number from 2 on, got `{text}`")
+    return int(text)
+
+
+def _transcripts(project: str) -> list[str]:
+    """Where Claude Code keeps what was said in a project."""
+    config = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+    folder = config / "projects" / re.sub(r"[^A-Za-z0-9]", "-", project)
+    return [str(folder)] if folder.is_dir() else []
+
+
+def _object(lesson: Lesson) -> dict[str, Any]:
+    return {**lesson._asdict(), "policy": lesson.policy}
+
+
+def _summary(lesson: Lesson, ran: int, least: int) -> str:
+    share = f" ({lesson.spared / lesson.questions:.0%})" if lesson.questions else ""
+    asked = f"{lesson.questions:,} of them with a question; {lesson.spared:,}{share} would not be asked about"
+    lines = [f"{counted(ran, 'call')} that ran, {asked}"]
+    if not ran:
+        lines.append("an audit log says that a call has run with a PostToolUse record: audit that event, too")
+    if lesson.dropped:
+        lines.append(f"not learned, for they would allow an attack or what was refused: {', '.join(lesson.dropped)}")
+    if not lesson.questions:
+        lines.append(f"nothing was seen {least} times that is asked about")
+    return "\n".join(lines)
+
+
+def _accepted(policy: LearnedPolicy, old: LearnedPolicy, *, ask: bool) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """What is new, shown piece by piece, and what of it was accepted; what is known already stays."""
+    for name in policy.__struct_fields__:
+        kept = []
+        for piece in getattr(policy, name):
+            known = piece in getattr(old, name) or any(_is_renewed(piece, one) for one in getattr(old, name))
+            if not known:
+                print(f"{paint('+', 'green')} {_told(name, piece)}")
+            if known or not ask or agreed("  Allow this from now on?"):
+                kept.append(piece)
+        yield name, tuple(kept)
+
+
+def _is_renewed(new: Any, old: Any) -> bool:
+    """Whether a rule is the same but for how often and when it was seen."""
+    if isinstance(new, str) or type(new) is not type(old):
+        return False
+    return bool(msgspec.structs.replace(new, seen=0, last="") == msgspec.structs.replace(old, seen=0, last=""))
+
+
+_FOLDERS = {
+    "read": "look around in {}", "write": "redirect output to files in {}", "hosts": "reach the host {}",
+    "protect": "ask before writing to {}",
+}  # fmt: skip
+
+
+def _told(name: str, piece: Any) -> str:
+    """A piece of the policy in words: what it allows, how often that was seen, and when last."""
+    if isinstance(piece, str):
+        return _FOLDERS[name].format(paint(one_line(piece), "bold"))
+    seen = paint(f"  seen {piece.seen:,} times, last {piece.last or 'at an unknown time'}", "dim")
+    if isinstance(piece, ToolRule):
+        given = one_line(", ".join(piece.folders or piece.hosts or piece.inputs), 200)
+        return f"{paint(one_line(piece.tool), 'bold')} {given}{seen}"
+    assert isinstance(piece, CommandRule)
+    if piece.exact:
+        return f"exactly {', '.join(f'`{one_line(text, 80)}`' for text in piece.exact)}{seen}"
+    parts = [
+        f"with {', '.join(piece.options)}" if piece.options else "",
+        f"given {', '.join(piece.words)}" if piece.words else "",
+        f"on paths in {', '.join(piece.folders)}" if piece.folders else "",
+    ]
+    return f"{paint(one_line(piece.run), 'bold')} {one_line('; '.join(filter(None, parts)), 300)}{seen}"
+
+
+def _toml(policy: LearnedPolicy) -> Iterator[str]:
+    """The policy as the file has it: a line a field, in TOML, whose texts and lists are JSON's."""
+    table = msgspec.to_builtins(policy)
+    for name, value in table.items():
+        if isinstance(value, list) and value and isinstance(value[0], str):
+            yield f"{name} = {_json(value)}"
+    for name in ("commands", "tools"):
+        for rule in table.get(name, ()):
+            yield f"\n[[{name}]]"
+            yield from (f"{field} = {_json(value)}" for field, value in rule.items())
+    yield ""
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, list) and len(value) > 6:
+        return "[\n" + "".join(f"  {json.dumps(item, ensure_ascii=True)},\n" for item in value) + "]"
+    return json.dumps(value, ensure_ascii=True)

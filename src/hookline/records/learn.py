@@ -1,0 +1,425 @@
+"""The smallest policy that would have asked less, from what was recorded: from calls that ran, never refused ones."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from hookline.core.hooks.condition import domain_of, harmless
+from hookline.core.hooks.tools import ARGUMENTS, EDITING, canonical
+from hookline.core.paths import absolute, inside
+from hookline.core.shell import SimpleCommand
+from hookline.core.shell.folders import join
+from hookline.events import PreToolUse
+from hookline.guards.learned import (
+    NAME,
+    NUMBER,
+    PATH,
+    SCRIPT,
+    TEXT,
+    CommandRule,
+    LearnedPolicy,
+    ToolRule,
+    head_of,
+    is_prose,
+    kind_of,
+    known_parts,
+    positions,
+    takes_scripts,
+    whole,
+    written,
+)
+from hookline.guards.permissions import decide
+from hookline.guards.permissions.readonly_commands import WorkingFolders, reads
+from hookline.guards.permissions.rules import Rules
+from hookline.records.replay.compare import record_files
+from hookline.records.replay.reader import calls, finished
+
+_TEMPORARY = "/tmp"  # noqa: S108 - a folder that commands are seen to use
+_SECRET_FILES = (".env*", "*.pem", "*.key", ".npmrc", ".netrc", ".pypirc")
+_OUTPUT = frozenset({"-o", "--out", "--output", "--outfile"})
+TWICE = 2
+MOST_EXACT = 20
+"""Whole commands that one rule lists; a program with more is used in too many ways to be learned."""
+
+
+class Evidence(NamedTuple):
+    """A call that ran: what it was, where, and on which day."""
+
+    tool: str
+    given: Mapping[str, Any]
+    cwd: str
+    day: str
+
+
+class Lesson(NamedTuple):
+    """What was learned: the policy, how many questions there were, and how many of them it would have spared."""
+
+    policy: LearnedPolicy
+    questions: int
+    spared: int
+    dropped: tuple[str, ...]
+    """Rules that were not kept because they would have allowed an attack or something that was refused."""
+
+
+def learn(
+    ran: Sequence[Evidence], refused: Iterable[Evidence], *, project: str, home: str, least: int = 3,
+    rules: Rules = Rules(),  # noqa: B008 - frozen
+    attacks: Iterable[Evidence] | None = None,
+) -> Lesson:  # fmt: skip
+    """Learn from the calls that ran; what was refused, and every attack (the shipped ones), stays asked about."""
+    ran = [call._replace(cwd=absolute(call.cwd or ".", project, home)) for call in ran]
+    questions = [call for call in ran if is_question(call, project, home, rules)]
+    folders = WorkingFolders(project, (project,), home)
+    parts = list(_rows(call for call in questions if _is_line(call.tool)))
+    read = _read_folders(parts, folders, least)
+    wider = WorkingFolders(project, (project, *read), home)
+    write = _write_folders(parts, folders, least)
+    asked = [row for row in parts if not (harmless(row[0]) or reads(row[0], row[1], wider, writing=True))]
+    policy = LearnedPolicy(
+        read=tuple(_shown(folder, project, home) for folder in read),
+        write=tuple(_shown(folder, project, home) for folder in write),
+        hosts=_hosts(questions, least),
+        protect=_secret_files(project, ran),
+        commands=tuple(_command_rules(asked, folders, least)),
+        tools=tuple(_tool_rules(questions, project, home, least)),
+    )
+    policy, dropped = _without_attacks(
+        policy, [*refused, *(shipped_attacks(project) if attacks is None else attacks)], project, home
+    )
+    spared = sum(bool(policy.covering(call.tool, call.given, call.cwd, [project], home)) for call in questions)
+    return Lesson(policy, len(questions), spared, dropped)
+
+
+def gather(paths: Iterable[str | Path], since: datetime | None = None) -> tuple[list[Evidence], list[Evidence]]:
+    """The calls in logs and transcripts that ran, and those that were refused; of the rest it is not known."""
+    ran: list[Evidence] = []
+    refused: list[Evidence] = []
+    for path in record_files(paths):
+        done = finished(path)
+        for call in calls(path):
+            event = call.event
+            if (
+                not isinstance(event, PreToolUse)
+                or call.partial
+                or (since is not None and not _is_after(call.time, since))
+            ):
+                continue
+            found = Evidence(event.tool_name, event.tool_input, event.cwd, call.time[:10])
+            if call.decided == "deny" or call.rejected:
+                refused.append(found)
+            elif call.ran or (event.tool_use_id and event.tool_use_id in done):
+                ran.append(found)
+            elif call.decided == "ask":
+                refused.append(found)
+    since_then = {(call.tool, written(call.given)): call.day for call in sorted(ran, key=lambda call: call.day)}
+    return ran, [call for call in refused if since_then.get((call.tool, written(call.given)), "") <= call.day]
+
+
+def _is_after(time: str, since: datetime) -> bool:
+    try:
+        return datetime.fromisoformat(time).astimezone() >= since
+    except ValueError:
+        return False
+
+
+def joined(old: LearnedPolicy, new: LearnedPolicy) -> LearnedPolicy:
+    """The new policy, with the rules of the old one that it says nothing about: they end when they stay unused."""
+    kinds: dict[str, Callable[[Any], Any]] = {
+        "commands": lambda rule: (rule.run, bool(rule.exact)), "tools": lambda rule: rule.tool,
+    }  # fmt: skip
+    fields: dict[str, Any] = {
+        name: tuple(sorted({*getattr(old, name), *getattr(new, name)}))
+        for name in ("read", "write", "hosts", "protect")
+    }
+    for name, key in kinds.items():
+        known = {key(rule) for rule in getattr(new, name)}
+        fields[name] = (*getattr(new, name), *(rule for rule in getattr(old, name) if key(rule) not in known))
+    return LearnedPolicy(**fields)
+
+
+def is_question(call: Evidence, project: str, home: str, rules: Rules) -> bool:
+    """Whether a person is asked about a call where nothing but these rules decides."""
+    found = decide(
+        call.tool, call.given, rules=rules, cwd=call.cwd, dirs=[project], home=home, project_dir=project,
+        read_only=canonical(call.tool) in ("Read", "Grep", "Glob", "LS"), edits=call.tool in EDITING,
+    )  # fmt: skip
+    return found.behaviour == "ask"
+
+
+def shipped_attacks(project: str) -> list[Evidence]:
+    """The attack lines that come with Hookline."""
+    text = files("hookline.records").joinpath("attacks.txt").read_text("utf-8")
+    return [Evidence("Bash", {"command": msgspec.json.decode(line)}, project, "") for line in text.splitlines() if line]
+
+
+def _is_line(tool: str) -> bool:
+    field = ARGUMENTS.get(canonical(tool))
+    return field is not None and field.kind == "command"
+
+
+Row = tuple[SimpleCommand, Sequence[str], int, str]
+"""A command, the folders it may run in, how often it was seen, and the last day."""
+
+
+def _rows(calls: Iterable[Evidence]) -> Iterator[Row]:
+    days: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for call in calls:
+        days[str(call.given.get("command")), call.cwd].append(call.day)
+    for (line, cwd), seen in days.items():
+        for part, bases in known_parts(line):
+            yield part, [join(cwd, base) for base in bases], len(seen), max(seen)
+
+
+# -- folders that were only looked at ----------------------------------------------------------------------------------
+
+
+def _read_folders(rows: Iterable[Row], folders: WorkingFolders, least: int) -> list[str]:
+    """Folders outside the project in which commands only read, seen with `least` different paths each."""
+    anywhere = WorkingFolders(folders.cwd, ("/",), folders.home)
+    seen: defaultdict[str, set[str]] = defaultdict(set)
+    for part, bases, _, _ in rows:
+        if part.unknown or not reads(part, bases, anywhere) or reads(part, bases, folders):
+            continue
+        for path in (
+            path for word in part.words[1:] if kind_of(word) is PATH for path in _places(word, bases, folders)
+        ):
+            for folder in () if inside(path, folders.cwd) else _parents(path, folders.home):
+                seen[folder].add(path)
+    kept: list[str] = []
+    for folder in sorted((folder for folder, paths in seen.items() if len(paths) >= least), key=len):
+        if not any(inside(folder, other) for other in kept):
+            kept.append(folder)
+    return kept
+
+
+def _write_folders(rows: Iterable[Row], folders: WorkingFolders, least: int) -> list[str]:
+    """Folders to whose files commands redirected what they show, `least` times each."""
+    counted: Counter[str] = Counter()
+    for part, bases, number, _ in rows:
+        targets = [each.target for each in part.redirects if each.writes and each.known]
+        for path in (path for target in targets for path in _places(target, bases, folders)):
+            counted[_top(path, folders)] += number
+    return sorted(folder for folder, number in counted.items() if folder and number >= least)
+
+
+def _places(word: str, bases: Sequence[str], folders: WorkingFolders) -> list[str]:
+    return [absolute(join(base, word), folders.cwd, folders.home) for base in bases]
+
+
+def _parents(path: str, home: str) -> Iterator[str]:
+    """The folders of a path that are small enough to be granted: two steps below home, three below the root.
+
+    Of the temporary folder only the files right in it are.
+    """
+    if path.rpartition("/")[0] == _TEMPORARY:
+        yield f"{_TEMPORARY}/"
+    base = home if inside(path, home) else ""
+    steps = path[len(base) :].strip("/").split("/")
+    hidden = max((at for at, step in enumerate(steps) if step.startswith(".")), default=-1)
+    for end in range(max(2 if base else 3, hidden + 2), len(steps) + 1):
+        if hidden < 0 or end >= len(steps) - 1:
+            yield f"{base}/{'/'.join(steps[:end])}"
+
+
+def _shown(path: str, project: str, home: str) -> str:
+    if inside(path, project):
+        return path[len(project) + 1 :] or "."
+    return f"~{path[len(home) :]}" if inside(path, home) else path
+
+
+# -- rules -------------------------------------------------------------------------------------------------------------
+
+
+def _command_rules(rows: Iterable[Row], folders: WorkingFolders, least: int) -> Iterator[CommandRule]:
+    heads: defaultdict[str, list[Row]] = defaultdict(list)
+    wholes: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        part = row[0]
+        if part.unknown or part.stdin is not None or not part.words:
+            continue
+        head = " ".join(head_of(part))
+        (heads[head] if head else wholes[part.name]).append(row)
+    for head, found in sorted(heads.items()):
+        seen = sum(row[2] for row in found)
+        if seen >= least:
+            yield _generalised(head, found, seen, folders, least)
+    for name, found in sorted(wholes.items()):
+        counted: Counter[str] = Counter()
+        for part, _, number, _ in found:
+            counted[whole(part)] += number
+        exact = tuple(sorted(text for text, number in counted.items() if number >= least))
+        if 0 < len(exact) <= MOST_EXACT:
+            kept = [row for row in found if whole(row[0]) in exact]
+            seen, last = sum(row[2] for row in kept), max(row[3] for row in kept)
+            yield CommandRule(name, at=_outside(kept, folders, least), exact=exact, seen=seen, last=last)
+
+
+def _generalised(head: str, rows: Sequence[Row], seen: int, folders: WorkingFolders, least: int) -> CommandRule:
+    """One rule for a program and subcommand: words that were seen twice, and kinds where `least` values differ."""
+    start = len(head.split())
+    blank = CommandRule(head, options=tuple({text for row in rows for text in _flags(row[0], start)}))
+    counted: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    paths: defaultdict[str, set[str]] = defaultdict(set)
+    valued: set[str] = set()
+    for part, bases, number, _ in rows:
+        for word in positions(part, start, blank):
+            is_path = kind_of(word.text) is PATH and word.text != os.devnull
+            for where in _places(word.text, bases, folders) if is_path else ():
+                paths[_top(where, folders)].add(where)
+            valued |= {f"{word.option} {PATH}"} if is_path and word.option else set()
+            if not is_path or _inside(word.text, bases, folders):
+                counted[word.option][word.text] += number
+    found = [folder for folder, there in paths.items() if folder and len(there) >= min(least, TWICE)]
+    for words in counted.values():
+        for text in [text for text in words if kind_of(text) is PATH and _top_of(text, folders) in found]:
+            del words[text]  # its folder says so already
+    named = [*valued, *(text for option, words in counted.items() for text in _named(head, option, words, least))]
+    return CommandRule(
+        head,
+        tuple(sorted(text for text in named if text.startswith("-"))),
+        tuple(sorted(text for text in named if not text.startswith("-"))),
+        tuple(sorted(_shown(folder, folders.cwd, folders.home) for folder in found)),
+        _outside(rows, folders, least),
+        seen=seen,
+        last=max(row[3] for row in rows),
+    )
+
+
+def _named(head: str, option: str, words: Counter[str], least: int) -> Iterator[str]:
+    """What a rule names of the words that follow an option, or none: the words themselves, or their kind."""
+    prefix = f"{option} " if option else ""
+    if option and is_prose(head, option):
+        yield f"{prefix}{TEXT}"
+        return
+    kinds: defaultdict[str | None, list[str]] = defaultdict(list)
+    for text in words:
+        kinds["option" if text.startswith("-") and not option else kind_of(text, head)].append(text)
+    for kind, texts in kinds.items():
+        if takes_scripts(head) and kind in (None, NAME):
+            continue
+        varies = kind == NAME and option and option not in _OUTPUT and len(texts) >= least
+        if kind in (NUMBER, SCRIPT) or varies:
+            yield f"{prefix}{kind}"
+            continue
+        yield from (f"{prefix}{text}" for text in texts if words[text] >= TWICE)
+
+
+def _top_of(word: str, folders: WorkingFolders) -> str:
+    return _top(absolute(word, folders.cwd, folders.home), folders)
+
+
+def _outside(rows: Iterable[Row], folders: WorkingFolders, least: int) -> tuple[str, ...]:
+    """Folders outside the project that these commands ran in, `least` times each."""
+    counted: Counter[str] = Counter()
+    for _, bases, number, _ in rows:
+        for path in _places(".", bases, folders):
+            counted[path] += number if not inside(path, folders.cwd) and any(_parents(path, folders.home)) else 0
+    return tuple(sorted(_shown(path, folders.cwd, folders.home) for path, n in counted.items() if n >= least))
+
+
+def _inside(word: str, bases: Sequence[str], folders: WorkingFolders) -> bool:
+    """Whether a path lies in the project, and no part of it is hidden."""
+    places = _places(word, bases, folders)
+    return bool(places) and all(
+        inside(path, folders.cwd) and "/." not in path[len(folders.cwd) :].replace("/...", "") for path in places
+    )
+
+
+def _flags(part: SimpleCommand, start: int) -> Iterator[str]:
+    """Options that take no value: another option follows, or nothing."""
+    words = [*part.words[start:], "-"]
+    yield from (
+        word for word, after in pairwise(words)
+        if word.startswith("-") and len(word) > 1 and "=" not in word and after.startswith("-")
+    )  # fmt: skip
+
+
+def _top(path: str, folders: WorkingFolders) -> str:
+    """The folder that a path stands for: the first one below the project, or its parent elsewhere; none if hidden."""
+    if inside(path, folders.cwd):
+        steps = path[len(folders.cwd) :].strip("/").split("/")
+        return f"{folders.cwd}/{steps[0]}" if len(steps) > 1 and not steps[0].startswith(".") else ""
+    parent = path.rpartition("/")[0]
+    if parent == _TEMPORARY:
+        return f"{parent}/"
+    small = next(_parents(path, folders.home), "")
+    return parent if small and inside(parent, small) and not inside(folders.cwd, parent) else ""
+
+
+def _tool_rules(calls: Iterable[Evidence], project: str, home: str, least: int) -> Iterator[ToolRule]:
+    found: defaultdict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    for call in calls:
+        if not _is_line(call.tool):
+            key, text = _main_argument(call, project, home)
+            found[call.tool, key].append((text, call.day))
+    for (tool, key), rows in sorted(found.items()):
+        counted = Counter(text for text, _ in rows)
+        kept = tuple(sorted(text for text, number in counted.items() if text and number >= least))
+        if kept:
+            last = max(day for text, day in rows if text in kept)
+            yield msgspec.convert(
+                {"tool": tool, key: kept, "seen": sum(counted[text] for text in kept), "last": last}, ToolRule
+            )
+
+
+def _main_argument(call: Evidence, project: str, home: str) -> tuple[str, str]:
+    """What a rule would name of a call: the folder of its path, the host of its address, or the whole input."""
+    field = ARGUMENTS.get(canonical(call.tool))
+    value = str(call.given.get(field.name, "")) if field else ""
+    if field and field.kind == "domain":
+        return "hosts", domain_of(value)
+    if field and field.kind in ("path", "folder"):
+        path = absolute(value, call.cwd, home)
+        top = _top(path, WorkingFolders(project, (project,), home)) if inside(path, project) else ""
+        return "folders", _shown(top, project, home) if top else ""
+    return "inputs", written(call.given)
+
+
+def _hosts(calls: Iterable[Evidence], least: int) -> tuple[str, ...]:
+    """The hosts that addresses in what ran name."""
+    counted: Counter[str] = Counter()
+    for call in calls:
+        texts = [word for part, _ in known_parts(str(call.given.get("command", ""))) for word in part.words]
+        hosts = {domain_of(text) for text in (*texts, str(call.given.get("url", ""))) if "://" in text}
+        counted.update(host for host in hosts if host)
+    return tuple(sorted(host for host, number in counted.items() if number >= least))
+
+
+def _secret_files(project: str, ran: Iterable[Evidence]) -> tuple[str, ...]:
+    """Files at the top of the project that hold secrets by their name and that no call has named."""
+    named = {os.path.basename(str(value)) for call in ran for value in call.given.values()}  # noqa: PTH119 - a text
+    found = (path.name for pattern in _SECRET_FILES for path in Path(project).glob(pattern))
+    return tuple(sorted({name for name in found if name not in named}))
+
+
+# -- what must not be allowed ------------------------------------------------------------------------------------------
+
+
+def _without_attacks(
+    policy: LearnedPolicy, attacks: Iterable[Evidence], project: str, home: str
+) -> tuple[LearnedPolicy, tuple[str, ...]]:
+    """The policy without the rules that take part in allowing one of these calls, and what was dropped."""
+    dropped: list[str] = []
+    for call in attacks:
+        while used := policy.covering(call.tool, call.given, call.cwd, [project], home):
+            gone = [rule for rule in used if rule is not policy]
+            if not gone:
+                policy = msgspec.structs.replace(policy, read=())
+                dropped.append("read")
+                continue
+            policy = msgspec.structs.replace(
+                policy,
+                commands=tuple(rule for rule in policy.commands if rule not in gone),
+                tools=tuple(rule for rule in policy.tools if rule not in gone),
+            )
+            dropped += [rule.run if isinstance(rule, CommandRule) else rule.tool for rule in gone]
+    return policy, tuple(dropped)

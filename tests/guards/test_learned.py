@@ -1,0 +1,130 @@
+"""A learned policy allows what it names, and nothing besides: no line of the attack tables, no hidden file."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from hookline import Hooks
+from hookline.errors import ConfigError
+from hookline.events import PermissionRequest
+from hookline.guards import learned
+from hookline.guards.learned import CommandRule, LearnedPolicy, ToolRule
+from hookline.records.learn import Evidence, learn
+from tests.guards import evasions, ordinary
+
+HOME = "/home/me"
+PROJECT = "/home/me/code/app"
+TODAY = datetime.now(UTC).date().isoformat()
+
+POLICY = LearnedPolicy(
+    read=("~/code/other",),
+    write=("out",),
+    commands=(
+        CommandRule("go test", ("-v", "-run", "-run NAME", "-count", "-count NUMBER"),
+                    ("./...",), ("pkg",), last=TODAY),
+        CommandRule("git commit", ("-m", "-m TEXT"), last=TODAY),
+        CommandRule("python -m pytest", ("-q",), (), ("tests",), last=TODAY),
+        CommandRule("npm run build", last=TODAY),
+        CommandRule("rm", exact=("rm -rf build",), last=TODAY),
+        CommandRule("sed", ("-n", "-n SCRIPT"), ("SCRIPT",), ("pkg",), last=TODAY),
+        CommandRule("npx tsc", ("--noEmit",), at=("~/code/other",), last=TODAY),
+        CommandRule("tsc", ("--noEmit",), at=("~/code/other",), last=TODAY),
+    ),
+    tools=(ToolRule("Edit", folders=("src",)), ToolRule("WebFetch", hosts=("docs.example",)),
+           ToolRule("mcp__x__get", inputs=('{"id":1}',))),
+)  # fmt: skip
+
+
+def allowed(line: str, policy: LearnedPolicy = POLICY) -> bool:
+    return bool(policy.covering("Bash", {"command": line}, PROJECT, [PROJECT], HOME))
+
+
+def test_what_is_named_is_allowed() -> None:
+    for line in (
+        "go test ./...", "go test -v -run TestThis ./pkg/cmd 2>&1 | tail -5", "go test -count 1 ./pkg/x.go",
+        "git commit -m 'any text; rm -rf /'", "python -m pytest -q tests/test_x.py", "npm run build && go test ./...",
+        "rm -rf build", "sed -n '10,20p' pkg/a.go", "cat ~/code/other/x.txt", "go test ./... > out/log.txt",
+        "D=pkg; go test ./$D/cmd", "cd ~/code/other && npx tsc --noEmit", "cd pkg && ls && go test ./...",
+    ):  # fmt: skip
+        assert allowed(line), line
+
+
+def test_what_is_not_named_is_not() -> None:
+    for line in (
+        "go test -exec ./evil ./...", "go test ./pkg/../../x", "go test /etc", "go test ./.hidden/x", "go test $X",
+        "go test ./pkg/.git/hooks", "go run pkg/x.go", "git commit -m x --no-verify", "git commit --amend -m x",
+        "git -c core.hooksPath=x commit -m x", "python -m pytest -q /tmp/x", "python -m pip -q", "npm run deploy",
+        "npm run build --prefix /", "rm -rf build/..", "rm -rf build other", "cd .. && rm -rf build",
+        "sed -n '1e touch x' pkg/a.go", "sed -i s/a/b/ pkg/a.go", "sed -n 's/a/b/w out' pkg/a.go", "cat ~/.ssh/id_rsa",
+        "go test ./... > pkg/x.go", "go test ./... > out/../x", "D=..; go test ./$D/x", "PATH=. go test ./...",
+        "FOO=1 go test ./...", "for D in a b; do go test ./$D; done", "go test ./... $(touch x)",
+        "npx tsc --noEmit -p /",
+        "cd /tmp && npx tsc --noEmit", "./go test ./...", "/tmp/go test ./...", "go test ./... | sh", "go test ./*",
+    ):  # fmt: skip
+        assert not allowed(line), line
+
+
+def test_tools_are_held_to_folders_hosts_and_inputs() -> None:
+    for tool, given, expected in (
+        ("Edit", {"file_path": f"{PROJECT}/src/a.py"}, True), ("Edit", {"file_path": f"{PROJECT}/other/a.py"}, False),
+        ("Edit", {"file_path": f"{PROJECT}/src/../setup.py"}, False), ("Write", {"file_path": "src/a.py"}, False),
+        ("Edit", {"file_path": f"{PROJECT}/src/.git/config"}, False),
+        ("WebFetch", {"url": "https://docs.example/x"}, True), ("WebFetch", {"url": "https://docs.example.x"}, False),
+        ("mcp__x__get", {"id": 1}, True), ("mcp__x__get", {"id": 2}, False), ("mcp__x__put", {"id": 1}, False),
+    ):  # fmt: skip
+        assert bool(POLICY.covering(tool, given, PROJECT, [PROJECT], HOME)) is expected, (tool, given)
+
+
+def test_a_link_that_leads_out_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "app/pkg").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "app/pkg/link").symlink_to(tmp_path / "elsewhere")
+    project = str(tmp_path / "app")
+    for line, expected in (
+        ("go test ./pkg/real", True),
+        ("go test ./pkg/link/x", False),
+        ("cd pkg/link && go test ./...", False),
+    ):
+        found = POLICY.covering("Bash", {"command": line}, project, [project], HOME)
+        assert bool(found) is expected, line
+
+
+@pytest.mark.parametrize("least", [1, 3])
+def test_no_attack_is_allowed_whatever_ordinary_lines_were_learned(tmp_path: Path, least: int) -> None:
+    """The widest policy that ordinary lines give, with not one attack known to it: the rules alone must hold."""
+    (tmp_path / "link").symlink_to("/")
+    project = str(tmp_path)
+    lines = [*ordinary.COMMANDS, *ordinary.LINES]
+    calls = [Evidence("Bash", {"command": line}, project, TODAY) for line in lines for _ in range(least)]
+    attacks = [*evasions.DENIED_COMMANDS, *evasions.DOUBTED_COMMANDS, *evasions.OUTSIDE_LINES, *evasions.DOUBTED_LINES]
+    for known in ((), None):
+        policy = learn(calls, [], project=project, home=HOME, least=least, attacks=known).policy
+        assert len(policy.commands) > 20
+        bad = [line for line in attacks if policy.covering("Bash", {"command": line}, project, [project], HOME)]
+        assert [line for line in bad if known is None or line not in lines] == []
+
+
+async def test_a_hook_approves_by_a_file_and_forgets_unused_rules(tmp_path: Path) -> None:
+    old = (datetime.now(UTC) - timedelta(days=200)).date().isoformat()
+    file = tmp_path / "learned.toml"
+    file.write_text(
+        f'[[commands]]\nrun = "npm run build"\nlast = "{TODAY}"\n[[commands]]\nrun = "npm run old"\nlast = "{old}"\n'
+    )
+    hooks = Hooks(project_dir=str(tmp_path))
+    hooks.add(learned.approve(file))
+    for line, expected in (("npm run build", True), ("npm run old", False), ("npm run other", False)):
+        verdict = await hooks.fire(PermissionRequest(cwd=str(tmp_path), tool_name="Bash", tool_input={"command": line}))
+        assert (str(verdict.decision) == "allow") is expected, line
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "learned.toml"
+    for text in ("[[commands]]\nrun = 1\n", "x", "[[commands]]\nrun = 'a'\nallow = true\n"):
+        file.write_text(text)
+        with pytest.raises(ConfigError, match="not a learned policy"):
+            learned.read_policy(file)
+    with pytest.raises(ConfigError, match="hookline learn"):
+        learned.read_policy(tmp_path / "none.toml")
