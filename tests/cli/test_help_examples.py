@@ -59,6 +59,8 @@ ELSEWHERE = {
     "hookline install claude --hooks hooks.py --until-exit": "tests/cli/test_until_exit.py",
     "hookline audit show -f logs/ | grep DENY": "tests/cli/test_audit.py",
     "hookline replay ~/.claude/projects --hooks hooks.py": "tests/cli/test_replay.py",
+    "hookline audit prove audit.jsonl --record 12": "tests/records/audit/test_checkpoint.py",
+    "hookline audit push --to syslog+tls://siem.example.org:6514 -f": "tests/records/audit/test_push.py",
     "hookline service status": "tests/processes/service",
     "hookline service off": "tests/processes/service",
     **dict.fromkeys(("hookline prove", "hookline prove claude codex", "hookline prove --json"), "tests/hosts/prove"),

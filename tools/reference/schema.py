@@ -33,6 +33,7 @@ def settings_schema() -> dict[str, Any]:
                 "additionalProperties": False,
             },
             "disableAllHooks": {"description": "Switch all hooks off.", "type": "boolean"},
+            "sink": {"description": "Where the audit log is pushed to.", "type": ["string", "object", "array"]},
             "permissions": {"$ref": "#/$defs/permissions"},
             "env": {"description": "Variables for hooks and tools.", "type": "object"},
         },

@@ -163,6 +163,10 @@ SWITCHES = {
     "allowedHttpHookUrls": ("all", "patterns of the only addresses that http hooks may reach"),
     "httpHookAllowedEnvVars": ("all", "the only variables that http hooks may name in `allowedEnvVars`"),
     "permissions": ("all", "`allow`, `ask`, `deny` rules, `defaultMode`, `additionalDirectories`; for `hookline run`"),
+    "sink": (
+        "user, managed",
+        "where the audit log is pushed to: an address, or `to`, `log`, `format`; see `audit push`",
+    ),
     "enabledPlugins": ("all", "installed plugins that are switched on"),
 }
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hookline.errors import HooklineError
 from hookline.records.audit.entry import decision_word_of
+from hookline.records.audit.push import Pusher
 from hookline.records.audit.reader import logs_in
 from hookline.records.console.index import LogIndex
 from hookline.records.console.log_store import LogStore
@@ -319,6 +320,19 @@ def test_health_tells_a_whole_log_from_a_changed_one(log: Log, tmp_path: Path) -
     indexed.index.refresh()
     indexed.store.check()
     assert indexed.store.health().logs[0].whole is False
+
+
+def test_health_says_how_far_a_log_was_sent(log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To which receiver, how many wait, and what is in the way."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    log.bash("a")
+    pusher = Pusher(log.path, f"file:{tmp_path / 'out'}")
+    pusher.until_sent()
+    log.bash("b")
+    Pusher(tmp_path / "other.jsonl", f"file:{tmp_path / 'out'}")._note("away")
+    [pushed] = Indexed(tmp_path, log.path).store.health().pushes
+
+    assert (pushed["to"], pushed["sent"], pushed["behind"]) == (f"file:{tmp_path / 'out'}", 1, 1)
 
 
 def test_a_keyed_log_is_said_to_need_its_key(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ _EXAMPLES = """examples:
   hookline audit report audit.jsonl -o report.html
   hookline audit export audit.jsonl --format ocsf
   hookline audit prove audit.jsonl --record 12
+  hookline audit push --to syslog+tls://siem.example.org:6514 -f
   hookline audit verify audit.jsonl          0: whole, 1: changed, 2: unreadable"""
 _WORD = max(map(len, WORDS))
 _POLL_SECONDS = 0.2
@@ -54,10 +55,11 @@ def main(argv: list[str]) -> int:
     _export_flags(kinds.add_parser("export", help="write the records for other systems"))
     evidence.checkpoint_flags(kinds.add_parser("checkpoint", help="sign the log as it is, for third parties"))
     evidence.prove_flags(kinds.add_parser("prove", help="that a record is in it, or that nothing before was changed"))
+    evidence.push_flags(kinds.add_parser("push", help="send it to a SIEM: syslog, OTLP, a file, a command"))
     args = flags.parse_args(argv)
     commands = {
         "show": _show, "verify": _verify, "report": _report, "export": _export,
-        "checkpoint": evidence.checkpoint, "prove": evidence.prove,
+        "checkpoint": evidence.checkpoint, "prove": evidence.prove, "push": evidence.push,
     }  # fmt: skip
     try:
         return commands[args.what](args)

@@ -1,18 +1,24 @@
-"""`hookline audit checkpoint` and `prove`: what a third party verifies without Hookline."""
+"""`hookline audit checkpoint`, `prove` and `push`: for those who verify without Hookline or have their own tools."""
 
 from __future__ import annotations
 
 import argparse
 import base64
+import contextlib
 import sys
+import threading
 from pathlib import Path
 
 import msgspec
 
+from hookline.core.files import default_log
+from hookline.display import one_line
 from hookline.errors import AuditError
 from hookline.records.audit.checkpoint import Checkpoints, LogTree, TreeHead
+from hookline.records.audit.push import Pusher, sinks_in
 from hookline.records.audit.signing import SigningKey, verified_note
 from hookline.records.audit.statement import signed_statement
+from hookline.settings.load import load
 
 
 def checkpoint_flags(flags: argparse.ArgumentParser) -> None:
@@ -29,6 +35,15 @@ def prove_flags(flags: argparse.ArgumentParser) -> None:
     what.add_argument("--record", type=int, metavar="N", help="that record N is in the log")
     what.add_argument("--from", dest="old", type=Path, metavar="CHECKPOINT", help="that nothing before it was changed")
     flags.add_argument("--statement", action="store_true", help="with --record: the decision as a signed statement")
+
+
+def push_flags(flags: argparse.ArgumentParser) -> None:
+    """From where, to where."""
+    flags.add_argument("file", nargs="?", metavar="AUDIT.jsonl", help="default: the log of `install --audit`")
+    flags.add_argument("--to", metavar="ADDRESS", help="syslog+tls://HOST, https://HOST, file:FILE (default: `sink`)")
+    flags.add_argument("--format", default="", choices=("ocsf", "otlp", "jsonl"), help="default: what fits the address")
+    flags.add_argument("-f", "--follow", action="store_true", help="go on as the log grows; Ctrl-C ends it")
+    flags.add_argument("--until-eof", action="store_true", help=argparse.SUPPRESS)
 
 
 def checkpoint(args: argparse.Namespace) -> int:
@@ -50,6 +65,40 @@ def prove(args: argparse.Namespace) -> int:
         found = signed_statement(base64.b64decode(found["leaf"]), signed.key, signed.vkey.rpartition("+")[0])
     print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     return 0
+
+
+def push(args: argparse.Namespace) -> int:
+    """Send what the receivers do not have yet; with `--follow` until it is ended."""
+    pushers = [Pusher(path or default_log(), to, form) for path, to, form in _wanted(args)]
+    if not pushers:
+        raise AuditError('no receiver; name one with `--to`, or in your settings: {"sink": "syslog+tls://HOST:6514"}')
+    for one in pushers:
+        one.acquire()
+    if not args.follow:
+        print("\n".join(f"{one_line(one.state.to)}: {one.until_sent()} records sent" for one in pushers))
+        return 0
+    stop = threading.Event()
+    threads = [threading.Thread(target=one.follow, args=(stop.wait,), daemon=True) for one in pushers]
+    for thread in threads:
+        thread.start()
+    with contextlib.suppress(KeyboardInterrupt):
+        while args.until_eof and sys.stdin.buffer.read(1):
+            pass
+        if not args.until_eof:
+            threads[0].join()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    return 0
+
+
+def _wanted(args: argparse.Namespace) -> list[tuple[str, str, str]]:
+    """The receiver on the command line, or those in the user's and the administrator's settings, never a project's."""
+    if args.to:
+        return [(args.file or "", args.to, args.format)]
+    files = load(setting_sources="user", headers=False).files
+    found = [file.raw["sink"] for file in files if file.source.kind in ("user", "managed") and "sink" in file.raw]
+    return [(path or args.file or "", to, form) for raw in found for path, to, form in sinks_in(raw)]
 
 
 def verify_checkpoint(log: str, checkpoint: Path, vkey: str) -> str:

@@ -18,6 +18,7 @@ from hookline.cli.style import paint
 from hookline.display import one_line
 from hookline.errors import HooklineError
 from hookline.processes.service import address, client, control
+from hookline.records.audit.push import push_states
 
 NOT_RUNNING = 3
 WIDEST = 120
@@ -63,10 +64,12 @@ def _status(args: argparse.Namespace) -> int:
         found = control.status() if address.instance() else None
     except control.NotRunning:
         found = None
+    pushed = [one.summary() for one in push_states()]
     if args.json:
-        print(json.dumps({"running": found is not None, **(found or {})}))
+        print(json.dumps({"running": found is not None, **(found or {}), "push": pushed}))
     else:
         print("\n".join(_described(found, everything=args.all) if found else [f"not running; {_why_not()}"]))
+        print("".join(f"  push     {_pushed(one)}\n" for one in pushed), end="")
     return 0 if found else NOT_RUNNING
 
 
@@ -98,6 +101,13 @@ def _about(found: dict[str, Any]) -> Iterator[str]:
         keeper = f"pid {leaf['pid']} keeps this machine connected" if leaf["pid"] else "not connected; see the log"
         yield f"  fleet    {keeper} ({leaf['state']}/fleet)"
     yield f"  memory   {_megabytes(memory)} in all; ends after {found['idle_limit'] / 60:.0f} minutes without an event"
+
+
+def _pushed(one: dict[str, Any]) -> str:
+    wait = f"{one['behind']:,} wait" if one["behind"] else "none waits"
+    lost = f", {one['missing']:,} were deleted before they were sent" if one["missing"] else ""
+    said = f"{one['sent']:,} records sent, {wait}{lost}, {_ago(one['time'])} ago: {one_line(one['to'])}"
+    return said + (paint(f" ({one_line(one['problem'])})", "red") if one["problem"] else "")
 
 
 def _hook_sets(sets: dict[str, dict[str, Any]], width: int, room: int | None) -> Iterator[str]:

@@ -48,7 +48,7 @@ class KeptProcess:
         if self.process is None or self.process.poll() is None:
             return False
         self.log(f"{self.what} ended with exit code {self.process.returncode}; {self._last_words()}")
-        self.process = None
+        self.end()
         return True
 
     def end(self) -> None:

@@ -1,4 +1,4 @@
-"""Keeps an enrolled machine connected to its fleet: a process of its own, started again when it ends."""
+"""Keeps an enrolled machine connected to its fleet, and its log on the way to its receivers: a process each."""
 
 from __future__ import annotations
 
@@ -14,22 +14,15 @@ LOOK = 5.0
 """Seconds between two looks at whether this machine is in a fleet."""
 
 
-class LeafKeeper(KeptProcess):
-    """The connection of one state folder, while that folder says that this machine is in a fleet."""
+class WantedProcess(KeptProcess):
+    """A process that runs while files say that it is wanted."""
 
-    def __init__(self, state: str, log: Log) -> None:
-        words = ("fleet", "run", "--until-eof")
-        super().__init__("fleet: the connection", words, f"{state}/fleet/leaf.log", environment(state), log)
-        self.state = state
+    unwanted = ""
 
     @property
     def wanted(self) -> bool:
-        """Whether this machine is in a fleet, and the folder is this user's alone to write."""
-        try:
-            found = os.stat(f"{self.state}/fleet/machine.json")
-        except OSError:
-            return False
-        return found.st_uid == os.getuid() and not found.st_mode & 0o022
+        """Whether it is, now."""
+        raise NotImplementedError
 
     async def run(self) -> None:
         """Look, start and start again until cancelled; then end the child."""
@@ -45,17 +38,62 @@ class LeafKeeper(KeptProcess):
         if self.wanted and self.process is None:
             self.start()
         elif not self.wanted and self.process is not None:
-            self.log("fleet: this machine has left its fleet")
+            self.log(self.unwanted)
             self.end()
+
+
+class LeafKeeper(WantedProcess):
+    """The connection of one state folder, while that folder says that this machine is in a fleet."""
+
+    unwanted = "fleet: this machine has left its fleet"
+
+    def __init__(self, state: str, log: Log) -> None:
+        words = ("fleet", "run", "--until-eof")
+        super().__init__("fleet: the connection", words, f"{state}/fleet/leaf.log", environment(state), log)
+        self.state = state
+
+    @property
+    def wanted(self) -> bool:
+        """Whether this machine is in a fleet, and the folder is this user's alone to write."""
+        try:
+            found = os.stat(f"{self.state}/fleet/machine.json")
+        except OSError:
+            return False
+        return found.st_uid == os.getuid() and not found.st_mode & 0o022
 
     def status(self) -> dict[str, Any]:
         """Which folder, which process, since when."""
         return {"state": self.state, **super().status()}
 
 
-def keepers(state: str, log: Log) -> list[LeafKeeper]:
-    """One for the user's usual state folder, and one for another, if the command that started the service uses one."""
-    return [LeafKeeper(folder, log) for folder in dict.fromkeys((usual_state(), state)) if os.path.isabs(folder)]
+class SinkKeeper(WantedProcess):
+    """Pushes the log of one state folder while the user's or the administrator's settings name a `sink`."""
+
+    unwanted = "push: no sink is named any more"
+
+    def __init__(self, state: str, log: Log, home: str = "") -> None:
+        words, home = ("audit", "push", "--follow", "--until-eof"), home or pwd.getpwuid(os.getuid()).pw_dir
+        super().__init__("push: the audit log's way out", words, f"{state}/push.log", environment(state, home), log)
+        self._settings = (f"{home}/.claude/settings.json", "/etc/claude-code/managed-settings.json")
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a sink is named; what it is, the process reads itself."""
+        return any(b'"sink"' in _contents(path) for path in self._settings)
+
+
+def _contents(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(1 << 20)
+    except OSError:
+        return b""
+
+
+def keepers(state: str, log: Log) -> tuple[list[LeafKeeper], list[SinkKeeper]]:
+    """Those for the user's usual state folder, and for another, if the command that started the service uses one."""
+    folders = [folder for folder in dict.fromkeys((usual_state(), state)) if os.path.isabs(folder)]
+    return [LeafKeeper(folder, log) for folder in folders], [SinkKeeper(folder, log) for folder in folders]
 
 
 def usual_state() -> str:

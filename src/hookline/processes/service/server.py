@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from hookline.processes.service import address, frames
 from hookline.processes.service.inbox_keeper import InboxKeeper
-from hookline.processes.service.leaf_keeper import LeafKeeper, keepers
+from hookline.processes.service.leaf_keeper import LeafKeeper, SinkKeeper, keepers
 from hookline.processes.service.pool import END_LIMIT, Log, Pool, Route, WorkerHandle
 from hookline.processes.stamps import Inspection, Stamps
 
@@ -52,7 +52,9 @@ class Service:
         self.name, self.log = name, log
         self.path: str = f"{name}.sock"
         self.pool: Pool = Pool(entry, log)
-        self.leaves: list[LeafKeeper] = keepers(state, log)
+        self.leaves: list[LeafKeeper]
+        self.sinks: list[SinkKeeper]
+        self.leaves, self.sinks = keepers(state, log)
         self.inbox: InboxKeeper = InboxKeeper(name, home, state, log)
         self.began: float = time.time()
         self.used: float = time.monotonic()
@@ -73,7 +75,8 @@ class Service:
         try:
             self.log(f"started, pid {os.getpid()}, protocol {frames.PROTOCOL}, {sys.executable}")
             loop.add_reader(listener, self._accept, listener)
-            keeping = [loop.create_task(run()) for run in (*(leaf.run for leaf in self.leaves), self.inbox.run)]
+            kept = (*self.leaves, *self.sinks)
+            keeping = [loop.create_task(run()) for run in (*(one.run for one in kept), self.inbox.run)]
             await self._until_done()
         finally:
             for task in keeping:
@@ -105,7 +108,7 @@ class Service:
                 left <= 0
                 and not self.pool.busy
                 and not self.inbox.running
-                and not any(leaf.wanted for leaf in self.leaves)
+                and not any(one.wanted for one in (*self.leaves, *self.sinks))
             ):
                 self.log(f"no event in {IDLE / 60:.0f} minutes")
                 return

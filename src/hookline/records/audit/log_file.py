@@ -142,7 +142,7 @@ class AuditFile:
             line, last = chain_line(body, last, self._key)
             lines.append(line)
         new = os.fstat(fd).st_size == 0
-        _write_all(fd, b"".join(lines))
+        write_all(fd, b"".join(lines))
         if fsync:
             os.fsync(fd)
             if new:
@@ -362,7 +362,7 @@ def _identity(fd: int) -> tuple[int, int, int]:
     return status.st_dev, status.st_ino, status.st_size
 
 
-def _write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes) -> None:
     """All or nothing: what could only be written in part is taken back."""
     before = os.fstat(fd).st_size
     view = memoryview(data)

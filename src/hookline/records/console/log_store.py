@@ -17,6 +17,7 @@ from hookline.events import CATALOG
 from hookline.records.audit.anchor import read_head
 from hookline.records.audit.chain import follow, link_before, link_of
 from hookline.records.audit.log_file import AuditFile
+from hookline.records.audit.push import push_states
 from hookline.records.audit.reader import LogReader
 from hookline.records.console.index import LogIndex
 from hookline.records.console.queries import Condition, IndexReader, hook_series, hook_stats, like, position
@@ -232,7 +233,7 @@ class LogStore:
         return Health(
             logs, [Gap(one.id, one.time, one.about) for one in gaps],
             [(name, n) for name, n in writers], str(self._index.path), self._index.path.stat().st_size,
-            self._index.last_id,
+            self._index.last_id, [one.summary() for one in push_states() if Path(one.log) in self._index.logs],
         )  # fmt: skip
 
     def check(self) -> None:

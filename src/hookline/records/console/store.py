@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 
@@ -185,6 +187,8 @@ class Health(msgspec.Struct, frozen=True):
     index_path: str
     index_bytes: int
     events: int
+    pushes: list[dict[str, Any]] = []
+    """How far logs were sent to receivers, and what waits."""
 
 
 class Status(msgspec.Struct, frozen=True):

@@ -16,9 +16,16 @@ function draw(root, health, source) {
     heading("Health", source.live ? button : null),
     h("div", { class: "figures" }, figure("events", count(health.events)), figure("logs", count(health.logs.length)), figure("on disk", bytes(size)), figure("unreadable lines", count(unreadable), unreadable ? "bad" : ""), figure("gaps", count(health.gaps.length), health.gaps.length ? "bad" : ""), figure("writers", count(health.writers.length))),
     health.logs.map(logCard),
+    health.pushes.length ? card("Sent to", h("table", {}, h("tbody", {}, health.pushes.map(pushRow)))) : null,
     health.gaps.length ? card("Gaps", h("ul", { class: "plain-list" }, health.gaps.map((gap) => h("li", {}, h("a", { href: `#/decision/${gap.id}` }, moment(gap.time)), ": ", untrusted(gap.missing))))) : null,
     h("div", { class: "two" }, card("Writers", h("table", {}, h("tbody", {}, health.writers.map(([name, events]) => h("tr", {}, h("td", {}, untrusted(name)), h("td", { class: "num" }, `${count(events)} events`)))))), card("Index", h("p", {}, "Made from the logs; it can be deleted at any time."), h("p", { class: "dim" }, h("code", {}, untrusted(health.index_path)), ` ${bytes(health.index_bytes)}`))),
   );
+}
+
+function pushRow(one) {
+  const state = one.problem ? ["bad", one.problem] : one.behind ? ["unknown", "on its way"] : ["good", "up to date"];
+  const missing = one.missing ? `, ${count(one.missing)} deleted before` : "";
+  return h("tr", {}, h("td", {}, untrusted(one.to)), h("td", { class: "num" }, `${count(one.sent)} sent, ${count(one.behind)} wait${missing}`), h("td", {}, h("span", { class: `pill ${state[0]}` }, untrusted(state[1]))));
 }
 
 async function verify(root, source, button) {
