@@ -60,10 +60,11 @@ COMMON: Mapping[str, KeySpec] = {
     "statusMessage": KeySpec(lambda v: isinstance(v, str), "a text", '"Checking…"'),
     "once": _SWITCH,
     "onFailure": KeySpec(lambda v: v in ("continue", "block"), '`"continue"` or `"block"`', '"block"', "block"),
+    "mode": KeySpec(lambda v: v in ("enforce", "evaluate_only"), '`"enforce"` or `"evaluate_only"`', '"evaluate_only"'),
     "name": _NAME,
     "priority": KeySpec(_whole, "a whole number", "10"),
 }
-"""Keys of every kind of hook; `name` and `priority` are Hookline's own."""
+"""Keys of every kind of hook; `mode`, `name` and `priority` are Hookline's own."""
 
 KINDS: Mapping[str, Mapping[str, KeySpec]] = {
     "command": {

@@ -145,6 +145,7 @@ def _joined(first: Hook, last: Hook) -> Hook:
         matcher=_either(first.matcher, last.matcher),
         on_failure="block" if block else last.on_failure,
         once=first.once and last.once,
+        mode=last.mode if first.mode == last.mode else "enforce",
     )
 
 

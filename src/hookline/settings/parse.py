@@ -205,6 +205,7 @@ class _Reader:
             once=values.get("once", False),
             source=f"{self.source.label}: {entry.at}",
             status_message=values.get("statusMessage"),
+            mode=values.get("mode", "enforce"),
         )
         self.hooks.append(hook)
 

@@ -115,3 +115,14 @@ def resolved(verdict: Verdict, answer: Reply) -> Verdict:
 def unenforced(verdict: Verdict) -> Verdict:
     """The verdict as it is handed out where nothing is enforced: it says nothing, and keeps what it would have said."""
     return msgspec.structs.replace(verdict, reply=NOTHING, known=verdict.outcomes, evaluated=verdict.reply)
+
+
+def unenforced_outcome(outcome: Outcome) -> Outcome:
+    """The outcome of a hook that is only evaluated: it says nothing, and its note what it would have said."""
+    said = outcome.reply
+    if said == NOTHING:
+        return outcome
+    word = "stop" if said.stop else "rewrite" if said.decision is Decision.PASS and said.input is not None else ""
+    why = f": {'; '.join(said.reasons)}" if said.reasons else ""
+    note = f"only evaluated: would {word or said.decision}{why}"
+    return msgspec.structs.replace(outcome, reply=NOTHING, note=note, would=str(word or said.decision))

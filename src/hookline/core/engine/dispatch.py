@@ -11,7 +11,7 @@ import msgspec
 
 from hookline.core.engine.answers import as_failure, failure_outcome, parse_answer
 from hookline.core.engine.background import Background, as_coroutine
-from hookline.core.engine.composition import RUN_ALL, UNANIMOUS, Order, disagreement
+from hookline.core.engine.composition import RUN_ALL, UNANIMOUS, Order, disagreement, unenforced_outcome
 from hookline.core.engine.context import Context, HookScope, InvokeOptions, bind
 from hookline.core.engine.coroutine_driver import Limits, RaisedError, Suspended, blocked_loop, drive, start
 from hookline.core.engine.merge import asked_late, judged_again, merge
@@ -149,11 +149,12 @@ class Dispatcher:
             return await self._outcome(started.ctx, started)
         options = None if deadline is None else InvokeOptions(deadline)
         ctx = Context(event, bind(hook, self.scope), self.scope.clock(), options)
-        if not self.observers.detailed:
-            return await self._outcome(ctx)
-        announce_start(ctx, self.observers)
+        if self.observers.detailed:
+            announce_start(ctx, self.observers)
         outcome = await self._outcome(ctx)
-        self.observers.notify(response_of(ctx, outcome))
+        outcome = outcome if hook.mode == "enforce" else unenforced_outcome(outcome)
+        if self.observers.detailed:
+            self.observers.notify(response_of(ctx, outcome))
         return outcome
 
     async def _outcome(self, ctx: Context, started: StartedRun | None = None) -> Outcome:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import UnionType
-from typing import Any, TypedDict, TypeVar, Unpack, cast, get_args, overload
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast, get_args, overload
 
 from hookline.core.hooks.actions import Action
 from hookline.core.hooks.condition import AnyRule, Rule, parse_rules
@@ -37,6 +37,7 @@ class Options(TypedDict, total=False):
     once: bool
     rejudge: bool
     inline: bool
+    mode: Literal["enforce", "evaluate_only"]
     name: str
     source: str
     status_message: str | None

@@ -23,7 +23,8 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
 
     `on_failure=None` takes the event's default: a gate is closed, an observer's failure is only recorded. `source`
     says where the hook was declared. `rejudge=False` is for hooks that only watch (law 4). `confines` marks a guard
-    that has shell lines run confined where the kernel can.
+    that has shell lines run confined where the kernel can. With `mode="evaluate_only"` it is asked, and what it says
+    is recorded and does not count.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
     source: str = "code"
     status_message: str | None = None
     confines: bool = False
+    mode: Literal["enforce", "evaluate_only"] = "enforce"
 
     def __post_init__(self) -> None:
         if self.timeout is not None:
@@ -55,7 +57,8 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def plain(self) -> bool:
         """Whether it is an async function that may take the engine's fast path."""
-        return type(self.action) is Function and self.action.is_async and not (self.background or self.once)
+        enforced = self.mode == "enforce" and not (self.background or self.once)
+        return enforced and type(self.action) is Function and self.action.is_async
 
     def fails_closed(self, event: Event | type[Event]) -> bool:
         """Whether a failure on this event counts as a deny (law 3)."""
@@ -84,6 +87,7 @@ _EXPECTED: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("priority", lambda value: value.__class__ is int, "a whole number such as `10`"),
     ("on_failure", lambda value: value in (None, "block", "continue"), "`block` or `continue`"),
     ("name", lambda value: value.__class__ is str, "a text"),
+    ("mode", lambda value: value in ("enforce", "evaluate_only"), "`enforce` or `evaluate_only`"),
     *((flag, _is_bool, "True or False") for flag in ("background", "once", "rejudge", "inline")),
 )
 

@@ -157,7 +157,7 @@ def _hook(outcome: Outcome) -> dict[str, Any]:
     row: dict[str, Any] = {"hook": outcome.hook, "status": str(outcome.status), "ms": round(outcome.ms, 3)}
     if outcome.decision is not Decision.PASS:
         row["decision"] = str(outcome.decision)
-    for name in ("exit_code", "error", "note"):
+    for name in ("exit_code", "error", "note", "would"):
         value = getattr(outcome, name)
         if value is not None:
             row[name] = value
