@@ -42,6 +42,7 @@ EXIT_CODES = {
     "hookline install codex --hooks hooks.py": 0,
     "hookline install gemini qwen --settings .claude/settings.json": 0,
     "hookline install claude --hooks hooks.py --scope project --strict": 0,
+    "hookline install cline --hooks hooks.py --mcp": 0,
     "hookline audit show": 0,
     "hookline audit show audit.jsonl --decision deny --tool Bash --since 7d": 0,
     "hookline audit report audit.jsonl -o report.html": 0,
@@ -71,6 +72,7 @@ ELSEWHERE = {
         (
             "hookline mcp --hooks hooks.py -- npx -y some-server .",
             "hookline mcp --name docs -- https://example.com/mcp",
+            "hookline mcp serve --port 8765 -- npx -y some-server .",
             "hookline mcp pin files -- npx -y some-server .",
             "hookline mcp diff files",
             "hookline mcp accept files write_file",

@@ -73,9 +73,10 @@ MARKS: Mapping[str, Callable[[str], Call]] = {
     "vibe": lambda path: typescript(f"tools.mcp_demo.make_mark({{path: '{path}'}})"),
     "openhands": lambda path: ("make_mark", {"path": path, **RISK}),
     "cline": lambda path: ("demo__make_mark", {"path": path}),
+    "codex": lambda path: ("mcp__demo::make_mark", {"path": path}),
     "opencode": lambda path: ("demo_make_mark", {"path": path}),
 }
-"""How each agent's model calls the tool `make_mark` of the server `demo`; Codex wants it in another form of call."""
+"""How each agent's model calls the tool `make_mark` of the server `demo`; in Codex a server is a namespace."""
 
 REASONS_LOST = ("cline",)
 """A refused call that is not a command ends the run."""

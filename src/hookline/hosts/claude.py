@@ -10,6 +10,7 @@ from hookline.events import CATALOG, Event
 from hookline.hosts import answer_shapes as shapes
 from hookline.hosts.config_formats import ConfigFormat, HookEntry, hook
 from hookline.hosts.host import VALUE, Config, Host
+from hookline.hosts.mcp_entries import ServerFile
 from hookline.hosts.proof_recipe import GENERAL, ProofRecipe, World, command_call, file_call, prompt_call
 from hookline.replies import Reply
 
@@ -62,6 +63,8 @@ CLAUDE = Host(
     message=shapes.SYSTEM_MESSAGE,
     other_tools=frozenset(CLAUDE_TOOLS),
     body=_body,
+    servers=ServerFile(user=".claude.json", project=".mcp.json", nested="projects", marks={"type": "stdio"},
+                       beyond="connectors of claude.ai and servers of plugins have no entry"),
     config=Config(
         user=".claude/settings.json", project=".claude/settings.json", local=".claude/settings.local.json",
         home_env="CLAUDE_CONFIG_DIR", longest=590, format=ConfigFormat(entry=_entry),

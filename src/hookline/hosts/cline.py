@@ -13,6 +13,7 @@ from hookline.events import Event
 from hookline.hosts.answer_shapes import same
 from hookline.hosts.config_formats import ConfigFormat
 from hookline.hosts.host import TEXT, VALUE, Config, Host, Tool
+from hookline.hosts.mcp_entries import ServerFile
 from hookline.hosts.mcp_names import joined_by
 from hookline.hosts.proof_recipe import ProofRecipe, file_call, prompt_call
 
@@ -80,6 +81,7 @@ CLINE = Host(
         "team_mission_log", "team_read_mailbox", "team_review_outcome_fragment", "team_shutdown_teammate",
         "team_status"}),
     mcp=joined_by("__"),
+    servers=ServerFile(user=".cline/data/settings/cline_mcp_settings.json"),
     config=Config(user=".cline/hooks", project=".cline/hooks", format=ConfigFormat(kind="scripts"), longest=100),
     unjudged=frozenset({"TaskCancel", "TaskError"}),
     subagents=True,

@@ -8,6 +8,7 @@ from typing import Any
 
 from hookline.hosts import answer_shapes as shapes
 from hookline.hosts.host import Config, HookTrust, Host, Tool
+from hookline.hosts.mcp_entries import ServerFile
 from hookline.hosts.proof_recipe import NAME, FileEdit, ProofRecipe, ToolCall, TrustedFolders, World, prompt_call
 
 _PRE = "PreToolUse"
@@ -93,6 +94,7 @@ CODEX = Host(
         "get_goal", "create_goal", "update_goal", "close_agent", "resume_agent", "send_input", "wait_agent",
         "followup_task", "interrupt_agent", "list_agents", "send_message"}),
     roams=True,
+    servers=ServerFile(user=".codex/config.toml", project=".codex/config.toml", key="mcp_servers", kind="toml"),
     config=Config(user=".codex/hooks.json", project=".codex/hooks.json", home_env="CODEX_HOME", longest=590,
                   cut_to=_CUT_TO),
     subagents=True,

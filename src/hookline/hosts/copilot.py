@@ -8,6 +8,7 @@ from hookline.events import Event, UserPromptSubmit
 from hookline.hosts.answer_shapes import BASH, BLOCK, context, permission, rewritten, same
 from hookline.hosts.config_formats import ConfigFormat
 from hookline.hosts.host import TEXT, Config, Host, Tool
+from hookline.hosts.mcp_entries import ServerFile
 from hookline.hosts.mcp_names import joined_by
 from hookline.hosts.proof_recipe import ProofRecipe, TrustedFolders, World, command_call, file_call, prompt_call
 
@@ -75,6 +76,8 @@ COPILOT = Host(
         "read_bash", "stop_bash", "list_bash", "read_agent", "write_agent", "list_agents", "sql", "session_store_sql",
         "fetch_copilot_cli_documentation", "report_intent", "ask_user", "update_todo"}),
     mcp=joined_by("-"),
+    servers=ServerFile(user=".copilot/mcp-config.json", project=".mcp.json", marks={"type": "local"},
+                       beyond="the built-in GitHub server has no entry"),
     config=Config(user=".copilot/hooks/hookline.json", project=".github/hooks/hookline.json", home_env="COPILOT_HOME",
                   format=_FORMAT, own_file=True, longest=590),
     subagents=True,

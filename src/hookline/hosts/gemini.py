@@ -9,6 +9,7 @@ from hookline.hosts import answer_shapes as shapes
 from hookline.hosts import proof_recipe as recipes
 from hookline.hosts.config_formats import NAMED
 from hookline.hosts.host import VALUE, Config, Host, Tool
+from hookline.hosts.mcp_entries import ServerFile
 from hookline.hosts.mcp_names import mcp_name
 
 
@@ -52,6 +53,8 @@ GEMINI = Host(
         "tracker_get_task", "tracker_list_tasks", "tracker_add_dependency", "tracker_visualize", "list_mcp_resources",
         "read_mcp_resource"}),
     mcp=_mcp,
+    servers=ServerFile(user=".gemini/settings.json", project=".gemini/settings.json", url="httpUrl",
+                       beyond="servers of extensions have no entry"),
     config=Config(user=".gemini/settings.json", project=".gemini/settings.json", second=1000, format=NAMED,
                   expands=True, longest=590),
     subagents=True,

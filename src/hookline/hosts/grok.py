@@ -9,6 +9,7 @@ from hookline.errors import EventError
 from hookline.hosts import answer_shapes as shapes
 from hookline.hosts import proof_recipe as recipes
 from hookline.hosts.host import Config, Host, Tool
+from hookline.hosts.mcp_entries import ServerFile
 from hookline.hosts.mcp_names import joined_by
 
 _PRE = "PreToolUse"
@@ -57,6 +58,8 @@ GROK = Host(
         "image_gen", "image_edit", "image_to_video", "reference_to_video"}),
     mcp=joined_by("__"),
     mcp_input="tool_input",
+    servers=ServerFile(user=".grok/config.toml", key="mcp_servers", kind="toml",
+                       beyond="servers in Claude Code's files are read as well: run `hookline install claude --mcp`"),
     config=Config(user=".grok/hooks/hookline.json", project=".grok/hooks/hookline.json", own_file=True,
                   expands=True, longest=590),
     subagents=True,

@@ -15,6 +15,7 @@ import msgspec
 
 from hookline.events import Event
 from hookline.hosts.config_formats import NESTED, ConfigFormat
+from hookline.hosts.mcp_entries import ServerFile
 from hookline.hosts.mcp_names import McpReader
 from hookline.hosts.proof_recipe import ProofRecipe
 from hookline.replies import Reply
@@ -159,6 +160,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """Whether hooks are asked inside the agents that it starts itself, as was measured; `None` if it was not."""
     notes: tuple[str, ...] = ()
     hook_trust: HookTrust | None = None
+    servers: ServerFile | None = None
+    """Where it keeps its MCP servers."""
     own_rules: bool = False
     """Whether it applies the permission rules of the settings files that Hookline reads, and reads the hooks there."""
     borrows: tuple[str, ...] = ()

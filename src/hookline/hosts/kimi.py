@@ -7,6 +7,7 @@ from typing import Any
 from hookline.hosts.answer_shapes import BASH, GLOB, GREP, permission, same
 from hookline.hosts.config_formats import ConfigFormat
 from hookline.hosts.host import Config, Exit, Host, Plain, Tool
+from hookline.hosts.mcp_entries import ServerFile
 from hookline.hosts.proof_recipe import NAME, FileEdit, ProofRecipe, World, command_call, file_call, prompt_call
 
 _PRE = "PreToolUse"
@@ -55,6 +56,7 @@ KIMI = Host(
     other_tools=frozenset({
         "CreateGoal", "GetGoal", "UpdateGoal", "SetGoalBudget", "CronCreate", "CronDelete", "CronList", "EnterPlanMode",
         "ExitPlanMode", "TaskList", "TaskOutput", "TaskStop", "WaitFor"}),
+    servers=ServerFile(user=".kimi-code/mcp.json", project=".kimi-code/mcp.json"),
     config=Config(user=".kimi-code/config.toml", home_env="KIMI_CODE_HOME", format=_FORMAT, longest=580),
     subagents=True,
     notes=(

@@ -9,6 +9,7 @@ from typing import Any
 from hookline.hosts.answer_shapes import GLOB
 from hookline.hosts.config_formats import MARGIN, ConfigFormat, HookEntry
 from hookline.hosts.host import TEXT, VALUE, Config, Host, Tool
+from hookline.hosts.mcp_entries import ServerFile
 from hookline.hosts.mcp_names import mcp_name
 from hookline.hosts.proof_recipe import NAME, FileEdit, ProofRecipe, World, command_call, file_call, prompt_call
 
@@ -154,6 +155,8 @@ OPENCODE = Host(
            "task": Tool("Agent"), "todowrite": Tool("TodoWrite"), "skill": Tool("Skill", {"name": "skill"}),
            "websearch": Tool("WebSearch"), "question": Tool("AskUserQuestion")},
     other_tools=frozenset({"invalid", "plan_exit", "todoread"}),
+    servers=ServerFile(user=".config/opencode/opencode.json", project="opencode.json", key="mcp", as_list=True,
+                       env="environment", marks={"type": "local"}),
     config=Config(user=".config/opencode/plugin/hookline.js", project=".opencode/plugin/hookline.js",
                   home_env="XDG_CONFIG_HOME", own_file=True, longest=490,
                   format=ConfigFormat(kind="plugin", plugin=_plugin)),

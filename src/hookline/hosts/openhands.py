@@ -8,6 +8,7 @@ from typing import Any
 from hookline.hosts.answer_shapes import BASH, DENY, same
 from hookline.hosts.config_formats import ConfigFormat, nested
 from hookline.hosts.host import Config, Host, Tool
+from hookline.hosts.mcp_entries import ServerFile
 from hookline.hosts.mcp_names import UNKNOWN_SERVER, mcp_name
 from hookline.hosts.proof_recipe import GENERAL, ProofRecipe, World, command_call, file_call, prompt_call
 
@@ -51,6 +52,7 @@ OPENHANDS = Host(
     mcp=_mcp,
     mcp_input="data",
     tells_servers=False,
+    servers=ServerFile(user=".openhands/mcp.json", marks={"transport": "stdio"}),
     config=Config(user=".openhands/hooks.json", project=".openhands/hooks.json", replaces=True, longest=390,
                   format=ConfigFormat(entry=lambda entry: {"matcher": "*", **nested(entry)})),
     subagents=False,

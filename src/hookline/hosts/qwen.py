@@ -4,6 +4,7 @@ from hookline.hosts import answer_shapes as shapes
 from hookline.hosts import proof_recipe as recipes
 from hookline.hosts.config_formats import NAMED
 from hookline.hosts.host import Config, Host, Tool
+from hookline.hosts.mcp_entries import ServerFile
 
 _PRE = "PreToolUse"
 
@@ -36,6 +37,8 @@ QWEN = Host(
         "cron_create", "cron_delete", "cron_list", "loop_wakeup", "task_create", "task_list", "task_stop",
         "task_update", "team_create", "team_delete", "team_plan_approval", "request_shutdown", "send_message",
         "structured_output", "report_findings", "save_memory", "read_mcp_resource"}),
+    servers=ServerFile(user=".qwen/settings.json", project=".qwen/settings.json", url="httpUrl",
+                       beyond="servers of extensions have no entry"),
     config=Config(user=".qwen/settings.json", project=".qwen/settings.json", second=1000, format=NAMED,
                   expands=True, longest=45),
     subagents=True,

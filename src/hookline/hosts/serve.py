@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import reduce
 from operator import or_
 from os.path import realpath
@@ -32,9 +32,12 @@ class FiresInTime(Protocol):
 
 
 async def serve(
-    hooks: FiresInTime, host: Host, data: bytes, *, event: str = "", cwd: str = "", deadline: float | None = None
-) -> Response:
+    hooks: FiresInTime, host: Host, data: bytes, *, event: str = "", cwd: str = "", deadline: float | None = None,
+    note: Callable[[tuple[Event, ...], Reply], None] | None = None,
+) -> Response:  # fmt: skip
     """The hooks' answer to a host, in its words; `event` is the name under which it was asked.
+
+    `note` is told the reply.
 
     A call that touches several files is several events: each is judged, and the strictest verdict holds for the call.
     """
@@ -46,7 +49,10 @@ async def serve(
         for each in events:
             left = None if until is None else max(until - time.monotonic(), 0.01)
             replies.append(_within_rules(host, (await hooks.fire(each, deadline=left)).reply, each))
-        return _joined(replies, events)
+        reply = _joined(replies, events)
+        if note is not None:
+            note(events, reply)
+        return reply
 
     return await respond(data, _HostCodec(host, event, cwd), judge)
 

@@ -9,6 +9,7 @@ from typing import Any
 from hookline.hosts.answer_shapes import BASH, DENY, EDIT, GREP, WRITE
 from hookline.hosts.config_formats import ConfigFormat, HookEntry
 from hookline.hosts.host import TEXT, VALUE, Config, Host, Tool
+from hookline.hosts.mcp_entries import ServerFile
 from hookline.hosts.mcp_names import mcp_name
 from hookline.hosts.proof_recipe import NAME, FileEdit, ProofRecipe, TrustedFolders, World, command_call, file_call
 
@@ -62,6 +63,7 @@ VIBE = Host(
         "run_typescript", "search_tool_functions", "wait", "todo", "vibe.todo", "unified_harness_scratchpad",
         "vibe.unified_harness_scratchpad", "ask_user_question"}),
     mcp=_mcp,
+    servers=ServerFile(user=".vibe/config.toml", key="mcp_servers", kind="rows", marks={"transport": "stdio"}),
     config=Config(user=".vibe/hooks.toml", project=".vibe/hooks.toml", home_env="VIBE_HOME", longest=390,
                   format=ConfigFormat(kind="toml", entry=_entry)),
     notes=(

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,8 +17,15 @@ from tests.hosts.gateway.driver import HOOKS, SERVER
 class Session:
     """The gateway as a process in front of the small server; `home` has its pins."""
 
-    def __init__(self, home: Path, *server: str, command: list[str] | None = None, hooks: Path = HOOKS) -> None:
-        words = ["mcp", "--name", "s", "--hooks", str(hooks), "--ask-seconds", "20", "--"]
+    def __init__(
+        self,
+        home: Path,
+        *server: str,
+        command: list[str] | None = None,
+        hooks: Path = HOOKS,
+        flags: Sequence[str] = (),
+    ) -> None:
+        words = ["mcp", "--name", "s", "--hooks", str(hooks), "--ask-seconds", "20", *flags, "--"]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "hookline.cli.main", *words, *(command or [sys.executable, str(SERVER), *server])],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=home,

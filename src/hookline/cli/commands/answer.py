@@ -12,6 +12,7 @@ import select
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -192,11 +193,14 @@ def _judge(request: AnswerOptions, data: bytes, until: float, deliver: Callable[
 async def _ask(
     hooks: Hooks, request: AnswerOptions, data: bytes, until: float, deliver: Callable[[Response], None]
 ) -> None:
+    from hookline.hosts.judged_calls import leave
     from hookline.hosts.serve import serve
 
     async with hooks:
         left = max(until - time.monotonic() - 0.5, 0.1)  # enough to say which hook it was
-        deliver(await serve(hooks, request.host, data, event=request.event, cwd=str(Path.cwd()), deadline=left))
+        note = partial(leave, request.host.name, request.source.flags)
+        cwd = str(Path.cwd())
+        deliver(await serve(hooks, request.host, data, event=request.event, cwd=cwd, deadline=left, note=note))
 
 
 def _load(request: AnswerOptions) -> Hooks:

@@ -25,6 +25,7 @@ from hookline.hosts.install.apply import installation
 from hookline.hosts.install.commands import InstallResult, install
 from hookline.hosts.install.enforcement import Enforcement, Status, enforcing, report, worst
 from hookline.hosts.install.entries import DEFAULT_LOG, HookSource, Scope, config_path, source_of
+from hookline.hosts.install.servers import put_in
 from hookline.hosts.install.survey import HostRow, configured, survey
 from hookline.hosts.table import HOSTS, find
 from hookline.records.approvals import Inbox
@@ -39,6 +40,7 @@ _EXAMPLES = """examples:
   hookline install gemini qwen --settings .claude/settings.json
   hookline install claude --hooks hooks.py --scope project --strict
   hookline install claude --hooks hooks.py --until-exit
+  hookline install cline --hooks hooks.py --mcp
 
 `--until-exit` writes your own settings of the project; if it is killed, its
 entries stay, and `hookline uninstall claude --scope local` takes them out.
@@ -87,7 +89,8 @@ def main(argv: list[str]) -> int:
             one = install(host, hooks.hooks, source, scope=scope, project=project, trust=trust,
                           observed=hooks.engine.observers.wanted, replace=args.replace or args.until_exit,
                           allow_subagents=args.allow_subagents, hold=_ask_hold(hooks, host))  # fmt: skip
-        done.append(one._replace(notes=(*_log_notes(source), *_version_notes(one.host), *one.notes)))
+        servers = put_in(host, source, scope, project) if args.mcp else []
+        done.append(one._replace(notes=(*_log_notes(source), *_version_notes(one.host), *servers, *one.notes)))
         if not args.json:
             _show(done[-1])
     if args.json:
@@ -154,6 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_argument("--list", action="store_true", help="which agents there are, and what holds on each")
     flags.add_argument("--until-exit", action="store_true", help="take them out again when this command ends")
     flags.add_argument("--replace", action="store_true", help="in place of other hooks that are installed there")
+    flags.add_argument("--mcp", action="store_true", help="also put the gateway in front of its MCP servers")
     flags.add_argument("--allow-subagents", action="store_true", help="also where hooks are not asked inside them")
     flags.add_argument("--strict", action="store_true", help="refuse if a hook would not be enforced")
     flags.add_argument("--dry-run", action="store_true", help="say what would hold, and write nothing")

@@ -14,20 +14,24 @@ from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from hookline.api import Hooks, ask_inbox
-from hookline.cli.options import USAGE, add_sources, hooks_of, parser
+from hookline.cli.options import USAGE, add_sources, hooks_from, hooks_of, parser, with_fleet_policy
 from hookline.cli.person import find_agent, require_person
 from hookline.cli.runtime import run
 from hookline.cli.style import agreed
 from hookline.core.files import state_folder
+from hookline.core.interpreter import GIVEN
 from hookline.core.wire.json_text import write
 from hookline.display import one_line
 from hookline.errors import ConfigError, EventError
+from hookline.hosts.gateway.calls import HostNotes
 from hookline.hosts.gateway.gateway import Gateway
 from hookline.hosts.gateway.messages import request
 from hookline.hosts.gateway.pins import Definitions, PinFile, Pins, diff
 from hookline.hosts.gateway.questions import Send
 from hookline.hosts.gateway.transport import ServerConnection, ServerProgram, Upstream
 from hookline.hosts.gateway.transport import run as serve
+from hookline.hosts.install.entries import HookSource
+from hookline.hosts.table import find
 from hookline.processes.stdout import claim_stdout
 from hookline.records.audit.log_file import AuditFile
 
@@ -59,20 +63,23 @@ def main(argv: list[str]) -> int:
         flags.error("nothing to put hooks in front of; end with `-- COMMAND …` or `-- URL`")
     args.name = args.name or name_of(command)
     if at_address:
-        return run(_listen(hooks_of(args), args, command))
+        return run(_listen(_hooks(args), args, command))
     source = os.dup(0)
     if not sys.stdin.isatty():  # hooks that read stdin must not take the client's messages
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     with claim_stdout() as sink:
-        return run(_serve(hooks_of(args), args, command, source, sink.fileno()))
+        return run(_serve(_hooks(args), args, command, source, sink.fileno()))
 
 
 def _parser(*, at_address: bool) -> argparse.ArgumentParser:
     what = "Put hooks and pins in front of an MCP server; `-- COMMAND …` or `-- URL`."
     flags = parser("mcp serve" if at_address else "mcp", what, _EXAMPLES)
     flags.add_argument("--name", help="the server's name in `mcp__NAME__TOOL` (default: from the command)")
+    flags.add_argument("--pins", metavar="NAME", help="the name of its pins (default: the server's)")
     add_headers(flags)
     flags.add_argument("--ask-seconds", type=float, default=120.0, metavar="S", help="how long an `ask` waits")
+    flags.add_argument("--host", metavar="HOST", help="the agent whose own hook asks the same hooks")
+    flags.add_argument("--audit", default="", metavar="FILE", help="log every verdict there (`default`: for `console`)")
     if at_address:
         flags.add_argument("--port", type=int, default=0, metavar="N", help="where to listen (default: any port)")
         flags.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help="another address; needs --token")
@@ -85,7 +92,7 @@ def _parser(*, at_address: bool) -> argparse.ArgumentParser:
 
 async def _serve(hooks: Hooks, args: argparse.Namespace, command: list[str], source: int, sink: int) -> int:
     async with hooks:
-        pins = Pins(pin_file(args.name))
+        pins = Pins(pin_file(args.pins or args.name))
         upstream = await connect(command, args.header)
         has_left = await serve(
             lambda to_client, to_server: _gateway(hooks, args, pins, to_client, to_server), upstream, source, sink
@@ -105,7 +112,7 @@ async def _listen(hooks: Hooks, args: argparse.Namespace, command: list[str]) ->
 
     async def open_one(to_client: Send, headers: Mapping[str, str]) -> ServerConnection:
         login = {"Authorization": headers["authorization"]} if args.login and "authorization" in headers else {}
-        pins, upstream = Pins(pin_file(args.name)), await connect(command, args.header, login)
+        pins, upstream = Pins(pin_file(args.pins or args.name)), await connect(command, args.header, login)
         return await ServerConnection.open(
             lambda to_server: _gateway(hooks, args, pins, to_client, to_server), upstream
         )
@@ -121,7 +128,22 @@ async def _listen(hooks: Hooks, args: argparse.Namespace, command: list[str]) ->
 
 def _gateway(hooks: Hooks, args: argparse.Namespace, pins: Pins, to_client: Send, to_server: Send) -> Gateway:
     hooks.engine.fallback = partial(ask_inbox, host=f"MCP server {args.name}")
-    return Gateway(hooks, args.name, pins, to_client, to_server, ask_seconds=args.ask_seconds)
+    notes = None
+    if args.host:
+        host = find(args.host)
+        notes = HostNotes(host.name, _source(args).flags, "replace" in host.says.get("PostToolUse", {}))
+    return Gateway(hooks, args.name, pins, to_client, to_server, ask_seconds=args.ask_seconds, host=notes)
+
+
+def _source(args: argparse.Namespace) -> HookSource:
+    return HookSource(args.hooks or "", args.settings or "", args.audit)
+
+
+def _hooks(args: argparse.Namespace) -> Hooks:
+    """The hooks of an entry that `install` wrote are those of the host's hook; else those of the flags."""
+    if not args.host and not args.audit:
+        return hooks_of(args)
+    return with_fleet_policy(hooks_from(_source(args), args.project, trust="error"))
 
 
 def _pin(words: list[str], command: list[str]) -> int:
@@ -144,7 +166,7 @@ def _pin(words: list[str], command: list[str]) -> int:
     source, feed = os.pipe()
     os.write(feed, b"".join(lines))
     os.close(feed)
-    args.ask_seconds = 0.0
+    args.ask_seconds, args.pins, args.host = 0.0, args.name, ""
     with open(os.devnull, "wb") as sink:  # noqa: PTH123 - a device
         code = run(_serve(Hooks(), args, command, source, sink.fileno()))
     for name in (file.read() or Definitions()).pinned:
@@ -218,7 +240,7 @@ async def connect(command: list[str], headers: list[str], login: Mapping[str, st
         return ServerAddress(command[0], {**dict(map(_header, headers)), **login})
     if headers:
         raise ConfigError("--header", "a program has no headers; name a URL")
-    return await ServerProgram.start(command)
+    return await ServerProgram.start(command, GIVEN or os.environ)
 
 
 def _header(text: str) -> tuple[str, str]:
@@ -228,9 +250,10 @@ def _header(text: str) -> tuple[str, str]:
 
 
 def _variable(flag: str, name: str, expected: str = "a variable that is set") -> str:
-    if not os.environ.get(name):
+    found = (GIVEN or os.environ).get(name)
+    if not found:
         raise ConfigError(flag, f"expected {expected}")
-    return os.environ[name]
+    return found
 
 
 def name_of(command: list[str]) -> str:

@@ -33,8 +33,9 @@ from hookline.hosts.gateway.questions import (
     question,
     says_yes,
 )
+from hookline.hosts.judged_calls import take
 from hookline.hosts.mcp_names import mcp_name
-from hookline.replies import Decision, Reply, deny
+from hookline.replies import NOTHING, Decision, Reply, deny
 
 _BUSY = ("working", "submitted", "input_required")
 
@@ -49,12 +50,27 @@ class ServerCall(msgspec.Struct, eq=False):
     judged: dict[str, Any]
     notes: tuple[str, ...] = ()
     approved: bool = False
+    by_host: bool = False
+    """Whether the host's own hook has judged it."""
     started: float = 0.0
 
     @property
     def identity(self) -> str:
         """What an approval of this call is bound to."""
         return call_identity(self.tool, self.arguments, self.judged)
+
+
+class HostNotes(msgspec.Struct, frozen=True):
+    """The host in front of the client, whose own hook asks the same hooks: what it has judged is not judged again."""
+
+    name: str
+    source: tuple[str, ...]
+    sees_results: bool
+    """Whether its hook can replace a result."""
+
+    def take(self, tool: str, arguments: dict[str, Any]) -> bool:
+        """Whether its hook has judged this call."""
+        return take(self.name, self.source, tool, arguments)
 
 
 class AsReply:
@@ -88,7 +104,9 @@ class CallJudge:
         *,
         people: Callable[[dict[str, Any], Reply], Awaitable[Reply | None]],
         ask_seconds: float,
+        host: HostNotes | None = None,
     ) -> None:
+        self._host = host
         self._judge, self._name, self._pins, self._questions, self._elicit = judge, server, pins, questions, elicit
         self._people = people
         self._approvals = PersonalApprovals(ask_seconds)
@@ -108,7 +126,8 @@ class CallJudge:
         if (objection := await self._questions.judge_answers(call.params)) is not None:
             return f"`{call.tool}` was denied: {objection}"
         event = {"tool_name": mcp_name(self._name, call.tool), "tool_input": call.arguments}
-        reply = await self._judge(PreToolUse, **event, tool_use_id=str(call.id))
+        call.by_host = self._host is not None and self._host.take(call.tool, call.arguments)
+        reply = NOTHING if call.by_host else await self._judge(PreToolUse, **event, tool_use_id=str(call.id))
         if reply.decision in (Decision.DENY, Decision.DEFER):
             return "\n\n".join((f"`{call.tool}` was denied: {reply.reason or 'a hook denied it'}", *reply.context))
         if reply.input is not None:
@@ -168,6 +187,8 @@ class CallJudge:
             await self._judge(PostToolUseFailure, **event, error=text)
             return message if isinstance(failure, dict) else error(id, INTERNAL_ERROR, text)
         value = strip_result(value)
+        if call.by_host and self._host is not None and self._host.sees_results:
+            return {**message, "result": add_notes(value, call.notes)}
         if value.get("isError"):
             reply = await self._judge(PostToolUseFailure, **event, error=text_of(value))
         else:

@@ -18,7 +18,7 @@ from hookline.core.engine.composition import answer_seconds
 from hookline.core.engine.hook_set import FiresAsync, ask_people
 from hookline.events import Event, PreToolUse, SessionEnd, SessionStart
 from hookline.hosts.answer import answer
-from hookline.hosts.gateway.calls import AsReply, CallJudge, ServerCall
+from hookline.hosts.gateway.calls import AsReply, CallJudge, HostNotes, ServerCall
 from hookline.hosts.gateway.messages import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -47,8 +47,9 @@ class Gateway:
     """
 
     def __init__(
-        self, hooks: FiresAsync, name: str, pins: Pins, to_client: Send, to_server: Send, *, ask_seconds: float = 120.0
-    ) -> None:
+        self, hooks: FiresAsync, name: str, pins: Pins, to_client: Send, to_server: Send, *, ask_seconds: float = 120.0,
+        host: HostNotes | None = None,
+    ) -> None:  # fmt: skip
         self._hooks, self._pins = hooks, pins
         self._to_client, self._to_server = to_client, to_server
         self.session_id: str = f"mcp-{name}-{os.urandom(6).hex()}"
@@ -59,7 +60,14 @@ class Gateway:
         elicit = partial(self._own.ask, to_client, "elicitation/create")
         self._ask_seconds = ask_seconds
         self._calls = CallJudge(
-            self._judge, name, pins, self._questions, elicit, people=self._ask_people, ask_seconds=ask_seconds
+            self._judge,
+            name,
+            pins,
+            self._questions,
+            elicit,
+            people=self._ask_people,
+            ask_seconds=ask_seconds,
+            host=host,
         )
         self._work: set[asyncio.Task[None]] = set()
         self.idle: asyncio.Event = self._requests.idle

@@ -9,7 +9,8 @@ import os
 import select
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from shutil import which
 from typing import Protocol
 
 from hookline.display import one_line
@@ -82,9 +83,10 @@ class ServerProgram:
         threading.Thread(target=_copy, args=(child.stderr, 2), daemon=True).start()
 
     @classmethod
-    async def start(cls, command: list[str]) -> ServerProgram:
+    async def start(cls, command: Sequence[str], env: Mapping[str, str]) -> ServerProgram:
         """Start it; one that cannot be started is a `ConfigError`."""
-        spec = ProcessSpec(argv=tuple(command), marker=new_marker())
+        program = which(command[0], path=env.get("PATH")) or command[0]
+        spec = ProcessSpec(argv=(program, *command[1:]), env=env, marker=new_marker())
         try:
             return cls(await spawn(spec), spec.marker)
         except OSError as problem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -173,12 +173,17 @@ def uninstall(
 ) -> list[Path]:
     """Take out what is ours, in `more` files as well; one that was not changed since is as it was, to the byte."""
     record = load_record(host.name, scope, place(scope, project))
-    saved = {Path(one.path): one for one in (record.files if record else ())}
     cuts = dict(more)
     path = config_path(host, scope, project=project)
     scripts = [path / event for event in host.events] if host.config.format.kind == "scripts" else []
     if not scripts:
         cuts[path] = lambda text: _without_us(host, text)
+    return take_out(record, cuts, scripts)
+
+
+def take_out(record: InstallRecord | None, cuts: Mapping[Path, Edit], scripts: Sequence[Path] = ()) -> list[Path]:
+    """Put back what was not changed since, cut our part out of the rest, and forget the record; what changed."""
+    saved = {Path(one.path): one for one in (record.files if record else ())}
     restored = [file for file, one in saved.items() if _restore_file(one)]
     cut = [file for file in scripts if file not in restored and _restore_script(file)]
     for file, edit in cuts.items():

@@ -26,6 +26,7 @@ from hookline.hosts.install.entries import (
     source_of,
 )
 from hookline.hosts.install.hook_trust import hashes_for, plan_trust
+from hookline.hosts.install.servers import take_out as take_servers_out
 from hookline.hosts.install.survey import configured
 
 SEPARATE = "these entries name folders of this machine and refuse every call on another: do not share the file"
@@ -146,4 +147,5 @@ def uninstall(host: Host, *, scope: Scope = "user", project: Path | None = None)
         record = files.load_record(host.name, scope, files.place(scope, project))
         known = hashes.known(config_path(host, scope, project=project), record)
         more[hashes.file] = lambda text: hashes.noted(text, {}, known)
-    return files.uninstall(host, scope, project, more)
+    servers = take_servers_out(host, scope, project)
+    return list(dict.fromkeys([*servers, *files.uninstall(host, scope, project, more)]))

@@ -1,0 +1,152 @@
+"""`install --mcp`: the gateway in front of each MCP server in a host's own files, and out again, to the byte.
+
+What was written before is kept with each entry: it is put back where it stood, also in a file that the host has
+written since. An entry that is no longer ours stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from hookline.core.files import private_folder
+from hookline.core.interpreter import entry_argv
+from hookline.hosts import judged_calls
+from hookline.hosts.host import Host
+from hookline.hosts.install import apply as files
+from hookline.hosts.install import jsonc, toml_edit
+from hookline.hosts.install.entries import HookSource, Scope
+from hookline.hosts.install.formats import keep_form
+from hookline.hosts.mcp_entries import ServerFile, is_wrapped, wrap
+
+_RECORD = "{}-mcp"
+_BETWEEN = "\0"
+Wrap = Callable[[str, Any], Any]
+"""An entry's new value, from its name and its old one; `None` if it stays as it is."""
+
+
+def servers_path(host: Host, scope: Scope, project: Path | None = None) -> Path | None:
+    """The file that holds a host's MCP servers; `None` if there is none in that scope."""
+    form = host.servers
+    if form is None or (scope != "user" and not form.project):
+        return None
+    if scope != "user":
+        path = (project or Path.cwd()) / form.project
+    else:
+        moved = os.environ.get(host.config.home_env) if host.config.home_env else None
+        path = Path(moved) / form.user.split("/", 1)[-1] if moved else Path.home() / form.user
+    with_comments = path.with_suffix(".jsonc")
+    return with_comments if with_comments.is_file() and not path.is_file() else path
+
+
+def put_in(host: Host, source: HookSource, scope: Scope, project: Path | None = None) -> list[str]:
+    """Put the gateway in front of a host's servers; what to tell the user of each, also of those that stay."""
+    path, form = servers_path(host, scope, project), host.servers
+    if path is None or form is None or not path.is_file():
+        where = "" if path is None else f" in {path}"
+        return [f"{host.title} has no MCP servers{where}: nothing is behind the gateway"]
+    notes: list[str] = []
+    saved: dict[str, str] = {}
+    flags = ["--host", host.name, *source.flags]
+
+    def wrapped(name: str, entry: Any) -> Any:
+        made = wrap(form, name, entry, entry_argv(), flags)
+        why = f"not behind the gateway: {made}" if isinstance(made, str) else "behind the gateway"
+        notes.append(f"MCP server `{name}` is {why}")
+        return None if isinstance(made, str) else made
+
+    def edit(text: str) -> str:
+        return keep_form(text, lambda body: _edited(form, body, wrapped, saved))
+
+    old = files.load_record(_RECORD.format(host.name), scope, files.place(scope, project))
+    change = files.plan_edit(path, old, lambda text: _unwrapped(form, text, old), edit)
+    record = files.InstallRecord(
+        host=_RECORD.format(host.name), scope=scope, project=files.place(scope, project), trust=saved
+    )
+    private_folder(judged_calls.folder())
+    if saved or old:
+        files.apply(record, [change])
+    return [*dict.fromkeys(notes), *([f"not behind the gateway: {form.beyond}"] if form.beyond else [])]
+
+
+def take_out(host: Host, scope: Scope, project: Path | None = None) -> list[Path]:
+    """Take the gateway out of a host's files; the files that changed."""
+    form, old = host.servers, files.load_record(_RECORD.format(host.name), scope, files.place(scope, project))
+    if form is None or old is None:
+        return []
+    cuts = {Path(one.path): lambda text: _unwrapped(form, text, old) for one in old.files}
+    return files.take_out(old, cuts)
+
+
+def _unwrapped(form: ServerFile, text: str, old: files.InstallRecord | None) -> str:
+    return keep_form(text, lambda body: _restored(form, body, old.trust)) if old else text
+
+
+# -- JSON and TOML ---------------------------------------------------------------------------------------------------
+
+
+def _edited(form: ServerFile, text: str, new: Wrap, saved: dict[str, str]) -> str:
+    """The text with new entries; what stood there before goes into `saved`, under the path of its keys."""
+    if form.kind == "json":
+        for path, node in list(_entries(form, jsonc.parse(text))):
+            if (made := new(path[-1], node.value)) is not None:
+                saved[_BETWEEN.join(path)] = _slice(text, path)
+                text = jsonc.put(text, path, made)
+        return text
+    for name, entry in list(_items(toml_edit.checked(text).get(form.key))):
+        if (made := new(name, entry)) is not None:
+            saved[name] = toml_edit.literal(entry)
+            text = _put_toml(form, text, name, entry, made)
+    return text
+
+
+def _restored(form: ServerFile, text: str, saved: dict[str, str]) -> str:
+    """The text with what stood there before, where an entry is still ours."""
+    for key, before in saved.items():
+        if form.kind == "json":
+            node = jsonc.lookup(jsonc.parse(text), tuple(key.split(_BETWEEN)))
+            if node is not None and is_wrapped(node.value):
+                text = text[: node.start] + before + text[node.end :]
+            continue
+        entries = dict(_items(toml_edit.checked(text).get(form.key)))
+        if is_wrapped(entries.get(key)):
+            entry = toml_edit.checked(f"x = {before}")["x"]
+            text = _put_toml(form, text, key, entries[key], entry)
+    return text
+
+
+def _entries(form: ServerFile, root: jsonc.Node) -> Iterator[tuple[tuple[str, ...], jsonc.Node]]:
+    """Each server's entry, with the keys that lead to it."""
+    tables: list[tuple[str, ...]] = [(form.key,)]
+    nested = root.members.get(form.nested)
+    tables += [(form.nested, name, form.key) for name in (nested.members if nested else ())]
+    for table in tables:
+        found = jsonc.lookup(root, table)
+        for name, node in found.members.items() if found else ():
+            yield (*table, name), node
+
+
+def _slice(text: str, path: tuple[str, ...]) -> str:
+    node = jsonc.lookup(jsonc.parse(text), path)
+    assert node is not None
+    return text[node.start : node.end]
+
+
+def _items(values: Any) -> Iterator[tuple[str, Any]]:
+    """The entries of a table, or of an array of tables that say their names."""
+    yield from values.items() if isinstance(values, dict) else ()
+    yield from ((str(row.get("name", "")), row) for row in values) if isinstance(values, list) else ()
+
+
+def _put_toml(form: ServerFile, text: str, name: str, old: dict[str, Any], new: dict[str, Any]) -> str:
+    if form.kind == "rows":
+        rest = toml_edit.remove_rows(text, form.key, lambda row: row.get("name") == name)
+        return toml_edit.add_row(rest, form.key, new)
+    for field in [field for field in old if field not in new]:
+        text = toml_edit.remove_value(text, (form.key, name, field))
+    for field, value in new.items():
+        if old.get(field) != value:
+            text = toml_edit.set_value(text, (form.key, name, field), value)
+    return text
