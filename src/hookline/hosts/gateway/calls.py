@@ -13,13 +13,16 @@ from hookline.events.frozen import thaw
 from hookline.hosts.answer import fails_closed, refusal
 from hookline.hosts.gateway.messages import (
     INTERNAL_ERROR,
+    INVALID_REQUEST,
     Id,
     Message,
     add_notes,
     error,
     is_stateless,
     misfits,
+    refused_call,
     replace_result,
+    result,
     strip_result,
     text_of,
 )  # fmt: skip
@@ -168,9 +171,14 @@ class CallJudge:
             approved = says_yes(found.get("result"))
         return None if approved else f"`{call.tool}` was not approved: {why}"
 
-    def keep_approval(self, call: ServerCall, value: dict[str, Any]) -> dict[str, Any]:
-        """A result by which the server asks for input: what was approved is not asked about again."""
-        return self._approvals.keep(value, call.identity) if call.approved else value
+    async def pass_questions(
+        self, id: Id, call: ServerCall | None, params: dict[str, Any], value: dict[str, Any]
+    ) -> Message:
+        """A result by which the server asks for input, if hooks allow it; what was approved is not asked about again."""
+        objection = await self._questions.judge_requests(value)
+        if objection is not None:
+            return error(id, INVALID_REQUEST, objection) if call is None else refused_call(id, params, objection)
+        return result(id, self._approvals.keep(value, call.identity) if call and call.approved else value)
 
     async def judge_result(self, id: Id, call: ServerCall, message: Message) -> Message:
         """What the client gets of a call's answer."""

@@ -60,15 +60,9 @@ class Gateway:
         elicit = partial(self._own.ask, to_client, "elicitation/create")
         self._ask_seconds = ask_seconds
         self._calls = CallJudge(
-            self._judge,
-            name,
-            pins,
-            self._questions,
-            elicit,
-            people=self._ask_people,
-            ask_seconds=ask_seconds,
+            self._judge, name, pins, self._questions, elicit, people=self._ask_people, ask_seconds=ask_seconds,
             host=host,
-        )
+        )  # fmt: skip
         self._work: set[asyncio.Task[None]] = set()
         self.idle: asyncio.Event = self._requests.idle
 
@@ -226,7 +220,7 @@ class Gateway:
         try:
             value = message.get("result")
             if isinstance(value, dict) and value.get("resultType") == "input_required":
-                message = await self._input_required(key, waiting, value)
+                message = await self._calls.pass_questions(key, waiting.call, waiting.params, value)
             elif waiting.call is not None:
                 message = await self._calls.judge_result(key, waiting.call, message)
             elif isinstance(value, dict) and waiting.method in _DESCRIBES:
@@ -237,11 +231,3 @@ class Gateway:
             is_call = waiting.call is not None
             message = refused_call(key, waiting.params, why) if is_call else error(key, INTERNAL_ERROR, why)
         await self._requests.answer(key, message)
-
-    async def _input_required(self, key: Id, waiting: OpenRequest, value: dict[str, Any]) -> Message:
-        objection = await self._questions.judge_requests(value)
-        call = waiting.call
-        if objection is not None:
-            is_call = call is not None
-            return refused_call(key, waiting.params, objection) if is_call else error(key, INVALID_REQUEST, objection)
-        return result(key, value if call is None else self._calls.keep_approval(call, value))
