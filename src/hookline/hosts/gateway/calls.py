@@ -174,7 +174,7 @@ class CallJudge:
     async def pass_questions(
         self, id: Id, call: ServerCall | None, params: dict[str, Any], value: dict[str, Any]
     ) -> Message:
-        """A result by which the server asks for input, if hooks allow it; what was approved is not asked about again."""
+        """A result by which the server asks for input, if hooks allow it; an approved call stays approved."""
         objection = await self._questions.judge_requests(value)
         if objection is not None:
             return error(id, INVALID_REQUEST, objection) if call is None else refused_call(id, params, objection)
