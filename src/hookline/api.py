@@ -35,15 +35,16 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Before = Callable[[Event], Sequence[str]]
 RunnerFor = Callable[[type[Any], Callable[[], Services]], Runner]
 """Makes the runner of one kind of action, which may ask for the services of its set."""
 
 
-async def ask_inbox(verdict: Verdict, host: str = "", *, able: bool = False) -> Any:
+async def ask_inbox(verdict: Verdict, host: str = "", *, able: bool = False, before: Before | None = None) -> Any:
     """Put an `ask` to the people in `approvals` of the user's settings, if there are any."""
     from hookline.records.approvals import Inbox
 
-    inbox = Inbox.configured(host=host, able=able)
+    inbox = Inbox.configured(host=host, able=able, before=before)
     return NotImplemented if inbox is None else await inbox(verdict)
 
 

@@ -61,7 +61,7 @@ class Person:
         late = ""
         while not self._ended.wait(0.05):
             for link in self.links()[len(self.pages) :]:
-                page = opened(link)
+                page = opened(link.replace("?", ".json?"))
                 self.pages.append(page)
                 kind = re.findall(r"mark-(\w+)", page)[0]
                 if kind == "late":
@@ -69,7 +69,7 @@ class Person:
                 else:
                     self._ended.wait(LATER)
                     opened(link, f"answer={kind}")
-            if late and not self.answered.exists() and "no longer waits" in opened(late):
+            if late and not self.answered.exists() and not json.loads(opened(late.replace("?", ".json?")))["waiting"]:
                 opened(late, "answer=yes")
                 self.answered.touch()
 

@@ -90,6 +90,12 @@ async def fetch(link: str, answer: str = "", **headers: str) -> tuple[int, str]:
     return await asyncio.to_thread(get)
 
 
+async def question_behind(link: str) -> dict[str, Any]:
+    """What the page shows."""
+    found: dict[str, Any] = json.loads((await fetch(link.replace("?", ".json?")))[1])
+    return found
+
+
 @pytest_asyncio.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
     """An inbox that runs."""

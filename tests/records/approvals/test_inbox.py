@@ -13,7 +13,7 @@ from hookline.events import PreToolUse
 from hookline.records.approvals import Inbox
 from hookline.records.approvals.inbox import ask_once, request
 from hookline.records.audit.log import AuditLog
-from tests.records.approvals.conftest import Desk, fetch, until
+from tests.records.approvals.conftest import Desk, fetch, question_behind, until
 
 
 def hooks(hold: float = 30.0) -> Hooks:
@@ -52,13 +52,14 @@ async def test_yes_lets_it_run_and_the_record_says_who(desk: Desk, tmp_path: Pat
 
 async def test_opening_the_link_shows_the_call_and_decides_nothing(desk: Desk) -> None:
     """A scanner or a preview opens it, as often as it likes."""
-    waiting = fire(hooks(), "git push <b>origin</b> \u202eevil")
+    waiting = fire(hooks(), "git push \u202eevil")
     link = await desk.link()
     assert [(await fetch(link))[0] for _ in range(3)] == [200] * 3
-    page = (await fetch(link))[1]
-    for shown in ("git push &lt;b&gt;origin&lt;/b&gt; \\u202eevil", "pushing is for people", "push", "Test CLI",
-                  "git status", "The agent waits for this", "Let it run once"):  # fmt: skip
-        assert shown in page, shown
+    found = await question_behind(link)
+    assert found["parts"] == [{"title": "Command", "kind": "command", "text": "git push \u202eevil"}]
+    expected = {"why": "pushing is for people", "hooks": "push", "host": "Test CLI", "cwd": "/p", "person": "ada",
+                "before": ["Read: notes.md", "Bash: git status"], "waiting": 1, "state": "open"}  # fmt: skip
+    assert expected.items() <= found.items()
 
     assert not waiting.done()
     await fetch(link, "no")
@@ -89,7 +90,7 @@ async def test_only_the_page_itself_can_answer(desk: Desk) -> None:
     assert (await fetch(link, "yes", Origin=desk.server.site.url))[0] == 200
     assert not (await waiting).blocked
     assert (await fetch(link, "yes"))[0] == 410
-    assert (await fetch(link))[0] == 410
+    assert (await question_behind(link))["told"] == "yes, and it ran, by ada (page)"
 
 
 async def test_without_an_answer_it_is_denied_and_a_late_yes_counts_once(desk: Desk) -> None:
@@ -98,7 +99,7 @@ async def test_without_an_answer_it_is_denied_and_a_late_yes_counts_once(desk: D
     verdict = await fire(made)
     assert "make exactly the same call again later" in verdict.reason
     assert "stays open for 60 min" in verdict.reason
-    assert "no longer waits" in (await fetch(await desk.link()))[1]
+    assert (await question_behind(await desk.link()))["waiting"] == 0
     await fetch(await desk.link(), "yes")
 
     assert (await fire(made, "git push --force")).blocked
@@ -118,9 +119,9 @@ async def test_a_hook_that_changes_makes_an_old_yes_void(desk: Desk) -> None:
     changed = hooks(hold=30)
     changed.add(PreToolUse, lambda event: rewrite({"command": "git push --dry-run"}), name="dry", priority=5)
     waiting = fire(changed)
-    _, page = await fetch(await desk.link(3))
+    found = await question_behind(await desk.link(3))
     waiting.cancel()
-    assert "git push --dry-run" in page
+    assert found["parts"][0]["text"] == "git push --dry-run"
 
 
 async def test_equal_calls_at_once_share_a_question(desk: Desk) -> None:

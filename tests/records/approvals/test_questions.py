@@ -80,7 +80,7 @@ def test_a_question_ends_in_time_whatever_the_clock_says(tmp_path: Path, clocks:
 
     assert kept.take(early.call) is early
     clocks.advance(1)
-    assert kept.answer(late.id, yes=True, by="ada", how="page") == "it was answered before: not answered in time"
+    assert kept.answer(late.id, yes=True, by="ada", how="page") == "it was answered before: expired"
     other = put(kept)
     clocks.wall += 3600
     assert kept.get(other.id) is other

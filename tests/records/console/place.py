@@ -72,10 +72,10 @@ def write_morning(log: Log) -> None:
 class Running:
     """A console; `address` opens it once."""
 
-    def __init__(self, folder: Path, argv: list[str]) -> None:
+    def __init__(self, folder: Path, argv: list[str], **more: str) -> None:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("CLAUDE", "HOOKLINE"))}
         (folder / "home").mkdir(exist_ok=True)
-        env = {**inherited, "HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "cache")}
+        env = {**inherited, "HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "cache"), **more}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "hookline.cli.main", "console", *argv, "--no-open"], stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, env=env, cwd=folder,

@@ -28,6 +28,7 @@ from hookline.hosts.table import HOSTS
 
 if TYPE_CHECKING:
     from hookline.api import Hooks
+    from hookline.events import Event
     from hookline.hosts.install.entries import HookSource
 
 DEADLINE = 20.0
@@ -215,12 +216,23 @@ def _load(request: AnswerOptions) -> Hooks:
     refuse_unasked(hooks, request.host, request.subagents)
     words = request.host.says.get(request.host.ours(request.event) or "PreToolUse", NO_WORDS)
     if hooks.engine.on_ask is None and "deny" in words:
-        hooks.engine.on_ask = partial(ask_inbox, host=request.host.title, able="ask" in words)
+        hooks.engine.on_ask = partial(
+            ask_inbox, host=request.host.title, able="ask" in words, before=partial(_before, hooks)
+        )
     if _PROVING in os.environ:
         from hookline.hosts.prove.canary import attach
 
         attach(hooks, os.environ)
     return hooks
+
+
+def _before(hooks: Hooks, event: Event) -> list[str]:
+    """What the session did before this event, if a log of these hooks says so."""
+    from hookline.core.files import default_log
+    from hookline.records.console.records import recent
+
+    found = (recent(log, event.session_id) for log in (*hooks.engine.observers.logs, default_log()) if log.exists())
+    return next(filter(None, found), [])
 
 
 def _own_hooks(request: AnswerOptions) -> Hooks:

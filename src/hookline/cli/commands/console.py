@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from hookline.cli.options import add_sources, from_python, key_in, load, parser, port
 from hookline.core.files import default_log
@@ -31,7 +33,7 @@ def main(argv: list[str]) -> int:
 
     shown = serve(
         logs(args.files), port=args.port, index=Path(args.index) if args.index else None, key=key_in(args.key_file),
-        configured=configured(args), replay=replay_job(args),
+        configured=configured(args), replay=replay_job(args), more={"inbox": _questions}, acts={"inbox": _decide},
         on_ready=lambda address: ready(address, open_it=not args.no_open),
     )  # fmt: skip
     try:
@@ -39,6 +41,27 @@ def main(argv: list[str]) -> int:
     except KeyboardInterrupt:
         print(file=sys.stderr)
     return 0
+
+
+def _questions() -> dict[str, Any]:
+    """The questions that people are asked; none if no inbox is kept now."""
+    return _asked({"do": "list"}) | {"problem": ""}
+
+
+def _decide(body: bytes) -> dict[str, Any]:
+    found = msgspec.json.decode(body, type=dict[str, Any])
+    return _asked({"do": "decide", "id": found.get("id"), "yes": found.get("yes"), "how": "console"})
+
+
+def _asked(body: dict[str, Any]) -> dict[str, Any]:
+    import asyncio
+
+    from hookline.records.approvals.inbox import Unreachable, ask_once
+
+    try:
+        return asyncio.run(ask_once(body, limit=0))
+    except Unreachable as problem:
+        return {"questions": [], "problem": str(problem)}
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -9,8 +9,6 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from hookline.cli.options import add_json, parser
 from hookline.cli.person import find_agent, require_person
 from hookline.cli.runtime import run
@@ -19,8 +17,6 @@ from hookline.core.files import state_folder
 from hookline.display import lines, one_line
 from hookline.errors import HooklineError
 from hookline.records.approvals.inbox import ask_once, request
-from hookline.records.approvals.page import parts_of
-from hookline.records.approvals.questions import AskedQuestion, shown_state
 
 _EXAMPLES = """examples:
   hookline inbox                    what is asked, and what was answered lately
@@ -33,6 +29,8 @@ A yes lets one call run, once. `approve` and `deny` are for a person at a
 terminal. `approvals` in ~/.claude/settings.json says who else is asked, and
 how. exit codes: 0 done; 1 it could not be answered"""
 _SIGNS = {"open": ("?", "yellow"), "yes": ("✓", "green"), "used": ("✓", "green"), "no": ("✗", "red")}
+_ACTIONS = ("list", "show", "approve", "deny", "follow")
+Shown = dict[str, Any]
 
 
 def main(argv: list[str]) -> int:
@@ -40,13 +38,19 @@ def main(argv: list[str]) -> int:
     if argv[:1] == ["serve"]:  # what the resident service starts
         return _serve(int(argv[1]))
     flags = parser("inbox", "The questions that hooks ask people where the agent cannot ask by itself.", _EXAMPLES)
-    flags.add_argument("action", nargs="?", default="list", choices=sorted(ACTIONS), help="what to do (default: list)")
-    flags.add_argument("question", nargs="?", default="", help="its id; a beginning that fits one is enough")
+    flags.add_argument("action", nargs="?", default="list", choices=_ACTIONS, help="what to do (default: list)")
+    flags.add_argument("question", nargs="?", default="", help="its id, or the beginning of it")
     add_json(flags)
     args = flags.parse_args(argv)
-    if args.action in ("show", "approve", "deny") and not args.question:
-        flags.error(f"`{args.action}` needs the id of a question; `hookline inbox` lists them")
-    return ACTIONS[args.action](args)
+    if args.action in ("show", "approve", "deny"):
+        if not args.question:
+            flags.error(f"`{args.action}` needs the id of a question; `hookline inbox` lists them")
+        return _one(args)
+    try:
+        run(_print(args))
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+    return 0
 
 
 def _serve(fd: int) -> int:
@@ -59,98 +63,55 @@ def _serve(fd: int) -> int:
     return 0
 
 
-def _list(args: argparse.Namespace) -> int:
-    found = _questions()
-    if args.json:
-        print(msgspec.json.encode(found).decode())
-        return 0
-    for one in found:
-        print(_headline(one))
-    if not found:
-        print("no questions")
-    return 0
+async def _print(args: argparse.Namespace) -> None:
+    """Each question, and with `follow` each that comes or changes."""
+    known: dict[str, str] = {}
+    async for found in request({"do": "list", "follow": args.action == "follow"}):
+        if args.json and args.action == "list":
+            print(json.dumps(found["questions"]))
+            return
+        for one in found["questions"]:
+            if known.get(one["id"]) != one["state"]:
+                known[one["id"]] = one["state"]
+                print(json.dumps(one) if args.json else _headline(one), flush=True)
+        if not known and args.action == "list":
+            print("no questions")
 
 
-def _show(args: argparse.Namespace) -> int:
-    one = _find(args.question)
-    print(msgspec.json.encode(one).decode() if args.json else "\n".join(_told(one)))
-    return 0
-
-
-def _approve(args: argparse.Namespace) -> int:
-    return _decide(args, yes=True)
-
-
-def _deny(args: argparse.Namespace) -> int:
-    return _decide(args, yes=False)
-
-
-def _decide(args: argparse.Namespace, *, yes: bool) -> int:
-    require_person(f"inbox {args.action}")
-    one = _find(args.question)
-    if not args.json:
-        print("\n".join(_told(one)))
-    problem = run(ask_once({"do": "decide", "id": one.id, "yes": yes, "how": "terminal"}))["problem"]
-    if problem:
-        raise HooklineError(f"{one.id}: {problem}")
-    print(json.dumps({"id": one.id, "yes": yes}) if args.json else f"{one.id}: {'yes, once' if yes else 'no'}")
-    return 0
-
-
-def _follow(args: argparse.Namespace) -> int:
-    async def follow() -> None:
-        known: dict[str, str] = {}
-        async for found in request({"do": "list", "follow": True}):
-            for one in msgspec.convert(found["questions"], list[AskedQuestion]):
-                if known.get(one.id) != one.state:
-                    known[one.id] = one.state
-                    print(msgspec.json.encode(one).decode() if args.json else _headline(one), flush=True)
-
-    try:
-        run(follow())
-    except KeyboardInterrupt:
-        print(file=sys.stderr)
-    return 0
-
-
-ACTIONS = {"list": _list, "show": _show, "approve": _approve, "deny": _deny, "follow": _follow}
-
-
-def _questions() -> list[AskedQuestion]:
-    found: dict[str, Any] = run(ask_once({"do": "list"}))
-    return msgspec.convert(found["questions"], list[AskedQuestion])
-
-
-def _find(id: str) -> AskedQuestion:
-    fitting = [one for one in _questions() if one.id.startswith(id)]
+def _one(args: argparse.Namespace) -> int:
+    decides = args.action != "show"
+    if decides:
+        require_person(f"inbox {args.action}")
+    found = run(ask_once({"do": "list"}))["questions"]
+    fitting = [one for one in found if one["id"].startswith(args.question)]
     if len(fitting) != 1:
-        raise HooklineError(f"{one_line(id)}: {'no such question' if not fitting else 'fits several questions'}")
-    return fitting[0]
+        raise HooklineError(f"{one_line(args.question)}: {'fits several' if fitting else 'no such'} question")
+    one, yes = fitting[0], args.action == "approve"
+    print(json.dumps(one) if args.json else "\n".join(_told(one)))
+    if decides:
+        problem = run(ask_once({"do": "decide", "id": one["id"], "yes": yes, "how": "terminal"}))["problem"]
+        if problem:
+            raise HooklineError(f"{one['id']}: {problem}")
+        print(f"{one['id']}: {'yes, once' if yes else 'no'}", file=sys.stderr if args.json else sys.stdout)
+    return 0
 
 
-def _headline(one: AskedQuestion) -> str:
-    sign, colour = _SIGNS.get(one.state, ("·", "dim"))
-    first = next(iter(parts_of(one.call)), None)
-    shown = one_line(first.text, 80) if first else ""
-    when = time.strftime("%H:%M:%S", time.localtime(one.made))
-    return (
-        f"{paint(sign, colour)} {one.id}  {when}  {one_line(one.call.tool or one.call.event)}: {shown}  {_state(one)}"
-    )
+def _headline(one: Shown) -> str:
+    sign, colour = _SIGNS.get(one["state"], ("·", "dim"))
+    when = time.strftime("%H:%M:%S", time.localtime(one["made"]))
+    what = one_line(f"{one['tool'] or one['event']}: {one['parts'][0]['text'] if one['parts'] else ''}", 80)
+    return f"{paint(sign, colour)} {one['id']}  {when}  {what}  {paint(one_line(one['told']), 'dim')}"
 
 
-def _state(one: AskedQuestion) -> str:
-    return paint(one_line(shown_state(one)), "dim")
-
-
-def _told(one: AskedQuestion) -> Iterator[str]:
+def _told(one: Shown) -> Iterator[str]:
     yield _headline(one)
-    for title, text in (("why", one.why), ("asked by", one.hooks), ("agent", one.host), ("folder", one.call.cwd)):
-        if text:
-            yield f"  {title:<9} {one_line(text)}"
-    for part in parts_of(one.call):
-        yield f"  {one_line(part.title)}:"
-        yield from (f"    {line}" for line in lines(part.text))
-    for line in one.before:
+    for title, name in (("why", "why"), ("asked by", "hooks"), ("agent", "host"), ("folder", "cwd")):
+        if one[name]:
+            yield f"  {title:<9} {one_line(one[name])}"
+    for part in one["parts"]:
+        yield f"  {one_line(part['title'])}:"
+        yield from (f"    {line}" for line in lines(part["text"]))
+    for line in one["before"]:
         yield f"  before    {one_line(line)}"
-    for name, outcome in one.sent.items():
+    for name, outcome in one["sent"].items():
         yield f"  sent to   {one_line(f'{name}: {outcome}')}"

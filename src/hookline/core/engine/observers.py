@@ -12,6 +12,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -95,6 +96,12 @@ class Observers:
     def wanted(self) -> frozenset[str]:
         """The events that observers want to hear of, whether there are hooks on them or not."""
         return frozenset(name for one in (*self._inline, *self._aside) for name in getattr(one, "events", ()))
+
+    @property
+    def logs(self) -> tuple[Path, ...]:
+        """The files that observers write: what happened before can be read there."""
+        found = (getattr(getattr(one, "file", None), "path", None) for one in (*self._inline, *self._aside))
+        return tuple(path for path in found if isinstance(path, Path))
 
     def add(self, observer: Observer, *, inline: bool) -> None:
         """Watch from now on."""

@@ -49,12 +49,14 @@ class Inbox:
         self.hold, self._host, self._before = hold, host, before
 
     @classmethod
-    def configured(cls, *, host: str = "", able: bool = False) -> Inbox | None:
+    def configured(
+        cls, *, host: str = "", able: bool = False, before: Callable[[Event], Sequence[str]] | None = None
+    ) -> Inbox | None:
         """The inbox of this user, if the settings have `approvals`; for a host that is `able` to ask, if `always`."""
         found = load_approvals()
         if found is None or (able and not found.always):
             return None
-        return cls(hold=found.hold or LONGEST_HOLD, host=host)
+        return cls(hold=found.hold or LONGEST_HOLD, host=host, before=before)
 
     async def __call__(self, verdict: Verdict) -> Approval:
         """A person's answer; a deny that says how to go on if there is none in time."""
@@ -139,7 +141,7 @@ async def _connected(limit: float) -> socket.socket:
         except OSError as problem:
             connection.close()
             starts = isinstance(problem, FileNotFoundError | ConnectionRefusedError)
-            if not starts or time.monotonic() > end:
+            if not starts or time.monotonic() >= end:
                 raise Unreachable(f"the inbox cannot be reached: {problem}") from None
             with contextlib.suppress(OSError):  # a full disk, a read-only folder
                 start.start(ENTRY)

@@ -114,7 +114,7 @@ class Questions:
         if one is None:
             return "there is no such question"
         if one.state != "open":
-            return f"it was answered before: {shown_state(one)}"
+            return f"it was answered before: {one.state}" + (f", by {one.by} ({one.how})" if one.by else "")
         one.state, one.by, one.how, one.at = "yes" if yes else "no", by, how, self._clock()
         if yes:
             self._grants[id] = Grant(id=id, by=by, key=self.key_id, call=one.call, issued=one.at, expires=one.until)
@@ -184,9 +184,3 @@ class Questions:
         except OSError as problem:  # a full disk: they are asked again after a restart
             log.warning("open questions are kept in memory only: %s", problem)
         self._changed()
-
-
-def shown_state(one: AskedQuestion) -> str:
-    """What became of a question, in a few words."""
-    word = {"open": "open", "yes": "yes", "used": "yes, and it ran", "no": "no", "expired": "not answered in time"}
-    return word[one.state] + (f", by {one.by} ({one.how})" if one.by else "")

@@ -24,7 +24,8 @@ from hookline.processes.service import address
 from hookline.records.approvals import slack
 from hookline.records.approvals.config import Alerts, ApprovalSettings, Channel, SlackChannel, load_approvals
 from hookline.records.approvals.inbox import MOST_BYTES
-from hookline.records.approvals.questions import AskedQuestion, Questions, TooManyQuestions, shown_state
+from hookline.records.approvals.questions import AskedQuestion, Questions, TooManyQuestions
+from hookline.records.approvals.shown import outcome, shown
 from hookline.records.approvals.transports import LinkMessage, NotSent, send
 from hookline.records.approvals.web import Site
 
@@ -136,6 +137,8 @@ class InboxServer:
             yield {"state": "no", "reason": f"it could not be asked: {problem}"}
             return
         if fresh:
+            earlier = [other for other in self.questions.recent() if other.call.session == one.call.session]
+            one.before = one.before or tuple(f"{other.call.tool}: {outcome(other)}" for other in earlier[:-1])
             self._tell(one, settings)
         yield await self._wait(one, float(body["seconds"]), reader)
 
@@ -222,7 +225,7 @@ class InboxServer:
         left = asyncio.ensure_future(reader.read(1))
         while True:
             news = self._news
-            yield {"questions": self.questions.recent(), "url": self.site.url}
+            yield {"questions": [shown(one) for one in self.questions.recent()]}
             if not body.get("follow"):
                 return
             await _first(news, left)
@@ -274,7 +277,7 @@ def _refused(one: AskedQuestion) -> dict[str, Any]:
         return {**found, "by": "", "reason": told}
     if one.state == "no":
         return {**found, "reason": f"{one.by} said no ({one.how}, question {one.id}){why}"}
-    return {**found, "reason": f"the question {one.id} was {shown_state(one)}{why}"}
+    return {**found, "reason": f"the question {one.id} was {outcome(one)}{why}"}
 
 
 async def serve(folder: Path, fd: int, find_agent: Callable[[int], str]) -> None:

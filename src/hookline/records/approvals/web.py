@@ -6,18 +6,36 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, urlsplit
 
-from hookline.records.approvals import page
+import msgspec
+
 from hookline.records.approvals.config import ApprovalSettings
-from hookline.records.approvals.questions import AskedQuestion, Questions, shown_state
+from hookline.records.approvals.questions import AskedQuestion, Questions
+from hookline.records.approvals.shown import outcome, shown
 
 log: logging.Logger = logging.getLogger("hookline.approvals")
 SECONDS = 10.0
 _MOST_HEAD = 16_384
 _MOST_BODY = 1_000
-_GONE = "This link is not valid: it was replaced by a newer one, or the question is over."
+_GONE = b"This link is not valid: a newer one took its place, or the question is over."
+STATIC = Path(__file__).parents[1] / "console" / "static"
+FILES = {
+    "/static/question_page.js": "text/javascript", "/static/question.js": "text/javascript",
+    "/static/dom.js": "text/javascript", "/static/theme.js": "text/javascript", "/static/console.css": "text/css",
+    "/static/icon.svg": "image/svg+xml",
+}  # fmt: skip
+"""What the page is made of: the console's own pieces."""
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
+                               " connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none';"
+                               " require-trusted-types-for 'script'; trusted-types 'none'",
+    "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+}  # fmt: skip
+"""What every answer says: no code but our own files, no other origin, nothing kept."""
 
 
 class _Request(NamedTuple):
@@ -66,10 +84,10 @@ class Site:
             async with asyncio.timeout(SECONDS):
                 request = await _read(reader)
                 status, kind, body = self._answer(request)
-                head = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", f"Content-Type: {kind}; charset=utf-8",
-                        f"Content-Length: {len(body)}", "Connection: close",
-                        *(f"{name}: {text}" for name, text in page.HEADERS.items())]  # fmt: skip
-                writer.write("\r\n".join([*head, "", ""]).encode() + (b"" if request.method == "HEAD" else body))
+                head = {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": len(body), "Connection": "close",
+                        **HEADERS}  # fmt: skip
+                lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", *(f"{name}: {head[name]}" for name in head)]
+                writer.write("\r\n".join([*lines, "", ""]).encode() + (b"" if request.method == "HEAD" else body))
                 await writer.drain()
         except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as problem:
             log.info("a browser was dropped: %s", str(problem) or type(problem).__name__)
@@ -77,27 +95,34 @@ class Site:
             writer.close()
 
     def _answer(self, request: _Request) -> tuple[int, str, bytes]:
-        if request.path == "/page.css":
-            return 200, "text/css", page.STYLE
-        person = request.first("p")
-        one = self._questions.check(request.path.removeprefix("/a/"), person, request.first("t"))
-        if one is None or not request.path.startswith("/a/") or person not in self._people():
-            return 404, "text/html", page.notice(_GONE)
-        if request.method in ("GET", "HEAD"):
-            return 200 if one.state == "open" else 410, "text/html", page.render(one, person)
-        return self._decide(request, one, person)
+        if request.path in FILES and request.method in ("GET", "HEAD"):
+            name = request.path.rpartition("/")[2]
+            return 200, FILES[request.path], (STATIC / name).read_bytes()
+        person, name = request.first("p"), request.path.removeprefix("/a/").removesuffix(".json")
+        one = self._questions.check(name, person, request.first("t")) if request.path.startswith("/a/") else None
+        if one is None or person not in self._people():
+            return 404, "text/plain", _GONE
+        if request.method == "POST":
+            status, problem = self._decide(request, one, person)
+            return _json(status, {"problem": problem, "told": outcome(one)})
+        if request.path.endswith(".json"):
+            return _json(200, {**shown(one), "person": person})
+        return 200, "text/html", (STATIC / "question.html").read_bytes()
 
-    def _decide(self, request: _Request, one: AskedQuestion, person: str) -> tuple[int, str, bytes]:
+    def _decide(self, request: _Request, one: AskedQuestion, person: str) -> tuple[int, str]:
         origin, site = request.headers.get("origin", ""), request.headers.get("sec-fetch-site", "same-origin")
         own = urlsplit(self.url)
-        foreign = origin and origin != f"{own.scheme}://{own.netloc}"
-        if request.method != "POST" or foreign or site not in ("same-origin", "none"):
-            return 403, "text/html", page.notice("An answer must come from the page itself.")
+        if (origin and origin != f"{own.scheme}://{own.netloc}") or site not in ("same-origin", "none"):
+            return 403, "an answer must come from the page itself"
         answer = parse_qs(request.body.decode(errors="replace")).get("answer")
         if answer not in (["yes"], ["no"]):
-            return 400, "text/html", page.notice("The answer is neither yes nor no.")
+            return 400, "the answer is neither yes nor no"
         problem = self._questions.answer(one.id, yes=answer == ["yes"], by=person, how="page")
-        return 410 if problem else 200, "text/html", page.notice(problem or shown_state(one))
+        return 410 if problem else 200, problem
+
+
+def _json(status: int, value: Any) -> tuple[int, str, bytes]:
+    return status, "application/json", msgspec.json.encode(value)
 
 
 async def _read(reader: asyncio.StreamReader) -> _Request:

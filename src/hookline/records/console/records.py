@@ -1,19 +1,22 @@
-"""A line of an audit log as the console needs it: typed where it is well-formed, put right where it is not. Pure."""
+"""A line of an audit log as the console needs it: typed where it is well-formed, put right where it is not."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from math import log2
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from hookline.core.engine.render import WORDS
 from hookline.core.wire.json_text import read_object
+from hookline.records.audit.reader import LogReader
 from hookline.records.telemetry.metrics import quantile
 
 MOST_ABOUT = 240
 MOST_NAME = 200
+_MOST_RECENT, _MOST_LINES = 200_000, 8
 _EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 
 VERDICTS = (*(word.lower() for word in reversed(WORDS)), "gap")
@@ -111,6 +114,14 @@ class EventRecord(msgspec.Struct, gc=False):
 
 
 _decoder = msgspec.json.Decoder(EventRecord)
+
+
+def recent(log: Path, session: str) -> list[str]:
+    """What a session did last, by a log, one line each."""
+    reader = LogReader(log)
+    records = [decode(line) for line in reader.read(reader.recent(_MOST_RECENT)).lines]
+    rows = [one for one in records if one is not None and one.run == session and (one.tool or one.prompt)]
+    return [f"{one.tool or one.event} {one.about} → {VERDICTS[one.verdict]}" for one in rows[-_MOST_LINES:]]
 
 
 def decode(line: bytes) -> EventRecord | None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ _ALIVE_SECONDS = 15.0
 _MOST_SESSION_ROWS = 5_000
 _encode = msgspec.json.Encoder().encode
 _LONGEST_TICKET = 200
+_MOST_SENT = 10_000
 _LOOK_SECONDS = 2.0
 OnReady = Callable[[str], None]
 
@@ -108,8 +109,9 @@ class Console:
         check: Callable[[], None] | None = None,
         replay: ReplaySubprocess | None = None,
         more: Mapping[str, Callable[[], Any]] | None = None,
+        acts: Mapping[str, Callable[[bytes], Any]] | None = None,
     ) -> None:
-        """`more` has what further views ask for, by the name of the view."""
+        """`more` has what further views ask for, by the name of the view; `acts` takes what a view sends."""
         self.store = store
         self.keeper: Gatekeeper = Gatekeeper()
         self.broadcast: Broadcast = Broadcast(store)
@@ -117,6 +119,7 @@ class Console:
         self._check = check
         self._replay = replay
         self._more = dict(more or {})
+        self._acts = dict(acts or {})
 
     def app(self) -> ASGIApp:
         """The application."""
@@ -130,6 +133,7 @@ class Console:
             Route("/api/replay", self._start_replay, methods=["POST"]),
             Route("/api/views", self._views),
             *(Route(f"/api/{name}", self._query(name)) for name in _QUERIES),
+            *(Route(f"/api/{name}", self._act(name), methods=["POST"]) for name in self._acts),
             *(Route(f"/api/{name}", self._further(name)) for name in self._more),
         ]
         return _Guarded(Starlette(routes=routes, lifespan=self._lifespan), self)
@@ -189,6 +193,14 @@ class Console:
 
     def _further(self, name: str) -> Callable[[Request], Response]:
         return lambda request: _json(self._more[name]())
+
+    def _act(self, name: str) -> Callable[[Request], Awaitable[Response]]:
+        async def respond(request: Request) -> Response:
+            if int(request.headers.get("content-length") or 0) > _MOST_SENT:
+                return _problem(413, "this is too long")
+            return _json(await asyncio.to_thread(self._acts[name], await request.body()))
+
+        return respond
 
     async def _live(self, request: Request) -> Response:
         wanted = _filter(dict(request.query_params))
@@ -321,19 +333,21 @@ async def serve(
     configured: Iterable[ConfiguredHook] = (),
     replay: ReplaySubprocess | None = None,
     more: Mapping[str, Callable[[], Any]] | None = None,
+    acts: Mapping[str, Callable[[bytes], Any]] | None = None,
     find_logs: Callable[[], list[Path]] | None = None,
     on_ready: OnReady,
 ) -> None:
     """Show these logs until it is cancelled; `on_ready` is told the address to open.
 
-    `more` has views of others beside the logs', by name; `find_logs` is asked now and then whether there are new logs.
+    `more` has views of others beside the logs', by name, `acts` what such a view may send; `find_logs` is asked now and
+    then whether there are new logs.
     """
     logs = logs_in(paths)
     if not logs and find_logs is None:
         raise HooklineError(f"{', '.join(map(str, paths))}: no audit logs here; name a `.jsonl` file that hooks wrote")
     made = LogIndex(index or default_path(logs), logs)
     store = LogStore(made, key=key, configured=configured)
-    console = Console(store, check=store.check, replay=replay, more=more)
+    console = Console(store, check=store.check, replay=replay, more=more, acts=acts)
     follower = Follower(made, console.broadcast.notify)
     listening = _listen(console, port)
     server = console.server()

@@ -108,6 +108,7 @@ export function share(part, whole) {
 
 const ICONS = {
   live: "M3 12h4l3-8 4 16 3-8h4",
+  inbox: "M4 13v6h16v-6l-3-8H7l-3 8h5a3 3 0 0 0 6 0h5",
   session: "M3 6h10M7 12h12M3 18h8",
   hooks: "M14 4v9a4 4 0 1 1-8 0v-1l3 2M14 4a1 1 0 1 0 0-.01",
   replay: "M4 5v5h5M4.6 10A8 8 0 1 1 4 14",

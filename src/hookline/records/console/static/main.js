@@ -10,6 +10,7 @@ import { hooksView } from "./hooks_view.js";
 import { replayView } from "./replay_view.js";
 import { coverageView } from "./coverage_view.js";
 import { healthView } from "./health_view.js";
+import { inboxView } from "./inbox_view.js";
 import { machinesView } from "./machines_view.js";
 import { rolloutsView } from "./rollouts_view.js";
 
@@ -21,14 +22,15 @@ const VIEWS = [
   ["coverage", "Coverage", coverageView],
   ["health", "Health", healthView],
 ];
-// Views of a fleet, shown where the server has them.
+// Shown where the server has them: the inbox, and the views of a fleet.
 const FURTHER = [
+  ["inbox", "Inbox", inboxView],
   ["machines", "Machines", machinesView],
   ["rollouts", "Rollouts", rolloutsView],
 ];
 const HIDDEN = { decision: decisionView };
 const KEYS = [
-  ["1 – 8", "switch between views"],
+  ["1 – 9", "switch between views"],
   ["j k or ↓ ↑", "next and previous row; Enter opens it"],
   ["/", "search"],
   ["Space", "pause and resume the live view"],
