@@ -26,7 +26,8 @@ def test_what_would_run_is_shown_as_people_read_it() -> None:
          [("Change in a", "diff", "@@ -1 +1 @@\n-1\n+2"),
           ("Input", "text", json.dumps({"file_path": "a", "edits": [{"replace_all": True}, {"odd": 1}]}, indent=2))]),
         ({"file_path": "a"}, [("Input", "text", '{\n  "file_path": "a"\n}')]),
-        ({"command": "ls", "file_path": "a"}, [("Command", "command", "ls"), ("Input", "text", '{\n  "file_path": "a"\n}')]),
+        ({"command": "ls", "file_path": "a"},
+         [("Command", "command", "ls"), ("Input", "text", '{\n  "file_path": "a"\n}')]),
         ("prompt", [("Content", "text", "prompt")]),
         ({}, []),
     ]  # fmt: skip

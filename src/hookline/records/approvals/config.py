@@ -6,7 +6,7 @@ A project's settings have no say here: it must not choose who approves what it d
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -74,7 +74,7 @@ class AppriseChannel(_Channel, tag="apprise", frozen=True):
 class ProgramChannel(_Channel, tag="command", frozen=True):
     """A program of one's own, which gets the message as JSON on stdin: what it is given as words, others could read."""
 
-    command: tuple[str, ...]
+    command: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 
 
 Channel = MailChannel | NtfyChannel | SlackChannel | AppriseChannel | ProgramChannel

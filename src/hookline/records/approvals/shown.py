@@ -47,19 +47,21 @@ def _readable(given: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield "Command, confined" if confined else "Command", "command", confined[1] if confined else command
     path = rest.get("file_path") or rest.get("notebook_path") or ""
     edits = rest.pop("edits") if isinstance(rest.get("edits"), list) else [rest]
-    changes = []
-    for edit in edits:
-        new = edit.pop("new_string", None) if isinstance(edit, dict) else None
-        if isinstance(new, str):
-            changes.append((f"Change in {path}", "diff", _diff(str(edit.pop("old_string", "")), new)))
-    for name in ("content", "new_source"):
-        if path and isinstance(rest.get(name), str):
-            changes.append((f"New contents of {path}", "diff", _diff("", rest.pop(name))))
+    found = [
+        (edit, edit.pop("new_string")) for edit in edits if isinstance(edit, dict) and _is_text(edit, "new_string")
+    ]
+    changes = [(f"Change in {path}", "diff", _diff(str(edit.pop("old_string", "")), new)) for edit, new in found]
+    whole = [name for name in ("content", "new_source") if path and _is_text(rest, name)]
+    changes += [(f"New contents of {path}", "diff", _diff("", rest.pop(name))) for name in whole]
     yield from changes
     if left := [edit for edit in edits if edit and edit is not rest]:
         rest["edits"] = left
     if rest and not (changes and rest.keys() <= {"file_path", "notebook_path"}):
         yield "Input", "text", msgspec.json.format(msgspec.json.encode(rest), indent=2).decode()
+
+
+def _is_text(given: dict[str, Any], name: str) -> bool:
+    return isinstance(given.get(name), str)
 
 
 def _diff(old: str, new: str) -> str:
