@@ -71,6 +71,7 @@ ELSEWHERE = {
     **dict.fromkeys(
         (
             "hookline mcp --hooks hooks.py -- npx -y some-server .",
+            "hookline mcp --confine --write . -- npx -y some-server .",
             "hookline mcp --name docs -- https://example.com/mcp",
             "hookline mcp serve --port 8765 -- npx -y some-server .",
             "hookline mcp pin files -- npx -y some-server .",

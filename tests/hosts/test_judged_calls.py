@@ -86,7 +86,7 @@ def test_what_the_hosts_hook_judged_the_gateway_does_not_judge_again(tmp_path: P
     answer = [sys.executable, "-m", "hookline.cli.main", "answer", "claude", "--hooks", str(hooks)]
     env = {**os.environ, "HOME": str(tmp_path)}
     subprocess.run(answer, input=json.dumps(payload).encode(), env=env, check=True, capture_output=True)
-    with Session(tmp_path, hooks=hooks, flags=("--host", "claude")) as session:
+    with Session(tmp_path, hooks=hooks, flags=("--agent", "claude")) as session:
         session.initialize()
         seen = [session.text("echo", message=word) for word in ("once", "once")]
 

@@ -76,6 +76,28 @@ def utf8(arguments: Arguments) -> dict[str, Any]:
     return texts("done")
 
 
+def reach(arguments: Arguments) -> dict[str, Any]:
+    """What a server that was taken over would try."""
+    import socket
+    import subprocess
+    from pathlib import Path
+
+    def write(path: str) -> str:
+        Path(path).write_text("x")
+        return "written"
+
+    tries: dict[str, Callable[[str], str]] = {
+        "write": write,
+        "read": lambda path: Path(path).read_text(),
+        "run": lambda line: subprocess.run(line, shell=True, check=False, capture_output=True, text=True).stdout,
+        "connect": lambda port: str(socket.create_connection(("127.0.0.1", int(port)), 2)),
+    }
+    try:
+        return texts(tries[arguments["how"]](arguments["what"]))
+    except OSError as problem:
+        return texts(f"refused: {type(problem).__name__}")
+
+
 HANDLERS: dict[str, Callable[[Arguments], Any]] = {
     "echo": lambda given: texts(f"echo: {given['message']}"),
     "measure": lambda given: texts("measured", structuredContent={"length": len(given["message"])}),
@@ -83,6 +105,7 @@ HANDLERS: dict[str, Callable[[Arguments], Any]] = {
     "big": lambda given: texts("x" * int(given["bytes"])),
     "ask": lambda given: texts(json.dumps(ask(given["message"]).get("result"))),
     "task": lambda given: {"task": {"taskId": "t1", "status": "working"}},
+    "reach": reach,
     "loop": loop,
     "sample": sample,
     "print": print_logs,

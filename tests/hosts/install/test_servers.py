@@ -80,7 +80,7 @@ def test_every_server_that_can_be_is_put_behind_the_gateway(host: Host, home: Pa
     start = next(at for at in range(len(files)) if files[at : at + 4] == head)
 
     assert files[start + 5 :] == [
-        "--host", host.name, "--hooks", "/some where/hooks.py", "--", "npx", "-y", "files",
+        "--agent", host.name, "--hooks", "/some where/hooks.py", "--", "npx", "-y", "files",
     ]  # fmt: skip
     assert found["files"][host.servers.env] == {"KEY": "v"}
     assert 2.5 in found["files"].values()

@@ -19,7 +19,7 @@ from hookline.cli.person import find_agent, require_person
 from hookline.cli.runtime import run
 from hookline.cli.style import agreed
 from hookline.core.files import state_folder
-from hookline.core.interpreter import GIVEN
+from hookline.core.interpreter import GIVEN, launch_argv
 from hookline.core.wire.json_text import write
 from hookline.display import one_line
 from hookline.errors import ConfigError, EventError
@@ -37,6 +37,7 @@ from hookline.records.audit.log_file import AuditFile
 
 _EXAMPLES = """examples:
   hookline mcp --hooks hooks.py -- npx -y some-server .
+  hookline mcp --confine --write . -- npx -y some-server .
   hookline mcp --name docs -- https://example.com/mcp
   hookline mcp serve --port 8765 -- npx -y some-server .
   hookline mcp pin files -- npx -y some-server .
@@ -78,7 +79,8 @@ def _parser(*, at_address: bool) -> argparse.ArgumentParser:
     flags.add_argument("--pins", metavar="NAME", help="the name of its pins (default: the server's)")
     add_headers(flags)
     flags.add_argument("--ask-seconds", type=float, default=120.0, metavar="S", help="how long an `ask` waits")
-    flags.add_argument("--host", metavar="HOST", help="the agent whose own hook asks the same hooks")
+    flags.add_argument("--agent", metavar="HOST", help="the agent CLI whose own hook asks the same hooks")
+    add_confinement(flags)
     flags.add_argument("--audit", default="", metavar="FILE", help="log every verdict there (`default`: for `console`)")
     if at_address:
         flags.add_argument("--port", type=int, default=0, metavar="N", help="where to listen (default: any port)")
@@ -93,7 +95,7 @@ def _parser(*, at_address: bool) -> argparse.ArgumentParser:
 async def _serve(hooks: Hooks, args: argparse.Namespace, command: list[str], source: int, sink: int) -> int:
     async with hooks:
         pins = Pins(pin_file(args.pins or args.name))
-        upstream = await connect(command, args.header)
+        upstream = await connect(_held(args, command), args.header)
         has_left = await serve(
             lambda to_client, to_server: _gateway(hooks, args, pins, to_client, to_server), upstream, source, sink
         )
@@ -112,7 +114,7 @@ async def _listen(hooks: Hooks, args: argparse.Namespace, command: list[str]) ->
 
     async def open_one(to_client: Send, headers: Mapping[str, str]) -> ServerConnection:
         login = {"Authorization": headers["authorization"]} if args.login and "authorization" in headers else {}
-        pins, upstream = Pins(pin_file(args.pins or args.name)), await connect(command, args.header, login)
+        pins, upstream = Pins(pin_file(args.pins or args.name)), await connect(_held(args, command), args.header, login)
         return await ServerConnection.open(
             lambda to_server: _gateway(hooks, args, pins, to_client, to_server), upstream
         )
@@ -129,10 +131,31 @@ async def _listen(hooks: Hooks, args: argparse.Namespace, command: list[str]) ->
 def _gateway(hooks: Hooks, args: argparse.Namespace, pins: Pins, to_client: Send, to_server: Send) -> Gateway:
     hooks.engine.fallback = partial(ask_inbox, host=f"MCP server {args.name}")
     notes = None
-    if args.host:
-        host = find(args.host)
+    if args.agent:
+        host = find(args.agent)
         notes = HostNotes(host.name, _source(args).flags, "replace" in host.says.get("PostToolUse", {}))
     return Gateway(hooks, args.name, pins, to_client, to_server, ask_seconds=args.ask_seconds, host=notes)
+
+
+def _held(args: argparse.Namespace, command: list[str]) -> list[str]:
+    """The command as the kernel is to hold it, if it is; what cannot be held is not started."""
+    given = {name: getattr(args, name) or [] for name in ("write", "read", "host")}
+    if not args.confine and not any(given.values()):
+        return command
+    if "://" in command[0]:
+        raise ConfigError("--confine", "a server at an address is not ours to hold; name a program")
+    from hookline.sandbox.check import missing
+    from hookline.sandbox.main import UsageError, parse
+
+    flags = [word for name, values in given.items() for value in values for word in (f"--{name}", value)]
+    words = [*flags, *([] if given["host"] else ["--no-network"]), "--", *command]
+    try:
+        problem = missing(parse(words)[0])
+    except UsageError as wrong:
+        problem = str(wrong)
+    if problem:
+        raise ConfigError("--confine", problem)
+    return [*launch_argv(), *words]
 
 
 def _source(args: argparse.Namespace) -> HookSource:
@@ -141,7 +164,7 @@ def _source(args: argparse.Namespace) -> HookSource:
 
 def _hooks(args: argparse.Namespace) -> Hooks:
     """The hooks of an entry that `install` wrote are those of the host's hook; else those of the flags."""
-    if not args.host and not args.audit:
+    if not args.agent and not args.audit:
         return hooks_of(args)
     return with_fleet_policy(hooks_from(_source(args), args.project, trust="error"))
 
@@ -166,7 +189,7 @@ def _pin(words: list[str], command: list[str]) -> int:
     source, feed = os.pipe()
     os.write(feed, b"".join(lines))
     os.close(feed)
-    args.ask_seconds, args.pins, args.host = 0.0, args.name, ""
+    args.ask_seconds, args.pins, args.agent = 0.0, args.name, ""
     with open(os.devnull, "wb") as sink:  # noqa: PTH123 - a device
         code = run(_serve(Hooks(), args, command, source, sink.fileno()))
     for name in (file.read() or Definitions()).pinned:
@@ -208,6 +231,7 @@ def _parse(what: str, words: list[str], command: list[str]) -> argparse.Namespac
         flags.add_argument("tool", nargs="*", help="only these tools")
     if what == "pin":
         add_headers(flags)
+        add_confinement(flags)
     elif command:
         flags.error("a command is for `pin` alone")
     return flags.parse_args(words)
@@ -224,6 +248,14 @@ def _pinned(file: PinFile) -> Definitions:
     if found is None:
         raise ConfigError(file.server, "no such server is pinned")
     return found
+
+
+def add_confinement(into: argparse.ArgumentParser) -> None:
+    """What the kernel holds the server to."""
+    held = into.add_argument_group("--confine: the server itself is held by the kernel")
+    held.add_argument("--confine", action="store_true", help="it writes nowhere and has no network; or with these:")
+    for name, what in (("write", "DIR"), ("read", "DIR"), ("host", "NAME")):
+        held.add_argument(f"--{name}", action="append", metavar=what, help=f"as in `hookline confine --{name}`")
 
 
 def add_headers(into: argparse.ArgumentParser) -> None:

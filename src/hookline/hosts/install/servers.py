@@ -49,7 +49,7 @@ def put_in(host: Host, source: HookSource, scope: Scope, project: Path | None = 
         return [f"{host.title} has no MCP servers{where}: nothing is behind the gateway"]
     notes: list[str] = []
     saved: dict[str, str] = {}
-    flags = ["--host", host.name, *source.flags]
+    flags = ["--agent", host.name, *source.flags]
 
     def wrapped(name: str, entry: Any) -> Any:
         made = wrap(form, name, entry, entry_argv(), flags)
