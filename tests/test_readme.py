@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
+from hookline.guards import sandboxing
+from tests.pages import blocks, steady
+from tools import picture
+
 ROOT = Path(__file__).parents[1]
+JOBS = {
+    "guard-claude-code": "hookline init", "log-everything": "hookline install claude --audit",
+    "migrate-from-claude-code": "hookline check", "write-a-hook": "python -m pytest",
+    "ask-before-push": "python agent.py", "replay": "hookline replay --since 7d",
+    "share-with-your-team": "hookline install claude",
+}  # fmt: skip
+"""What people come for: the page, and the command that it begins with; tests/test_docs.py runs each page."""
 
 
 def build_hook() -> Any:
@@ -35,3 +46,26 @@ def test_links_are_made_absolute_from_one_variable() -> None:
     assert build_hook().with_absolute_links(readme, "") == readme
     assert re.findall(r"\]\((?!https?:|#)[^)]*\)", made) == []
     assert "](https://example.org/hookline/docs/tutorial.md)" in made
+
+
+def test_each_of_the_seven_jobs_begins_with_its_command() -> None:
+    """No page explains before it says what to type; files that the command needs may come first."""
+    for page, command in JOBS.items():
+        found = [block for block in blocks((ROOT / f"docs/how-to/{page}.md").read_text()) if block.language == "sh"]
+        before = (ROOT / f"docs/how-to/{page}.md").read_text().partition("```sh")[0]
+        prose = re.sub(r"```\w*\n.*?```|<!--.*?-->|^#.*$", "", before, flags=re.DOTALL | re.MULTILINE).strip()
+        assert command in found[0].text, page
+        assert prose == "", page
+
+
+def test_readmes_picture_is_what_the_commands_print() -> None:
+    """`python -m tools.picture` makes it; but for times, it shows what is printed today."""
+    if sandboxing.unavailable():
+        pytest.skip("drawn where lines are confined")
+    spans = re.compile(r"<tspan[^>]*>([^<]*)</tspan>")
+    shown = [
+        steady("".join(spans.findall(line))) for line in picture.PICTURE.read_text().splitlines() if "<text" in line
+    ]
+    drawn = picture.drawn(picture.recorded()).splitlines()
+
+    assert shown == [steady("".join(spans.findall(line))) for line in drawn if "<text" in line]

@@ -132,3 +132,20 @@ def test_a_name_that_is_not_there_is_refused() -> None:
     for given in ({"names": ("gti",)}, {"names": (), "off": ["git.no-cleen"]}):
         with pytest.raises(HookError, match="did you mean"):
             packs.rules(*given.pop("names"), **given)
+
+
+async def test_every_guard_judges_the_line_inside_a_confined_one(project: str) -> None:
+    """One guard has the line confined; the others still see the push in it, whichever came first."""
+    from hookline.guards import branches, commands, paths, sandboxing
+
+    if sandboxing.unavailable():
+        pytest.skip(sandboxing.unavailable())
+    others = (branches.no_force_push(), commands.containing(["push -f"]), commands.only(["ls *"]), *packs.rules("git"))
+    passed = []
+    for other in others:
+        hooks = Hooks()
+        hooks.add(paths.stay_inside(confine="auto"), other)
+        if not (await hooks.fire(call("ls; git push -f origin main && git reset --hard", project))).blocked:
+            passed.append(other.name)
+
+    assert passed == []

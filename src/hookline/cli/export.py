@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +31,9 @@ def add_export(flags: argparse.ArgumentParser) -> None:
     flags.add_argument("-o", "--output", metavar="FILE", type=Path, help="write there (default: standard output)")
 
 
-def export(logs: Iterable[Log], args: argparse.Namespace) -> int:
-    """Write every record of the logs; the exit code."""
-    records = _records(logs)
+def export(logs: Iterable[Log], args: argparse.Namespace, wanted: Callable[[Any], bool] = bool) -> int:
+    """Write every record of the logs that is wanted; the exit code."""
+    records = (row for row in _records(logs) if wanted(row[1]))
     if args.format == "parquet":
         if args.output is None:
             raise HooklineError("--format parquet: a file is needed; name one with `--output FILE`")

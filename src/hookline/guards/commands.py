@@ -289,10 +289,13 @@ def _handed_on(pattern: GuardPattern, part: SimpleCommand) -> bool:
 
 
 def shell_lines(event: PreToolUse) -> list[Line]:
-    """The shell lines that a call is given."""
+    """The shell lines that a call is given; of one that a guard has confined, the line inside."""
     if event.tool_name in _NAME_COMMANDS:
         return []
-    return lines_of(event.tool_input, runs=_SHELL.search(event.tool_name) is not None)
+    given = event.tool_input
+    if event.tool_name == sandboxing.TOOL and isinstance(given.get("command"), str):
+        given = {**given, "command": sandboxing.line_of(event)}
+    return lines_of(given, runs=_SHELL.search(event.tool_name) is not None)
 
 
 def _undecided(choice: Undecided, line: str, doubts: Iterable[str]) -> Reply:

@@ -24,7 +24,6 @@ from hookline.core.paths import inside_any
 from hookline.core.shell import parse_line, writes
 from hookline.errors import HookError
 from hookline.events import PreToolUse
-from hookline.guards import sandboxing
 from hookline.guards.commands import PRIORITY, Undecided, shell_lines
 from hookline.guards.off_loop import run_off_loop
 from hookline.guards.paths import line_folder, paths_of, seems_to_read
@@ -58,8 +57,6 @@ def own_files(also: Iterable[str | Path] = (), *, answer: Undecided = "ask", nam
         project = ctx.project_dir or ctx.env.get("CLAUDE_PROJECT_DIR") or event.cwd
         places, folder = guard.places(project), line_folder(event)
         lines = [one.text for one in shell_lines(event)]
-        if event.tool_name == sandboxing.TOOL and isinstance(event.tool_input.get("command"), str):
-            lines = [sandboxing.line_of(event)]
         found = guard.paths(event, places) or await run_off_loop(
             lines, lambda: next(filter(None, (guard.line(one, folder, places) for one in lines)), ""), disk=True
         )

@@ -50,6 +50,8 @@ def _exec_form(action: Command) -> Iterable[str]:
 
 def _of_command(command: str) -> str:
     """What a command line is about: its script, or its first program that does more than prepare or print."""
+    if ours := re.search(r"""\bhookline(?:\.exe|/__main__\.py)?["']? (answer|guard) (\w+)""", command):
+        return f"hookline {ours[1]} {ours[2]}"
     if re.search(r"[$`|&;=(]", command):
         from hookline.core.shell import parse_line  # most hooks are a script and its arguments
 

@@ -87,8 +87,8 @@ def test_odd_records_are_exported_all_the_same(record: dict[str, Any]) -> None:
 def test_what_cannot_be_done_is_said(log: Path, tmp_path: Path) -> None:
     """A file is needed, or missing, or cannot be written."""
     assert b"name one with `--output FILE`" in hookline("audit", "export", log, "--format", "parquet", code=1).stderr
-    missing = hookline("audit", "export", tmp_path / "no.jsonl", "--format", "ocsf", code=1)
-    assert b"no such file; name an audit log" in missing.stderr
+    missing = hookline("audit", "export", tmp_path / "no.jsonl", "--format", "ocsf", code=2)
+    assert b"no such file or folder; name an audit log" in missing.stderr
     nowhere = hookline("audit", "export", log, "--format", "ocsf", "-o", tmp_path / "no" / "x", code=1)
     assert b"No such file or directory; name another file" in nowhere.stderr
 

@@ -110,12 +110,13 @@ def _report_flags(flags: argparse.ArgumentParser) -> None:
 
 
 def _export_flags(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("file", nargs="+", type=Path)
+    flags.add_argument("file", nargs="*", metavar="AUDIT.jsonl|FOLDER", help="logs (default: those in this folder)")
+    add_range(flags)
     add_export(flags)
 
 
 def _export(args: argparse.Namespace) -> int:
-    return export([("", path) for path in args.file], args)
+    return export([("", path) for path in logs_in(logs(args.file))], args, lambda entry: within(entry, args))
 
 
 def _link(text: str) -> ExpectedAnchor:
@@ -220,6 +221,11 @@ def _wanted(entry: Mapping[str, Any], args: argparse.Namespace) -> bool:
         return False
     if args.hook is not None and args.hook not in (row.get("hook") for row in entry.get("hooks", ())):
         return False
+    return within(entry, args)
+
+
+def within(entry: Mapping[str, Any], args: argparse.Namespace) -> bool:
+    """Whether a record lies in the time that was asked for."""
     if args.since is None and args.until is None:
         return True
     moment = _time(entry)

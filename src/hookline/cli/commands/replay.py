@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from hookline.cli.commands.audit import add_range
+from hookline.cli.commands.console import logs
 from hookline.cli.options import add_json, add_sources, hooks_of, parser
 from hookline.cli.style import counted, paint
 from hookline.display import one_line, unsteered_json
@@ -19,6 +21,7 @@ from hookline.errors import HooklineError, extra
 from hookline.records.replay.compare import Flip, Report, pieces, replay
 
 _EXAMPLES = """examples:
+  hookline replay --since 7d --hooks hooks.py     the last week
   hookline replay audit.jsonl
   hookline replay ~/.claude/projects --hooks hooks.py
   hookline replay recorded/ --fail-on-flip        for CI: exit 1 on any flip"""
@@ -27,6 +30,7 @@ _EXAMPLES = """examples:
 def main(argv: list[str]) -> int:
     """Replay and report, the loosened ones first."""
     args = _parser().parse_args(argv)
+    args.files = logs(args.files)
     missing = [file for file in args.files if not Path(file).exists()]
     if missing:
         raise HooklineError(f"{missing[0]}: no such file or folder")
@@ -39,7 +43,8 @@ def main(argv: list[str]) -> int:
         )
     total = sum(piece.end - piece.start for piece in pieces(args.files))
     with _progress(total) as advance:
-        report = replay(args.files, partial(_quietly, args), jobs=args.jobs, on_progress=advance)
+        report = replay(args.files, partial(_quietly, args), jobs=args.jobs, on_progress=advance,
+                        since=args.since, until=args.until)  # fmt: skip
     print(unsteered_json(msgspec.json.encode(_object(report))) if args.json else _text(report, args.most))
     return 1 if args.fail_on_flip and report.flip_count else 0
 
@@ -50,7 +55,9 @@ def _parser() -> argparse.ArgumentParser:
         "Run today's hooks against audit logs and transcripts; no tool is run, but hooks that are commands are.",
         _EXAMPLES,
     )
-    flags.add_argument("files", nargs="+", metavar="FILE", help="audit logs, transcripts, or folders of them")
+    flags.add_argument("files", nargs="*", metavar="FILE",
+                       help="logs, transcripts or folders (default: logs here and of `install --audit`)")  # fmt: skip
+    add_range(flags)
     flags.add_argument("--fail-on-flip", action="store_true", help="exit 1 if any call would be decided differently")
     flags.add_argument("--jobs", type=int, metavar="N", help="processes to use (default: one per core)")
     flags.add_argument("--most", type=int, default=50, metavar="N", help="how many to show (default: 50)")
@@ -102,9 +109,13 @@ def _object(report: Report) -> dict[str, Any]:
 
 
 def _text(report: Report, most: int) -> str:
-    lines = [_line(flip) for flip in report.flips[:most]]
-    if report.flip_count > most:
-        lines.append(paint(f"… and {report.flip_count - most:,} more; `--most` shows more", "dim"))
+    groups: dict[tuple[str, ...], list[Flip]] = {}
+    for flip in report.flips:
+        groups.setdefault((flip.was, flip.now, flip.by, flip.tool, *flip.what.split()[:1]), []).append(flip)
+    lines = [_line(group[0], len(group)) for group in groups.values()][:most]
+    shown = sum(len(group) for group in list(groups.values())[:most])
+    if report.flip_count > shown:
+        lines.append(paint(f"… and {report.flip_count - shown:,} more; `--most` shows more", "dim"))
     kinds = [
         f"{was.upper()} → {now.upper()} {number:,}"
         for (was, now), number in sorted(report.counts.items(), reverse=True)
@@ -116,9 +127,10 @@ def _text(report: Report, most: int) -> str:
     return "\n".join([*lines, f"{summary}{': ' + ', '.join(kinds) if kinds else ''}{failed}"])
 
 
-def _line(flip: Flip) -> str:
+def _line(flip: Flip, alike: int = 1) -> str:
+    """The first of a group: calls of one program that the same hook now decides differently."""
     change = paint(f"{flip.was.upper()} → {flip.now.upper()}", "red" if flip.is_looser else "green")
     why = f"  {one_line(flip.by)}: {one_line(flip.reason)}" if flip.reason else ""
-    partial_ = " (recorded in part)" if flip.partial else ""
+    partial_ = (" (recorded in part)" if flip.partial else "") + (f" and {alike - 1:,} like it" if alike > 1 else "")
     what = f"{one_line(flip.tool or flip.event)} {one_line(flip.what, 60)}"
     return f"{change}  {what}{partial_}{why}  {paint(f'{one_line(flip.file)}:{flip.line}', 'dim')}"

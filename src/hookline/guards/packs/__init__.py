@@ -138,8 +138,6 @@ class FileRules:
         """Deny a call that reaches a file of a rule; ask where that cannot be told."""
         project = ctx.project_dir or ctx.env.get("CLAUDE_PROJECT_DIR") or event.cwd
         lines = [line.text for line in commands.shell_lines(event)]
-        if sandboxing.applies_to(event, self._confine):
-            lines = [sandboxing.line_of(event)]
         return self._files(event, project) or await run_off_loop(
             lines, lambda: next(filter(None, (self._line(line, event, project) for line in lines)), None), disk=True
         )
@@ -178,8 +176,11 @@ class FileRules:
 
     def _reply(self, found: Permission, known: Mapping[str, str]) -> Reply:
         assert found.rule is not None
-        why = f"{found.reason} ({known[found.rule.text]})"
-        return deny(why) if found.behaviour == "deny" else ask(why)
+        if found.behaviour != "deny":
+            return ask(f"{found.reason} ({known[found.rule.text]})")
+        does = "read" if found.rule.tool == "Read" else "written"
+        glob = (found.rule.pattern or "").removeprefix("//")
+        return deny(f"files like `{glob}` are not {does} here ({known[found.rule.text]})")
 
 
 def _rule(tool: str, glob: str) -> str:

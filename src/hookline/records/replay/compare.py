@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from datetime import datetime
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,18 @@ class Piece(msgspec.Struct, frozen=True):
     path: str
     start: int
     end: int
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def wants(self, call: RecordedCall) -> bool:
+        """Whether a call lies in the time that is asked for; one that does not say when it was made does not."""
+        if self.since is None and self.until is None:
+            return True
+        try:
+            moment = datetime.fromisoformat(call.time).astimezone()
+        except ValueError:
+            return False
+        return (self.since is None or moment >= self.since) and (self.until is None or moment <= self.until)
 
 
 def pieces(paths: Iterable[str | Path], size: int = CHUNK) -> Iterator[Piece]:
@@ -106,6 +119,8 @@ def replay(
     jobs: int | None = None,
     size: int = CHUNK,
     on_progress: OnProgress | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> Report:
     """Run today's hooks against files and folders of records, on `jobs` processes.
 
@@ -114,7 +129,7 @@ def replay(
     piece that is done: its bytes, and the report so far.
     """
     try:
-        todo = list(pieces(paths, size))
+        todo = [msgspec.structs.replace(piece, since=since, until=until) for piece in pieces(paths, size)]
         workers = max(min(jobs or os.cpu_count() or 1, len(todo)), 1)
         done = _in_turn(todo, make_hooks) if workers == 1 else _at_once(todo, make_hooks, workers)
         return _joined(done, on_progress)
@@ -153,7 +168,7 @@ def _stop() -> None:
 
 def _work(piece: Piece) -> Part:
     recorded = Range(piece.path, piece.start, piece.end)
-    report: Report = _worker["runner"].run(judge(recorded, _worker["hooks"]))
+    report: Report = _worker["runner"].run(judge(filter(piece.wants, recorded), _worker["hooks"]))
     return report, recorded.lines
 
 
