@@ -28,6 +28,7 @@ from hookline.hosts.table import HOSTS
 
 if TYPE_CHECKING:
     from hookline.api import Hooks
+    from hookline.core.engine import Verdict
     from hookline.events import Event
     from hookline.hosts.install.entries import HookSource
 
@@ -36,6 +37,8 @@ DEADLINE = 20.0
 
 MOST_BYTES = 50 * 1024 * 1024
 _PROVING = "HOOKLINE_PROVE"
+_GLANCE = 0.5
+"""Seconds between two looks at whether the host has given up."""
 _USAGE = """usage: hookline answer HOST [--hooks FILE.py | --settings FILE]
                             [--event NAME] [--deadline SECONDS]"""
 HELP = f"""{_USAGE}
@@ -206,9 +209,6 @@ async def _ask(
 
 def _load(request: AnswerOptions) -> Hooks:
     """The hooks that the command names, under the fleet's policy and audit."""
-    from functools import partial
-
-    from hookline.api import ask_inbox
     from hookline.cli.options import with_fleet_policy
     from hookline.hosts.subagents import refuse_unasked
 
@@ -216,14 +216,27 @@ def _load(request: AnswerOptions) -> Hooks:
     refuse_unasked(hooks, request.host, request.subagents)
     words = request.host.says.get(request.host.ours(request.event) or "PreToolUse", NO_WORDS)
     if hooks.engine.on_ask is None and "deny" in words:
-        hooks.engine.on_ask = partial(
-            ask_inbox, host=request.host.title, able="ask" in words, before=partial(_before, hooks)
-        )
+        hooks.engine.on_ask = partial(_ask_people, hooks, request.host.title, able="ask" in words)
     if _PROVING in os.environ:
         from hookline.hosts.prove.canary import attach
 
         attach(hooks, os.environ)
     return hooks
+
+
+async def _ask_people(hooks: Hooks, host: str, verdict: Verdict, *, able: bool) -> Any:
+    """Put an `ask` to the people of the user's settings, for as long as the host is there to hear the answer."""
+    import asyncio
+
+    from hookline.api import ask_inbox
+
+    parent = os.getppid()
+    asking = asyncio.ensure_future(ask_inbox(verdict, host, able=able, before=partial(_before, hooks)))
+    while not (await asyncio.wait({asking}, timeout=_GLANCE))[0]:
+        if os.getppid() != parent:
+            asking.cancel()
+            return False
+    return await asking
 
 
 def _before(hooks: Hooks, event: Event) -> list[str]:

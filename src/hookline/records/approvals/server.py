@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.errors import ConfigError, HooklineError
+from hookline.errors import ConfigError
 from hookline.guards.detect import redact
 from hookline.processes.service import address
 from hookline.records.approvals import slack
@@ -49,16 +49,24 @@ class InboxServer:
         self._alerted: dict[str, float] = {}
         self._denials: list[float] = []
         self._used = time.monotonic()
-        self.site: Site = Site(self.questions, lambda: self.settings().people)
+        self.site: Site = Site(self.questions, lambda: self._settings().people)
         self._slack = slack.SocketMode(self._link_for)
 
     def settings(self) -> ApprovalSettings:
         """What the settings say now; without `approvals` the terminal and the console are the only ways to answer."""
         return load_approvals() or ApprovalSettings()
 
+    def _settings(self) -> ApprovalSettings:
+        """The same where no one can be told what is wrong with them: then there are no people."""
+        try:
+            return self.settings()
+        except ConfigError as problem:
+            log.warning("%s", problem)
+            return ApprovalSettings()
+
     async def run(self, listener: socket.socket, ended: asyncio.Event) -> None:
         """Serve until `ended`, or until there was nothing to do for long."""
-        settings = self.settings()
+        settings = self._settings()
         listener.settimeout(0.0)
         taking = self._start(self._accept(listener))
         await self.site.listen(settings)
@@ -185,7 +193,7 @@ class InboxServer:
     def _link_for(self, id: str, user: str) -> str:
         """The link of a question for a user of Slack; nothing if it is not for them."""
         one = self.questions.get(id)
-        for person, channels in self.settings().people.items():
+        for person, channels in self._settings().people.items():
             if one is not None and any(isinstance(way, SlackChannel) and way.user == user for way in channels):
                 return self.site.link(one, person)
         return ""
@@ -196,7 +204,7 @@ class InboxServer:
         self, body: dict[str, Any], pid: int, reader: asyncio.StreamReader
     ) -> AsyncIterator[dict[str, Any]]:
         """Tell all people something, the same thing not too often; a denial only when there are many."""
-        settings = self.settings()
+        settings = self._settings()
         limits, kind, now = settings.alerts, str(body["kind"]), time.monotonic()
         title, text = str(body["title"]), redact(str(body["text"]))[:_MOST_TEXT]
         if kind == "denied":
@@ -287,8 +295,5 @@ async def serve(folder: Path, fd: int, find_agent: Callable[[int], str]) -> None
     loop.add_reader(0, ended.set)
     try:
         await InboxServer(folder, find_agent).run(socket.socket(fileno=fd), ended)
-    except HooklineError as problem:
-        log.warning("%s", problem)
-        raise
     finally:
         loop.remove_reader(0)
