@@ -16,7 +16,9 @@ FAILED = 2
 def main() -> None:
     """Run the command line and exit with its code."""
     words = sys.argv[1:]
-    if words[:1] == ["confine"]:  # stands before every shell line of an agent, and needs nothing else
+    if words[:1] == ["confine"] and words[1:2] != [
+        "--lines"
+    ]:  # stands before every shell line of an agent, and needs nothing else
         from hookline.sandbox.main import main as confine
 
         code = confine(words[1:])

@@ -15,14 +15,16 @@ from pathlib import Path
 from typing import Literal
 
 from hookline.core.calls import call_notes
-from hookline.core.files import private
+from hookline.core.files import private, state_folder
 from hookline.core.interpreter import hookline_argv, shell_command
 from hookline.core.shell import parse_line
 from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
+from hookline.processes.service import address
 from hookline.replies import Reply, context, rewrite
 from hookline.sandbox.main import UsageError, parse
 from hookline.sandbox.policy import Policy
+from hookline.sandbox.warm import launcher_path
 
 Confine = Literal["auto", "off"] | None
 TOOL = "Bash"
@@ -119,9 +121,16 @@ def hold(event: PreToolUse, policy: Policy) -> Reply | None:
 # -- the line as text --------------------------------------------------------------------------------------------
 
 
-def launcher() -> list[str]:
-    """The `hookline` of this interpreter, by its whole path: a project's own `hookline` must not be taken for it."""
-    return hookline_argv("confine")
+def launcher(*, warm: bool = True) -> list[str]:
+    """The `hookline` of this interpreter, by its whole path: a project's own `hookline` must not be taken for it.
+
+    Before it stands what starts the line without a new interpreter, where the resident service keeps a crew for that.
+    """
+    words, name = hookline_argv("confine"), address.instance()
+    if not warm or not name:
+        return words
+    path, lines = Path(launcher_path(str(state_folder()))), Path(f"{address.folder()}/{name}.lines")
+    return [str(path), str(lines), str(len(words)), *words] if lines.exists() and path.exists() else words
 
 
 def wrapped(line: str, policy: Policy) -> str:
@@ -136,9 +145,11 @@ def unwrapped(command: str) -> tuple[Policy, str] | None:
     """The policy and the line inside a command that `wrapped` made, or one that reads exactly like it."""
     if command.startswith(_FOLLOW[0]) and command.endswith(_FOLLOW[1]):
         command = command[len(_FOLLOW[0]) : -len(_FOLLOW[1])]
-    words = launcher()
-    start = shell_command(words) + " "
-    if not command.startswith(start):
+    for words in (launcher(), launcher(warm=False)):
+        start = shell_command(words) + " "
+        if command.startswith(start):
+            break
+    else:
         return None
     try:
         policy, inner = parse([*_words(command[len(start) :])])

@@ -113,9 +113,9 @@ def die_with_parent(signal: int) -> None:
     _prctl(_PR_SET_PDEATHSIG, signal)
 
 
-def limit(pid: int, resource: int, value: int) -> None:
-    """Limit what a process, and each that it starts, may use of a resource; it cannot undo that."""
-    new = struct.pack("QQ", value, value)
+def limit(pid: int, resource: int, soft: int, hard: int) -> None:
+    """Limit what a process, and each that it starts, may use of a resource; beyond `hard` it cannot undo that."""
+    new = struct.pack("QQ", soft, hard)
     call("prlimit64", libc.c_int(pid), libc.c_int(resource), new, libc.c_void_p(0))
 
 

@@ -131,7 +131,7 @@ class UsageLimits:
         self._adds_up, self._next = "cpu" in limits or "memory" in limits, self._begun
         for name, resource in (("cpu", _CPU), ("memory", _DATA)):
             if name in limits:
-                kernel.limit(command, resource, max(1, int(limits[name])))
+                kernel.limit(command, resource, *[max(1, int(limits[name]))] * 2)
 
     @property
     def patience(self) -> int | None:

@@ -109,19 +109,25 @@ class Crew:
         os.close(status)
         os.close(life)
 
-    def wait(self) -> int:
-        """The command's exit code."""
-        return _wait(self._supervisor, self._status, self._life)
+    def wait(self, caller: int = -1) -> int:
+        """The command's exit code; everything ends where the socket `caller` is closed before a byte came from it."""
+        return _wait(self._supervisor, self._status, self._life, caller)
 
 
 # -- the launcher ----------------------------------------------------------------------------------------------------
 
 
-def _wait(supervisor: int, status: int, life: int) -> int:
+def _wait(supervisor: int, status: int, life: int, caller: int) -> int:
     """Wait for the command's exit code; without a supervisor that could tell it, end everything."""
+    events = select.poll()
+    events.register(status, select.POLLIN)
+    events.register(caller, select.POLLIN) if caller >= 0 else None
     signals.ignore(signals.INT, signals.QUIT)  # Ctrl-C reaches the command by itself
     signals.hand_on(supervisor, signals.TERM, signals.HUP)
-    data = os.read(status, 4)
+    while caller in dict(events.poll()) and os.read(caller, 1):
+        events.unregister(caller)  # it has been told the exit code by the supervisor
+        caller = -1
+    data = os.read(status, 4) if status in dict(events.poll(0)) else b""
     if len(data) == 4:
         try:
             os.write(life, _DONE)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import marshal
 import os
+import resource
+import shutil
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from hookline.core.interpreter import launch_argv
 from hookline.sandbox.policy import Policy
 
-_MOST, _TRIES = 10, 3
+_MOST, _TRIES, _LIMITS = 10, 3, 16
+_SOURCE = os.path.join(os.path.dirname(__file__), "launcher.c")
+_STATUS = (b"Groups:", b"Cpus_allowed:")
 
 
 class WarmLine:
@@ -63,7 +68,7 @@ class WarmStarter:
         """The line that was started; None if the crew that took it was killed before, so that nothing has run."""
         status, tell = os.pipe()
         try:
-            self._send([tell, *descriptors])
+            self.send([tell, *descriptors])
         except OSError:
             os.close(status)
             raise
@@ -75,9 +80,14 @@ class WarmStarter:
         os.close(status)
         return None
 
-    def _send(self, descriptors: list[int]) -> None:
+    def warm_up(self) -> None:
+        """Start the process that starts lines, unless it runs."""
         if self._channel is None or self._owner != os.getpid():
             self._open()
+
+    def send(self, descriptors: list[int]) -> None:
+        """Hand on a request: where to answer, what to run, and the line's descriptors."""
+        self.warm_up()
         assert self._channel is not None
         try:
             socket.send_fds(self._channel, [b"."], descriptors)
@@ -109,3 +119,85 @@ class WarmStarter:
         if self.process is not None and self._owner == os.getpid():
             self.process.wait()
         self._channel = self.process = None
+
+
+class LineServer:
+    """Takes the requests of `launcher.c` and hands each to a crew, where that can stand in for what the caller is."""
+
+    def __init__(self, path: str, trusted: Callable[[socket.socket], int]) -> None:
+        self._trusted, self._starter = trusted, WarmStarter()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        self.listener: socket.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.setblocking(False)
+        self.listener.bind(path)
+        self.listener.listen(128)
+        self._path = path
+        self._starter.warm_up()
+
+    def accept(self) -> None:
+        """Hand on every request that is there; one that is declined is closed, and its launcher does without."""
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except BlockingIOError:
+                return
+            with connection, contextlib.suppress(OSError):
+                self._hand_on(connection)
+
+    def _hand_on(self, connection: socket.socket) -> None:
+        connection.settimeout(1)
+        descriptors = socket.recv_fds(connection, 1, _MOST + 2)[1]
+        try:
+            pid = self._trusted(connection)
+            if pid and len(descriptors) > 4 and _alike(pid):
+                self._starter.send(descriptors)
+        finally:
+            for fd in descriptors:
+                os.close(fd)
+
+    def close(self) -> None:
+        """Take no more requests; lines that run go on."""
+        self.listener.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._path)
+        self._starter.close()
+
+
+def _alike(pid: int) -> bool:
+    """Whether a process is where we are: in our cgroup and groups, on our processors, and without a higher limit."""
+    same = os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0)
+    same = same and _read(pid, "cgroup") == _read("self", "cgroup") and _facts(pid) == _facts("self")
+    limits = [resource.prlimit(pid, each)[1] for each in range(_LIMITS)]
+    own = [resource.getrlimit(each)[1] for each in range(_LIMITS)]
+    return same and all(mine == -1 or 0 <= theirs <= mine for theirs, mine in zip(limits, own, strict=True))
+
+
+def _facts(pid: int | str) -> list[bytes]:
+    return [line for line in _read(pid, "status").splitlines() if line.startswith(_STATUS)]
+
+
+def _read(pid: int | str, name: str) -> bytes:
+    with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:
+        return file.read(65536)
+
+
+def launcher_path(state: str) -> str:
+    """Where the launcher of this version is kept once it is built."""
+    source = os.stat(_SOURCE)
+    return f"{state}/launcher-{source.st_size:x}-{source.st_mtime_ns:x}"
+
+
+def build_launcher(state: str) -> str:
+    """Build the launcher unless it is there; its path, or nothing where there is no compiler."""
+    path, compiler = launcher_path(state), shutil.which("cc")
+    if os.path.exists(path):
+        return path
+    new = f"{path}.{os.getpid()}"
+    if (
+        not compiler
+        or subprocess.run([compiler, "-O2", "-o", new, _SOURCE], capture_output=True, check=False).returncode
+    ):
+        return ""
+    os.rename(new, path)
+    return path

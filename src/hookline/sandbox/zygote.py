@@ -39,6 +39,8 @@ SETTLE = 0.05
 _WARM = (check, metadata, sockets, supervisor)
 """Read before the first line comes."""
 _STREAMS = 3
+_WATCHED = b"w"
+"""Says that the end of the process that waits for the exit code is the line's end, too."""
 _USUAL = Policy(("/",), block=("true *",))
 
 
@@ -105,7 +107,7 @@ class _WaitingCrew:
                 code = run.FAILED
                 os.dup2(errors, 2)
                 os.close(errors)
-                code = crew.wait()
+                code = crew.wait(status if message == _WATCHED else -1)
         finally:
             if status >= 0:
                 run.tell(status, code)  # also where the supervisor has: what comes second is not read
@@ -138,11 +140,14 @@ class _WaitingCrew:
         kernel.die_with_parent(0)  # from here on the line has to be ended first
         status, order, *given = descriptors
         os.write(status, self._pid.to_bytes(4, "little"))
-        folder, words, variables, targets = _read(order)
+        folder, words, variables, targets, *state = _read(order)
         _install(given, targets)
+        if state:  # by `launcher.c`, which knows bytes only
+            folder, words, variables = _decoded(folder, words, variables)
+            _take_over(*state)
         template.replace_environ([os.fsencode(f"{name}={value}") for name, value in variables.items()])
         os.chdir(folder)
-        template.send(self._to_launcher, b".", [status, 2])
+        template.send(self._to_launcher, _WATCHED if state else b".", [status, 2])
         found = main.understood(words)
         if isinstance(found, int):
             return found
@@ -180,6 +185,19 @@ def _note(*values: object) -> int:
 def _read(fd: int) -> tuple:  # type: ignore[type-arg]  # whatever was noted
     value: tuple = marshal.loads(template.read_file(fd))  # type: ignore[type-arg]  # noqa: S302 - written by our owner or by us
     return value
+
+
+def _decoded(folder: bytes, words: list[bytes], pairs: list[bytes]) -> tuple[str, list[str], dict[str, str]]:
+    variables = (os.fsdecode(pair).partition("=") for pair in pairs)
+    return os.fsdecode(folder), [os.fsdecode(word) for word in words], {name: value for name, _, value in variables}
+
+
+def _take_over(state: bytes) -> None:
+    """Have the file mask and the limits of the process in whose place this one runs."""
+    mask, *limits = struct.unpack(f"{len(state) // 8}Q", state)
+    os.umask(mask)
+    for which, (soft, hard) in enumerate(zip(limits[::2], limits[1::2], strict=True)):
+        kernel.limit(0, which, soft, hard)
 
 
 def _install(given: list[int], targets: list[int]) -> None:

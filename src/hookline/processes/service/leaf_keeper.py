@@ -1,12 +1,14 @@
-"""Keeps an enrolled machine connected to its fleet, and its log on the way to its receivers: a process each."""
+"""What the service keeps, a process each: a connection to the fleet, the log's way out, a crew for confined lines."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import pwd
+import sys
 from typing import Any
 
+from hookline.processes.service import address
 from hookline.processes.service.kept_process import KeptProcess
 from hookline.processes.service.pool import Log
 
@@ -80,6 +82,22 @@ class SinkKeeper(WantedProcess):
     def wanted(self) -> bool:
         """Whether a sink is named; what it is, the process reads itself."""
         return any(b'"sink"' in _contents(path) for path in self._settings)
+
+
+class CrewKeeper(WantedProcess):
+    """Keeps a crew for the confined lines of other programs, once a guard has had a line confined for one."""
+
+    unwanted = "confined lines: no line is confined any more"
+
+    def __init__(self, name: str, state: str, log: Log) -> None:
+        words = ("confine", "--lines", f"{address.folder()}/{name}.lines")
+        super().__init__("confined lines: the crew", words, f"{state}/lines.log", environment(state), log)
+        self._calls = f"{state}/confine"
+
+    @property
+    def wanted(self) -> bool:
+        """Whether lines have been confined here."""
+        return sys.platform == "linux" and os.path.isdir(self._calls)
 
 
 def _contents(path: str) -> bytes:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from hookline.processes.service import address, frames
 from hookline.processes.service.inbox_keeper import InboxKeeper
-from hookline.processes.service.leaf_keeper import LeafKeeper, SinkKeeper, keepers
+from hookline.processes.service.leaf_keeper import CrewKeeper, LeafKeeper, SinkKeeper, keepers
 from hookline.processes.service.pool import END_LIMIT, Log, Pool, Route, WorkerHandle
 from hookline.processes.stamps import Inspection, Stamps
 
@@ -56,6 +56,7 @@ class Service:
         self.sinks: list[SinkKeeper]
         self.leaves, self.sinks = keepers(state, log)
         self.inbox: InboxKeeper = InboxKeeper(name, home, state, log)
+        self.crew: CrewKeeper = CrewKeeper(name, state, log)
         self.began: float = time.time()
         self.used: float = time.monotonic()
         self.declined: int = 0
@@ -75,7 +76,7 @@ class Service:
         try:
             self.log(f"started, pid {os.getpid()}, protocol {frames.PROTOCOL}, {sys.executable}")
             loop.add_reader(listener, self._accept, listener)
-            kept = (*self.leaves, *self.sinks)
+            kept = (*self.leaves, *self.sinks, self.crew)
             keeping = [loop.create_task(run()) for run in (*(one.run for one in kept), self.inbox.run)]
             await self._until_done()
         finally:
