@@ -166,40 +166,6 @@ def use_identity(user: int, group: int) -> None:
             raise PermissionError(1, "another user's rights cannot be taken on")
 
 
-def unshare_network() -> None:
-    """Move to a network of our own, with nothing in it but its loopback; needs a user namespace unless we are root."""
-    new_user, new_network = 0x10000000, 0x40000000
-    user, group = os.geteuid(), os.getegid()
-    try:
-        call("unshare", libc.c_ulong(new_network))
-    except OSError:
-        try:
-            call("unshare", libc.c_ulong(new_network | new_user))
-            _write("/proc/self/setgroups", "deny")
-            _write("/proc/self/uid_map", f"{user} {user} 1")
-            _write("/proc/self/gid_map", f"{group} {group} 1")
-        except OSError as error:
-            raise Unsupported(f"a network of its own is not allowed here: {error.strerror}") from None
-    _loopback_up()
-
-
-def _write(path: str, text: str) -> None:
-    fd = os.open(path, os.O_WRONLY)
-    try:
-        os.write(fd, text.encode())
-    finally:
-        os.close(fd)
-
-
-def _loopback_up() -> None:
-    internet, datagram, set_flags, up_and_running = 2, 2, 0x8914, 0x41
-    fd = libc.function("socket")(internet, datagram, 0)
-    try:
-        fcntl.ioctl(fd, set_flags, struct.pack("16sH14x", b"lo", up_and_running))
-    finally:
-        os.close(fd)
-
-
 # -- Landlock ------------------------------------------------------------------------------------------------------
 
 

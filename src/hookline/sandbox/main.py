@@ -22,6 +22,10 @@ words before it runs. Children and daemons stay inside.
   --block PATTERN    refuse to start what matches, such as 'sudo *'
   --no-network       no network at all
   --loopback         no network but a loopback of its own
+  --host NAME        no network but this host, by name: pypi.org, or
+                     '*.example.com:443'; several may follow
+  --token NAME=HOST  the line sees a random value in the variable NAME; only
+                     requests to HOST carry the real one
   --socket PATH      a Unix socket outside that may be connected to
   --seconds N        end the line after so long
   --cpu N            end it after so many seconds of processor time
@@ -52,6 +56,7 @@ _TEXTS = {
     "--tell-folder": "tell_folder",
     "--write-guard": "write_guard",
     "--block-guard": "block_guard",
+    "--host-guard": "host_guard",
 }
 _LIMITS = {"--cpu": "cpu", "--memory": "memory", "--processes": "processes", "--seconds": "seconds"}
 _NETWORKS = {"--no-network": "none", "--loopback": "loopback"}
@@ -188,6 +193,8 @@ def _policy(found: dict[str, list[str]]) -> Policy:
     for pattern in found.get("--block", []):
         if not pattern.strip():
             raise UsageError("--block: an empty pattern; write one such as `rm -rf *`")
+    given["sockets"] = tuple(os.path.expandvars(os.path.expanduser(path)) for path in found.get("--socket", []))
+    _check_hosts(found)
     if "--write-anywhere" in found:
         given["write"] = None
     given["limits"] = {_LIMITS[flag]: _limit(flag, found[flag][-1]) for flag in _LIMITS if flag in found}
@@ -203,6 +210,26 @@ def _limit(flag: str, text: str) -> float:
     except ValueError:
         example = "512M" if flag == "--memory" else "60"
         raise UsageError(f"{flag}: expected a number above 0, got `{text}`; write one such as `{example}`") from None
+
+
+def _check_hosts(found: dict[str, list[str]]) -> None:
+    """Hosts that can be read, and tokens for hosts that may be reached."""
+    if "--host" not in found and "--token" not in found:
+        return
+    from hookline.sandbox.hosts import Hosts
+
+    try:
+        hosts = Hosts(found.get("--host", []))
+    except ValueError as error:
+        raise UsageError(f"--host: {error}") from None
+    for text in found.get("--token", []):
+        name, equals, host = text.partition("=")
+        if not name or not equals or not host:
+            raise UsageError(f"--token: expected NAME=HOST, got `{text}`")
+        if not os.environ.get(name):
+            raise UsageError(f"--token: the variable `{name}` is not set")
+        if not hosts.ports(host.removeprefix("*.")) and not hosts.ports(host):
+            raise UsageError(f"--token: `{host}` is not among the hosts; add `--host {host}`")
 
 
 def _folder(flag: str, path: str) -> str:

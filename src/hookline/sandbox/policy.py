@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-NETWORKS = ("all", "loopback", "none")
-"""Everything; a loopback of its own; nothing."""
-WRITE_GUARD, BLOCK_GUARD = "--write", "--block"
-LISTS = {"write": "--write", "read": "--read", "block": "--block", "sockets": "--socket", "hide": "--hide",
-         "show": "--show", "protect": "--protect", "unprotect": "--unprotect"}  # fmt: skip
+NETWORKS = ("all", "hosts", "loopback", "none")
+"""Everything; named hosts; a loopback of its own; nothing."""
+WRITE_GUARD, BLOCK_GUARD, HOST_GUARD = "--write", "--block", "--host"
+LISTS = {"write": "--write", "read": "--read", "block": "--block", "sockets": "--socket",
+         "hide": "--hide", "show": "--show", "hosts": "--host", "tokens": "--token",
+         "protect": "--protect", "unprotect": "--unprotect"}  # fmt: skip
 """What a policy lists, and the flag of `hookline confine` that adds to it."""
 
 
@@ -19,8 +20,9 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
     """
 
     __slots__ = (
-        "block", "block_guard", "call", "hide", "limits", "network", "protect", "read", "show", "sockets",
-        "tell_folder", "unprotect", "write", "write_guard",
+        "block", "block_guard", "call", "hide", "host_guard", "hosts", "limits",
+        "network", "protect", "read", "show", "sockets",
+        "tell_folder", "tokens", "unprotect", "write", "write_guard",
     )  # fmt: skip
 
     block: tuple[str, ...]
@@ -28,6 +30,8 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
     read: tuple[str, ...] | None
     sockets: tuple[str, ...]
     write: tuple[str, ...] | None
+    hosts: tuple[str, ...]
+    tokens: tuple[str, ...]
     limits: dict[str, float]
     hide: tuple[str, ...]
     show: tuple[str, ...]
@@ -36,6 +40,7 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
     call: str
     tell_folder: str
     block_guard: str
+    host_guard: str
     write_guard: str
 
     def __init__(
@@ -46,6 +51,8 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
         block: tuple[str, ...] = (),
         network: str = "all",
         sockets: tuple[str, ...] = (),
+        hosts: tuple[str, ...] = (),
+        tokens: tuple[str, ...] = (),
         limits: dict[str, float] | None = None,
         hide: tuple[str, ...] = (),
         show: tuple[str, ...] = (),
@@ -55,8 +62,11 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
         tell_folder: str = "",
         write_guard: str = WRITE_GUARD,
         block_guard: str = BLOCK_GUARD,
+        host_guard: str = HOST_GUARD,
     ) -> None:
-        self.write, self.read, self.block, self.network, self.sockets = write, read, block, network, sockets
+        self.write, self.read, self.block, self.sockets = write, read, block, sockets
+        self.network = "hosts" if hosts and network == "all" else network
+        self.hosts, self.tokens, self.host_guard = hosts if self.network == "hosts" else (), tokens, host_guard
         self.hide, self.show, self.protect, self.unprotect = hide, show, protect, unprotect
         self.limits, self.call, self.tell_folder = limits or {}, call, tell_folder
         self.write_guard, self.block_guard = write_guard, block_guard
@@ -71,20 +81,24 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
         words = ["--write-anywhere"] if self.write is None else []
         for name, flag in LISTS.items():
             words += [word for value in getattr(self, name) or () for word in (flag, value)]
-        words += {"all": [], "loopback": ["--loopback"], "none": ["--no-network"]}[self.network]
+        words += {"loopback": ["--loopback"], "none": ["--no-network"]}.get(self.network, [])
         words += [word for name, most in self.limits.items() for word in (f"--{name}", f"{most:.15g}")]
         words += ["--call", self.call] if self.call else []
         words += ["--write-guard", self.write_guard] if self.write_guard != WRITE_GUARD else []
+        words += ["--host-guard", self.host_guard] if self.host_guard != HOST_GUARD else []
         return [*words, *(["--block-guard", self.block_guard] if self.block_guard != BLOCK_GUARD else [])]
 
     def intersected(self, other: Policy) -> Policy:
-        """What both policies allow."""
+        """What both policies allow; the sockets and tokens that either of them grants."""
+        network, hosts = self._shared_network(other)
         return Policy(
             _both(self.write, other.write),
             read=_both(self.read, other.read),
             block=tuple(dict.fromkeys([*self.block, *other.block])),
-            network=max(self.network, other.network, key=NETWORKS.index),
-            sockets=tuple(path for path in self.sockets if path in other.sockets),
+            network=network,
+            hosts=hosts,
+            tokens=tuple(dict.fromkeys([*self.tokens, *other.tokens])),
+            sockets=tuple(dict.fromkeys([*self.sockets, *other.sockets])),
             limits={**self.limits, **other.limits, **_lowest(self.limits, other.limits)},
             hide=tuple(dict.fromkeys([*self.hide, *other.hide])),
             protect=tuple(dict.fromkeys([*self.protect, *other.protect])),
@@ -94,7 +108,16 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
             tell_folder=self.tell_folder or other.tell_folder,
             write_guard=other.write_guard if other.write_guard != WRITE_GUARD else self.write_guard,
             block_guard=other.block_guard if other.block_guard != BLOCK_GUARD else self.block_guard,
+            host_guard=other.host_guard if other.host_guard != HOST_GUARD else self.host_guard,
         )
+
+    def _shared_network(self, other: Policy) -> tuple[str, tuple[str, ...]]:
+        network, hosts = max(self.network, other.network, key=NETWORKS.index), self.hosts or other.hosts
+        if network == "hosts" and self.hosts and other.hosts and self.hosts != other.hosts:
+            from hookline.sandbox.hosts import shared_hosts  # only where there are two lists
+
+            hosts = shared_hosts(self.hosts, other.hosts)
+        return (network, hosts) if network != "hosts" or hosts else ("none", ())
 
     def _shared(self, name: str, other: Policy) -> tuple[str, ...]:
         """What both take from the defaults; a policy that holds no files has nothing to say about them."""

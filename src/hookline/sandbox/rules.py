@@ -22,6 +22,7 @@ _MAKE = 1 << 7 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 12
 _REFER, _TRUNCATE, _IOCTL = 1 << 13, 1 << 14, 1 << 15
 _SINCE = {2: _REFER, 3: _TRUNCATE, 5: _IOCTL}
 _SIGNALS_AND_ABSTRACT_SOCKETS = 1 | 2
+BIND_TCP, CONNECT_TCP, TCP_SINCE = 1, 2, 4
 SCOPED_SINCE = 6
 """The version from which signals and abstract sockets stay inside."""
 
@@ -57,13 +58,13 @@ class PathRights:
     The rules may be made ahead: they bind the process that enforces them.
     """
 
-    def __init__(self, version: int, *, reading: bool, scoped: bool = True) -> None:
+    def __init__(self, version: int, *, reading: bool, scoped: bool = True, tcp: int = 0) -> None:
         self._newer = sum(right for since, right in _SINCE.items() if version >= since)
         self._writes = WRITE_FILE | _REMOVE | _MAKE | self._newer
         self._reads = EXECUTE | READ_FILE | READ_DIR if reading else 0
         scopes = _SIGNALS_AND_ABSTRACT_SOCKETS if scoped and version >= SCOPED_SINCE else 0
         handled = self._writes | _MAKE_CHAR | _MAKE_BLOCK | self._reads
-        self._ruleset = kernel.landlock_ruleset(handled, 0, scopes, version)
+        self._ruleset = kernel.landlock_ruleset(handled, tcp, scopes, version)
         for path in DEVICES:
             self._allow(path, self._writes | self._reads)
 

@@ -14,26 +14,24 @@ import os
 import select
 import time
 
-from hookline.sandbox import filter as seccomp
-from hookline.sandbox import kernel, signals, writable_dirs
-from hookline.sandbox.outside import OutsideResources, keep_sockets
+from hookline.sandbox import kernel, signals
+from hookline.sandbox.confined_line import FAILED, LIMITED, CommandProcess, ConfinedLine, say
+from hookline.sandbox.outside import OutsideResources
 from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.reports import Reporter
-from hookline.sandbox.rules import DEVICES, SCOPED_SINCE, PathRights, ReadRules
-from hookline.sandbox.secret_places import hidden_places
+from hookline.sandbox.rules import DEVICES
 from hookline.sandbox.writable_dirs import WritableDirs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hookline.sandbox.egress import Egress
     from hookline.sandbox.processes import UsageLimits
 
     Take = Callable[[], "ConfinedLine | int"]
 
-LIMITED, FAILED, CANNOT_START, NOT_FOUND = 124, 125, 126, 127
-"""Exit codes: a limit ended it; it could not be confined; it could not be started; there is no such program."""
 _DONE = b"."
 _MOMENT = 0.0005
 """How long the supervisor rests when it has told the owner, who is woken on the same processor, of the end."""
@@ -43,51 +41,6 @@ def run(policy: Policy, argv: list[str]) -> int:
     """Run a command confined; its exit code, 128 + n where signal n ended it."""
     line = ConfinedLine(policy, argv, dict(os.environ), WritableDirs.make(policy))
     return Crew(lambda: line).wait()
-
-
-class ConfinedLine:
-    """A command, its variables and its policy, with the room that it was given and what is hidden from it.
-
-    `owner` is a descriptor on which the exit code is told at once, besides the launcher; -1 for none. `ahead` are rules
-    for reading that were made before, and are used where they fit.
-    """
-
-    def __init__(
-        self, policy: Policy, argv: list[str], variables: dict[str, str], room: WritableDirs, *,
-        owner: int = -1, ahead: ReadRules | None = None,
-    ) -> None:  # fmt: skip
-        self.policy, self.argv, self.variables, self.room, self.owner = policy, argv, variables, room, owner
-        self.hidden = hidden_places(policy, variables)
-        read = ReadRules(policy.read, self.hidden)
-        self.read = ahead if ahead is not None and ahead.fits(read) else read
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """The command's variables: also where it may put temporary files and caches."""
-        if not self.room.temporary:
-            return self.variables
-        return {**self.variables, **writable_dirs.variables(self.room.temporary, self.room.caches, self.variables)}
-
-    def enter_rules(self) -> None:
-        """Hold this process, and all that it starts, to what the line may read and write; once, as the supervisor.
-
-        It may also note refusals, and set up a namespace. The line itself may not: `own_rights`.
-        """
-        rights = self.read.rights()
-        if rights is not None:
-            notes = [os.path.dirname(os.path.realpath(self.policy.call))] if self.policy.call else []
-            rights.allow_writing([*self.room.places, "/proc", *notes])
-            kernel.no_new_privileges()
-            rights.enforce()
-
-    def own_rights(self) -> PathRights | None:
-        """The rules that only the line itself is held to, besides; None where there is no Landlock."""
-        version = kernel.landlock_version()
-        if not version:
-            return None
-        rights = PathRights(version, reading=False)
-        rights.allow_writing(self.room.places)
-        return rights
 
 
 class Crew:
@@ -135,15 +88,8 @@ def _wait(supervisor: int, status: int, life: int, caller: int) -> int:
             pass  # nothing of the line is left, so neither is its supervisor
         return int.from_bytes(data, "little")
     signals.end_children()
-    _say("the supervisor was ended, and so is the line")
+    say("the supervisor was ended, and so is the line")
     return FAILED
-
-
-def _say(text: str) -> None:
-    try:
-        os.write(2, f"hookline confine: {text}\n".encode("utf-8", "replace"))
-    except OSError:
-        return
 
 
 def tell(descriptor: int, code: int) -> None:
@@ -163,62 +109,30 @@ def _supervise(take: Take, status: int, life: int) -> int:
         tell(status, line)
         return line
     try:
+        egress = line.egress()
         line.enter_rules()
     except (kernel.Unsupported, OSError) as error:
-        _say(kernel.why(error))
+        say(kernel.why(error))
         tell(status, FAILED)
         return FAILED
-    command = _CommandProcess(line)
-    watch = _Watch(line, command.pid, status, life)
-    listener = command.listener()
+    command = CommandProcess(line)
+    watch = _Watch(line, command.pid, status, life, egress)
+    listener, *doors = command.listener()
     if listener < 0:
         code = command.end()
         if code < 0:  # it had not ended by itself, having said why
-            _say(f"cannot watch the command: {command.problem}")
+            say(f"cannot watch the command: {command.problem}")
         tell(status, FAILED if code < 0 else code)
         return FAILED
+    if egress:
+        egress.open_doors(doors)
     return watch.until_done(listener)
-
-
-class _CommandProcess:
-    """The process that turns into the command."""
-
-    def __init__(self, line: ConfinedLine) -> None:
-        self._ready, ready = os.pipe()
-        self.problem: str | None = None
-        supervisor = os.getpid()
-        self.pid = os.fork()
-        if self.pid == 0:
-            os.close(self._ready)
-            kernel.die_with_parent(signals.KILL)
-            if os.getppid() == supervisor:
-                _become(line, ready)
-            os._exit(FAILED)
-        os.close(ready)
-
-    def listener(self) -> int:
-        """Where its calls arrive, once they are handed over; -1 if they cannot be."""
-        data = os.read(self._ready, 4)
-        os.close(self._ready)
-        if not data:
-            return -1
-        try:
-            listener = kernel.take_descriptor(self.pid, int.from_bytes(data, "little"))
-        except OSError as error:
-            self.problem = error.strerror
-            return -1
-        return listener
-
-    def end(self) -> int:
-        """End it; its exit code if it has ended by itself, else a negative number."""
-        signals.send(self.pid, signals.KILL)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 class _Watch:
     """The supervisor's loop: notifications, the command's end, the launcher's end."""
 
-    def __init__(self, line: ConfinedLine, command: int, status: int, life: int) -> None:
+    def __init__(self, line: ConfinedLine, command: int, status: int, life: int, egress: Egress | None) -> None:
         from hookline.sandbox.supervisor import Supervisor  # read while the command confines itself
 
         self._command, self._temporary = command, line.room.temporary
@@ -232,26 +146,31 @@ class _Watch:
             from hookline.sandbox.processes import UsageLimits
 
             self._limits = UsageLimits(line.policy.limits, command)
-        self._running, self._settled = True, False
+        self._running, self._settled, self._egress = True, False, egress
+        if egress:
+            self._supervisor.reach(egress)
 
     def until_done(self, listener: int) -> int:
         """Answer until nothing of the line is left."""
         signals.hand_on(self._command, signals.TERM, signals.HUP)
         ends = os.pidfd_open(self._command)
         events = select.poll()
-        for fd in (listener, self._life, ends):
+        told = self._egress.channel.fileno() if self._egress else -1
+        for fd in (listener, self._life, ends, *([told] if self._egress else [])):
             events.register(fd, select.POLLIN)
         alive = True
         while alive:
             ready = events.poll(self._limits.patience if self._limits else None)
             if self._limits and (reached := self._limits.exceeded()):
-                _say(f"the line was ended: {reached}")
+                say(f"the line was ended: {reached}")
                 self._end(LIMITED << 8)
                 break
             for fd, what in ready:
                 if fd == listener:
                     alive = self._serve(listener, what) and alive
                     self._settle(listener, ends)
+                elif fd == told:
+                    alive = self._listen_to_broker() and alive
                 elif fd == ends:
                     events.unregister(ends)
                     self._tell_end()
@@ -262,6 +181,19 @@ class _Watch:
                     events.unregister(self._life)
         self._finish()
         return 0
+
+    def _listen_to_broker(self) -> bool:
+        """Report what the broker refused; without a broker the line is ended."""
+        rows = self._egress.reports() if self._egress else []
+        for kind, *words in rows or ():
+            if kind == "refused" and self._egress:
+                self._caller.say(self._egress.refusal(*words))
+            else:
+                self._caller.saw(kind, words[0])
+        if rows is None:
+            say("the broker was ended, and so is the line")
+            self._end(FAILED << 8)
+        return rows is not None
 
     def _end(self, status: int) -> None:
         signals.end_children()
@@ -290,7 +222,8 @@ class _Watch:
         os.chdir("/")
         _to_null(0)
         _to_null(1)
-        kernel.close_all_but(0, 1, 2, self._owner, self._status, self._life, *kept)
+        doors = self._egress.kept if self._egress else []
+        kernel.close_all_but(0, 1, 2, self._owner, self._status, self._life, *doors, *kept)
         kernel.wake_quickly(kept[0])
 
     def _reap(self) -> None:
@@ -315,6 +248,7 @@ class _Watch:
         if not self._running:
             return
         self._running = False
+        self._listen_to_broker()
         self._caller.finish()
         code = os.waitstatus_to_exitcode(status)
         code = 128 - code if code < 0 else code
@@ -335,65 +269,3 @@ def _to_null(fd: int) -> None:
     null = os.open("/dev/null", os.O_RDWR)
     os.dup2(null, fd)
     os.close(null)
-
-
-# -- the command -----------------------------------------------------------------------------------------------------
-
-
-def _execute(argv: list[str], environment: dict[str, str]) -> None:
-    """Turn into a program that is looked for in PATH; nothing is imported here, since it might not be readable now."""
-    places = environment.get("PATH", "/usr/bin:/bin").split(":")
-    paths = [argv[0]] if "/" in argv[0] else [f"{place or '.'}/{argv[0]}" for place in places]
-    problem: OSError = FileNotFoundError()
-    for path in paths:
-        try:
-            os.stat(path)  # sooner answered than an attempt to start it
-            os.execve(path, argv, environment)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            problem = error
-    raise problem
-
-
-def _hand_over(policy: Policy) -> int:
-    """Have this process's calls handed over from here on; the descriptor on which they arrive."""
-    if policy.network == "loopback":
-        kernel.unshare_network()
-    kernel.no_new_privileges()
-    kernel.limit_capabilities()
-    program = seccomp.program(
-        kernel.machine(),
-        network="none" if policy.network == "none" else "all",
-        scoped_signals=kernel.landlock_version() >= SCOPED_SINCE,
-        starts=bool(policy.block),
-        forks="processes" in policy.limits,
-    )
-    listener = kernel.install_filter(program)
-    kernel.drop_capabilities()
-    return listener
-
-
-def _become(line: ConfinedLine, ready: int) -> None:
-    """Confine this process and turn it into the command; never comes back."""
-    program = line.argv[0]
-    try:
-        try:
-            rights = line.own_rights()  # made before its calls are handed over
-            os.write(ready, _hand_over(line.policy).to_bytes(4, "little"))
-            if rights is not None:
-                rights.enforce()
-        except (kernel.Unsupported, OSError) as error:
-            _say(kernel.why(error))
-            os._exit(FAILED)
-        keep_sockets()
-        signals.default(signals.PIPE, signals.XFSZ)  # Python ignores these; a command expects to be ended by them
-        _execute(line.argv, line.environment)
-    except FileNotFoundError:
-        _say(f"`{program}`: no such program")
-        os._exit(NOT_FOUND)
-    except OSError as error:
-        _say(f"cannot start `{program}`: {error.strerror}")
-        os._exit(CANNOT_START)
-    finally:
-        os._exit(FAILED)

@@ -61,7 +61,13 @@ class Sockets:
 
     def table(self) -> Table:
         """The calls that make a socket, or name whom it talks to."""
-        return {"socket": self._kind, "socketpair": self._pair, "connect": self._connect, "bind": self._bind}
+        return {
+            "socket": self._kind,
+            "socketpair": self._pair,
+            "connect": self._connect,
+            "bind": self._bind,
+            "listen": self._listen,
+        }
 
     def _kind(self, _name: str, notice: Notice) -> Refusal | None:
         """Say why there is no such socket; families that no program needs are unknown here."""
@@ -70,6 +76,8 @@ class Sockets:
             return Refusal("a Unix datagram socket", self._guard, "it could send to programs outside", quiet=True)
         if family in (INTERNET, INTERNET_6) and self._line.policy.network == "none":
             return Refusal("the network", "--no-network", "this line runs without one")
+        if family in (INTERNET, INTERNET_6):
+            return Refusal("a socket", self._line.policy.host_guard, "only TCP reaches named hosts", quiet=True)
         raise OSError(_EAFNOSUPPORT, os.strerror(_EAFNOSUPPORT))
 
     def _pair(self, _name: str, notice: Notice) -> Refusal | None:
@@ -95,11 +103,13 @@ class Sockets:
             family = int.from_bytes(address[:2], "little")
             if family == UNIX and sock.socket.family == UNIX:
                 return self._connect_unix(sock, notice, address[2:])
-            if family in (INTERNET, INTERNET_6) and sock.socket.family != UNIX:
-                refusal = self._remote_shell(family, address)
+            if family in (INTERNET, INTERNET_6) and sock.socket.family in (INTERNET, INTERNET_6):
+                host, port = host_of(family, address), int.from_bytes(address[2:4], "big")
+                by_name = self._line.egress
+                refusal = by_name.connect(sock, host, port) if by_name else self._remote_shell(host, port)
                 if refusal is not None:
                     return refusal
-                self._line.saw("host", shown(family, address))
+                self._line.saw("host", f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
             self._make(sock, notice, address)
         return None
 
@@ -127,9 +137,8 @@ class Sockets:
             raise OSError(error, os.strerror(error))
         raise CallMade
 
-    def _remote_shell(self, family: int, address: bytes) -> Refusal | None:
-        port = int.from_bytes(address[2:4], "big")
-        if port not in _REMOTE_SHELLS or not is_own(family, address):
+    def _remote_shell(self, host: str, port: int) -> Refusal | None:
+        if port not in _REMOTE_SHELLS or not is_own(host):
             return None
         what = f"to connect to {_REMOTE_SHELLS[port]} on this machine"
         return Refusal(what, self._guard, "it would run commands outside")
@@ -174,10 +183,24 @@ class Sockets:
             name = address[2:].partition(b"\0")[0]
             if sock.socket.family == UNIX and address[:2] == struct.pack("H", UNIX) and name:
                 return self._bind_path(sock, notice, os.fsdecode(name), address)
+            egress = self._line.egress
+            if egress and not egress.namespace and sock.socket.family in (INTERNET, INTERNET_6):
+                family = int.from_bytes(address[:2], "little")
+                if family not in (INTERNET, INTERNET_6):
+                    raise OSError(_EAFNOSUPPORT, os.strerror(_EAFNOSUPPORT))
+                host, port = host_of(family, address), int.from_bytes(address[2:4], "big")
+                self._actor.act(notice[1], lambda: egress.bind(sock, host, port))
+                raise CallMade
             self._actor.act(notice[1], lambda: sock.bind(address))
             if sock.socket.family == UNIX:
                 own = sock.socket.getsockname()
                 self._abstract[own] = os.fstat(sock.fd).st_ino
+        raise CallMade
+
+    def _listen(self, _name: str, notice: Notice) -> Refusal | None:
+        with self._copy(notice) as sock:
+            if self._line.egress:
+                self._line.egress.listen(sock, signed(notice[6 + 1]))
         raise CallMade
 
     def _bind_path(self, sock: SocketCopy, notice: Notice, name: str, address: bytes) -> Refusal | None:
@@ -317,22 +340,20 @@ def host_of(family: int, address: bytes) -> str:
     return _socket.inet_ntop(INTERNET, host[12:]) if mapped else _socket.inet_ntop(INTERNET_6, host)
 
 
-def shown(family: int, address: bytes) -> str:
-    """An address as people write it."""
-    host, port = host_of(family, address), int.from_bytes(address[2:4], "big")
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+def is_own(host: str) -> bool:
+    """Whether an address is one of this machine's."""
+    return host in _ANY or host.startswith("127.") or reaches(host, own=True)
 
 
-def is_own(family: int, address: bytes) -> bool:
-    """Whether an address is one of this machine's: to reach those, the kernel sends from that address itself."""
-    host = host_of(family, address)
-    if host in _ANY:
-        return True
-    probe = _socket.socket(INTERNET_6 if ":" in host else INTERNET, _DATAGRAM)
+def reaches(host: str, *, own: bool = False) -> bool:
+    """Whether there is a way to an address; with `own`, whether it is this machine's, which sends from it to itself."""
+    probe = None
     try:
+        probe = _socket.socket(INTERNET_6 if ":" in host else INTERNET, _DATAGRAM)
         probe.connect((host, 9))
-        return bool(probe.getsockname()[0] == host or host.startswith("127."))
+        return not own or bool(probe.getsockname()[0] == host)
     except OSError:
         return False
     finally:
-        probe.close()
+        if probe is not None:
+            probe.close()

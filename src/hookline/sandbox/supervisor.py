@@ -12,6 +12,7 @@ from hookline.sandbox.starts import ProgramStarts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from hookline.sandbox.egress import Egress
     from hookline.sandbox.judged_line import Table
 
 
@@ -31,6 +32,10 @@ class Supervisor:
         column = syscalls.MACHINES[kernel.machine()][1]
         self._names = {numbers[column]: name for name, numbers in syscalls.NUMBERS.items()}
         self._judges: Table = self._starts.table()
+
+    def reach(self, egress: Egress) -> None:
+        """Have the line reach hosts by name."""
+        self._line.egress = egress
 
     def look_around(self) -> None:
         """See where folders and programs are, and read the other judges, while nothing of the line has had an effect.

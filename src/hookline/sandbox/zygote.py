@@ -16,7 +16,7 @@ import struct
 from contextlib import suppress
 
 from hookline.core import template
-from hookline.sandbox import check, kernel, libc, main, metadata, run, signals, sockets, supervisor
+from hookline.sandbox import check, confined_line, kernel, libc, main, metadata, run, signals, sockets, supervisor
 from hookline.sandbox import filter as seccomp
 from hookline.sandbox.outside import OutsideResources
 from hookline.sandbox.path_access import WritablePlaces
@@ -104,7 +104,7 @@ class _WaitingCrew:
             message, descriptors = _receive(self._launcher)
             if message:
                 status, errors = descriptors
-                code = run.FAILED
+                code = confined_line.FAILED
                 os.dup2(errors, 2)
                 os.close(errors)
                 code = crew.wait(status if message == _WATCHED else -1)
@@ -120,19 +120,19 @@ class _WaitingCrew:
             if one not in kept:
                 one.close()
 
-    def _take_or_report(self) -> run.ConfinedLine | int:
+    def _take_or_report(self) -> confined_line.ConfinedLine | int:
         try:
             return self._take()
         except OSError as error:
             os.write(2, f"hookline confine: {error}\n".encode("utf-8", "replace"))
-            return run.FAILED
+            return confined_line.FAILED
 
-    def _take(self) -> run.ConfinedLine | int:
+    def _take(self) -> confined_line.ConfinedLine | int:
         """Take the line from the owner, as the supervisor; an exit code if it cannot be started."""
         self._keep(self._crews.requests, self._crews.to_template, self._to_launcher)
         kernel.die_with_parent(signals.KILL)
         if os.getppid() != self._pid:
-            os._exit(run.FAILED)
+            os._exit(confined_line.FAILED)
         if not template.is_waiting(self._crews.requests):
             _rehearse()
         ahead = self._crews.read_rules()
@@ -152,7 +152,7 @@ class _WaitingCrew:
         if isinstance(found, int):
             return found
         policy, argv = found
-        line = run.ConfinedLine(policy, argv, variables, WritableDirs.make(policy), owner=status, ahead=ahead)
+        line = confined_line.ConfinedLine(policy, argv, variables, WritableDirs.make(policy), owner=status, ahead=ahead)
         with suppress(BrokenPipeError):  # the owner has let go of its lines, and there will be no next one
             self._crews.note(template.TAKEN, b"", _note(policy.read, line.hidden.outside, line.hidden.shown))
         gc.enable()

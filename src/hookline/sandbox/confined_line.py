@@ -1,0 +1,208 @@
+"""The command of a confined line: what it gets, and the process that confines itself and turns into it."""
+
+from __future__ import annotations
+
+import os
+import struct
+
+from hookline.sandbox import filter as seccomp
+from hookline.sandbox import kernel, signals, writable_dirs
+from hookline.sandbox.outside import keep_sockets
+from hookline.sandbox.policy import Policy
+from hookline.sandbox.rules import BIND_TCP, CONNECT_TCP, SCOPED_SINCE, TCP_SINCE, PathRights, ReadRules
+from hookline.sandbox.secret_places import hidden_places
+from hookline.sandbox.writable_dirs import WritableDirs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hookline.sandbox.egress import Egress
+
+LIMITED, FAILED, CANNOT_START, NOT_FOUND = 124, 125, 126, 127
+"""Exit codes: a limit ended it; it could not be confined; it could not be started; there is no such program."""
+
+
+class ConfinedLine:
+    """A command, its variables and its policy, with the room that it was given and what is hidden from it.
+
+    `owner` is a descriptor on which the exit code is told at once, besides the launcher; -1 for none. `ahead` are rules
+    for reading that were made before, and are used where they fit.
+    """
+
+    namespace = False
+    """Whether it has a network of its own."""
+
+    def __init__(
+        self, policy: Policy, argv: list[str], variables: dict[str, str], room: WritableDirs, *,
+        owner: int = -1, ahead: ReadRules | None = None,
+    ) -> None:  # fmt: skip
+        self.policy, self.argv, self.variables, self.room, self.owner = policy, argv, variables, room, owner
+        self.shown: dict[str, str] = {}
+        self.hidden = hidden_places(policy, variables)
+        read = ReadRules(policy.read, self.hidden)
+        self.read = ahead if ahead is not None and ahead.fits(read) else read
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The command's variables: also where it may put temporary files and caches."""
+        found = self.variables
+        if self.policy.network == "hosts":
+            from hookline.sandbox.egress import variables
+
+            found = variables(self.shown or found, namespace=self.namespace)
+        if not self.room.temporary:
+            return found
+        return {**found, **writable_dirs.variables(self.room.temporary, self.room.caches, found)}
+
+    def egress(self) -> Egress | None:
+        """The way to hosts by name, with the broker started; as the supervisor, before it is held to any rules."""
+        if self.policy.network != "hosts":
+            return None
+        from hookline.sandbox.egress import Egress
+
+        tokens = None
+        if self.policy.tokens:
+            from hookline.sandbox.placeholders import Placeholders
+
+            tokens = Placeholders(self.policy.tokens, self.variables)
+            self.shown = tokens.variables(
+                self.variables, self.room.temporary or writable_dirs.temporary_folder("tokens")
+            )
+        return Egress(self.policy, self.variables, tokens)
+
+    def enter_rules(self) -> None:
+        """Hold this process, and all that it starts, to what the line may read and write; once, as the supervisor.
+
+        It may also note refusals, and set up a namespace. The line itself may not: `own_rights`.
+        """
+        rights = self.read.rights()
+        if rights is not None:
+            notes = [os.path.dirname(os.path.realpath(self.policy.call))] if self.policy.call else []
+            rights.allow_writing([*self.room.places, "/proc", *notes])
+            kernel.no_new_privileges()
+            rights.enforce()
+
+    def own_rights(self) -> PathRights | None:
+        """The rules that only the line itself is held to, besides; None where there is no Landlock."""
+        version = kernel.landlock_version()
+        if not version:
+            return None
+        tcp = 0 if self.policy.network != "hosts" or version < TCP_SINCE else CONNECT_TCP
+        rights = PathRights(version, reading=False, tcp=tcp if self.namespace or not tcp else tcp | BIND_TCP)
+        rights.allow_writing(self.room.places)
+        return rights
+
+
+class CommandProcess:
+    """The process that turns into the command."""
+
+    def __init__(self, line: ConfinedLine) -> None:
+        self._ready, ready = os.pipe()
+        self.problem: str | None = None
+        supervisor = os.getpid()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self._ready)
+            kernel.die_with_parent(signals.KILL)
+            if os.getppid() == supervisor:
+                _become(line, ready)
+            os._exit(FAILED)
+        os.close(ready)
+
+    def listener(self) -> list[int]:
+        """Where its calls arrive, once they are handed over, and the doors of its network; -1 if they cannot be."""
+        data = os.read(self._ready, 64)
+        os.close(self._ready)
+        try:
+            numbers = struct.unpack(f"{len(data) // 4}i", data)
+            return [kernel.take_descriptor(self.pid, number) for number in numbers] or [-1]
+        except OSError as error:
+            self.problem = error.strerror
+            return [-1]
+
+    def end(self) -> int:
+        """End it; its exit code if it has ended by itself, else a negative number."""
+        signals.send(self.pid, signals.KILL)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def say(text: str) -> None:
+    """One line on standard error."""
+    try:
+        os.write(2, f"hookline confine: {text}\n".encode("utf-8", "replace"))
+    except OSError:
+        return
+
+
+def _execute(argv: list[str], environment: dict[str, str]) -> None:
+    """Turn into a program that is looked for in PATH; nothing is imported here, since it might not be readable now."""
+    places = environment.get("PATH", "/usr/bin:/bin").split(":")
+    paths = [argv[0]] if "/" in argv[0] else [f"{place or '.'}/{argv[0]}" for place in places]
+    problem: OSError = FileNotFoundError()
+    for path in paths:
+        try:
+            os.stat(path)  # sooner answered than an attempt to start it
+            os.execve(path, argv, environment)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            problem = error
+    raise problem
+
+
+def _own_network(line: ConfinedLine) -> list[int]:
+    """Move to a network of its own where the line is to have one; its doors, if hosts are reached by name."""
+    if line.policy.network not in ("loopback", "hosts"):
+        return []
+    from hookline.sandbox import namespaces
+
+    doors = []
+    if line.policy.network == "loopback":
+        namespaces.unshare_network()
+    elif line.policy.network == "hosts" and namespaces.can_unshare():
+        namespaces.unshare_network()
+        doors = namespaces.listeners()
+    line.namespace = bool(doors)
+    return doors
+
+
+def _hand_over(policy: Policy, network: str) -> int:
+    """Have this process's calls handed over from here on; the descriptor on which they arrive."""
+    kernel.no_new_privileges()
+    kernel.limit_capabilities()
+    program = seccomp.program(
+        kernel.machine(),
+        network=network,
+        scoped_signals=kernel.landlock_version() >= SCOPED_SINCE,
+        starts=bool(policy.block),
+        forks="processes" in policy.limits,
+    )
+    listener = kernel.install_filter(program)
+    kernel.drop_capabilities()
+    return listener
+
+
+def _become(line: ConfinedLine, ready: int) -> None:
+    """Confine this process and turn it into the command; never comes back."""
+    program = line.argv[0]
+    try:
+        try:
+            doors = _own_network(line)
+            rights = line.own_rights()  # made before its calls are handed over
+            network = {"none": "none", "hosts": "all" if doors else "tcp"}.get(line.policy.network, "all")
+            os.write(ready, struct.pack(f"{1 + len(doors)}i", _hand_over(line.policy, network), *doors))
+            if rights is not None:
+                rights.enforce()
+        except (kernel.Unsupported, OSError) as error:
+            say(kernel.why(error))
+            os._exit(FAILED)
+        keep_sockets()
+        signals.default(signals.PIPE, signals.XFSZ)  # Python ignores these; a command expects to be ended by them
+        _execute(line.argv, line.environment)
+    except FileNotFoundError:
+        say(f"`{program}`: no such program")
+        os._exit(NOT_FOUND)
+    except OSError as error:
+        say(f"cannot start `{program}`: {error.strerror}")
+        os._exit(CANNOT_START)
+    finally:
+        os._exit(FAILED)

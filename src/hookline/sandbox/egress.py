@@ -1,0 +1,171 @@
+"""Egress by name: every Internet connection of a line ends at its broker, whatever address it was for.
+
+In a network namespace of the line's own every address is local to it, and datagrams stay there. Where there can be
+none, only TCP sockets are made, names are looked up over TCP, and Landlock keeps the line itself from connecting.
+"""
+
+from __future__ import annotations
+
+import _socket
+import os
+import select
+
+from hookline.core import template
+from hookline.sandbox import broker, kernel
+from hookline.sandbox.hosts import Hosts
+from hookline.sandbox.judged_line import EACCES, CallMade
+from hookline.sandbox.reports import Refusal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hookline.sandbox.placeholders import Placeholders
+    from hookline.sandbox.policy import Policy
+    from hookline.sandbox.sockets import SocketCopy
+
+_INTERNET, _INTERNET_6, _STREAM = 2, 10, 1
+_ONLY_6 = (41, 26)
+_LOOKUPS = 53
+_LISTENS = b"0A"
+_EINPROGRESS, _ECONNREFUSED, _EADDRNOTAVAIL = 115, 111, 99
+_PATIENCE = 1.0
+_ANY = ("0.0.0.0", "::")  # noqa: S104 - compared; what is bound there is bound to the loopback instead
+_PROXIES = "_proxy"
+
+
+class Egress:
+    """The supervisor's side: it connects a line's sockets to doors of its own and hands their other ends on."""
+
+    def __init__(self, policy: Policy, variables: Mapping[str, str], tokens: Placeholders | None) -> None:
+        self._guard = policy.host_guard
+        self._hosts = Hosts(policy.hosts)
+        self.pid, self.channel = broker.start(policy.hosts, variables, tokens)
+        self.namespace = False
+        self._doors: dict[int, _socket.socket] = {}
+        self._own: dict[int, int] = {}
+
+    def open_doors(self, descriptors: list[int]) -> None:
+        """Take the sockets of the line's own network, or make some on this machine's loopback."""
+        self.namespace = bool(descriptors)
+        for fd in descriptors:
+            sock = _socket.socket(fileno=fd)
+            if sock.type == _STREAM:
+                self._doors[sock.family] = sock
+            else:
+                template.send(self.channel, b"lookups", [sock.detach()])
+                os.close(fd)
+        for family, host in () if descriptors else ((_INTERNET, "127.0.0.1"), (_INTERNET_6, "::1")):
+            try:
+                door = _socket.socket(family, _STREAM)
+                door.bind((host, 0))
+            except OSError:
+                continue  # a machine with one kind of address
+            door.listen(512)
+            door.setblocking(False)
+            self._doors[family] = door
+
+    @property
+    def kept(self) -> list[int]:
+        """The descriptors that stay open."""
+        return [self.channel.fileno(), *(door.fileno() for door in self._doors.values())]
+
+    def reports(self) -> list[list[str]] | None:
+        """What the broker has to say: kind, what, reason and advice each; None once it has ended."""
+        found: list[list[str]] = []
+        while True:
+            try:
+                data = self.channel.recv(4096, _socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return found
+            if not data:
+                return None
+            found.append(data.decode("utf-8", "replace").split("\0"))
+
+    def refusal(self, what: str, reason: str, advice: str = "") -> Refusal:
+        """A refusal in the name of the guard that named the hosts."""
+        return Refusal(what, self._guard, reason, advice)
+
+    def connect(self, sock: SocketCopy, host: str, port: int) -> Refusal | None:
+        """Connect a socket to the broker; None if the address is the line's own and may be connected to as it is."""
+        if sock.socket.type != _STREAM:
+            return None if self.namespace else self.refusal(f"to send to {host}:{port}", "only TCP reaches named hosts")
+        if port == _LOOKUPS:
+            self._hand_on(sock, b"lookups-stream")
+        if broker.synthetic(host) or self._hosts.names_at(host, port):
+            self._hand_on(sock, f"{host} {port}".encode())
+        if host.startswith("127.") or host in ("::1", *_ANY):
+            if self.namespace or self._listener(port) == "own":
+                return None
+            if not self._listener(port):
+                raise OSError(_ECONNREFUSED, os.strerror(_ECONNREFUSED))
+            advice = f"to allow it, add `--host localhost:{port}`"
+            return self.refusal(f"to connect to port {port} of this machine", "its listener is outside", advice)
+        return self.refusal(f"to connect to {host}:{port}", "it is an address, not the name of a host", "use a name")
+
+    def _hand_on(self, sock: SocketCopy, target: bytes) -> None:
+        """Connect to our own door, take the other end ourselves, and tell the broker what it was for."""
+        family = sock.socket.family
+        if family == _INTERNET_6 and not sock.socket.getsockopt(*_ONLY_6):
+            family = _INTERNET  # written as IPv6
+        door = self._doors.get(family)
+        if door is None:
+            raise OSError(EACCES, os.strerror(EACCES))
+        port = door.getsockname()[1]
+        host = "::1" if family == _INTERNET_6 else "127.0.0.1"
+        mapped = sock.socket.family != family
+        code = sock.socket.connect_ex((f"::ffff:{host}" if mapped else host, port))
+        if code not in (0, _EINPROGRESS):
+            raise OSError(code, os.strerror(code))
+        mine = sock.socket.getsockname()[1]
+        while select.select([door], [], [], _PATIENCE)[0]:
+            try:
+                fd, peer = door._accept()  # type: ignore[attr-defined]  # noqa: SLF001 - `socket` wraps this
+            except BlockingIOError:
+                continue
+            try:
+                if peer[1] == mine:  # else a stranger's
+                    template.send(self.channel, target, [fd])
+                    if code:
+                        raise OSError(code, os.strerror(code))
+                    raise CallMade
+            finally:
+                os.close(fd)
+        raise OSError(_ECONNREFUSED, os.strerror(_ECONNREFUSED))
+
+    def bind(self, sock: SocketCopy, host: str, port: int) -> None:
+        """Bind to the loopback, which is all there is for a line that has no network of its own."""
+        if host in _ANY:
+            host = (
+                "::1"
+                if sock.socket.family == _INTERNET_6 and host == "::" and sock.socket.getsockopt(*_ONLY_6)
+                else "127.0.0.1"
+            )
+        if not host.startswith("127.") and host != "::1":
+            raise OSError(_EADDRNOTAVAIL, os.strerror(_EADDRNOTAVAIL))
+        mapped = sock.socket.family == _INTERNET_6 and ":" not in host
+        sock.socket.bind((f"::ffff:{host}" if mapped else host, port))
+
+    def listen(self, sock: SocketCopy, backlog: int) -> None:
+        """Listen, and remember where; a socket without an address gets one of the loopback."""
+        if sock.socket.family in (_INTERNET, _INTERNET_6):
+            if not sock.socket.getsockname()[1]:
+                self.bind(sock, _ANY[sock.socket.family == _INTERNET_6], 0)
+            self._own[sock.socket.getsockname()[1]] = os.fstat(sock.fd).st_ino
+        sock.socket.listen(max(backlog, 0))
+
+    def _listener(self, port: int) -> str:
+        """Whose socket listens at a port of this machine: `own`, `other`, or nobody's."""
+        inodes = set()
+        for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+            rows = [row.split() for row in kernel.content(table).splitlines()[1:]]
+            inodes |= {
+                int(row[9]) for row in rows if row[3] == _LISTENS and int(row[1].rpartition(b":")[2], 16) == port
+            }
+        return "own" if self._own.get(port) in inodes else "other" if inodes else ""
+
+
+def variables(given: dict[str, str], *, namespace: bool) -> dict[str, str]:
+    """A line's variables where it reaches hosts by name: no proxies, and without a namespace lookups over TCP."""
+    kept = {name: value for name, value in given.items() if not name.lower().endswith(_PROXIES)}
+    return kept if namespace else {**kept, "RES_OPTIONS": f"{given.get('RES_OPTIONS', '')} use-vc".strip()}
