@@ -15,10 +15,9 @@ import time
 
 from hookline.core import template
 from hookline.sandbox import kernel, signals
-from hookline.sandbox.hosts import Hosts, UpstreamProxy
+from hookline.sandbox.hosts import INTERNET, INTERNET_6, Hosts, UpstreamProxy, reaches
 from hookline.sandbox.http_stream import RefusedConnection, Stream, checked_head, copy_requests, opening
 from hookline.sandbox.scheduler import IN, OUT, Scheduler
-from hookline.sandbox.sockets import INTERNET, INTERNET_6, reaches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import select
 
 from hookline.core import template
 from hookline.sandbox import broker, kernel
-from hookline.sandbox.hosts import Hosts
+from hookline.sandbox.hosts import INTERNET, INTERNET_6, Hosts
 from hookline.sandbox.judged_line import EACCES, CallMade
 from hookline.sandbox.reports import Refusal
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from hookline.sandbox.placeholders import Placeholders
     from hookline.sandbox.policy import Policy
-    from hookline.sandbox.sockets import SocketCopy
+    from hookline.sandbox.socket_copy import SocketCopy
 
-_INTERNET, _INTERNET_6, _STREAM = 2, 10, 1
+_STREAM = 1
 _ONLY_6 = (41, 26)
 _LOOKUPS = 53
 _LISTENS = b"0A"
@@ -55,7 +55,7 @@ class Egress:
             else:
                 template.send(self.channel, b"lookups", [sock.detach()])
                 os.close(fd)
-        for family, host in () if descriptors else ((_INTERNET, "127.0.0.1"), (_INTERNET_6, "::1")):
+        for family, host in () if descriptors else ((INTERNET, "127.0.0.1"), (INTERNET_6, "::1")):
             try:
                 door = _socket.socket(family, _STREAM)
                 door.bind((host, 0))
@@ -106,13 +106,13 @@ class Egress:
     def _hand_on(self, sock: SocketCopy, target: bytes) -> None:
         """Connect to our own door, take the other end ourselves, and tell the broker what it was for."""
         family = sock.socket.family
-        if family == _INTERNET_6 and not sock.socket.getsockopt(*_ONLY_6):
-            family = _INTERNET  # written as IPv6
+        if family == INTERNET_6 and not sock.socket.getsockopt(*_ONLY_6):
+            family = INTERNET  # written as IPv6
         door = self._doors.get(family)
         if door is None:
             raise OSError(EACCES, os.strerror(EACCES))
         port = door.getsockname()[1]
-        host = "::1" if family == _INTERNET_6 else "127.0.0.1"
+        host = "::1" if family == INTERNET_6 else "127.0.0.1"
         mapped = sock.socket.family != family
         code = sock.socket.connect_ex((f"::ffff:{host}" if mapped else host, port))
         if code not in (0, _EINPROGRESS):
@@ -138,19 +138,19 @@ class Egress:
         if host in _ANY:
             host = (
                 "::1"
-                if sock.socket.family == _INTERNET_6 and host == "::" and sock.socket.getsockopt(*_ONLY_6)
+                if sock.socket.family == INTERNET_6 and host == "::" and sock.socket.getsockopt(*_ONLY_6)
                 else "127.0.0.1"
             )
         if not host.startswith("127.") and host != "::1":
             raise OSError(_EADDRNOTAVAIL, os.strerror(_EADDRNOTAVAIL))
-        mapped = sock.socket.family == _INTERNET_6 and ":" not in host
+        mapped = sock.socket.family == INTERNET_6 and ":" not in host
         sock.socket.bind((f"::ffff:{host}" if mapped else host, port))
 
     def listen(self, sock: SocketCopy, backlog: int) -> None:
         """Listen, and remember where; a socket without an address gets one of the loopback."""
-        if sock.socket.family in (_INTERNET, _INTERNET_6):
+        if sock.socket.family in (INTERNET, INTERNET_6):
             if not sock.socket.getsockname()[1]:
-                self.bind(sock, _ANY[sock.socket.family == _INTERNET_6], 0)
+                self.bind(sock, _ANY[sock.socket.family == INTERNET_6], 0)
             self._own[sock.socket.getsockname()[1]] = os.fstat(sock.fd).st_ino
         sock.socket.listen(max(backlog, 0))
 

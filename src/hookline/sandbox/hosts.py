@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import _socket
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     Rule = tuple[str, frozenset[int]]
 
+INTERNET, INTERNET_6 = 2, 10
+_DATAGRAM = 2
 _USUAL = frozenset({80, 443})
 _TABLE = "/etc/hosts"
 _MOST_LABEL, _MOST_PORT = 63, 65535
@@ -97,3 +101,17 @@ class UpstreamProxy:
             raise ValueError(f"the proxy `{parts.scheme}://{parts.hostname}` is not of a kind that is known: http://")
         user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
         return parts.hostname, parts.port or 80, b64encode(user.encode()) if parts.username else b""
+
+
+def reaches(host: str, *, own: bool = False) -> bool:
+    """Whether there is a way to an address; with `own`, whether it is this machine's, which sends from it to itself."""
+    probe = None
+    try:
+        probe = _socket.socket(INTERNET_6 if ":" in host else INTERNET, _DATAGRAM)
+        probe.connect((host, 9))
+        return not own or bool(probe.getsockname()[0] == host)
+    except OSError:
+        return False
+    finally:
+        if probe is not None:
+            probe.close()

@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hookline.sandbox.egress import Egress
-
     Table = dict[str, Callable[[str, "Notice"], Refusal | None]]
     """A call's name → what answers it: None lets it go on, a refusal fails it, OSError fails it in silence."""
 
@@ -50,7 +48,6 @@ class JudgedLine:
         self.others: OutsideResources = others
         self.saw = reporter.saw
         self.temporary: str = temporary
-        self.egress: Egress | None = None
         self.memory: kernel.Memory = kernel.Memory()
         self.listener: int = -1
 

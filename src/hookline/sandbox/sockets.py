@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import _socket
 import _thread
-import fcntl
 import os
 import select
 import stat
@@ -17,21 +16,22 @@ import struct
 import time
 
 from hookline.sandbox import kernel, libc
+from hookline.sandbox.hosts import INTERNET, INTERNET_6, reaches
 from hookline.sandbox.judged_line import EINVAL, CallAnswered, CallMade, JudgedLine, Notice
 from hookline.sandbox.metadata import Actor
 from hookline.sandbox.outside import signed
 from hookline.sandbox.path_access import resolve_in_process
 from hookline.sandbox.patterns import matches_glob
 from hookline.sandbox.reports import Refusal
+from hookline.sandbox.socket_copy import SocketCopy, connect
 from hookline.sandbox.syscalls import AT_FDCWD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Self
-
+    from hookline.sandbox.egress import Egress
     from hookline.sandbox.judged_line import Table
 
-UNIX, INTERNET, INTERNET_6 = 1, 2, 10
+UNIX = 1
 _SEQPACKET, _DATAGRAM, _RAW, _KIND = 5, 2, 3, 0xF
 _EINTR, _EAGAIN, _ECONNREFUSED, _EINPROGRESS = 4, 11, 111, 115
 _EAFNOSUPPORT = 97
@@ -45,14 +45,13 @@ _LOOKUPS = ("/run/nscd/*", "/var/run/nscd/*", "/run/systemd/resolve/*", "/run/av
 _ON_THE_SIDE = (*_LOOKUPS, "/run/systemd/userdb/*", "/dev/log", "/run/systemd/journal/*")
 """What C libraries try first and do without."""
 _REMOTE_SHELLS = {22: "ssh", 23: "telnet", 2375: "docker", 2376: "docker"}
-_connect, _bind = libc.function("connect"), libc.function("bind")
 
 
 class Sockets:
     """Whom a line may talk to."""
 
-    def __init__(self, line: JudgedLine) -> None:
-        self._line = line
+    def __init__(self, line: JudgedLine, egress: Egress | None = None) -> None:
+        self._line, self._egress = line, egress
         self._own: set[tuple[int, int]] = set()
         self._abstract: dict[bytes, int] = {}
         self._actor = Actor()
@@ -105,7 +104,7 @@ class Sockets:
                 return self._connect_unix(sock, notice, address[2:])
             if family in (INTERNET, INTERNET_6) and sock.socket.family in (INTERNET, INTERNET_6):
                 host, port = host_of(family, address), int.from_bytes(address[2:4], "big")
-                by_name = self._line.egress
+                by_name = self._egress
                 refusal = by_name.connect(sock, host, port) if by_name else self._remote_shell(host, port)
                 if refusal is not None:
                     return refusal
@@ -183,7 +182,7 @@ class Sockets:
             name = address[2:].partition(b"\0")[0]
             if sock.socket.family == UNIX and address[:2] == struct.pack("H", UNIX) and name:
                 return self._bind_path(sock, notice, os.fsdecode(name), address)
-            egress = self._line.egress
+            egress = self._egress
             if egress and not egress.namespace and sock.socket.family in (INTERNET, INTERNET_6):
                 family = int.from_bytes(address[:2], "little")
                 if family not in (INTERNET, INTERNET_6):
@@ -199,8 +198,8 @@ class Sockets:
 
     def _listen(self, _name: str, notice: Notice) -> Refusal | None:
         with self._copy(notice) as sock:
-            if self._line.egress:
-                self._line.egress.listen(sock, signed(notice[6 + 1]))
+            if self._egress:
+                self._egress.listen(sock, signed(notice[6 + 1]))
         raise CallMade
 
     def _bind_path(self, sock: SocketCopy, notice: Notice, name: str, address: bytes) -> Refusal | None:
@@ -233,57 +232,10 @@ class Sockets:
         return self._line.policy.write_guard
 
 
-class SocketCopy:
-    """A copy of a caller's socket: what is done to it is done to the caller's. `with` closes it, unless it is kept."""
-
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
-        try:
-            self.socket = _socket.socket(fileno=fd)
-        except OSError:
-            os.close(fd)
-            raise
-        self._flags = fcntl.fcntl(fd, fcntl.F_GETFL)
-
-    @property
-    def blocking(self) -> bool:
-        """Whether the caller waits for its calls."""
-        return not self._flags & os.O_NONBLOCK
-
-    def connect(self, address: bytes) -> int:
-        """Connect without waiting; 0 or the error."""
-        if self.blocking:
-            fcntl.fcntl(self.fd, fcntl.F_SETFL, self._flags | os.O_NONBLOCK)
-        try:
-            return libc.get_errno() if _connect(self.fd, address, len(address)) else 0
-        finally:
-            if self.blocking:
-                fcntl.fcntl(self.fd, fcntl.F_SETFL, self._flags)
-
-    def bind(self, address: bytes) -> None:
-        """Give it a name."""
-        if _bind(self.fd, address, len(address)):
-            raise OSError(libc.get_errno(), os.strerror(libc.get_errno()))
-
-    def keep(self) -> int:
-        """A descriptor that stays."""
-        return os.dup(self.fd)
-
-    def close(self) -> None:
-        """Let go of it."""
-        self.socket.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
 def _wait(listener: int, notice: Notice, fd: int, address: bytes, file: int) -> None:
     """Wait, in a thread, for a connection that is under way, or for a full Unix listener; and answer the caller."""
     try:
-        made = address and _connect(fd, address, len(address))
+        made = address and connect(fd, address, len(address))
         error = libc.get_errno() if made else 0 if address else _finish(listener, notice, fd)
         kernel.respond(listener, notice[0], error)
     finally:
@@ -343,17 +295,3 @@ def host_of(family: int, address: bytes) -> str:
 def is_own(host: str) -> bool:
     """Whether an address is one of this machine's."""
     return host in _ANY or host.startswith("127.") or reaches(host, own=True)
-
-
-def reaches(host: str, *, own: bool = False) -> bool:
-    """Whether there is a way to an address; with `own`, whether it is this machine's, which sends from it to itself."""
-    probe = None
-    try:
-        probe = _socket.socket(INTERNET_6 if ":" in host else INTERNET, _DATAGRAM)
-        probe.connect((host, 9))
-        return not own or bool(probe.getsockname()[0] == host)
-    except OSError:
-        return False
-    finally:
-        if probe is not None:
-            probe.close()

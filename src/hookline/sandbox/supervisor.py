@@ -31,11 +31,12 @@ class Supervisor:
         self._starts = ProgramStarts(self._line)
         column = syscalls.MACHINES[kernel.machine()][1]
         self._names = {numbers[column]: name for name, numbers in syscalls.NUMBERS.items()}
+        self._egress: Egress | None = None
         self._judges: Table = self._starts.table()
 
     def reach(self, egress: Egress) -> None:
         """Have the line reach hosts by name."""
-        self._line.egress = egress
+        self._egress = egress
 
     def look_around(self) -> None:
         """See where folders and programs are, and read the other judges, while nothing of the line has had an effect.
@@ -50,8 +51,9 @@ class Supervisor:
             self._line.places.look()
         self._starts.look_around()
         self._judges |= dict.fromkeys(syscalls.REFUSED, self._never)
-        for judge in (FileChanges, OtherProcesses, Sockets):
+        for judge in (FileChanges, OtherProcesses):
             self._judges |= judge(self._line).table()
+        self._judges |= Sockets(self._line, self._egress).table()
 
     def answer(self, listener: int, notice: Notice) -> None:
         """Judge one notification and respond; a call that cannot be judged fails."""
