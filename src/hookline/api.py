@@ -48,6 +48,16 @@ async def ask_inbox(verdict: Verdict, host: str = "", *, able: bool = False, bef
     return NotImplemented if inbox is None else await inbox(verdict)
 
 
+def report_trouble(notice: object) -> None:
+    """An observer that tells the people of `approvals` what went wrong, if they want to know (`alerts`)."""
+    if isinstance(notice, Verdict) and (notice.blocked or notice.failures):
+        import asyncio
+
+        from hookline.records.approvals.alerts import report
+
+        asyncio.run(report(notice))
+
+
 class Hooks:
     """A set of hooks and their engine: `on`, `add`, `fire`.
 
@@ -129,6 +139,8 @@ class Hooks:
         made = cls(order=order, timeout=timeout, runners=runners, project_dir=folder, mode=mode, on_ask=on_ask)
         made.engine.fallback = ask_inbox
         made.settings = LiveSettings(made.engine, reloader, env, on_problem)
+        if "approvals" in reloader.loaded.raw:
+            made.observe(report_trouble)
         if watch:
             made.engine.refresh_with(made.settings.refresh)
         return made

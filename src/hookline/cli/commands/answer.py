@@ -177,6 +177,11 @@ def _refused(request: AnswerOptions, problem: BaseException, data: bytes) -> Res
     from hookline.cli.options import record_refusal
 
     record_refusal(lambda: peek(request.host, data, request.event), refusal(problem, None))
+    import asyncio
+
+    from hookline.records.approvals.alerts import alert
+
+    asyncio.run(alert("refused", f"{request.host.title}: the hooks could not be asked", str(problem)))
     return refused(request.host, problem, data, event=request.event)
 
 
@@ -209,11 +214,14 @@ async def _ask(
 
 def _load(request: AnswerOptions) -> Hooks:
     """The hooks that the command names, under the fleet's policy and audit."""
+    from hookline.api import report_trouble
     from hookline.cli.options import with_fleet_policy
     from hookline.hosts.subagents import refuse_unasked
 
     hooks = with_fleet_policy(_own_hooks(request))
     refuse_unasked(hooks, request.host, request.subagents)
+    if report_trouble not in hooks.engine.observers:
+        hooks.observe(report_trouble)
     words = request.host.says.get(request.host.ours(request.event) or "PreToolUse", NO_WORDS)
     if hooks.engine.on_ask is None and "deny" in words:
         hooks.engine.on_ask = partial(_ask_people, hooks, request.host.title, able="ask" in words)

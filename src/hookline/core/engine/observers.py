@@ -92,6 +92,9 @@ class Observers:
     def __bool__(self) -> bool:
         return bool(self._inline or self._aside)
 
+    def __contains__(self, observer: object) -> bool:
+        return observer in self._inline or observer in self._aside
+
     @property
     def wanted(self) -> frozenset[str]:
         """The events that observers want to hear of, whether there are hooks on them or not."""

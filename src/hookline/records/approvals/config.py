@@ -81,11 +81,10 @@ Channel = MailChannel | NtfyChannel | SlackChannel | AppriseChannel | ProgramCha
 
 
 class Alerts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What people are told unasked: so many denials in so many seconds, a hook that fails, a machine that is silent."""
+    """When people are told unasked: at so many denials in so many seconds, and of the same not again in a `pause`."""
 
     denials: int = 10
     seconds: float = 300.0
-    silent: float = 3600.0
     pause: float = 900.0
 
 

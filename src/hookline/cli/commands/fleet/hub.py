@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from hookline.fleet.overview import MachineRow
 
 
+_LOOK_SECONDS = 30.0
+
+
 def _folder(args: argparse.Namespace) -> Path:
     folder: Path = args.folder or state_folder() / "hub"
     return folder
@@ -43,10 +46,26 @@ async def _hub(args: argparse.Namespace) -> int:
             users = one_line(str(hub.folder.users_path))
             print(f"{users} has the cluster's users; reload the cluster when a machine has joined or left")
         print("let a machine in with `hookline fleet token`; Ctrl-C stops the hub", flush=True)
-        await until_one_ends(hub.run(), until_asked_to_stop())
+        await until_one_ends(hub.run(), until_asked_to_stop(), _watch_silence(hub.admin))
     finally:
         await hub.stop()
     return 0
+
+
+async def _watch_silence(hub: Administrator) -> None:
+    """Tell the people of `approvals` of each machine that falls silent, once."""
+    from hookline.records.approvals.alerts import alert
+
+    known: set[str] = set()
+    while True:
+        await asyncio.sleep(_LOOK_SECONDS)
+        try:
+            silent = {row.machine: row for row in await hub.rows() if row.silent and row.seen}
+        except Exception:  # noqa: BLE001, S112 - the hub itself says what is wrong with it, and this looks again
+            continue
+        for row in (silent[machine] for machine in silent.keys() - known):
+            await alert(f"silent {row.machine}", f"{row.name} has fallen silent", f"it was last heard at {row.seen}")
+        known = set(silent)
 
 
 async def _token(args: argparse.Namespace) -> int:
