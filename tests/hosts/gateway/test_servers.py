@@ -9,16 +9,21 @@ import asyncio
 import shutil
 import subprocess
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hookline.hosts.gateway.scan import signs
 from tests.hosts.gateway.driver import Person, bare, gateway, text
+from tests.hosts.gateway.test_listen import listening
 from tools.frameworks import ROOT, python_of
 
 pytest.importorskip("mcp_types", reason="needs version 2 of the official MCP SDK")
+import httpx2
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 NODE = ROOT / ".cache" / "node" / "node_modules" / "@modelcontextprotocol"
 ERAS = ("legacy", "auto")
@@ -54,7 +59,22 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-async def cells(name: str, era: Any, home: Path, folder: Path) -> AsyncIterator[tuple[str, bool]]:
+@asynccontextmanager
+async def behind(way: str, home: Path, command: list[str], era: Any, **more: Any) -> AsyncIterator[Client]:
+    """The official client in front of the gateway, on stdio or at the gateway's address, in front of the server."""
+    if way == "stdio":
+        async with Client(gateway(home, command), mode=era, **more) as client:
+            yield client
+        return
+    with listening(home, "--", *command) as (address, headers):
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as http,
+            Client(streamable_http_client(address, http_client=http), mode=era, **more) as client,
+        ):
+            yield client
+
+
+async def cells(name: str, era: Any, way: str, home: Path, folder: Path) -> AsyncIterator[tuple[str, bool]]:
     """Each thing that holds for a server behind the gateway, and whether it does."""
     command, tool, arguments = servers(folder)[name]
 
@@ -62,10 +82,12 @@ async def cells(name: str, era: Any, home: Path, folder: Path) -> AsyncIterator[
         return {**arguments, MARKED[name]: word}
 
     async with Client(bare(command), mode=era) as client:
-        plain = [client.protocol_version, sorted(one.name for one in (await client.list_tools()).tools)]
+        offered = (await client.list_tools()).tools
+        plain = [client.protocol_version, sorted(one.name for one in offered)]
         direct = await client.call_tool(tool, arguments)
+    yield "no description is warned about", not [one.name for one in offered if signs(one.model_dump())]
     person = Person()
-    async with Client(gateway(home, command), mode=era, elicitation_callback=person) as client:
+    async with behind(way, home, command, era, elicitation_callback=person) as client:
         listed = sorted(one.name for one in (await client.list_tools()).tools)
         yield "the same version", client.protocol_version == plain[0]
         yield "the same tools", set(plain[1]) <= set(listed)
@@ -85,13 +107,13 @@ async def cells(name: str, era: Any, home: Path, folder: Path) -> AsyncIterator[
         words = ("DENY", "a", "DENY", "b")
         many = await asyncio.gather(*(client.call_tool(tool, with_word(word)) for word in words))
         yield "at once", ["not this one" in text(one) for one in many] == [True, False, True, False]
-    async with Client(gateway(home, command), mode=era) as client:
+    async with behind(way, home, command, era) as client:
         refused = await client.call_tool(tool, with_word("ASK"))
         yield "ask without elicitation", refused.is_error and "no way to ask" in text(refused)
         again = await client.call_tool(tool, arguments)
         yield "pinned, a call without a list", again.is_error == direct.is_error
     alter(home / "state" / "hookline" / "mcp" / "s.json", tool)
-    async with Client(gateway(home, command), mode=era) as client:
+    async with behind(way, home, command, era) as client:
         yield "a changed tool is hidden", tool not in [one.name for one in (await client.list_tools()).tools]
         refused = await client.call_tool(tool, arguments)
         yield "a changed tool is refused", refused.is_error and "changed since it was pinned" in text(refused)
@@ -108,15 +130,18 @@ def alter(pins: Path, tool: str) -> None:
     file.write(definitions, "ToolsPinned", [tool])
 
 
+@pytest.mark.parametrize("way", ["stdio", "http"])
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("name", MARKED)
-def test_what_holds_for_our_hooks_holds_for_real_servers(name: str, era: str, tmp_path: Path, repository: Path) -> None:
-    """The table of cells: every server, both eras, every kind of reply, pins and a changed tool."""
+def test_what_holds_for_our_hooks_holds_for_real_servers(
+    name: str, era: str, way: str, tmp_path: Path, repository: Path
+) -> None:
+    """The table of cells: every server, both eras, stdio and HTTP, every kind of reply, pins and a changed tool."""
     program = servers(repository)[name][0]
     if not all(Path(word).exists() for word in program[:2] if "/" in word):
         pytest.skip(f"{name} is not installed; run `make frameworks node`")
 
     async def play() -> list[str]:
-        return [what async for what, holds in cells(name, era, tmp_path, repository) if not holds]
+        return [what async for what, holds in cells(name, era, way, tmp_path, repository) if not holds]
 
     assert asyncio.run(asyncio.wait_for(play(), 120)) == []

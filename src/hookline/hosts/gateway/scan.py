@@ -1,7 +1,7 @@
 """Descriptions that read like orders to the model: a warning, nothing more. Pure.
 
-Plain patterns find little: of the 32 tools of Damn Vulnerable MCP they flag 7, of 42 tools of five real servers none
-(`python -m tools.vulnerable_mcp`). What a tool may do is for the hooks, the pins and confinement.
+Plain patterns find little: of the 31 tools of Damn Vulnerable MCP they flag 6 (`python -m tools.vulnerable_mcp`), of 42
+tools of five real servers none. What a tool may do is for the hooks, the pins and confinement.
 """
 
 from __future__ import annotations
